@@ -1,0 +1,221 @@
+// Package v1beta1 is the input of the function: what a platform team sets in
+// the Composition, for every service.
+// +groupName=inferenceservice.fn.crossplane.io
+// +versionName=v1beta1
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// Group of the input.
+	Group = "inferenceservice.fn.crossplane.io"
+	// Version of the input.
+	Version = "v1beta1"
+	// Kind of the input.
+	Kind = "Input"
+)
+
+// Input is what a platform team sets for every InferenceService. All of it is
+// optional.
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:categories=crossplane
+type Input struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// EndpointPicker sets up the endpoint picker of every router.
+	// +optional
+	EndpointPicker EndpointPicker `json:"endpointPicker,omitempty"`
+
+	// Sidecar sets up the routing sidecar of decode pods.
+	// +optional
+	Sidecar Sidecar `json:"sidecar,omitempty"`
+
+	// Ray sets up the Ray launcher.
+	// +optional
+	Ray Ray `json:"ray,omitempty"`
+
+	// Gateway sets up how routes meet gateways.
+	// +optional
+	Gateway Gateway `json:"gateway,omitempty"`
+
+	// Scheduling has the defaults of spec.schedulingStrategy.
+	// +optional
+	Scheduling Scheduling `json:"scheduling,omitempty"`
+
+	// Labels on every object, and on the pods of the endpoint picker. Labels that the
+	// function itself sets win. They are not put on the engines' pods: changing
+	// them would restart every model.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations on every object, in the same way.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// RequireSchemas makes the function ask Crossplane which kinds the cluster
+	// has, and leave out (and name in a condition) what it lacks, instead of
+	// failing in the middle of an apply. It needs Crossplane v2.2 or later.
+	// +optional
+	RequireSchemas bool `json:"requireSchemas,omitempty"`
+
+	// PodObservationLimit is the number of pods up to which the function reads
+	// the pods of a service themselves, to count ready ones and to name a failing
+	// one. Above it, and on other clusters, LeaderWorkerSets are counted. 0 never
+	// reads pods. Crossplane needs to be allowed to list pods. Defaults to 64.
+	// +optional
+	// +kubebuilder:default=64
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	PodObservationLimit *int32 `json:"podObservationLimit,omitempty"`
+}
+
+// A Dialect is the language of an endpoint picker's configuration.
+// +kubebuilder:validation:Enum=GAIE;LLMD
+type Dialect string
+
+// The dialects.
+const (
+	// DialectGAIE is that of the Gateway API Inference Extension's own endpoint
+	// picker, up to its last release, v1.5.0.
+	DialectGAIE Dialect = "GAIE"
+	// DialectLLMD is that of llm-d's endpoint picker, v0.9.0 and later.
+	DialectLLMD Dialect = "LLMD"
+)
+
+// An EndpointPicker sets up the endpoint picker of every router.
+// +kubebuilder:validation:XValidation:rule="has(self.image) == has(self.dialect)",message="image and dialect go together: each image reads one dialect only"
+type EndpointPicker struct {
+	// Image of the endpoint picker. Unset, it is the one that fits what the
+	// service asks for: registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0
+	// for a plain strategy, ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0 for
+	// prefill/decode and for models.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image,omitempty"`
+
+	// Dialect of the configuration that this image reads.
+	// +optional
+	Dialect Dialect `json:"dialect,omitempty"`
+
+	// Images replaces the default image of each dialect, for a mirror of them.
+	// +optional
+	Images DialectImages `json:"images,omitempty"`
+
+	// ImagePullPolicy of the endpoint picker. Defaults to IfNotPresent.
+	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// ImagePullSecrets of the endpoint picker's pods.
+	// +optional
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// Tolerations of the endpoint picker's pods.
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// NodeSelector of the endpoint picker's pods.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Resources of the endpoint picker, where the router has none of its own.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+}
+
+// DialectImages has an image for each dialect.
+type DialectImages struct {
+	// GAIE is the image for plain strategies.
+	// +optional
+	GAIE string `json:"gaie,omitempty"`
+
+	// LLMD is the image for prefill/decode and for models.
+	// +optional
+	LLMD string `json:"llmd,omitempty"`
+}
+
+// A Sidecar sets up the routing sidecar of decode pods.
+type Sidecar struct {
+	// Image of the sidecar. Defaults to
+	// ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0.
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// KVConnector is how the engines hand over the KV cache. Defaults to nixlv2.
+	// +optional
+	KVConnector string `json:"kvConnector,omitempty"`
+
+	// Resources of the sidecar.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+}
+
+// Ray sets up the Ray launcher.
+type Ray struct {
+	// Port of the Ray head. Defaults to 6379.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
+}
+
+// A Gateway sets up how routes meet gateways.
+type Gateway struct {
+	// ParentRefs of every HTTPRoute that names no parent and has no Gateway of its
+	// own (Gateway API ParentReference).
+	// +optional
+	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
+
+	// IstioDestinationRule renders a DestinationRule for each endpoint picker,
+	// which Istio needs to speak TLS with it.
+	// +optional
+	IstioDestinationRule bool `json:"istioDestinationRule,omitempty"`
+}
+
+// A ParentRef names a gateway (Gateway API ParentReference).
+type ParentRef struct {
+	// Group of the parent. Defaults to gateway.networking.k8s.io.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind of the parent. Defaults to Gateway.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Namespace of the parent. Defaults to the route's own.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the parent.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+
+	// SectionName is the listener of the parent.
+	// +optional
+	SectionName string `json:"sectionName,omitempty"`
+
+	// Port is the port of the parent.
+	// +optional
+	Port *int32 `json:"port,omitempty"`
+}
+
+// Scheduling has the defaults of spec.schedulingStrategy.
+type Scheduling struct {
+	// SchedulerName of pods that are in no gang. A gang is always volcano's.
+	// +optional
+	SchedulerName string `json:"schedulerName,omitempty"`
+
+	// GangMode of services that set none: TaskMember, SubGroup or None.
+	// +optional
+	// +kubebuilder:validation:Enum=TaskMember;SubGroup;None
+	GangMode string `json:"gangMode,omitempty"`
+
+	// Queue of gangs that name none.
+	// +optional
+	Queue string `json:"queue,omitempty"`
+}

@@ -1,0 +1,291 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Decode reads a Struct into the struct that into points at. Unknown fields are
+// passed over and null is the same as absent. A value of the wrong type is an
+// error that names its path below root (which may be nil); all of them are
+// returned, and everything else is decoded.
+func Decode(s *structpb.Struct, root *field.Path, into any) field.ErrorList {
+	d := &decoder{root: root}
+	d.structFields(s, reflect.ValueOf(into).Elem())
+	return d.errs
+}
+
+// DecodeDocument reads a Document like Decode reads a Struct.
+func DecodeDocument(doc Document, root *field.Path, into any) field.ErrorList {
+	v, err := encodeDocument(doc)
+	if err != nil {
+		return field.ErrorList{field.InternalError(root, err)}
+	}
+	return Decode(v.GetStructValue(), root, into)
+}
+
+// AsDocument returns a Struct as a Document. Whole numbers become int64.
+func AsDocument(s *structpb.Struct) Document {
+	d := make(Document, len(s.GetFields()))
+	for k, v := range s.GetFields() {
+		d[k] = asAny(v)
+	}
+	return d
+}
+
+func asAny(v *structpb.Value) any {
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_StringValue:
+		return t.StringValue
+	case *structpb.Value_NumberValue:
+		if i, ok := wholeNumber(t.NumberValue); ok {
+			return i
+		}
+		return t.NumberValue
+	case *structpb.Value_BoolValue:
+		return t.BoolValue
+	case *structpb.Value_StructValue:
+		return AsDocument(t.StructValue)
+	case *structpb.Value_ListValue:
+		l := make([]any, len(t.ListValue.GetValues()))
+		for i, e := range t.ListValue.GetValues() {
+			l[i] = asAny(e)
+		}
+		return l
+	}
+	return nil
+}
+
+func wholeNumber(f float64) (int64, bool) {
+	if f != math.Trunc(f) || math.Abs(f) > maxExactInt {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// Lookup walks down the fields of a Struct. It returns nil where the path ends
+// early.
+func Lookup(s *structpb.Struct, path ...string) *structpb.Value {
+	v := structpb.NewStructValue(s)
+	for _, p := range path {
+		v = v.GetStructValue().GetFields()[p]
+	}
+	return v
+}
+
+// A decoder keeps the path as steps and makes a field.Path only for an error.
+type decoder struct {
+	root  *field.Path
+	steps []step
+	errs  field.ErrorList
+}
+
+type step struct {
+	name  string // Of a field or a map key.
+	index int    // Of a list element, where name is empty.
+	key   bool
+}
+
+func (d *decoder) push(s step) { d.steps = append(d.steps, s) }
+func (d *decoder) pop()        { d.steps = d.steps[:len(d.steps)-1] }
+
+func (d *decoder) path() *field.Path {
+	p := d.root
+	for _, s := range d.steps {
+		switch {
+		case s.key:
+			p = p.Key(s.name)
+		case s.name != "":
+			p = p.Child(s.name)
+		default:
+			p = p.Index(s.index)
+		}
+	}
+	return p
+}
+
+func (d *decoder) fail(v *structpb.Value, want string) {
+	d.errs = append(d.errs, field.Invalid(d.path(), shorten(v), "must be "+want))
+}
+
+// shorten keeps a value that was of the wrong type readable in an error.
+func shorten(v *structpb.Value) any {
+	switch v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		return "{...}"
+	case *structpb.Value_ListValue:
+		return "[...]"
+	}
+	a := asAny(v)
+	if s, ok := a.(string); ok && len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "..."
+	}
+	return a
+}
+
+func (d *decoder) structFields(s *structpb.Struct, into reflect.Value) {
+	info := infoOf(into.Type())
+	if len(s.GetFields()) < len(info.fields) {
+		// Sorted, so that errors come in the same order each time.
+		for _, name := range sortedKnown(s, info) {
+			d.field(name, s.GetFields()[name], into.FieldByIndex(info.fields[info.byName[name]].index))
+		}
+		return
+	}
+	for i := range info.fields {
+		if v, ok := s.GetFields()[info.fields[i].name]; ok {
+			d.field(info.fields[i].name, v, into.FieldByIndex(info.fields[i].index))
+		}
+	}
+}
+
+func sortedKnown(s *structpb.Struct, info *typeInfo) []string {
+	known := make([]string, 0, len(s.GetFields()))
+	for name := range s.GetFields() {
+		if _, ok := info.byName[name]; ok {
+			known = append(known, name)
+		}
+	}
+	slices.Sort(known)
+	return known
+}
+
+func (d *decoder) field(name string, v *structpb.Value, into reflect.Value) {
+	d.push(step{name: name})
+	d.value(v, into)
+	d.pop()
+}
+
+func (d *decoder) value(v *structpb.Value, into reflect.Value) {
+	if _, null := v.GetKind().(*structpb.Value_NullValue); null || v.GetKind() == nil {
+		return
+	}
+	if into.Kind() == reflect.Pointer {
+		p := reflect.New(into.Type().Elem())
+		n := len(d.errs)
+		d.value(v, p.Elem())
+		if len(d.errs) == n {
+			into.Set(p)
+		}
+		return
+	}
+	if t := reflect.PointerTo(into.Type()); t.Implements(unmarshalerType) || t.Implements(textUnmarshalerType) {
+		d.unmarshal(v, into)
+		return
+	}
+	switch into.Kind() { //nolint:exhaustive // The API types use no others.
+	case reflect.String:
+		if s, ok := v.GetKind().(*structpb.Value_StringValue); ok {
+			into.SetString(s.StringValue)
+			return
+		}
+		d.fail(v, "a string")
+	case reflect.Bool:
+		if b, ok := v.GetKind().(*structpb.Value_BoolValue); ok {
+			into.SetBool(b.BoolValue)
+			return
+		}
+		d.fail(v, "true or false")
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		d.integer(v, into)
+	case reflect.Float32, reflect.Float64:
+		if n, ok := v.GetKind().(*structpb.Value_NumberValue); ok {
+			into.SetFloat(n.NumberValue)
+			return
+		}
+		d.fail(v, "a number")
+	case reflect.Struct:
+		if s, ok := v.GetKind().(*structpb.Value_StructValue); ok {
+			d.structFields(s.StructValue, into)
+			return
+		}
+		d.fail(v, "an object")
+	case reflect.Map:
+		d.mapEntries(v, into)
+	case reflect.Slice:
+		d.elements(v, into)
+	case reflect.Interface:
+		into.Set(reflect.ValueOf(asAny(v)))
+	default:
+		d.fail(v, fmt.Sprintf("a %s, which cannot be decoded", into.Type()))
+	}
+}
+
+func (d *decoder) integer(v *structpb.Value, into reflect.Value) {
+	n, ok := v.GetKind().(*structpb.Value_NumberValue)
+	if !ok {
+		d.fail(v, "a whole number")
+		return
+	}
+	i, ok := wholeNumber(n.NumberValue)
+	switch {
+	case !ok:
+		d.fail(v, "a whole number")
+	case into.OverflowInt(i):
+		d.fail(v, fmt.Sprintf("a whole number of at most %d bits", into.Type().Bits()))
+	default:
+		into.SetInt(i)
+	}
+}
+
+func (d *decoder) mapEntries(v *structpb.Value, into reflect.Value) {
+	s, ok := v.GetKind().(*structpb.Value_StructValue)
+	if !ok {
+		d.fail(v, "an object")
+		return
+	}
+	t := into.Type()
+	if t == reflect.TypeFor[Document]() {
+		into.Set(reflect.ValueOf(AsDocument(s.StructValue)))
+		return
+	}
+	m := reflect.MakeMapWithSize(t, len(s.StructValue.GetFields()))
+	keys := make([]string, 0, len(s.StructValue.GetFields()))
+	for k := range s.StructValue.GetFields() {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		e := reflect.New(t.Elem()).Elem()
+		d.push(step{name: k, key: true})
+		d.value(s.StructValue.GetFields()[k], e)
+		d.pop()
+		m.SetMapIndex(reflect.ValueOf(k).Convert(t.Key()), e)
+	}
+	into.Set(m)
+}
+
+func (d *decoder) elements(v *structpb.Value, into reflect.Value) {
+	l, ok := v.GetKind().(*structpb.Value_ListValue)
+	if !ok {
+		d.fail(v, "a list")
+		return
+	}
+	values := l.ListValue.GetValues()
+	s := reflect.MakeSlice(into.Type(), len(values), len(values))
+	for i, e := range values {
+		d.push(step{index: i})
+		d.value(e, s.Index(i))
+		d.pop()
+	}
+	into.Set(s)
+}
+
+// unmarshal serves types with a JSON form of their own: quantities, times,
+// IntOrString.
+func (d *decoder) unmarshal(v *structpb.Value, into reflect.Value) {
+	b, err := v.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(b, into.Addr().Interface())
+	}
+	if err != nil {
+		d.fail(v, fmt.Sprintf("a %s: %s", into.Type().Name(), strings.TrimPrefix(err.Error(), "json: ")))
+	}
+}

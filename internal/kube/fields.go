@@ -1,0 +1,89 @@
+/*
+Package kube is the only place where Go values and protobuf Structs meet: one
+encoder for everything that is rendered, one decoder for everything that is
+observed.
+
+Both follow encoding/json (tags, omitempty, inlined structs, Marshaler and
+Unmarshaler), with two differences that Crossplane needs. The encoder never
+goes through JSON text, which is most of what a call costs. The decoder reports
+every problem at once, each with its path, and passes over fields it does not
+know: an XR carries Crossplane's own fields, and an observed object may be
+younger than the types here.
+*/
+package kube
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// A Document is a part of an object that is kept as its author wrote it,
+// including fields that are younger than the types known here. Its values are
+// what a YAML parser gives: map[string]any, []any, string, bool, int64, float64
+// and nil.
+type Document = map[string]any
+
+// A fieldInfo tells how one struct field appears in JSON.
+type fieldInfo struct {
+	name      string
+	index     []int
+	omitEmpty bool
+}
+
+// A typeInfo is what reflection found out about a struct type, found once.
+type typeInfo struct {
+	fields []fieldInfo
+	byName map[string]int
+}
+
+var typeInfos sync.Map // reflect.Type -> *typeInfo
+
+func infoOf(t reflect.Type) *typeInfo {
+	if i, ok := typeInfos.Load(t); ok {
+		return i.(*typeInfo) //nolint:forcetypeassert // Only this function stores.
+	}
+	info := &typeInfo{}
+	collectFields(t, nil, info)
+	info.byName = make(map[string]int, len(info.fields))
+	for i, f := range info.fields {
+		info.byName[f.name] = i
+	}
+	i, _ := typeInfos.LoadOrStore(t, info)
+	return i.(*typeInfo) //nolint:forcetypeassert // Only this function stores.
+}
+
+// collectFields appends the JSON fields of a struct type. Embedded structs
+// without a name of their own are inlined.
+func collectFields(t reflect.Type, at []int, into *typeInfo) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("json")
+		if tag == "-" || (!f.IsExported() && !f.Anonymous) {
+			continue
+		}
+		name, opts, _ := strings.Cut(tag, ",")
+		index := append(append([]int(nil), at...), i)
+		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct {
+			collectFields(f.Type, index, into)
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		into.fields = append(into.fields, fieldInfo{
+			name:      name,
+			index:     index,
+			omitEmpty: strings.Contains(opts, "omitempty") || strings.Contains(opts, "omitzero"),
+		})
+	}
+}
+
+var (
+	marshalerType       = reflect.TypeFor[json.Marshaler]()
+	textMarshalerType   = reflect.TypeFor[encoding.TextMarshaler]()
+	unmarshalerType     = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+)

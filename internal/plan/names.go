@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Labels that the function puts on what it renders.
+const (
+	LabelService       = "fusioninfer.io/service"
+	LabelComponentType = "fusioninfer.io/component-type"
+	LabelRoleName      = "fusioninfer.io/role-name"
+	LabelReplicaIndex  = "fusioninfer.io/replica-index"
+	LabelGroupIndex    = "fusioninfer.io/group-index"
+	LabelSpecHash      = "fusioninfer.io/spec-hash"
+)
+
+const (
+	// MaxWorkloadName is the longest LeaderWorkerSet name whose pods come up on
+	// several nodes: its worker StatefulSet is called {name}-{group}, and
+	// StatefulSets end at 52. At size 1 it would be 52; one limit for both lets a
+	// role grow to several nodes without a new name.
+	MaxWorkloadName = 50
+	// maxLabel is the limit of a DNS label and of a label's value.
+	maxLabel = 63
+	// hashLength is the number of hex digits that keep apart what a limit or a
+	// shared namespace would make equal.
+	hashLength = 8
+)
+
+// baseName is the name that everything in one place starts with. In the
+// tenant's own namespace it is the service's name. In another one, which several
+// tenants may share, it also carries a hash of the tenant's namespace: two
+// tenants' services of one name stay apart, in names as in selectors.
+func baseName(s Service, t Target) string {
+	if t.Namespace == s.Namespace {
+		return s.Name
+	}
+	return s.Name + "-" + Hash(s.Namespace)[:6]
+}
+
+// workloadName is {service}-{role}-{replica}, or
+// {service}-{group}-{role}-{replica} in a grouped service.
+func workloadName(base string, s Service, group int32, role string, replica int32) string {
+	return base + "-" + scoped(s, group, "-", role, index(replica))
+}
+
+// podGroupName is {service}, or {service}-{group} in a grouped service.
+func podGroupName(base string, s Service, group int32) string {
+	if s.Grouped {
+		return base + "-" + index(group)
+	}
+	return base
+}
+
+// taskName is the name of a replica in its gang.
+func taskName(role string, replica int32) string { return role + "-" + index(replica) }
+
+// Names of the router's objects. All of them start with the base, which leaves
+// them below 63 characters because the workloads' names are below 50.
+
+// PoolName is the name of the InferencePool.
+func (d *Deployment) PoolName() string { return d.Base + "-pool" }
+
+// EPPName is the name of the endpoint picker's Deployment, Service,
+// ServiceAccount, Role, RoleBinding and PodDisruptionBudget.
+func (d *Deployment) EPPName() string { return d.Base + "-epp" }
+
+// EPPConfigName is the name of the endpoint picker's ConfigMap.
+func (d *Deployment) EPPConfigName() string { return d.Base + "-epp-config" }
+
+// RouteName is the name of the HTTPRoute.
+func (d *Deployment) RouteName() string { return d.Base + "-httproute" }
+
+// GatewayName is the name of the Gateway.
+func (d *Deployment) GatewayName() string { return d.Base + "-gateway" }
+
+// ModelName is the name of the objects of a model. Clients write it in the
+// header x-llm-d-inference-objective. Models are named in ways that Kubernetes does
+// not allow (org/model:tag), so what had to be changed is made up for by a hash.
+func (d *Deployment) ModelName(model string) string {
+	slug := dnsLabel(model)
+	name := d.Base + "-" + slug
+	if slug == model && len(name) <= maxLabel {
+		return name
+	}
+	return Shorten(name, model, maxLabel)
+}
+
+// Keys. A key is a composed resource's identity for Crossplane: one that
+// changes means that the object is deleted and made anew. It starts with the
+// kind, because changing the kind under one key would leave the old object
+// behind. Role and cluster names have no '/', so keys cannot meet.
+
+// Key of an object in this place: {kind}, then what tells it apart.
+func (d *Deployment) Key(kind string, parts ...string) string {
+	k := strings.Join(append([]string{kind}, parts...), "/")
+	if d.Target.Remote() {
+		return "cluster/" + d.Target.Cluster + "/" + k
+	}
+	return k
+}
+
+// scoped joins parts, with the group in front where the service is grouped.
+func scoped(s Service, group int32, sep string, parts ...string) string {
+	if s.Grouped {
+		parts = append([]string{index(group)}, parts...)
+	}
+	return strings.Join(parts, sep)
+}
+
+func index(i int32) string { return strconv.FormatInt(int64(i), 10) }
+
+// Hash is a short, stable hash of its parts. ("a", "bc") and ("ab", "c") differ.
+func Hash(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write([]byte(p))
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))[:hashLength]
+}
+
+// Shorten cuts a name to a limit and ends it with a hash of what it stands for.
+func Shorten(name, of string, limit int) string {
+	if room := limit - hashLength - 1; len(name) > room {
+		name = name[:room]
+	}
+	return strings.TrimRight(name, "-") + "-" + Hash(of)
+}
+
+// dnsLabel replaces what a DNS label cannot have.
+func dnsLabel(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, s), "-")
+}

@@ -1,0 +1,183 @@
+package codec
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+)
+
+func object1(t testing.TB) *structpb.Struct {
+	t.Helper()
+	s, err := structpb.NewStruct(map[string]any{
+		"apiVersion": "v1", "kind": "X", "n": 1.5, "b": true, "f": false, "z": nil, "l": []any{"a", 1.0, nil, []any{}, map[string]any{}},
+		"metadata": map[string]any{"name": "ä", "labels": map[string]any{"": "empty"}, "generation": 3.0},
+		"spec":     map[string]any{"replicas": 1.0, "deep": map[string]any{"deeper": map[string]any{}}},
+		"status":   map[string]any{"conditions": []any{map[string]any{"type": "T"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestUnmarshal(t *testing.T) {
+	res := func() *fnv1.Resource {
+		return &fnv1.Resource{Resource: object1(t), Ready: fnv1.Ready_READY_TRUE, ConnectionDetails: map[string][]byte{"k": {1}}}
+	}
+	req := &fnv1.RunFunctionRequest{
+		Meta:     &fnv1.RequestMeta{Tag: "t", Capabilities: []fnv1.Capability{1}},
+		Observed: &fnv1.State{Composite: res(), Resources: map[string]*fnv1.Resource{"a": res(), "b": {}}},
+		Desired:  &fnv1.State{Composite: res(), Resources: map[string]*fnv1.Resource{"a": res()}},
+		Input:    object1(t),
+		Context:  object1(t),
+		Credentials: map[string]*fnv1.Credentials{
+			"c": {Source: &fnv1.Credentials_CredentialData{CredentialData: &fnv1.CredentialData{Data: map[string][]byte{"x": {2}}}}},
+		},
+		RequiredResources: map[string]*fnv1.Resources{"pods": {Items: []*fnv1.Resource{res(), res()}}, "none": {}},
+		RequiredSchemas:   map[string]*fnv1.Schema{"here": {OpenapiV3: &structpb.Struct{}}, "gone": {}},
+	}
+	b, err := proto.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &fnv1.RunFunctionRequest{}
+	if err := request(string(b), got); err != nil {
+		t.Fatalf("a request of Crossplane's is the common case: %v", err)
+	}
+	if diff := cmp.Diff(req, got, protocmp.Transform()); diff != "" {
+		t.Errorf("reads what protobuf reads: -want, +got:\n%s", diff)
+	}
+}
+
+func TestUnmarshalLeavesOutWhatNobodyReads(t *testing.T) {
+	with := object1(t)
+	big, _ := structpb.NewValue(map[string]any{"x": strings.Repeat("y", 100)})
+	without := proto.Clone(with).(*structpb.Struct) //nolint:forcetypeassert // A clone has its type.
+	with.Fields["metadata"].GetStructValue().Fields["managedFields"] = big
+	with.Fields["spec"].GetStructValue().Fields["leaderWorkerTemplate"] = big
+	req := &fnv1.RunFunctionRequest{
+		Observed:        &fnv1.State{Composite: &fnv1.Resource{Resource: with}, Resources: map[string]*fnv1.Resource{"a": {Resource: with}}},
+		Desired:         &fnv1.State{Resources: map[string]*fnv1.Resource{"a": {Resource: with}}},
+		RequiredSchemas: map[string]*fnv1.Schema{"here": {OpenapiV3: big.GetStructValue()}},
+	}
+	want := proto.Clone(req).(*fnv1.RunFunctionRequest) //nolint:forcetypeassert // A clone has its type.
+	want.Observed.Resources["a"].Resource = without
+	want.RequiredSchemas["here"].OpenapiV3 = &structpb.Struct{}
+	b, _ := proto.Marshal(req)
+	got := &fnv1.RunFunctionRequest{}
+	if err := Unmarshal(b, got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("only observed composed resources are cut; the XR and the desired state stay whole: -want, +got:\n%s", diff)
+	}
+}
+
+func TestMarshal(t *testing.T) {
+	spec := structpb.NewStructValue(object1(t))
+	shared := func(name string) *structpb.Struct {
+		return &structpb.Struct{Fields: map[string]*structpb.Value{"metadata": structpb.NewStringValue(name), "spec": spec}}
+	}
+	rsp := &fnv1.RunFunctionResponse{
+		Meta: &fnv1.ResponseMeta{Tag: "t", Ttl: durationpb.New(1e9)},
+		Desired: &fnv1.State{
+			Composite: &fnv1.Resource{Resource: object1(t), Ready: fnv1.Ready_READY_FALSE},
+			Resources: map[string]*fnv1.Resource{
+				"a": {Resource: shared("a"), Ready: fnv1.Ready_READY_TRUE}, "b": {Resource: shared("b")}, "c": {}, "": {Resource: object1(t)},
+				"d": {Resource: object1(t), ConnectionDetails: map[string][]byte{"k": {1}}},
+			},
+		},
+		Results:      []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_FATAL, Message: "m"}},
+		Context:      object1(t),
+		Requirements: &fnv1.Requirements{Schemas: map[string]*fnv1.SchemaSelector{"s": {Kind: "K"}}},
+		Conditions:   []*fnv1.Condition{{Type: "T"}},
+	}
+	b, err := Marshal(rsp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &fnv1.RunFunctionResponse{}
+	if err := proto.Unmarshal(b, got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rsp, got, protocmp.Transform()); diff != "" {
+		t.Errorf("protobuf reads what was written: -want, +got:\n%s", diff)
+	}
+	again, _ := Marshal(rsp)
+	if string(again) != string(b) {
+		t.Error("the same answer gives the same bytes")
+	}
+}
+
+func TestMarshalRefusesWhatProtobufRefuses(t *testing.T) {
+	rsp := &fnv1.RunFunctionResponse{Desired: &fnv1.State{Resources: map[string]*fnv1.Resource{
+		"a": {Resource: &structpb.Struct{Fields: map[string]*structpb.Value{"x": structpb.NewStringValue("\xff")}}},
+	}}}
+	if _, err := Marshal(rsp); err == nil {
+		t.Error("Crossplane could not read text that is not UTF-8")
+	}
+}
+
+// FuzzUnmarshal holds the fast way against the protobuf module: what the one
+// reads, the other reads too, but for what is left out.
+func FuzzUnmarshal(f *testing.F) {
+	for _, m := range []*fnv1.RunFunctionRequest{
+		{},
+		{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: object1(f)}, Resources: map[string]*fnv1.Resource{"a": {Resource: object1(f)}}}},
+		{Input: object1(f), Meta: &fnv1.RequestMeta{Tag: "t"}, RequiredResources: map[string]*fnv1.Resources{"p": {Items: []*fnv1.Resource{{Resource: object1(f)}}}}},
+	} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, want := &fnv1.RunFunctionRequest{}, &fnv1.RunFunctionRequest{}
+		if request(string(b), got) != nil {
+			return
+		}
+		if err := proto.Unmarshal(b, want); err != nil {
+			t.Fatalf("reads what protobuf refuses: %v", err)
+		}
+		for _, r := range want.GetObserved().GetResources() {
+			cut(r.GetResource())
+		}
+		for _, rs := range want.GetRequiredResources() {
+			for _, r := range rs.GetItems() {
+				cut(r.GetResource())
+			}
+		}
+		for _, s := range want.GetRequiredSchemas() {
+			if s.OpenapiV3 != nil || len(s.ProtoReflect().GetUnknown()) > 0 {
+				s.OpenapiV3 = &structpb.Struct{}
+				s.ProtoReflect().SetUnknown(nil)
+			}
+		}
+		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+	})
+}
+
+func cut(s *structpb.Struct) {
+	maps.DeleteFunc(s.GetFields(), func(k string, _ *structpb.Value) bool { return unread[k] })
+	for _, v := range s.GetFields() {
+		cutValue(v)
+	}
+}
+
+func cutValue(v *structpb.Value) {
+	cut(v.GetStructValue())
+	for _, e := range v.GetListValue().GetValues() {
+		cutValue(e)
+	}
+}

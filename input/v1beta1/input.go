@@ -109,6 +109,7 @@ type EndpointPicker struct {
 	// ImagePullPolicy of the endpoint picker. Defaults to IfNotPresent.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	// +kubebuilder:default="IfNotPresent"
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// ImagePullSecrets of the endpoint picker's pods.
@@ -132,10 +133,14 @@ type EndpointPicker struct {
 type DialectImages struct {
 	// GAIE is the image for plain strategies.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:default="registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0"
 	GAIE string `json:"gaie,omitempty"`
 
 	// LLMD is the image for prefill/decode and for models.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:default="ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0"
 	LLMD string `json:"llmd,omitempty"`
 }
 
@@ -144,10 +149,13 @@ type Sidecar struct {
 	// Image of the sidecar. Defaults to
 	// ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:default="ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0"
 	Image string `json:"image,omitempty"`
 
 	// KVConnector is how the engines hand over the KV cache. Defaults to nixlv2.
 	// +optional
+	// +kubebuilder:default="nixlv2"
 	KVConnector string `json:"kvConnector,omitempty"`
 
 	// Resources of the sidecar.
@@ -159,6 +167,7 @@ type Sidecar struct {
 type Ray struct {
 	// Port of the Ray head. Defaults to 6379.
 	// +optional
+	// +kubebuilder:default=6379
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
@@ -181,6 +190,8 @@ type Gateway struct {
 type ParentRef struct {
 	// Group of the parent. Defaults to gateway.networking.k8s.io.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Group string `json:"group,omitempty"`
 
 	// Kind of the parent. Defaults to Gateway.
@@ -189,18 +200,26 @@ type ParentRef struct {
 
 	// Namespace of the parent. Defaults to the route's own.
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the parent.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 
 	// SectionName is the listener of the parent.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	SectionName string `json:"sectionName,omitempty"`
 
 	// Port is the port of the parent.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 }
 
@@ -208,14 +227,19 @@ type ParentRef struct {
 type Scheduling struct {
 	// SchedulerName of pods that are in no gang. A gang is always volcano's.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// GangMode of services that set none: TaskMember, SubGroup or None.
+	// GangMode of services that set none: TaskMember, SubGroup or None. Defaults to
+	// TaskMember.
 	// +optional
 	// +kubebuilder:validation:Enum=TaskMember;SubGroup;None
+	// +kubebuilder:default="TaskMember"
 	GangMode string `json:"gangMode,omitempty"`
 
 	// Queue of gangs that name none.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Queue string `json:"queue,omitempty"`
 }

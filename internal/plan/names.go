@@ -18,11 +18,6 @@ const (
 )
 
 const (
-	// MaxWorkloadName is the longest LeaderWorkerSet name whose pods come up on
-	// several nodes: its worker StatefulSet is called {name}-{group}, and
-	// StatefulSets end at 52. At size 1 it would be 52; one limit for both lets a
-	// role grow to several nodes without a new name.
-	MaxWorkloadName = 50
 	// maxLabel is the limit of a DNS label and of a label's value.
 	maxLabel = 63
 	// hashLength is the number of hex digits that keep apart what a limit or a
@@ -101,6 +96,32 @@ func (d *Deployment) Key(kind string, parts ...string) string {
 		return "cluster/" + d.Target.Cluster + "/" + k
 	}
 	return k
+}
+
+// ClusterOf returns the cluster that a key is about, or nothing for one beside
+// the XR.
+func ClusterOf(key string) string {
+	k, remote := strings.CutPrefix(key, "cluster/")
+	if !remote {
+		return ""
+	}
+	cluster, _, _ := strings.Cut(k, "/")
+	return cluster
+}
+
+// ObjectName is the name of the provider-kubernetes Object that carries an
+// object to its cluster. It follows from what is carried and not from who wants
+// it: two services that want the same remote object meet at one name, where the
+// second is refused, instead of fighting over it. The API version is left out,
+// because all versions of a kind are one object.
+func ObjectName(s Service, t Target, group, kind, name string) string {
+	config := []string{t.ProviderConfig.Kind, t.ProviderConfig.Name}
+	if s.Claimed {
+		// Cluster-scoped Objects know one kind of configuration.
+		config = config[1:]
+	}
+	of := strings.Join(append(config, t.Namespace, group, kind, name), "/")
+	return Shorten(name+"-"+strings.ToLower(kind), of, maxLabel)
 }
 
 // scoped joins parts, with the group in front where the service is grouped.

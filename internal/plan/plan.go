@@ -71,8 +71,17 @@ type Deployment struct {
 	Base string
 	// Groups of replicas. A service without spec.replicas has one.
 	Groups []Group
-	// HasEndpoint asks for a Service on the leaders (there is no router).
-	HasEndpoint bool
+	// Endpoint asks for a Service on the leaders of the workers. Nil where there
+	// is a router, or no worker.
+	Endpoint *Endpoint
+}
+
+// An Endpoint is the Service of a service without a router.
+type Endpoint struct {
+	// Port of the Service and of the pods.
+	Port int32
+	// Selector of the pods, without the service's own label and the leaders'.
+	Selector map[string]string
 }
 
 // A Target is a place where a service runs.
@@ -139,6 +148,13 @@ type Role struct {
 	Sidecar *Sidecar
 	// RayPort of the launcher Ray, else 0. The leader has it as a container port.
 	RayPort int32
+	// PodLabels that the role's pods have besides those of the service.
+	PodLabels map[string]string
+
+	// path of the role in the spec, for problems that show later.
+	path *field.Path
+	// replicaResources is what all pods of one replica request.
+	replicaResources corev1.ResourceList
 }
 
 // A PodTemplate is a template and what has to be done to it.
@@ -152,6 +168,8 @@ type PodTemplate struct {
 	Engine int
 	// Command and Args that the engine's container gets. Nil leaves the user's.
 	Command, Args []string
+	// Env that the engine's container gets besides its own.
+	Env []corev1.EnvVar
 	// Headless pods serve no HTTP: their HTTP ports and probes are left out.
 	Headless bool
 	// SharedMemory adds a memory volume at /dev/shm.
@@ -185,6 +203,9 @@ func (p *Plan) Role(name string) *Role {
 	}
 	return nil
 }
+
+// Path of the role in the spec.
+func (r *Role) Path() *field.Path { return r.path }
 
 // rolePath is the path of a role in the spec.
 func rolePath(i int) *field.Path { return field.NewPath("spec", "roles").Index(i) }

@@ -29,7 +29,7 @@ type Router struct {
 	// Pod has what the platform team set for the endpoint picker's pods.
 	Pod EndpointPickerPod
 	// Selector of the pool's pods, without the service's own label, which differs
-	// from place to place.
+	// from place to place, and without that of leaders.
 	Selector map[string]string
 	// Port of the pool.
 	Port int32

@@ -1,10 +1,8 @@
-/*
-Package v1alpha1 is the API of the project: the InferenceService, its defaults
-and its validation. The XRDs, the API reference and the schema tests are
-generated from the types here; nothing is written twice.
-
-+groupName=fusioninfer.io
-*/
+// Package v1alpha1 is the API of the project: the InferenceService, its defaults
+// and its validation. The XRDs, the API reference and the schema tests are
+// generated from the types here; nothing is written twice.
+//
+// +groupName=fusioninfer.io
 package v1alpha1
 
 import (
@@ -26,7 +24,8 @@ const (
 )
 
 // Limits of the API. They keep an answer below the 4 MiB that Crossplane
-// accepts and a mistyped number from costing more than an error message.
+// accepts and a mistyped number from costing more than an error message. The
+// markers below repeat them for the schema; a test compares the two.
 const (
 	MaxRoles    = 32
 	MaxReplicas = 2000
@@ -35,6 +34,20 @@ const (
 	MaxClusters = 32
 	MaxModels   = 128
 	MaxTargets  = 16
+	MaxWeight   = 1000000
+
+	// MaxRoleName leaves room for the shortest service name and a replica's index
+	// in MaxWorkloadName.
+	MaxRoleName = 46
+	// MaxName is the limit of a DNS subdomain, and of other names here.
+	MaxName = 253
+	// MaxConfig is the limit of an endpointPickerConfig, in characters.
+	MaxConfig = 262144
+	// MaxWorkloadName is the longest LeaderWorkerSet name whose pods come up on
+	// several nodes: its worker StatefulSet is called {name}-{group}, and
+	// StatefulSets end at 52. At size 1 it would be 52; one limit for both lets a
+	// role grow to several nodes without a new name.
+	MaxWorkloadName = 50
 )
 
 // An InferenceService serves one large language model, by one kind of worker or
@@ -43,6 +56,7 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:resource:path=inferenceservices,shortName=isvc,categories=fusioninfer
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",message="the name becomes part of DNS names: lower case letters, digits and '-', with a letter first and no '-' last"
 // +kubebuilder:printcolumn:name="ROLES",type=string,JSONPath=`.status.roles`,description="Ready and desired replicas of each role."
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`,description="Where clients reach the service."
 type InferenceService struct {
@@ -58,11 +72,12 @@ type InferenceService struct {
 }
 
 // An InferenceServiceSpec says what an InferenceService should be.
-// +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",message="replicas cannot be set or unset on an existing service: that would rename, and so restart, everything it runs"
-// +kubebuilder:validation:XValidation:rule="self.roles.filter(r, r.componentType == 'router').size() <= 1",message="a service has at most one role of componentType router"
-// +kubebuilder:validation:XValidation:rule="self.roles.exists(r, r.componentType != 'router')",message="a service needs at least one role of componentType worker, prefiller or decoder"
-// +kubebuilder:validation:XValidation:rule="!self.roles.exists(r, has(r.strategy) && r.strategy == 'pd-disaggregation') || (self.roles.exists(r, r.componentType == 'prefiller') && self.roles.exists(r, r.componentType == 'decoder'))",message="strategy pd-disaggregation needs a role of componentType prefiller and one of componentType decoder"
-// +kubebuilder:validation:XValidation:rule="!has(self.schedulingStrategy) || !has(self.schedulingStrategy.gang) || !has(self.schedulingStrategy.gang.minRoleReplicas) || self.schedulingStrategy.gang.minRoleReplicas.all(n, self.roles.exists(r, r.name == n && r.componentType != 'router'))",message="schedulingStrategy.gang.minRoleReplicas names a role that is not in roles, or a router"
+// +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",fieldPath=".replicas",message="replicas cannot be set or unset on an existing service: that would rename, and so restart, everything it runs"
+// +kubebuilder:validation:XValidation:rule="self.roles.filter(r, r.componentType == 'router').size() <= 1",fieldPath=".roles",message="a service has at most one role of componentType router"
+// +kubebuilder:validation:XValidation:rule="self.roles.exists(r, r.componentType != 'router')",fieldPath=".roles",message="a service needs at least one role of componentType worker, prefiller or decoder"
+// +kubebuilder:validation:XValidation:rule="!self.roles.exists(r, has(r.strategy) && r.strategy == 'pd-disaggregation') || (self.roles.exists(r, r.componentType == 'prefiller') && self.roles.exists(r, r.componentType == 'decoder'))",fieldPath=".roles",message="strategy pd-disaggregation needs a role of componentType prefiller and one of componentType decoder"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedulingStrategy) || !has(self.schedulingStrategy.gang) || !has(self.schedulingStrategy.gang.minRoleReplicas) || self.schedulingStrategy.gang.minRoleReplicas.all(n, self.roles.exists(r, r.name == n && r.componentType != 'router'))",fieldPath=".schedulingStrategy.gang.minRoleReplicas",message="minRoleReplicas names a role that is not in roles, or a router"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedulingStrategy) || !has(self.schedulingStrategy.schedulerName) || self.schedulingStrategy.schedulerName == 'volcano' || !has(self.schedulingStrategy.gang) || !has(self.schedulingStrategy.gang.mode) || self.schedulingStrategy.gang.mode == 'None' || !(self.roles.exists(r, has(r.multinode) && r.multinode.nodeCount > 1) || (self.roles.exists(r, r.componentType == 'prefiller') && self.roles.exists(r, r.componentType == 'decoder')))",fieldPath=".schedulingStrategy.schedulerName",message="a gang needs schedulerName volcano; for another scheduler set gang.mode to None"
 type InferenceServiceSpec struct {
 	// Roles are the parts of the service. Each has a name of its own and a
 	// componentType that says what it does.
@@ -94,7 +109,6 @@ type InferenceServiceSpec struct {
 }
 
 // A SchedulingStrategy says how the pods are scheduled.
-// +kubebuilder:validation:XValidation:rule="!has(self.schedulerName) || self.schedulerName == 'volcano' || !has(self.gang) || (has(self.gang.mode) && self.gang.mode == 'None')",message="a gang needs schedulerName volcano; for another scheduler set gang.mode to None"
 type SchedulingStrategy struct {
 	// SchedulerName is the scheduler of the pods. Where pods start as a gang it
 	// is volcano, and nothing else is accepted.
@@ -154,11 +168,13 @@ type Gang struct {
 	// Volcano's own default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Queue string `json:"queue,omitempty"`
 
 	// PriorityClassName is the priority of the gang in its queue.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
@@ -186,7 +202,7 @@ type NetworkTopology struct {
 	// HighestTierAllowed is the highest tier of HyperNodes that the gang may
 	// spread over. For mode hard.
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	HighestTierAllowed *int32 `json:"highestTierAllowed,omitempty"`
 
 	// HighestTierName is the same, by the tier's name.
@@ -210,6 +226,8 @@ const (
 	// ComponentTypeWorker does both.
 	ComponentTypeWorker ComponentType = "worker"
 )
+
+var componentTypes = []ComponentType{ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder, ComponentTypeRouter}
 
 // A Role is one part of the service.
 // +kubebuilder:validation:XValidation:rule="self.componentType == 'router' ? !has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) : has(self.template)",message="template is required for worker, prefiller and decoder; template, leaderTemplate and multinode are not for a router"
@@ -278,6 +296,7 @@ type Role struct {
 	// LeaderWorkerSet. Of a router it is the number of endpoint pickers.
 	// Defaults to 1; 0 runs none.
 	// +optional
+	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2000
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -419,6 +438,7 @@ type Target struct {
 	// Weight is the target's share of the model's requests, relative to the
 	// other targets. 0 gets none. Defaults to 1.
 	// +optional
+	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Weight *int32 `json:"weight,omitempty"`
@@ -455,6 +475,12 @@ type Cluster struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
+// Kinds of a ProviderConfigRef.
+const (
+	KindClusterProviderConfig = "ClusterProviderConfig"
+	KindProviderConfig        = "ProviderConfig"
+)
+
 // A ProviderConfigRef names a configuration of provider-kubernetes.
 type ProviderConfigRef struct {
 	// Kind is ClusterProviderConfig, or ProviderConfig in the namespace of this
@@ -468,6 +494,7 @@ type ProviderConfigRef struct {
 	// Name of the configuration.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 }
 

@@ -1,0 +1,212 @@
+/*
+Package schematest tells what an API server would say to an object, with the API
+server's own code and no API server: the XRDs of package/ become the CRDs that
+Crossplane makes of them, and objects are pruned, defaulted and validated as
+those CRDs ask for. It is for tests.
+*/
+package schematest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	extvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
+	xrdv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+)
+
+// A Flavour is a kind that the packages bring to a cluster.
+type Flavour string
+
+// The flavours.
+const (
+	// XR is the namespaced InferenceService.
+	XR Flavour = "XR"
+	// Claim is the InferenceService of a cluster that uses claims.
+	Claim Flavour = "claim"
+	// ClaimedXR is the XInferenceService behind a claim.
+	ClaimedXR Flavour = "claimed XR"
+	// Input of the function. No API server ever sees it, but tools validate by its
+	// schema.
+	Input Flavour = "input"
+)
+
+// Services are the flavours of an InferenceService.
+func Services() []Flavour { return []Flavour{XR, Claim, ClaimedXR} }
+
+// A Schema is what an API server knows about a kind.
+type Schema struct {
+	// CRD of the kind.
+	CRD *extv1.CustomResourceDefinition
+
+	structural *structural.Structural
+	openAPI    validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// New loads the schema of a flavour from package/. A CRD that an API server would
+// refuse, a CEL rule that costs too much among the reasons, is an error.
+func New(f Flavour) (*Schema, error) {
+	crd, err := load(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot load the %s: %w", f, err)
+	}
+	internal := &apiextensions.CustomResourceDefinition{}
+	extv1.SetDefaults_CustomResourceDefinition(crd)
+	extv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	if err := extv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+		return nil, fmt.Errorf("cannot convert the %s: %w", f, err)
+	}
+	// Set by the API server, and owned by an object that does not exist here.
+	internal.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
+	internal.OwnerReferences = nil
+	if errs := extvalidation.ValidateCustomResourceDefinition(context.Background(), internal); len(errs) > 0 {
+		return nil, fmt.Errorf("an API server would refuse the %s: %w", f, errs.ToAggregate())
+	}
+	// The conversion moves the schema of an only version to the top.
+	props := internal.Spec.Validation
+	if props == nil {
+		props = internal.Spec.Versions[0].Schema
+	}
+	s := &Schema{CRD: crd}
+	if s.structural, err = structural.NewStructural(props.OpenAPIV3Schema); err != nil {
+		return nil, fmt.Errorf("cannot read the schema of the %s: %w", f, err)
+	}
+	if s.openAPI, _, err = validation.NewSchemaValidator(props.OpenAPIV3Schema); err != nil {
+		return nil, fmt.Errorf("cannot read the schema of the %s: %w", f, err)
+	}
+	s.rules = cel.NewValidator(s.structural, true, celconfig.PerCallLimit)
+	return s, nil
+}
+
+func load(f Flavour) (*extv1.CustomResourceDefinition, error) {
+	if f == Input {
+		crd := &extv1.CustomResourceDefinition{}
+		return crd, read("package/input/inferenceservice.fn.crossplane.io_inputs.yaml", crd)
+	}
+	file := "package/claim/definition.yaml"
+	if f == XR {
+		file = "package/xr/definition.yaml"
+	}
+	xrd := &xrdv1.CompositeResourceDefinition{}
+	if err := read(file, xrd); err != nil {
+		return nil, err
+	}
+	if f == Claim {
+		return xcrd.ForCompositeResourceClaim(xrd)
+	}
+	return xcrd.ForCompositeResource(xrd)
+}
+
+func read(name string, into any) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	for !exists(filepath.Join(dir, "go.mod")) {
+		if dir == filepath.Dir(dir) {
+			return errors.New("not in the module")
+		}
+		dir = filepath.Dir(dir)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // A file of the module.
+	if err != nil {
+		return err
+	}
+	return yaml.UnmarshalStrict(b, into)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Validate says what an API server would have against the creation of an object,
+// which is YAML. Unknown fields are errors too, as kubectl makes them.
+func (s *Schema) Validate(doc []byte) field.ErrorList {
+	return s.validate(doc, nil)
+}
+
+// ValidateUpdate says what an API server would have against a change.
+func (s *Schema) ValidateUpdate(doc, old []byte) field.ErrorList {
+	before, err := s.Default(old)
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	return s.validate(doc, before)
+}
+
+// Default returns an object with the defaults of the schema.
+func (s *Schema) Default(doc []byte) (map[string]any, error) {
+	obj, err := parse(doc)
+	if err != nil {
+		return nil, err
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.structural)
+	defaulting.Default(obj, s.structural)
+	return obj, nil
+}
+
+func (s *Schema) validate(doc []byte, old map[string]any) field.ErrorList {
+	obj, err := s.Default(doc)
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	var errs field.ErrorList
+	unknown := pruning.PruneWithOptions(runtime.DeepCopyJSON(obj), s.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	for _, path := range unknown {
+		errs = append(errs, field.Forbidden(field.NewPath(path), "unknown field"))
+	}
+	errs = append(errs, validation.ValidateCustomResource(nil, obj, s.openAPI)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, obj)...)
+	if slices.ContainsFunc(errs, blocksRules) {
+		return errs
+	}
+	// A nil map in an interface would not be nil.
+	var before any
+	if old != nil {
+		before = old
+	}
+	more, _ := s.rules.Validate(context.Background(), nil, s.structural, obj, before, celconfig.RuntimeCELCostBudget)
+	return append(errs, more...)
+}
+
+// blocksRules tells whether the API server evaluates no CEL rules after an error.
+func blocksRules(e *field.Error) bool {
+	switch e.Type { //nolint:exhaustive // The others do not.
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
+}
+
+// parse reads YAML as the API server does: whole numbers are int64.
+func parse(doc []byte) (map[string]any, error) {
+	b, err := yaml.YAMLToJSONStrict(doc)
+	if err != nil {
+		return nil, fmt.Errorf("cannot parse YAML: %w", err)
+	}
+	obj := map[string]any{}
+	if err := json.Unmarshal(b, &obj); err != nil {
+		return nil, fmt.Errorf("cannot parse YAML: %w", err)
+	}
+	return obj, nil
+}

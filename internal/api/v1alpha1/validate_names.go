@@ -1,0 +1,88 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// foreignSuffix is what a service's name is longer by in a namespace that is not
+// its tenant's: '-' and a short hash of the tenant's namespace.
+const foreignSuffix = "-xxxxxx"
+
+// validateNames checks that every LeaderWorkerSet of the service can have its
+// name. Only the longest name of each role is made.
+func validateNames(path *field.Path, spec *InferenceServiceSpec, name, tenant string) field.ErrorList {
+	base, where := longestBase(spec, name, tenant)
+	roles := spec.Roles[:min(len(spec.Roles), MaxRoles)]
+	var errs field.ErrorList
+	for i, r := range roles {
+		if r.ComponentType == ComponentTypeRouter || r.Name == "" || len(r.Name) > MaxRoleName {
+			continue
+		}
+		if n := longestName(base, spec.Replicas, r); len(n) > MaxWorkloadName {
+			errs = append(errs, field.Invalid(path.Index(i).Child("name"), r.Name, fmt.Sprintf("the LeaderWorkerSet %s%s would have %d characters, at most %d: shorten the name of the service or of the role by %d", n, where, len(n), MaxWorkloadName, len(n)-MaxWorkloadName)))
+		}
+		errs = append(errs, validateApart(path, i, roles)...)
+	}
+	return errs
+}
+
+// longestBase is the longest name that the service has in any of its places.
+func longestBase(spec *InferenceServiceSpec, name, tenant string) (base, where string) {
+	if spec.Placement == nil {
+		return name, ""
+	}
+	for _, c := range spec.Placement.Clusters {
+		if c.Namespace != "" && c.Namespace != tenant {
+			return name + foreignSuffix, " (as it is called in the namespace " + c.Namespace + ", x standing for a hash)"
+		}
+	}
+	return name, ""
+}
+
+func longestName(base string, groups *int32, r Role) string {
+	parts := []string{base}
+	if groups != nil {
+		parts = append(parts, lastIndex(groups, MaxGroups))
+	}
+	return strings.Join(append(parts, r.Name, lastIndex(r.Replicas, MaxReplicas)), "-")
+}
+
+// lastIndex is the index of the last of n. None at all counts as one, which may
+// come back.
+func lastIndex(n *int32, limit int32) string {
+	if n == nil {
+		return "0"
+	}
+	return strconv.Itoa(int(min(max(*n, 1), limit)) - 1)
+}
+
+// validateApart refuses a role whose workloads would meet those of another. A
+// LeaderWorkerSet on several nodes owns a StatefulSet called {name}-0 for its
+// workers. For replica 1 of role a that is the name of replica 0 of role a-1.
+func validateApart(path *field.Path, i int, roles []Role) field.ErrorList {
+	cut := strings.LastIndexByte(roles[i].Name, '-')
+	if cut < 0 {
+		return nil
+	}
+	index, err := strconv.ParseInt(roles[i].Name[cut+1:], 10, 32)
+	if err != nil || strconv.FormatInt(index, 10) != roles[i].Name[cut+1:] {
+		return nil
+	}
+	j := slices.IndexFunc(roles, func(r Role) bool { return r.Name == roles[i].Name[:cut] })
+	if j < 0 || roles[j].Multinode == nil || roles[j].Multinode.NodeCount < 2 || index >= int64(count(roles[j].Replicas)) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Index(i).Child("name"), roles[i].Name, fmt.Sprintf("must be another name: the workers of replica %d of %s have the same name as replica 0 of this role", index, path.Index(j)))}
+}
+
+func count(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
+}

@@ -1,0 +1,198 @@
+package v1alpha1
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+)
+
+func validateRoles(path *field.Path, roles []Role) field.ErrorList {
+	if len(roles) == 0 {
+		return field.ErrorList{field.Required(path, "a service needs at least one role: a worker, or a prefiller and a decoder")}
+	}
+	roles, errs := capped(path, roles, MaxRoles)
+	names := unique{}
+	for i := range roles {
+		p := path.Index(i)
+		errs = append(errs, validateRole(p, &roles[i])...)
+		errs = append(errs, names.check(p.Child("name"), roles[i].Name)...)
+	}
+	return append(errs, validateTogether(path, roles)...)
+}
+
+// validateTogether checks what roles ask of each other.
+func validateTogether(path *field.Path, roles []Role) field.ErrorList {
+	var errs field.ErrorList
+	router := -1
+	for i, r := range roles {
+		switch {
+		case r.ComponentType != ComponentTypeRouter:
+			continue
+		case router >= 0:
+			errs = append(errs, field.Invalid(path.Index(i).Child("componentType"), r.ComponentType, fmt.Sprintf("must be another type: a service has at most one router, and %s is one", path.Index(router))))
+		default:
+			router = i
+		}
+		if r.Strategy == StrategyPDDisaggregation && !(has(roles, ComponentTypePrefiller) && has(roles, ComponentTypeDecoder)) {
+			errs = append(errs, field.Invalid(path.Index(i).Child("strategy"), r.Strategy, "needs a role of componentType prefiller and one of componentType decoder"))
+		}
+	}
+	if router >= 0 && !has(roles, ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder) {
+		errs = append(errs, field.Required(path, "a service needs at least one role of componentType worker, prefiller or decoder: a router has nothing to route to"))
+	}
+	return errs
+}
+
+// has tells whether a role has one of some types. A role whose type is missing
+// or unknown may have been meant to be any of them, and has its own error.
+func has(roles []Role, types ...ComponentType) bool {
+	for _, r := range roles {
+		if len(check.OneOf(nil, r.ComponentType, componentTypes...)) > 0 || r.ComponentType == "" {
+			return true
+		}
+		for _, t := range types {
+			if r.ComponentType == t {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func validateRole(path *field.Path, r *Role) field.ErrorList {
+	errs := validateRoleName(path.Child("name"), r.Name)
+	if r.ComponentType == "" {
+		errs = append(errs, field.Required(path.Child("componentType"), fmt.Sprintf("must be one of %q", componentTypes)))
+	}
+	errs = append(errs, check.OneOf(path.Child("componentType"), r.ComponentType, componentTypes...)...)
+	if r.Replicas != nil {
+		errs = append(errs, check.Between(path.Child("replicas"), *r.Replicas, 0, MaxReplicas)...)
+	}
+	errs = append(errs, validateMultinode(path.Child("multinode"), r.Multinode)...)
+	errs = append(errs, validateRouter(path, r)...)
+	return append(errs, validateType(path, r)...)
+}
+
+func validateRoleName(path *field.Path, name string) field.ErrorList {
+	switch {
+	case name == "":
+		return field.ErrorList{field.Required(path, "each role has a name of its own")}
+	case len(name) > MaxRoleName:
+		return check.Length(path, name, MaxRoleName)
+	}
+	return check.Label(path, name)
+}
+
+func validateMultinode(path *field.Path, m *Multinode) field.ErrorList {
+	if m == nil {
+		return nil
+	}
+	errs := check.Between(path.Child("nodeCount"), m.NodeCount, 1, MaxNodes)
+	return append(errs, check.OneOf(path.Child("launcher"), m.Launcher, LauncherRay, LauncherVLLM, LauncherSGLang, LauncherNone)...)
+}
+
+// validateRouter checks the fields of a router, wherever they are.
+func validateRouter(path *field.Path, r *Role) field.ErrorList {
+	errs := check.OneOf(path.Child("strategy"), r.Strategy, StrategyPrefixCache, StrategyKVCacheUtilization, StrategyQueueSize, StrategyLoRAAffinity, StrategyPDDisaggregation)
+	errs = append(errs, check.OneOf(path.Child("failureMode"), r.FailureMode, FailClose, FailOpen)...)
+	errs = append(errs, check.Length(path.Child("endpointPickerConfig"), r.EndpointPickerConfig, MaxConfig)...)
+	errs = append(errs, check.Resources(path.Child("resources"), r.Resources)...)
+	return append(errs, validateModels(path.Child("models"), r.Models)...)
+}
+
+// validateType checks that a role has the fields of its type, and no others.
+func validateType(path *field.Path, r *Role) field.ErrorList {
+	switch r.ComponentType {
+	case ComponentTypeRouter:
+		return refuse(path, "a worker, prefiller or decoder", r.servingFields())
+	case ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder:
+		errs := refuse(path, "a router", r.routerFields())
+		if r.Template == nil {
+			errs = append(errs, field.Required(path.Child("template"), "a "+string(r.ComponentType)+" needs a template of its pods"))
+		}
+		return errs
+	}
+	return nil
+}
+
+// A given field is one that is set, with its value as an error repeats it.
+type given struct {
+	name  string
+	value any
+	set   bool
+}
+
+func (r *Role) servingFields() []given {
+	return []given{
+		{"multinode", object, r.Multinode != nil},
+		{"template", object, r.Template != nil},
+		{"leaderTemplate", object, r.LeaderTemplate != nil},
+	}
+}
+
+func (r *Role) routerFields() []given {
+	return []given{
+		{"strategy", r.Strategy, r.Strategy != ""},
+		{"httproute", object, r.HTTPRoute != nil},
+		{"gateway", object, r.Gateway != nil},
+		{"endpointPickerConfig", check.Shown(r.EndpointPickerConfig), r.EndpointPickerConfig != ""},
+		{"failureMode", r.FailureMode, r.FailureMode != ""},
+		{"resources", object, r.Resources != nil},
+		{"models", "[...]", len(r.Models) > 0},
+	}
+}
+
+// object stands for an object in an error.
+const object = "{...}"
+
+func refuse(path *field.Path, of string, fields []given) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range fields {
+		if f.set {
+			errs = append(errs, field.Invalid(path.Child(f.name), f.value, "must be left out: only "+of+" has it"))
+		}
+	}
+	return errs
+}
+
+func validateModels(path *field.Path, models []Model) field.ErrorList {
+	models, errs := capped(path, models, MaxModels)
+	names := unique{}
+	for i, m := range models {
+		p := path.Index(i)
+		errs = append(errs, validateModelName(p.Child("name"), m.Name, names)...)
+		errs = append(errs, check.OneOf(p.Child("criticality"), m.Criticality, CriticalityCritical, CriticalityStandard, CriticalitySheddable)...)
+		if m.Priority != nil && m.Criticality != "" {
+			errs = append(errs, field.Invalid(p.Child("criticality"), m.Criticality, "must be left out where priority is given: it is the priority by name"))
+		}
+		errs = append(errs, validateTargets(p.Child("targets"), m.Targets)...)
+	}
+	return errs
+}
+
+func validateTargets(path *field.Path, targets []Target) field.ErrorList {
+	targets, errs := capped(path, targets, MaxTargets)
+	names := unique{}
+	served := len(targets) == 0
+	for i, t := range targets {
+		p := path.Index(i)
+		errs = append(errs, validateModelName(p.Child("name"), t.Name, names)...)
+		if t.Weight != nil {
+			errs = append(errs, check.Between(p.Child("weight"), *t.Weight, 0, MaxWeight)...)
+		}
+		served = served || t.Weight == nil || *t.Weight != 0
+	}
+	if !served {
+		errs = append(errs, field.Invalid(path, "every weight is 0", "at least one target needs a weight above 0: nothing would answer for the model"))
+	}
+	return errs
+}
+
+func validateModelName(path *field.Path, name string, names unique) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "a model needs its name")}
+	}
+	return append(check.Length(path, name, MaxName), names.check(path, name)...)
+}

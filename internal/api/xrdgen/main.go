@@ -1,0 +1,93 @@
+/*
+Command xrdgen writes everything that is generated from the Go types of the API:
+the XRDs of the two Configurations, the CRD of the function's input, and the API
+reference. Run it from anywhere in the module:
+
+	go run ./internal/api/xrdgen
+*/
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "xrdgen:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	files, err := generate()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("cannot make the directory of %s: %w", name, err)
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+			return fmt.Errorf("cannot write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// generate returns all generated files, by their path in the module.
+func generate() (map[string][]byte, error) {
+	types, err := load()
+	if err != nil {
+		return nil, err
+	}
+	service, err := types.crd(serviceKind)
+	if err != nil {
+		return nil, err
+	}
+	input, err := types.crd(inputKind)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := serviceSchema(service)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{"docs/api.md": types.reference()}
+	for name, obj := range map[string]any{
+		"package/xr/definition.yaml":                                  namespacedXRD(service, schema),
+		"package/claim/definition.yaml":                               claimXRD(service, schema),
+		"package/input/inferenceservice.fn.crossplane.io_inputs.yaml": input,
+	} {
+		if files[name], err = asYAML(obj); err != nil {
+			return nil, fmt.Errorf("cannot write %s as YAML: %w", name, err)
+		}
+	}
+	return files, nil
+}
+
+// moduleRoot is the directory of the nearest go.mod.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the module: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("cannot find the module: no go.mod here or above")
+		}
+		dir = filepath.Dir(dir)
+	}
+}

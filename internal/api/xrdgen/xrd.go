@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	xrdv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+	xrdv2 "github.com/crossplane/crossplane/apis/v2/apiextensions/v2"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+const (
+	namespacedPlural = "inferenceservices"
+	clusterPlural    = "xinferenceservices"
+)
+
+// serviceSchema is the schema of an InferenceService as an XRD has it: without
+// what Crossplane adds itself.
+func serviceSchema(c *extv1.CustomResourceDefinition) (runtime.RawExtension, error) {
+	s := c.Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
+	for _, p := range []string{"apiVersion", "kind", "metadata"} {
+		delete(s.Properties, p)
+	}
+	delete(s.Properties["status"].Properties, "conditions")
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return runtime.RawExtension{}, fmt.Errorf("cannot encode the schema: %w", err)
+	}
+	return runtime.RawExtension{Raw: raw}, nil
+}
+
+// namespacedXRD serves InferenceServices as namespaced XRs.
+func namespacedXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *xrdv2.CompositeResourceDefinition {
+	v := c.Spec.Versions[0]
+	return &xrdv2.CompositeResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: xrdv2.SchemeGroupVersion.String(), Kind: xrdv2.CompositeResourceDefinitionKind},
+		ObjectMeta: metav1.ObjectMeta{Name: namespacedPlural + "." + v1alpha1.Group},
+		Spec: xrdv2.CompositeResourceDefinitionSpec{
+			Group:                  v1alpha1.Group,
+			Names:                  c.Spec.Names,
+			Scope:                  xrdv2.CompositeResourceScopeNamespaced,
+			EnforcedCompositionRef: &xrdv2.CompositionReference{Name: namespacedPlural + "." + v1alpha1.Group},
+			Versions: []xrdv2.CompositeResourceDefinitionVersion{{
+				Name:                     v.Name,
+				Referenceable:            true,
+				Served:                   true,
+				Schema:                   &xrdv2.CompositeResourceValidation{OpenAPIV3Schema: schema},
+				AdditionalPrinterColumns: v.AdditionalPrinterColumns,
+				Subresources:             &xrdv2.CompositeResourceDefinitionVersionSubresources{Scale: v.Subresources.Scale},
+			}},
+		},
+	}
+}
+
+// claimXRD serves InferenceServices as claims. The cluster-scoped XR behind a
+// claim has the same schema under a name of its own.
+func claimXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *xrdv1.CompositeResourceDefinition {
+	v := c.Spec.Versions[0]
+	return &xrdv1.CompositeResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: xrdv1.SchemeGroupVersion.String(), Kind: xrdv1.CompositeResourceDefinitionKind},
+		ObjectMeta: metav1.ObjectMeta{Name: clusterPlural + "." + v1alpha1.Group},
+		Spec: xrdv1.CompositeResourceDefinitionSpec{
+			Group:                  v1alpha1.Group,
+			Names:                  clusterNames(c.Spec.Names),
+			ClaimNames:             &c.Spec.Names,
+			Scope:                  ptr.To(xrdv1.CompositeResourceScopeLegacyCluster),
+			EnforcedCompositionRef: &xrdv1.CompositionReference{Name: clusterPlural + "." + v1alpha1.Group},
+			Versions: []xrdv1.CompositeResourceDefinitionVersion{{
+				Name:                     v.Name,
+				Referenceable:            true,
+				Served:                   true,
+				Schema:                   &xrdv1.CompositeResourceValidation{OpenAPIV3Schema: schema},
+				AdditionalPrinterColumns: v.AdditionalPrinterColumns,
+				Subresources:             &xrdv1.CompositeResourceDefinitionVersionSubresources{Scale: v.Subresources.Scale},
+			}},
+		},
+	}
+}
+
+// clusterNames are the names of the XR behind a claim: the claim's, with an x in
+// front. No two kinds of a group may have a name in common, short names included.
+func clusterNames(claim extv1.CustomResourceDefinitionNames) extv1.CustomResourceDefinitionNames {
+	names := extv1.CustomResourceDefinitionNames{
+		Kind:       v1alpha1.ClusterKind,
+		ListKind:   v1alpha1.ClusterKind + "List",
+		Plural:     clusterPlural,
+		Singular:   "x" + claim.Singular,
+		Categories: claim.Categories,
+	}
+	for _, n := range claim.ShortNames {
+		names.ShortNames = append(names.ShortNames, "x"+n)
+	}
+	return names
+}

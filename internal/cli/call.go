@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// maxIterations is how often Crossplane calls a function again that keeps asking
+// for something else.
+const maxIterations = 5
+
+// call runs the function until what it requires does not change any more.
+func call(ctx context.Context, fn Runner, g *given) (*fnv1.RunFunctionResponse, error) {
+	req, err := request(g)
+	if err != nil {
+		return nil, err
+	}
+	var settled *fnv1.Requirements
+	for i := 0; i <= maxIterations; i++ {
+		rsp, err := fn.RunFunction(ctx, req)
+		if err != nil {
+			return nil, fmt.Errorf("cannot run the function: %w", err)
+		}
+		reqs := rsp.GetRequirements()
+		if isFatal(rsp) || proto.Equal(reqs, settled) {
+			return rsp, nil
+		}
+		settled = reqs
+		if err := fulfil(req, reqs, g.cluster); err != nil {
+			return nil, err
+		}
+		req.Context = rsp.GetContext()
+	}
+	return nil, fmt.Errorf("the function still asks for something else after %d calls", maxIterations+1)
+}
+
+func isFatal(rsp *fnv1.RunFunctionResponse) bool {
+	return slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
+}
+
+func request(g *given) (*fnv1.RunFunctionRequest, error) {
+	xr, err := asStruct(g.xr)
+	if err != nil {
+		return nil, err
+	}
+	req := &fnv1.RunFunctionRequest{
+		Meta: &fnv1.RequestMeta{Tag: "render", Capabilities: []fnv1.Capability{
+			fnv1.Capability_CAPABILITY_CAPABILITIES,
+			fnv1.Capability_CAPABILITY_REQUIRED_RESOURCES,
+			fnv1.Capability_CAPABILITY_CREDENTIALS,
+			fnv1.Capability_CAPABILITY_CONDITIONS,
+			fnv1.Capability_CAPABILITY_REQUIRED_SCHEMAS,
+		}},
+		Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}, Resources: map[string]*fnv1.Resource{}},
+		Desired:  &fnv1.State{},
+	}
+	for key, o := range g.observed {
+		s, err := asStruct(o)
+		if err != nil {
+			return nil, err
+		}
+		req.Observed.Resources[key] = &fnv1.Resource{Resource: s}
+	}
+	if g.input != nil {
+		req.Input, err = asStruct(*g.input)
+	}
+	return req, err
+}
+
+func asStruct(o object) (*structpb.Struct, error) {
+	s, err := structpb.NewStruct(o.Object)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return s, nil
+}
+
+// fulfil puts into the request what the function requires. Schemas of a cluster
+// are not at hand, so each is answered as one that the cluster lacks.
+func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, cluster []object) error {
+	req.RequiredResources = map[string]*fnv1.Resources{}
+	for name, sel := range reqs.GetResources() {
+		found := &fnv1.Resources{}
+		for _, o := range find(cluster, sel) {
+			s, err := asStruct(o)
+			if err != nil {
+				return err
+			}
+			found.Items = append(found.Items, &fnv1.Resource{Resource: s})
+		}
+		req.RequiredResources[name] = found
+	}
+	req.RequiredSchemas = map[string]*fnv1.Schema{}
+	for name := range reqs.GetSchemas() {
+		req.RequiredSchemas[name] = &fnv1.Schema{}
+	}
+	return nil
+}
+
+// find returns what matches a selector, sorted by namespace and name.
+func find(cluster []object, sel *fnv1.ResourceSelector) []object {
+	var all []object
+	for _, o := range cluster {
+		if o.GetAPIVersion() == sel.GetApiVersion() && o.GetKind() == sel.GetKind() && matches(o, sel) {
+			all = append(all, o)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b object) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	return all
+}
+
+func matches(o object, sel *fnv1.ResourceSelector) bool {
+	switch m := sel.GetMatch().(type) {
+	case *fnv1.ResourceSelector_MatchName:
+		return o.GetName() == m.MatchName && o.GetNamespace() == sel.GetNamespace()
+	case *fnv1.ResourceSelector_MatchLabels:
+		if !labels.SelectorFromSet(m.MatchLabels.GetLabels()).Matches(labels.Set(o.GetLabels())) {
+			return false
+		}
+	}
+	return sel.GetNamespace() == "" || o.GetNamespace() == sel.GetNamespace()
+}
+
+// errFatal ends a render whose problems were reported already.
+var errFatal = errors.New("the function answered with a fatal result")
+
+// report writes the results of the function, a line for each.
+func report(w io.Writer, results []*fnv1.Result) error {
+	var fatal error
+	for _, r := range results {
+		severity := "info"
+		switch r.GetSeverity() { //nolint:exhaustive // The others are for information.
+		case fnv1.Severity_SEVERITY_FATAL:
+			severity, fatal = "fatal", errFatal
+		case fnv1.Severity_SEVERITY_WARNING:
+			severity = "warning"
+		}
+		for _, problem := range problems(r.GetMessage()) {
+			_, _ = fmt.Fprintf(w, "%s: %s\n", severity, problem)
+		}
+	}
+	return fatal
+}
+
+// nextProblem is where a message goes on with the path of another problem. The
+// function puts all of them into one message, because a Fatal has only one.
+var nextProblem = regexp.MustCompile(`; ((?:spec|metadata|input)[.\[:])`)
+
+func problems(message string) []string {
+	return strings.Split(nextProblem.ReplaceAllString(strings.TrimSpace(message), "\n$1"), "\n")
+}
+
+// Exit tells the exit code of a command's error, and writes the error unless that
+// was done.
+func Exit(w io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	if !errors.Is(err, errFatal) {
+		_, _ = fmt.Fprintln(w, "error:", err)
+	}
+	return 1
+}

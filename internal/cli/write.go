@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"sigs.k8s.io/yaml"
+)
+
+func write(w io.Writer, format string, r *rendered) error {
+	switch format {
+	case "json":
+		return writeJSON(w, r)
+	case "summary":
+		return writeSummary(w, r)
+	default:
+		return writeYAML(w, r)
+	}
+}
+
+// all are the documents in the order of the output.
+func (r *rendered) all() []object { return append([]object{r.xr}, r.composed...) }
+
+func writeYAML(w io.Writer, r *rendered) error {
+	for _, o := range r.all() {
+		b, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return fmt.Errorf("cannot write %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeJSON writes one List, which kubectl and jq read as it is.
+func writeJSON(w io.Writer, r *rendered) error {
+	items := make([]any, 0, len(r.composed)+1)
+	for _, o := range r.all() {
+		items = append(items, o.Object)
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+}

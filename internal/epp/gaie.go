@@ -1,0 +1,95 @@
+package epp
+
+import "github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+
+// gaie is the endpoint picker of the Gateway API Inference Extension v1.5.0, its
+// last: the plugins that cmd/epp/runner registers, the fields of
+// apix/config/v1alpha1, and what pkg/epp/config/loader fills in.
+var gaie = dialect{ //nolint:gochecknoglobals // A constant.
+	name:        v1beta1.DialectGAIE,
+	apiVersions: []string{APIVersionGAIE},
+	fields: fields{
+		"apiVersion":   nil,
+		"kind":         nil,
+		"featureGates": nil,
+		"plugins":      {"name": nil, "type": nil, "parameters": nil},
+		"schedulingProfiles": {
+			"name":    nil,
+			"plugins": {"pluginRef": nil, "weight": nil},
+		},
+		"saturationDetector": {"pluginRef": nil},
+		"dataLayer": {
+			"sources": {"pluginRef": nil, "extractors": {"pluginRef": nil}},
+		},
+		"flowControl": {
+			"maxBytes":                  nil,
+			"maxRequests":               nil,
+			"defaultRequestTTL":         nil,
+			"defaultPriorityBand":       priorityBand,
+			"priorityBands":             priorityBand,
+			"usageLimitPolicyPluginRef": nil,
+		},
+		"parser": {"pluginRef": nil},
+	},
+	features: []string{"dataLayer", "enableLegacyMetrics", "flowControl"},
+	injected: []string{
+		"fcfs-ordering-policy", "global-strict-fairness-policy",
+		"openai-parser", "static-usage-limit-policy", "utilization-detector",
+	},
+	scorersNeedWeights: true,
+	plugins: map[string]plugin{
+		"single-profile-handler": {role: handler},
+
+		"header-based-testing-filter":  {role: filter},
+		"prefix-cache-affinity-filter": {role: filter},
+		"slo-headroom-tier-filter":     {role: filter},
+
+		"kv-cache-utilization-scorer":  {role: scorer},
+		"latency-scorer":               {role: scorer},
+		"lora-affinity-scorer":         {role: scorer},
+		"predicted-latency-scorer":     {role: scorer},
+		"prefix-cache-scorer":          {role: scorer, params: newParams[prefixCache]},
+		"queue-scorer":                 {role: scorer},
+		"running-requests-size-scorer": {role: scorer},
+		"token-load-scorer":            {role: scorer, params: newParams[tokenLoad]},
+
+		"max-score-picker":       {role: picker, params: newParams[pick]},
+		"random-picker":          {role: picker, params: newParams[pick]},
+		"weighted-random-picker": {role: picker, params: newParams[pick]},
+
+		"approx-prefix-cache-producer": {role: other, params: newParams[prefixCache]},
+		"inflight-load-producer":       {role: other},
+		"latency-slo-admitter":         {role: other},
+		"predicted-latency-producer":   {role: other},
+		"request-attribute-reporter":   {role: other, needsParams: true},
+
+		"openai-parser":      {role: parser},
+		"passthrough-parser": {role: parser},
+		"vllmgrpc-parser":    {role: parser},
+
+		"concurrency-detector": {role: detector},
+		"utilization-detector": {role: detector, params: newParams[utilization]},
+
+		"core-metrics-extractor":       {role: extractor},
+		"endpoint-notification-source": {role: source},
+		"k8s-notification-source":      {role: source, needsParams: true},
+		"metrics-data-source":          {role: source, params: newParams[metricsSource]},
+
+		"global-strict-fairness-policy": {role: fairness},
+		"round-robin-fairness-policy":   {role: fairness},
+		"edf-ordering-policy":           {role: ordering},
+		"fcfs-ordering-policy":          {role: ordering},
+		"slo-deadline-ordering-policy":  {role: ordering},
+		"static-usage-limit-policy":     {role: limits},
+
+		"destination-endpoint-served-verifier": {role: other},
+	},
+}
+
+var priorityBand = fields{ //nolint:gochecknoglobals // A constant.
+	"priority":          nil,
+	"maxBytes":          nil,
+	"maxRequests":       nil,
+	"fairnessPolicyRef": nil,
+	"orderingPolicyRef": nil,
+}

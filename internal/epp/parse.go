@@ -1,0 +1,139 @@
+package epp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// A Config is a configuration that a user wrote.
+type Config struct {
+	doc  kube.Document
+	path *field.Path
+}
+
+// Parse reads a configuration, which is at a path of the service.
+func Parse(text string, path *field.Path) (*Config, field.ErrorList) {
+	var doc any
+	if err := yaml.UnmarshalStrict([]byte(text), &doc); err != nil {
+		why := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be YAML: "+strings.TrimPrefix(why, "yaml: "))}
+	}
+	object, ok := doc.(map[string]any)
+	if !ok {
+		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be an "+Kind+" with apiVersion, kind, plugins and schedulingProfiles")}
+	}
+	return &Config{doc: object, path: path}, nil
+}
+
+// APIVersion of the configuration, or nothing.
+func (c *Config) APIVersion() string {
+	v, _ := c.doc["apiVersion"].(string)
+	return v
+}
+
+// A config has the fields of both dialects.
+type config struct {
+	APIVersion         string       `json:"apiVersion"`
+	Kind               string       `json:"kind"`
+	FeatureGates       []string     `json:"featureGates"`
+	Plugins            []pluginSpec `json:"plugins"`
+	SchedulingProfiles []profile    `json:"schedulingProfiles"`
+	SaturationDetector *reference   `json:"saturationDetector"`
+	DataLayer          *dataLayer   `json:"dataLayer"`
+	FlowControl        *flowControl `json:"flowControl"`
+	RequestHandler     *struct {
+		Parsers []reference `json:"parsers"`
+	} `json:"requestHandler"`
+	Parser *reference `json:"parser"`
+}
+
+type pluginSpec struct {
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Parameters any    `json:"parameters"`
+}
+
+type profile struct {
+	Name    string `json:"name"`
+	Plugins []struct {
+		PluginRef string   `json:"pluginRef"`
+		Weight    *float64 `json:"weight"`
+	} `json:"plugins"`
+}
+
+type reference struct {
+	PluginRef string `json:"pluginRef"`
+}
+
+type dataLayer struct {
+	InjectDefaults *bool `json:"injectDefaults"`
+	Sources        []struct {
+		PluginRef  string      `json:"pluginRef"`
+		Extractors []reference `json:"extractors"`
+	} `json:"sources"`
+	Discovery                   *reference       `json:"discovery"`
+	CrossReplicaSyncerPluginRef string           `json:"crossReplicaSyncerPluginRef"`
+	CrossReplicaSyncInterval    *metav1.Duration `json:"crossReplicaSyncInterval"`
+}
+
+type flowControl struct {
+	MaxBytes                    *resource.Quantity `json:"maxBytes"`
+	MaxRequests                 *resource.Quantity `json:"maxRequests"`
+	DefaultRequestTTL           *metav1.Duration   `json:"defaultRequestTTL"`
+	DefaultPriorityBand         *band              `json:"defaultPriorityBand"`
+	DefaultNegativePriorityBand *band              `json:"defaultNegativePriorityBand"`
+	PriorityBands               []band             `json:"priorityBands"`
+	UsageLimitPolicyPluginRef   string             `json:"usageLimitPolicyPluginRef"`
+	SaturationDetector          *reference         `json:"saturationDetector"`
+	EnableEviction              bool               `json:"enableEviction"`
+}
+
+type band struct {
+	Priority          int64              `json:"priority"`
+	MaxBytes          *resource.Quantity `json:"maxBytes"`
+	MaxRequests       *resource.Quantity `json:"maxRequests"`
+	FairnessPolicyRef string             `json:"fairnessPolicyRef"`
+	OrderingPolicyRef string             `json:"orderingPolicyRef"`
+}
+
+// unknown returns an error for each field that nobody reads. The endpoint picker
+// refuses those too, one at a time.
+func unknown(path *field.Path, v any, known fields) field.ErrorList {
+	var errs field.ErrorList
+	switch t := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(t)) {
+			below, ok := known[name]
+			if !ok {
+				errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("is no field here: there are %s", list(slices.Sorted(maps.Keys(known))))))
+				continue
+			}
+			if below != nil {
+				errs = append(errs, unknown(path.Child(name), t[name], below)...)
+			}
+		}
+	case []any:
+		for i, e := range t {
+			errs = append(errs, unknown(path.Index(i), e, known)...)
+		}
+	}
+	return errs
+}
+
+// list writes names for people.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,55 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// sglangPort is where the pods of a replica find each other under SGLang.
+const sglangPort = "20000"
+
+// vllm adds vLLM's own multi-node flags. Workers serve no HTTP.
+func (l line) vllm(leader bool) (Command, error) {
+	if l.engine() == EngineSGLang {
+		return Command{}, wrongLauncher(EngineSGLang, v1alpha1.LauncherVLLM, v1alpha1.LauncherSGLang)
+	}
+	if used, _ := value(l.words(), backend); used == "ray" {
+		return Command{}, fmt.Errorf("launcher VLLM starts no Ray cluster, which an engine with %s ray needs: leave the flag out, or set launcher: Ray", backend)
+	}
+	flags := []flag{
+		{names: []string{"--nnodes", "-n"}, value: "{LWS_GROUP_SIZE}"},
+		{names: []string{"--node-rank", "-r"}, value: "{LWS_WORKER_INDEX}"},
+		{names: []string{"--master-addr"}, value: "{LWS_LEADER_ADDRESS}"},
+	}
+	switch {
+	case !leader:
+		flags = append(flags, flag{names: []string{"--headless"}})
+	case has(l.words(), "--headless"):
+		return Command{}, errors.New("the leader serves requests, so it cannot have --headless: leave it out, launcher VLLM adds it on workers")
+	}
+	err := l.add(v1alpha1.LauncherVLLM, flags...)
+	return l.join(), err
+}
+
+// sglang adds SGLang's multi-node flags. It listens on localhost unless it is
+// told otherwise.
+func (l line) sglang(leader bool, port int32) (Command, error) {
+	if l.engine() == EngineVLLM {
+		return Command{}, wrongLauncher(EngineVLLM, v1alpha1.LauncherSGLang, v1alpha1.LauncherVLLM)
+	}
+	flags := []flag{
+		{names: []string{"--dist-init-addr", "--nccl-init-addr"}, value: "{LWS_LEADER_ADDRESS}:" + sglangPort},
+		{names: []string{"--nnodes"}, value: "{LWS_GROUP_SIZE}"},
+		{names: []string{"--node-rank"}, value: "{LWS_WORKER_INDEX}"},
+	}
+	if leader {
+		flags = append(flags,
+			flag{names: []string{"--host"}, value: "0.0.0.0"},
+			flag{names: []string{"--port"}, value: strconv.Itoa(int(port))})
+	}
+	err := l.add(v1alpha1.LauncherSGLang, flags...)
+	return l.join(), err
+}

@@ -1,0 +1,166 @@
+/*
+Package launch turns the command of an engine's container into what the leader
+and the workers of a multi-node replica run. It is pure text work, and it holds
+on to one rule: every argument that the user wrote reaches the engine unchanged,
+whatever is in it, and what cannot be changed safely is refused with the reason.
+
+Ray needs two programs in one container, and so a shell. Where no argument
+contains $(, the command is written into the shell's script, quoted. Kubernetes
+replaces $(VAR) in that script before the shell reads it, so a value with a quote
+in it would break out; commands with $( in them are therefore handed to the
+shell as its own arguments, which Kubernetes expands one by one.
+
+VLLM and SGLang only add flags, so they need no shell. A user's own shell script
+is kept in all cases. Flags go into a script only where its last command is
+provably the engine. Under Ray a script is good without the flag too: vLLM picks
+Ray by itself for a model that does not fit on one node.
+*/
+package launch
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// A Command is what a container runs: its command and its args.
+type Command struct {
+	Command, Args []string
+}
+
+// Options say how an engine is launched.
+type Options struct {
+	// Launcher that leader and workers find each other by. None for a replica on
+	// one node.
+	Launcher v1alpha1.Launcher
+	// RayPort of the Ray head.
+	RayPort int32
+	// Port that the engine listens on.
+	Port int32
+	// MovePort makes the engine listen on Port, whatever its command says.
+	MovePort bool
+}
+
+// Leader returns what the leader runs.
+func Leader(c Command, o Options) (Command, error) {
+	l := parse(c)
+	if o.MovePort {
+		if err := l.movePort(o.Port); err != nil {
+			return Command{}, err
+		}
+	}
+	switch o.Launcher {
+	case v1alpha1.LauncherRay:
+		return l.rayHead(o.RayPort)
+	case v1alpha1.LauncherVLLM:
+		return l.vllm(true)
+	case v1alpha1.LauncherSGLang:
+		return l.sglang(true, o.Port)
+	case v1alpha1.LauncherNone:
+	}
+	return l.join(), nil
+}
+
+// Worker returns what the other pods run.
+func Worker(c Command, o Options) (Command, error) {
+	l := parse(c)
+	switch o.Launcher {
+	case v1alpha1.LauncherRay:
+		return l.rayWorker(o.RayPort), nil
+	case v1alpha1.LauncherVLLM:
+		return l.vllm(false)
+	case v1alpha1.LauncherSGLang:
+		return l.sglang(false, o.Port)
+	case v1alpha1.LauncherNone:
+	}
+	return l.join(), nil
+}
+
+// Port returns the port that a command tells its engine to listen on, or 0.
+func Port(c Command) int32 {
+	l := parse(c)
+	text, _ := value(l.words(), "--port")
+	if text == "" && l.script > 0 {
+		if m := visiblePort.FindAllStringSubmatch(l.argv[l.script], -1); len(m) == 1 {
+			text = m[0][1]
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 || n > 65535 {
+		return 0
+	}
+	return int32(n)
+}
+
+// movePort makes the engine listen on another port.
+func (l *line) movePort(port int32) error {
+	text := strconv.Itoa(int(port))
+	switch {
+	case l.script > 0:
+		return l.movePortInScript(text)
+	case l.program() && l.engine() == EngineUnknown && !has(l.argv, "--port"):
+		return fmt.Errorf("the routing sidecar takes the serving port, so the engine has to listen on %s, and it is not known how to tell %q: give it --port", text, l.argv[0])
+	}
+	found := false
+	for i, w := range l.argv {
+		name, _, joined := cut(w)
+		if name != "--port" {
+			continue
+		}
+		switch {
+		case joined:
+			l.argv[i] = "--port=" + text
+		case i+1 < len(l.argv):
+			l.argv[i+1] = text
+		default:
+			l.argv = append(l.argv, text)
+		}
+		found = true
+	}
+	if !found {
+		l.argv = append(l.argv, "--port", text)
+	}
+	return nil
+}
+
+func (l *line) movePortInScript(port string) error {
+	script := l.argv[l.script]
+	if last, ok := lastCommand(script); ok {
+		l.argv[l.script] = last.withPort(script, port)
+		return nil
+	}
+	if m := visiblePort.FindAllStringSubmatchIndex(script, -1); len(m) == 1 && !startsRay(script) {
+		l.argv[l.script] = script[:m[0][2]] + port + script[m[0][3]:]
+		return nil
+	}
+	return fmt.Errorf("the routing sidecar takes the serving port, so the engine has to listen on %s, and it cannot be told where in this script to say so: write --port with a number once, make the engine's command the script's last line, or write it without a shell", port)
+}
+
+// add adds flags to the engine's arguments: to the end of the container's, or
+// into its script.
+func (l *line) add(launcher v1alpha1.Launcher, flags ...flag) error {
+	missing := slices.DeleteFunc(flags, func(f flag) bool { return has(l.words(), f.names...) })
+	if len(missing) == 0 {
+		return nil
+	}
+	if l.script == 0 {
+		for _, f := range missing {
+			l.argv = append(l.argv, f.argv()...)
+		}
+		return nil
+	}
+	script := l.argv[l.script]
+	last, ok := lastCommand(script)
+	if !ok {
+		return fmt.Errorf("launcher %s adds flags to the engine's command and cannot tell where in this script that is: make the engine's command the script's last line, write it without a shell, or set launcher: None and tell leader and workers apart by $LWS_WORKER_INDEX", launcher)
+	}
+	texts := make([]string, len(missing))
+	for i, f := range missing {
+		texts[i] = f.shell()
+	}
+	l.argv[l.script] = last.with(script, strings.Join(texts, " "))
+	return nil
+}

@@ -1,0 +1,412 @@
+package launch
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+var (
+	ray    = Options{Launcher: v1alpha1.LauncherRay, RayPort: 6379, Port: 8000}
+	vllm   = Options{Launcher: v1alpha1.LauncherVLLM, Port: 8000}
+	sglang = Options{Launcher: v1alpha1.LauncherSGLang, Port: 8000}
+	none   = Options{Launcher: v1alpha1.LauncherNone, Port: 8000}
+)
+
+func moved(o Options) Options {
+	o.Port, o.MovePort = 8200, true
+	return o
+}
+
+func sh(script string, args ...string) Command {
+	return Command{Command: []string{"/bin/sh", "-c"}, Args: append([]string{script}, args...)}
+}
+
+func TestLaunch(t *testing.T) {
+	const join = "ray start --address=$LWS_LEADER_ADDRESS:6379 --block"
+	nodes := []string{"--nnodes", "$(LWS_GROUP_SIZE)", "--node-rank", "$(LWS_WORKER_INDEX)", "--master-addr", "$(LWS_LEADER_ADDRESS)"}
+	dist := []string{"--dist-init-addr", "$(LWS_LEADER_ADDRESS):20000", "--nnodes", "$(LWS_GROUP_SIZE)", "--node-rank", "$(LWS_WORKER_INDEX)"}
+	with := func(words []string, more ...string) []string { return append(append([]string{}, words...), more...) }
+	cases := map[string]struct {
+		reason         string
+		command        Command
+		options        Options
+		leader, worker Command
+	}{
+		"RayArgsOnly": {
+			reason:  "Without a command, args are those of vLLM's server.",
+			command: Command{Args: []string{"--model", "deepseek-ai/DeepSeek-R1", "--tensor-parallel-size", "32"}},
+			options: ray,
+			leader:  sh("ray start --head --port=6379 && vllm serve --model deepseek-ai/DeepSeek-R1 --tensor-parallel-size 32 --distributed-executor-backend ray"),
+			worker:  sh(join),
+		},
+		"RayArgsWithProgram": {
+			reason:  "Args that start with vllm serve get no second one.",
+			command: Command{Args: []string{"vllm", "serve", "deepseek-ai/DeepSeek-R1"}},
+			options: ray,
+			leader:  sh("ray start --head --port=6379 && vllm serve deepseek-ai/DeepSeek-R1 --distributed-executor-backend ray"),
+			worker:  sh(join),
+		},
+		"RayArgsWithServe": {
+			reason:  "An image whose entrypoint is vllm has serve in its args.",
+			command: Command{Args: []string{"serve", "M"}},
+			options: ray,
+			leader:  sh("ray start --head --port=6379 && vllm serve M --distributed-executor-backend ray"),
+			worker:  sh(join),
+		},
+		"RayModelCalledPython": {
+			reason:  "A path to a model is no program.",
+			command: Command{Args: []string{"/models/python3"}},
+			options: ray,
+			leader:  sh("ray start --head --port=6379 && vllm serve /models/python3 --distributed-executor-backend ray"),
+			worker:  sh(join),
+		},
+		"RayPython": {
+			reason:  "The module that is vLLM's older server works too.",
+			command: Command{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}, Args: []string{"--model", "M"}},
+			options: ray,
+			leader:  sh("ray start --head --port=6379 && python3 -m vllm.entrypoints.openai.api_server --model M --distributed-executor-backend ray"),
+			worker:  sh(join),
+		},
+		"RayQuotes": {
+			reason:  "Quotes, JSON, blanks, newlines and nothing at all are quoted.",
+			command: Command{Args: []string{"--a", `{"k":"it's"}`, "--b", "x y\nz", "", "$HOME"}},
+			options: ray,
+			leader:  sh(`ray start --head --port=6379 && vllm serve --a '{"k":"it'\''s"}' --b 'x y` + "\n" + `z' '' '$HOME' --distributed-executor-backend ray`),
+			worker:  sh(join),
+		},
+		"RayVariable": {
+			reason:  "What Kubernetes replaces is handed over as an argument of the shell.",
+			command: Command{Args: []string{"--model", "$(MODEL)"}},
+			options: ray,
+			leader:  sh(`ray start --head --port=6379 && "$@" --distributed-executor-backend ray`, "sh", "vllm", "serve", "--model", "$(MODEL)"),
+			worker:  sh(join),
+		},
+		"RayBackendGiven": {
+			reason:  "A backend is not repeated, however it is written.",
+			command: Command{Args: []string{"--model", "M", "--distributed_executor_backend=ray"}},
+			options: ray,
+			leader:  sh("ray start --head --port=6379 && vllm serve --model M --distributed_executor_backend=ray"),
+			worker:  sh(join),
+		},
+		"RayOtherPort": {
+			reason:  "The platform may move Ray.",
+			command: Command{Args: []string{"--model", "M"}},
+			options: Options{Launcher: v1alpha1.LauncherRay, RayPort: 6380},
+			leader:  sh("ray start --head --port=6380 && vllm serve --model M --distributed-executor-backend ray"),
+			worker:  sh("ray start --address=$LWS_LEADER_ADDRESS:6380 --block"),
+		},
+		"RayScript": {
+			reason:  "A script that is the engine alone reads like any other command.",
+			command: sh("vllm serve M --max-model-len $LEN"),
+			options: ray,
+			leader:  sh("ray start --head --port=6379 && vllm serve M --max-model-len $LEN --distributed-executor-backend ray"),
+			worker:  sh(join),
+		},
+		"RayLongScript": {
+			reason:  "A longer script is kept, with its shell and its own arguments.",
+			command: Command{Command: []string{"bash", "-lc"}, Args: []string{"set -e\nexport A=$1\nexec vllm serve M", "bash", "one"}},
+			options: ray,
+			leader:  Command{Command: []string{"bash", "-lc"}, Args: []string{"ray start --head --port=6379 || exit 1\nset -e\nexport A=$1\nexec vllm serve M --distributed-executor-backend ray", "bash", "one"}},
+			worker:  Command{Command: []string{"bash", "-lc"}, Args: []string{join}},
+		},
+		"RayUnclearScript": {
+			reason:  "A script whose end is not clear is kept as it is: vLLM picks Ray by itself.",
+			command: sh("if true; then vllm serve M; fi"),
+			options: ray,
+			leader:  sh("ray start --head --port=6379 || exit 1\nif true; then vllm serve M; fi"),
+			worker:  sh(join),
+		},
+		"RayScriptInArgs": {
+			reason:  "A shell may be in args as well.",
+			command: Command{Args: []string{"bash", "-o", "pipefail", "-ec", "vllm serve M"}},
+			options: ray,
+			leader:  Command{Command: []string{"bash", "-o", "pipefail", "-ec"}, Args: []string{"ray start --head --port=6379 && vllm serve M --distributed-executor-backend ray"}},
+			worker:  Command{Command: []string{"bash", "-o", "pipefail", "-ec"}, Args: []string{join}},
+		},
+		"RayPortMoved": {
+			reason:  "The leader of decode pods moves out of the sidecar's way.",
+			command: Command{Args: []string{"--model", "M", "--port=8000"}},
+			options: moved(ray),
+			leader:  sh("ray start --head --port=6379 && vllm serve --model M --port=8200 --distributed-executor-backend ray"),
+			worker:  sh(join),
+		},
+		"VLLMArgsOnly": {
+			reason:  "vLLM needs no shell, and so Kubernetes fills in the variables.",
+			command: Command{Args: []string{"--model", "$(MODEL)"}},
+			options: vllm,
+			leader:  Command{Args: with([]string{"--model", "$(MODEL)"}, nodes...)},
+			worker:  Command{Args: with([]string{"--model", "$(MODEL)"}, with(nodes, "--headless")...)},
+		},
+		"VLLMGiven": {
+			reason:  "Flags that are there are not repeated.",
+			command: Command{Command: []string{"vllm", "serve"}, Args: []string{"M", "--nnodes", "2", "--node_rank=$(LWS_WORKER_INDEX)", "--master-addr", "$(LWS_LEADER_ADDRESS)"}},
+			options: vllm,
+			leader:  Command{Command: []string{"vllm", "serve"}, Args: []string{"M", "--nnodes", "2", "--node_rank=$(LWS_WORKER_INDEX)", "--master-addr", "$(LWS_LEADER_ADDRESS)"}},
+			worker:  Command{Command: []string{"vllm", "serve"}, Args: []string{"M", "--nnodes", "2", "--node_rank=$(LWS_WORKER_INDEX)", "--master-addr", "$(LWS_LEADER_ADDRESS)", "--headless"}},
+		},
+		"VLLMScript": {
+			reason:  "In a script the shell fills in the variables.",
+			command: sh("export A=b; vllm serve M # the engine\n"),
+			options: moved(vllm),
+			leader:  sh("export A=b; vllm serve M --port 8200 --nnodes $LWS_GROUP_SIZE --node-rank $LWS_WORKER_INDEX --master-addr $LWS_LEADER_ADDRESS # the engine\n"),
+			worker:  sh("export A=b; vllm serve M --nnodes $LWS_GROUP_SIZE --node-rank $LWS_WORKER_INDEX --master-addr $LWS_LEADER_ADDRESS --headless # the engine\n"),
+		},
+		"SGLang": {
+			reason:  "SGLang listens on localhost, and elsewhere, unless it is told.",
+			command: Command{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path", "M"}},
+			options: sglang,
+			leader:  Command{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: with([]string{"--model-path", "M"}, with(dist, "--host", "0.0.0.0", "--port", "8000")...)},
+			worker:  Command{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: with([]string{"--model-path", "M"}, dist...)},
+		},
+		"None": {
+			reason:  "The user's own commands are not touched.",
+			command: Command{Command: []string{"/start.sh"}, Args: []string{"$(LWS_WORKER_INDEX)"}},
+			options: none,
+			leader:  Command{Command: []string{"/start.sh"}, Args: []string{"$(LWS_WORKER_INDEX)"}},
+			worker:  Command{Command: []string{"/start.sh"}, Args: []string{"$(LWS_WORKER_INDEX)"}},
+		},
+		"NonePortMoved": {
+			reason:  "A visible port moves even in a script that is not understood.",
+			command: sh("if true; then\nvllm serve M --port 8000\nfi"),
+			options: moved(none),
+			leader:  sh("if true; then\nvllm serve M --port 8200\nfi"),
+			worker:  sh("if true; then\nvllm serve M --port 8000\nfi"),
+		},
+		"PortOfTheLastCommand": {
+			reason:  "Only the engine's own port moves, not that of a program before it.",
+			command: sh(`wait-for --port 8000 && vllm serve M --port "$PORT"`),
+			options: moved(none),
+			leader:  sh(`wait-for --port 8000 && vllm serve M --port 8200`),
+			worker:  sh(`wait-for --port 8000 && vllm serve M --port "$PORT"`),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for who, f := range map[string]func(Command, Options) (Command, error){"leader": Leader, "worker": Worker} {
+				want := map[string]Command{"leader": tc.leader, "worker": tc.worker}[who]
+				got, err := f(tc.command, tc.options)
+				if err != nil {
+					t.Fatalf("%s\n%s: %v", tc.reason, who, err)
+				}
+				if diff := cmp.Diff(text(want), text(got)); diff != "" {
+					t.Errorf("%s\n%s: -want, +got:\n%s", tc.reason, who, diff)
+				}
+			}
+		})
+	}
+}
+
+// text shows where command ends and args start; an empty list is no list.
+func text(c Command) []string {
+	return append(append(append([]string{}, c.Command...), "|"), c.Args...)
+}
+
+func TestRefusals(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		command Command
+		options Options
+		want    string
+	}{
+		"RayWithMP": {
+			reason:  "Workers would wait in a Ray cluster that the engine does not use.",
+			command: Command{Args: []string{"--distributed-executor-backend", "mp"}},
+			options: ray,
+			want:    "set launcher: VLLM",
+		},
+		"RayWithMPInAScript": {
+			reason:  "The same, in a script.",
+			command: sh("if true; then vllm serve M --distributed-executor-backend=mp; fi"),
+			options: ray,
+			want:    "set launcher: VLLM",
+		},
+		"RayTwice": {
+			reason:  "A script that starts Ray itself must not get a second one.",
+			command: sh("ray  start --head; vllm serve M"),
+			options: ray,
+			want:    "set launcher: None",
+		},
+		"RayOfTheImage": {
+			reason:  "The script of vLLM's images starts Ray as well.",
+			command: sh("bash /vllm-workspace/examples/online_serving/multi-node-serving.sh leader --ray_cluster_size=2; vllm serve M"),
+			options: ray,
+			want:    "set launcher: None",
+		},
+		"RayWithoutCommand": {
+			reason:  "An unknown entrypoint cannot be put behind Ray.",
+			options: ray,
+			want:    "write command or args",
+		},
+		"RayWithSGLang": {
+			reason:  "SGLang does not know vLLM's flag.",
+			command: Command{Command: []string{"python3", "-m", "sglang.launch_server"}},
+			options: ray,
+			want:    "set launcher: SGLang",
+		},
+		"VLLMWithRay": {
+			reason:  "There is no Ray cluster.",
+			command: Command{Args: []string{"--distributed-executor-backend=ray"}},
+			options: vllm,
+			want:    "set launcher: Ray",
+		},
+		"VLLMWithHeadless": {
+			reason:  "The leader has to answer.",
+			command: Command{Args: []string{"--headless"}},
+			options: vllm,
+			want:    "launcher VLLM adds it on workers",
+		},
+		"VLLMWithSGLang": {
+			reason:  "Flags differ from engine to engine.",
+			command: sh("python -m sglang.launch_server"),
+			options: vllm,
+			want:    "set launcher: SGLang",
+		},
+		"SGLangWithVLLM": {
+			reason:  "Flags differ from engine to engine.",
+			command: Command{Args: []string{"vllm", "serve", "M"}},
+			options: sglang,
+			want:    "set launcher: VLLM",
+		},
+		"VLLMUnclearScript": {
+			reason:  "Flags in the wrong place would start every pod on its own.",
+			command: sh("vllm serve M | tee log"),
+			options: vllm,
+			want:    "make the engine's command the script's last line",
+		},
+		"PortUnclearScript": {
+			reason:  "Two ports, and no way to know whose they are.",
+			command: sh("if a; then vllm serve M --port 8000; else vllm serve M --port 8000; fi"),
+			options: moved(none),
+			want:    "write --port with a number once",
+		},
+		"PortOfAnUnknownProgram": {
+			reason:  "A program that is not known may not take --port.",
+			command: Command{Command: []string{"/start.sh"}},
+			options: moved(none),
+			want:    "give it --port",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Leader(tc.command, tc.options)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s\nwant an error with %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+func TestLastCommand(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		script string
+		want   string // The script with X at the end of its engine's command, or "".
+	}{
+		"Alone":          {"The engine alone.", "vllm serve M", "vllm serve M X"},
+		"Exec":           {"exec does not change what is started.", "exec vllm serve M", "exec vllm serve M X"},
+		"Assignment":     {"Nor do assignments.", `A=b C="d e" vllm serve M`, `A=b C="d e" vllm serve M X`},
+		"Path":           {"Nor a path.", "/usr/local/bin/vllm serve M", "/usr/local/bin/vllm serve M X"},
+		"Lines":          {"Arguments over several lines.", "vllm serve M \\\n  --a b \\\n", "vllm serve M \\\n  --a b X \\\n"},
+		"Trailing":       {"Blanks, semicolons and comments at the end.", "vllm serve M ; # end", "vllm serve M X ; # end"},
+		"HashInAWord":    {"A # inside a word starts no comment.", "vllm serve a#b", "vllm serve a#b X"},
+		"Quotes":         {"Quotes, with an operator in them.", `vllm serve 'a;b' "c|d\"" e\&f`, `vllm serve 'a;b' "c|d\"" e\&f X`},
+		"Variables":      {"Variables in all forms.", `vllm serve $M "${A}" $(nproc) "$@"`, `vllm serve $M "${A}" $(nproc) "$@" X`},
+		"NotASCII":       {"Letters of more than one byte.", "vllm serve ü", "vllm serve ü X"},
+		"Before":         {"Commands before it, with pipes and redirections.", "ls | sort > f || true\nvllm serve M", "ls | sort > f || true\nvllm serve M X"},
+		"Echo":           {"Another program may name an engine.", "echo vllm serve M", ""},
+		"Pipe":           {"Behind a pipe is another program.", "vllm serve M | tee log", ""},
+		"IntoAPipe":      {"The engine in a pipe.", "cat x | vllm serve M", ""},
+		"Or":             {"It may not run at all.", "vllm serve A || vllm serve M", ""},
+		"Redirected":     {"A redirection may be anywhere in a command.", "vllm serve M 2>&1", ""},
+		"Background":     {"wait is the last command.", "vllm serve M & wait", ""},
+		"Subshell":       {"In brackets.", "(vllm serve M)", ""},
+		"Block":          {"In braces.", "{ vllm serve M; }", ""},
+		"If":             {"In a condition.", "if a; then vllm serve M; fi", ""},
+		"HereDocument":   {"A here-document looks like commands.", "cat <<E\nvllm serve M\nE", ""},
+		"Backquotes":     {"Backquotes may hold anything.", "vllm serve `echo M`", ""},
+		"Nested":         {"Quotes in a substitution.", `vllm serve "$(echo ")")"`, ""},
+		"OpenQuote":      {"No script at all.", "vllm serve 'M", ""},
+		"OpenExpansion":  {"No script at all.", "vllm serve ${M", ""},
+		"EndsInSlash":    {"A backslash at the very end would take the blank.", `vllm serve M\`, ""},
+		"Dollar":         {"The quotes of bash alone.", `vllm serve $'a'`, ""},
+		"Empty":          {"Nothing.", "", ""},
+		"CommentedOut":   {"Only a comment.", "# vllm serve M", ""},
+		"AnotherProgram": {"Not an engine.", "./start.sh", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if c, ok := lastCommand(tc.script); ok {
+				got = c.with(tc.script, "X")
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestPort(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		command Command
+		want    int32
+	}{
+		"Apart":   {"In a word of its own.", Command{Args: []string{"--port", "8001"}}, 8001},
+		"Joined":  {"With =.", Command{Args: []string{"--port=8001"}}, 8001},
+		"Last":    {"The last one wins.", Command{Args: []string{"--port=1", "--port", "2"}}, 2},
+		"Script":  {"In the engine's command, and not in another.", sh("x --port 1; vllm serve M --port 2"), 2},
+		"Unclear": {"Once in a script that is not understood.", sh("if a; then b --port=8001; fi"), 8001},
+		"Twice":   {"Not twice.", sh("if a; then b --port=8001; else c --port 1; fi"), 0},
+		"Absent":  {"Nowhere.", Command{Args: []string{"--model", "M"}}, 0},
+		"NotOne":  {"No number.", Command{Args: []string{"--port", "$(PORT)"}}, 0},
+		"TooHigh": {"No port.", Command{Args: []string{"--port", "70000"}}, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Port(tc.command); got != tc.want {
+				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestMistyped(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		arg    string
+		want   []string
+	}{
+		"FlagAndValue": {"A flag with its value.", "--model M", []string{"--model", "M"}},
+		"JSON":         {"And with quotes.", `--kv-transfer-config '{"a": "b"}'`, []string{"--kv-transfer-config", `{"a": "b"}`}},
+		"Short":        {"A short flag.", "-tp 8", []string{"-tp", "8"}},
+		"QuotedValue":  {"Quotes behind =.", `--x='{"a":1}'`, []string{`--x={"a":1}`}},
+		"Quoted":       {"Quotes around all of it.", `'{"a":1}'`, []string{`{"a":1}`}},
+		"Joined":       {"Blanks behind = are fine.", `--x={"a": 1}`, nil},
+		"Value":        {"So are those in a value.", `{"a": "b c"}`, nil},
+		"Negative":     {"A number is no flag.", "-1 2", nil},
+		"Text":         {"Quotes inside are fine.", "it's what it's", nil},
+		"Flag":         {"A flag alone.", "--enforce-eager", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, mistyped := Mistyped(tc.arg)
+			if diff := cmp.Diff(tc.want, got); diff != "" || mistyped != (tc.want != nil) {
+				t.Errorf("%s\n%t, -want, +got:\n%s", tc.reason, mistyped, diff)
+			}
+		})
+	}
+}
+
+func TestWords(t *testing.T) {
+	if got := Words(Command{Command: []string{"vllm"}, Args: []string{"serve"}}); !cmp.Equal(got, []string{"vllm", "serve"}) {
+		t.Errorf("want the command's words and then the args', got %q", got)
+	}
+	if got := Words(sh("vllm serve 'M'")); got != nil {
+		t.Errorf("want no words in front of a shell, got %q", got)
+	}
+}

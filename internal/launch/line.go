@@ -1,0 +1,190 @@
+package launch
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// An Engine is a program that serves models.
+type Engine string
+
+// The engines that are told apart.
+const (
+	EngineUnknown Engine = ""
+	EngineVLLM    Engine = "vLLM"
+	EngineSGLang  Engine = "SGLang"
+)
+
+// EngineOf returns the engine that a command starts.
+func EngineOf(c Command) Engine { return parse(c).engine() }
+
+// A line is what a container runs, in one piece.
+type line struct {
+	argv []string
+	// command is the number of words that the container has as its command.
+	// Without one, the words follow the image's entrypoint.
+	command int
+	// script is the index of a shell's script; 0 where there is no shell.
+	script int
+}
+
+func parse(c Command) line {
+	l := line{argv: slices.Concat(c.Command, c.Args), command: len(c.Command)}
+	l.script = findScript(l.argv)
+	return l
+}
+
+func (l line) join() Command {
+	return Command{Command: l.argv[:l.command:l.command], Args: l.argv[l.command:]}
+}
+
+// program tells whether the words start with a program, rather than with
+// arguments for the image's entrypoint.
+func (l line) program() bool {
+	if l.command > 0 || l.script > 0 {
+		return true
+	}
+	if len(l.argv) == 0 {
+		return false
+	}
+	base, dir := path.Base(l.argv[0]), path.Dir(l.argv[0])
+	if dir != "." && path.Base(dir) != "bin" {
+		return false // A model may be called /models/python.
+	}
+	switch base {
+	case "vllm", "sglang":
+		return len(l.argv) > 1 && l.argv[1] == "serve"
+	case "ray", "env", "tini", "nice", "numactl", "nsys":
+		return true
+	default:
+		return python.MatchString(base)
+	}
+}
+
+// words of the engine's own command, as far as they can be known.
+func (l line) words() []string {
+	if l.script == 0 {
+		return l.argv
+	}
+	last, ok := lastCommand(l.argv[l.script])
+	if !ok {
+		return nil
+	}
+	return last.literals()
+}
+
+func (l line) engine() Engine {
+	if !l.program() {
+		return EngineUnknown
+	}
+	return engineOf(l.words())
+}
+
+var python = regexp.MustCompile(`^python[0-9.]*$`)
+
+// engineOf finds the engine anywhere in a command: it may stand behind tini, env
+// or numactl.
+func engineOf(words []string) Engine {
+	for i := range len(words) - 1 {
+		switch next := words[i+1]; {
+		case path.Base(words[i]) == "vllm" && next == "serve", words[i] == "-m" && strings.HasPrefix(next, "vllm.entrypoints."):
+			return EngineVLLM
+		case path.Base(words[i]) == "sglang" && next == "serve", words[i] == "-m" && strings.HasPrefix(next, "sglang."):
+			return EngineSGLang
+		}
+	}
+	return EngineUnknown
+}
+
+var shells = []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}
+
+// findScript returns the index of the script in a call of a shell with -c, or 0.
+// The option may be one of several in a word (-lc, -euxo pipefail -c).
+func findScript(argv []string) int {
+	if len(argv) < 2 || !slices.Contains(shells, path.Base(argv[0])) {
+		return 0
+	}
+	command := false
+	for i := 1; i < len(argv); i++ {
+		w := argv[i]
+		switch {
+		case w == "--" || w == "-":
+			i++
+			fallthrough
+		case len(w) < 2 || w[0] != '-' && w[0] != '+':
+			if command && i < len(argv) {
+				return i
+			}
+			return 0
+		case w == "--rcfile" || w == "--init-file":
+			i++
+		case strings.HasPrefix(w, "--"):
+		default:
+			command = command || w[0] == '-' && strings.Contains(w, "c")
+			// Each o and O takes the next word as its own.
+			i += strings.Count(w, "o") + strings.Count(w, "O")
+		}
+	}
+	return 0
+}
+
+// A flag is what a launcher adds.
+type flag struct {
+	// names that the engine knows it by. The first one is written.
+	names []string
+	// value is a variable of LeaderWorkerSet, {VAR}, or text around one.
+	value string
+}
+
+// argv is the flag for Kubernetes, which replaces $(VAR).
+func (f flag) argv() []string {
+	if f.value == "" {
+		return f.names[:1]
+	}
+	return []string{f.names[0], strings.NewReplacer("{", "$(", "}", ")").Replace(f.value)}
+}
+
+// shell is the flag in a script, where the shell replaces $VAR. Addresses and
+// numbers need no quotes.
+func (f flag) shell() string {
+	if f.value == "" {
+		return f.names[0]
+	}
+	return f.names[0] + " " + strings.NewReplacer("{", "$", "}", "").Replace(f.value)
+}
+
+// cut splits --name=value. Engines take - and _ alike in a name.
+func cut(word string) (name, value string, joined bool) {
+	name, value, joined = strings.Cut(word, "=")
+	if strings.HasPrefix(name, "--") {
+		name = strings.ReplaceAll(name, "_", "-")
+	}
+	return name, value, joined
+}
+
+// has tells whether one of the flags is among words.
+func has(words []string, names ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		name, _, _ := cut(w)
+		return slices.Contains(names, name)
+	})
+}
+
+// value returns the value of a flag. The last one wins, as in the engines.
+func value(words []string, flag string) (text string, found bool) {
+	for i, w := range words {
+		name, v, joined := cut(w)
+		switch {
+		case name != flag:
+		case joined:
+			text, found = v, true
+		case i+1 < len(words):
+			text, found = words[i+1], true
+		default:
+			text, found = "", true
+		}
+	}
+	return text, found
+}

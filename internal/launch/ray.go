@@ -1,0 +1,113 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+const backend = "--distributed-executor-backend"
+
+// startsRay tells whether a script starts Ray itself. The second name is the
+// script that vLLM's images bring along for it.
+func startsRay(script string) bool { return rayStart.MatchString(script) }
+
+var (
+	rayStart          = regexp.MustCompile(`\bray\s+start\b|\bmulti-node-serving\.sh\b`)
+	backendInText     = regexp.MustCompile(`--distributed[-_]executor[-_]backend[= \t]+['"]?(\w+)`)
+	errOwnRay         = errors.New("this command starts Ray itself, and launcher Ray would start it once more: set launcher: None, and tell leader and workers apart by $LWS_WORKER_INDEX")
+	errOnlyEntrypoint = errors.New("launcher Ray starts Ray in front of the engine, and what the image's entrypoint starts is not known: write command or args")
+)
+
+// rayHead starts the Ray head, and then the engine. A failure of the first
+// keeps the second from starting.
+func (l line) rayHead(port int32) (Command, error) {
+	if err := l.fitsRay(); err != nil {
+		return Command{}, err
+	}
+	start := fmt.Sprintf("ray start --head --port=%d", port)
+	if l.script > 0 {
+		return l.rayBeforeScript(start), nil
+	}
+	argv := l.argv
+	switch {
+	case l.program():
+	case argv[0] == "serve":
+		argv = append([]string{"vllm"}, argv...)
+	default:
+		argv = append([]string{"vllm", "serve"}, argv...)
+	}
+	tail := ""
+	if !has(argv, backend) {
+		tail = " " + backend + " ray"
+	}
+	shell := []string{"/bin/sh", "-c"}
+	if slices.ContainsFunc(argv, func(a string) bool { return strings.Contains(a, "$(") }) {
+		return Command{Command: shell, Args: append([]string{start + ` && "$@"` + tail, "sh"}, argv...)}, nil
+	}
+	return Command{Command: shell, Args: []string{start + " && " + quoteAll(argv) + tail}}, nil
+}
+
+// rayBeforeScript puts the start of the Ray head in front of a user's script. The
+// script, its shell and its own arguments stay as they are.
+func (l line) rayBeforeScript(start string) Command {
+	script := l.argv[l.script]
+	last, ok := lastCommand(script)
+	text := script
+	if ok && last.engine() == EngineVLLM && !backendInText.MatchString(script) {
+		text = last.with(script, backend+" ray")
+	}
+	// In a longer script && would hold back the first command only.
+	if ok && last.chained {
+		text = start + " && " + text
+	} else {
+		text = start + " || exit 1\n" + text
+	}
+	args := slices.Concat([]string{text}, l.argv[l.script+1:])
+	return Command{Command: slices.Clone(l.argv[:l.script]), Args: args}
+}
+
+// rayWorker joins the Ray cluster. It keeps the shell of a user's script, whose
+// profile may be what finds Ray.
+func (l line) rayWorker(port int32) Command {
+	shell := []string{"/bin/sh", "-c"}
+	if l.script > 0 {
+		shell = slices.Clone(l.argv[:l.script])
+	}
+	return Command{Command: shell, Args: []string{fmt.Sprintf("ray start --address=$LWS_LEADER_ADDRESS:%d --block", port)}}
+}
+
+// fitsRay refuses what would leave the Ray cluster unused, or start it twice.
+func (l line) fitsRay() error {
+	if len(l.argv) == 0 {
+		return errOnlyEntrypoint
+	}
+	if l.engine() == EngineSGLang {
+		return wrongLauncher(EngineSGLang, v1alpha1.LauncherRay, v1alpha1.LauncherSGLang)
+	}
+	used, _ := value(l.words(), backend)
+	if l.script > 0 {
+		script := l.argv[l.script]
+		if startsRay(script) {
+			return errOwnRay
+		}
+		if m := backendInText.FindStringSubmatch(script); m != nil {
+			used = m[1]
+		}
+	} else if startsRay(strings.Join(l.argv, " ")) {
+		return errOwnRay
+	}
+	switch used {
+	case "mp", "uni", "external_launcher":
+		return fmt.Errorf("launcher Ray starts a Ray cluster, which an engine with %s %s does not use: leave the flag out, or set launcher: VLLM", backend, used)
+	}
+	return nil
+}
+
+func wrongLauncher(e Engine, is, want v1alpha1.Launcher) error {
+	return fmt.Errorf("this command starts %s, which launcher %s does not know: set launcher: %s", e, is, want)
+}

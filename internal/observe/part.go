@@ -1,0 +1,123 @@
+package observe
+
+import (
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+)
+
+// A part is what one condition is about.
+type part struct {
+	subjects []*subject
+	held     []plan.Held
+	failures []string
+}
+
+// parts tells for each object which condition speaks of it.
+func (j *judgement) parts() map[string]part {
+	parts := map[string]part{}
+	for _, s := range j.subjects {
+		p := parts[j.conditionOf(s.key)]
+		p.subjects = append(p.subjects, s)
+		parts[j.conditionOf(s.key)] = p
+	}
+	for _, h := range j.held {
+		p := parts[j.conditionOf(h.Key)]
+		p.held = append(p.held, h)
+		parts[j.conditionOf(h.Key)] = p
+	}
+	return parts
+}
+
+// conditionOf goes by the key, which starts with the kind: held objects have
+// nothing else.
+func (j *judgement) conditionOf(key string) string {
+	if c := plan.ClusterOf(key); c != "" {
+		key = strings.TrimPrefix(key, "cluster/"+c+"/")
+	}
+	kind, _, _ := strings.Cut(key, "/")
+	switch {
+	case kind == "leaderworkerset":
+		return WorkloadsReady
+	case kind == "podgroup":
+		return GangScheduled
+	case j.plan.Router == nil:
+		return WorkloadsReady
+	case j.plan.Router.HasRoute && (kind == "httproute" || kind == "inferencepool" || kind == "gateway"):
+		return RouteReady
+	}
+	return RouterReady
+}
+
+// condition puts the gravest first: what failed, what cannot be told, what is
+// held back, what is on its way, and what nobody has spoken about.
+func (p part) condition(name, reason string) Condition {
+	found := p.sort()
+	if len(p.failures) > 0 {
+		f := &found[failed]
+		f.texts = append(append([]string{}, p.failures...), f.texts...)
+		f.reason = ReasonFailed
+	}
+	for _, h := range p.held {
+		found[held].add(h.Reason, heldMessage(h))
+	}
+	for i, f := range found {
+		if len(f.texts) > 0 {
+			return Condition{Type: name, Status: statusOf[i], Reason: f.reason, Message: join(f.texts, maxList)}
+		}
+	}
+	return Condition{Type: name, Status: True, Reason: reason}
+}
+
+// The classes of what can be missing, the gravest first.
+const (
+	failed = iota
+	untold
+	held
+	waiting
+	unspoken
+	classes
+)
+
+var statusOf = [classes]Status{failed: False, untold: Unknown, held: False, waiting: False, unspoken: Unknown}
+
+type findings struct {
+	reason string
+	texts  []string
+}
+
+func (f *findings) add(reason, text string) {
+	if len(f.texts) == 0 {
+		f.reason = reason
+	}
+	f.texts = append(f.texts, text)
+}
+
+func (p part) sort() [classes]findings {
+	var found [classes]findings
+	for _, s := range p.subjects {
+		if s.reason != "" {
+			found[classOf(s.reason)].add(s.reason, s.complaint())
+		}
+	}
+	return found
+}
+
+func classOf(reason string) int {
+	switch reason {
+	case ReasonFailed, ReasonNotAccepted, ReasonNotResolved, ReasonNotProgrammed, ReasonUnschedulable:
+		return failed
+	case ReasonCannotBeRead, ReasonStale:
+		return untold
+	case ReasonRouteNotReported, ReasonPoolNotReported, ReasonGatewayNotReported:
+		return unspoken
+	}
+	return waiting
+}
+
+func heldMessage(h plan.Held) string {
+	if c := plan.ClusterOf(h.Key); c != "" {
+		return "cluster " + c + ": " + h.Message
+	}
+	return h.Message
+}

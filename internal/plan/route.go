@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// The fields of the specs. What is below them is passed on even where it is
+// younger than the types here; a top-level field that is not one of these is
+// a mistake, such as a whole HTTPRoute in the place of its spec.
+var (
+	routeFields   = []string{"hostnames", "parentRefs", "rules", "useDefaultGateways"}                                                  //nolint:gochecknoglobals // A constant.
+	gatewayFields = []string{"addresses", "allowedListeners", "defaultScope", "gatewayClassName", "infrastructure", "listeners", "tls"} //nolint:gochecknoglobals // A constant.
+)
+
+// gatewayDuration is the form of a duration in the Gateway API.
+var gatewayDuration = regexp.MustCompile(`^([0-9]{1,5}(h|m|s|ms)){1,4}$`)
+
+// planRoute decides what traffic reaches the pool by: the gateways that the route
+// names, else the service's own gateway, else those of the platform team. Without
+// any of them there is no route.
+func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, in *v1beta1.Input) ([]Warning, field.ErrorList) {
+	r.Route, r.Gateway = role.HTTPRoute, role.Gateway
+	r.HasGateway = role.Gateway != nil
+	var errs field.ErrorList
+	var spec gateway.HTTPRouteSpec
+	if role.HTTPRoute != nil {
+		errs = append(errs, readSpec(role.HTTPRoute, path.Child("httproute"), "HTTPRoute", routeFields, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) })...)
+	}
+	if role.Gateway != nil {
+		var g gateway.GatewaySpec
+		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), "Gateway", gatewayFields, &g, func(p *field.Path) field.ErrorList { return checkGateway(p, &g) })...)
+	}
+	own := len(spec.ParentRefs) > 0 || spec.UseDefaultGateways != "" && spec.UseDefaultGateways != gateway.GatewayDefaultScopeNone
+	if !own && !r.HasGateway {
+		r.Parents = in.Gateway.ParentRefs
+	}
+	r.HasRoute = own || r.HasGateway || len(r.Parents) > 0
+	if role.HTTPRoute != nil && !r.HasRoute {
+		return []Warning{{
+			Path:    path.Child("httproute", "parentRefs").String(),
+			Message: "names no gateway, and neither the router nor the platform team has one: no HTTPRoute is made",
+		}}, errs
+	}
+	return nil, errs
+}
+
+// readSpec reads a document that has to be the spec of a kind.
+func readSpec(doc kube.Document, path *field.Path, kind string, known []string, into any, then func(*field.Path) field.ErrorList) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(doc)) {
+		switch {
+		case slices.Contains(known, name):
+		case slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status"}, name):
+			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("must be left out: only what is below spec of the %s belongs here", kind)))
+		default:
+			errs = append(errs, field.Forbidden(path.Child(check.Shown(name)), fmt.Sprintf("is no field of the spec of a %s: there are %s", kind, strings.Join(known, ", "))))
+		}
+	}
+	wrong := kube.DecodeDocument(doc, path, into)
+	if errs = append(errs, wrong...); len(errs) > 0 {
+		return errs
+	}
+	return then(path)
+}
+
+func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
+	var errs field.ErrorList
+	for i, ref := range spec.ParentRefs {
+		if ref.Name == "" {
+			errs = append(errs, field.Required(path.Child("parentRefs").Index(i).Child("name"), "must be the name of a gateway"))
+		}
+	}
+	for i, h := range spec.Hostnames {
+		errs = append(errs, checkHostname(path.Child("hostnames").Index(i), string(h))...)
+	}
+	for i := range spec.Rules {
+		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
+		for j, b := range rule.BackendRefs {
+			if b.Name == "" {
+				errs = append(errs, field.Required(at.Child("backendRefs").Index(j).Child("name"), "must be the name of a backend; leave backendRefs out for the service's own pods"))
+			}
+		}
+		if t := rule.Timeouts; t != nil {
+			errs = append(errs, checkDuration(at.Child("timeouts", "request"), t.Request)...)
+			errs = append(errs, checkDuration(at.Child("timeouts", "backendRequest"), t.BackendRequest)...)
+		}
+	}
+	return errs
+}
+
+func checkDuration(path *field.Path, d *gateway.Duration) field.ErrorList {
+	if d == nil || gatewayDuration.MatchString(string(*d)) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, check.Shown(string(*d)), "must be a duration such as 300s, 10m or 1h30m; 0s is no limit")}
+}
+
+func checkGateway(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
+	var errs field.ErrorList
+	if spec.GatewayClassName == "" {
+		errs = append(errs, field.Required(path.Child("gatewayClassName"), "must be the name of a GatewayClass of the cluster"))
+	}
+	if len(spec.Listeners) == 0 {
+		errs = append(errs, field.Required(path.Child("listeners"), "must have at least one listener, such as {name: http, port: 80, protocol: HTTP}"))
+	}
+	seen := map[gateway.SectionName]bool{}
+	for i := range spec.Listeners {
+		l, at := &spec.Listeners[i], path.Child("listeners").Index(i)
+		switch {
+		case l.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), "each listener has a name of its own"))
+		case seen[l.Name]:
+			errs = append(errs, field.Duplicate(at.Child("name"), l.Name))
+		default:
+			errs = append(errs, check.Name(at.Child("name"), string(l.Name))...)
+		}
+		seen[l.Name] = true
+		errs = append(errs, check.Between(at.Child("port"), l.Port, 1, 65535)...)
+		if l.Protocol == "" {
+			errs = append(errs, field.Required(at.Child("protocol"), "must be HTTP, HTTPS or another protocol of the Gateway API"))
+		}
+		if l.Hostname != nil {
+			errs = append(errs, checkHostname(at.Child("hostname"), string(*l.Hostname))...)
+		}
+	}
+	return errs
+}
+
+// checkHostname accepts names, with a '*' as the first label, and no addresses.
+func checkHostname(path *field.Path, host string) field.ErrorList {
+	name := strings.TrimPrefix(host, "*.")
+	if len(validation.IsDNS1123Subdomain(name)) == 0 && len(validation.IsValidIP(nil, host)) > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, check.Shown(host), "must be a host name such as llm.example.com or *.example.com: lower case, without scheme, port or path")}
+}

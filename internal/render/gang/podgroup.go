@@ -1,0 +1,76 @@
+// Package gang renders the PodGroup that starts the pods of a group together.
+package gang
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	"volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	apply "volcano.sh/apis/pkg/client/applyconfiguration/scheduling/v1beta1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+)
+
+// Render returns the PodGroup of one group. Status is Volcano's, and so is the
+// queue where none is named: its webhook fills it in.
+func Render(d *plan.Deployment, g *plan.Group, grouped bool) (kube.Object, error) {
+	pg := g.PodGroup
+	spec := apply.PodGroupSpec().
+		WithMinMember(pg.MinMember).
+		WithMinTaskMember(pg.MinTaskMember)
+	if len(pg.MinResources) > 0 {
+		spec.WithMinResources(pg.MinResources)
+	}
+	if pg.Queue != "" {
+		spec.WithQueue(pg.Queue)
+	}
+	if pg.PriorityClassName != "" {
+		spec.WithPriorityClassName(pg.PriorityClassName)
+	}
+	if pg.NetworkTopology != nil {
+		spec.WithNetworkTopology(topology(pg.NetworkTopology))
+	}
+	for _, s := range pg.SubGroups {
+		spec.WithSubGroupPolicy(subGroup(d, g, s, grouped))
+	}
+	// The name is set because the pods' annotations refer to it.
+	o := apply.PodGroup(pg.Name, d.Target.Namespace).
+		WithLabels(map[string]string{plan.LabelService: d.Base}).
+		WithSpec(spec)
+	if grouped {
+		o.WithLabels(map[string]string{plan.LabelGroupIndex: fmt.Sprint(g.Index)})
+	}
+	s, err := kube.Encode(o)
+	if err != nil {
+		return kube.Object{}, fmt.Errorf("cannot render PodGroup %q: %w", pg.Name, err)
+	}
+	return kube.Object{Key: pg.Key, Resource: s}, nil
+}
+
+func topology(t *v1alpha1.NetworkTopology) *apply.NetworkTopologySpecApplyConfiguration {
+	n := apply.NetworkTopologySpec().WithMode(v1beta1.NetworkTopologyMode(t.Mode))
+	if t.HighestTierAllowed != nil {
+		n.WithHighestTierAllowed(int(*t.HighestTierAllowed))
+	}
+	if t.HighestTierName != "" {
+		n.WithHighestTierName(t.HighestTierName)
+	}
+	return n
+}
+
+// subGroup makes every replica of a role a subgroup of its own: the pods that
+// have one replica index in common start together.
+func subGroup(d *plan.Deployment, g *plan.Group, s plan.SubGroup, grouped bool) *apply.SubGroupPolicySpecApplyConfiguration {
+	pods := map[string]string{plan.LabelService: d.Base, plan.LabelRoleName: s.Role}
+	if grouped {
+		pods[plan.LabelGroupIndex] = fmt.Sprint(g.Index)
+	}
+	return apply.SubGroupPolicySpec().
+		WithName(s.Role).
+		WithSubGroupSize(s.Size).
+		WithMinSubGroups(s.Min).
+		WithLabelSelector(metav1.LabelSelector().WithMatchLabels(pods)).
+		WithMatchLabelKeys(plan.LabelReplicaIndex)
+}

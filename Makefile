@@ -6,6 +6,33 @@ GO ?= go
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+.PHONY: test
+test: lint test-unit test-fuzz test-epp ## Run every test and check.
+
+.PHONY: test-unit
+test-unit: ## Run the unit, golden and property tests with the race detector.
+	$(GO) test -race -timeout 20m ./...
+
+# Each fuzzer for a while, from its seeds and from what it has found before.
+FUZZTIME ?= 15s
+
+.PHONY: test-fuzz
+test-fuzz: ## Run each fuzzer for FUZZTIME.
+	@for target in $$(grep -rEo --include='*_test.go' 'func Fuzz[A-Za-z]+' . --exclude-dir=test | sed 's/func //'); do \
+		dir=$${target%/*}; name=$${target##*:}; \
+		echo "fuzz $$name in $$dir"; \
+		$(GO) test "$$dir" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	done
+
+.PHONY: test-epp
+test-epp: ## Load every endpoint picker configuration with the releases that read it.
+	cd test/epp/v1.2.1 && $(GO) test ./...
+	cd test/epp/v1.5.0 && $(GO) test ./...
+
+.PHONY: golden
+golden: ## Write the examples' goldens anew. Read the difference.
+	$(GO) test . -run TestExamples -update
+
 .PHONY: generate
 generate: ## Write the XRDs, the input's CRD and docs/api.md from the Go types.
 	$(GO) run ./internal/api/xrdgen

@@ -44,6 +44,16 @@ func call(ctx context.Context, fn Runner, g *given) (*fnv1.RunFunctionResponse, 
 	return nil, fmt.Errorf("the function still asks for something else after %d calls", maxIterations+1)
 }
 
+// schemas names the kinds whose schemas the function asked for.
+func schemas(rsp *fnv1.RunFunctionResponse) string {
+	var kinds []string
+	for _, s := range rsp.GetRequirements().GetSchemas() {
+		kinds = append(kinds, s.GetKind())
+	}
+	slices.Sort(kinds)
+	return strings.Join(slices.Compact(kinds), ", ")
+}
+
 func isFatal(rsp *fnv1.RunFunctionResponse) bool {
 	return slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
 }

@@ -17,8 +17,6 @@ import (
 	"io"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-
-	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
 // A Runner is a composition function.
@@ -54,6 +52,9 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	rsp, err := call(ctx, fn, given)
 	if err != nil {
 		return err
+	}
+	if missing := schemas(rsp); missing != "" {
+		_, _ = fmt.Fprintf(s.Err, "warning: no cluster is asked which kinds it has, so these count as missing: %s. Without requireSchemas in the Input everything is rendered.\n", missing)
 	}
 	if err := report(s.Err, rsp.GetResults()); err != nil {
 		return err
@@ -108,13 +109,4 @@ func (r *Render) load(f *files) (*given, error) {
 	}
 	g.cluster = append(append([]object{xr}, sorted(g.observed)...), required...)
 	return g, nil
-}
-
-// unknown lists what was written down and would be lost.
-func (g *given) unknown() []string {
-	all := unknownFields(g.xrFile, "an API server drops it", withoutMachinery(g.xr), &v1alpha1.InferenceService{})
-	if g.input != nil {
-		all = append(all, unknownInput(g.inputFile, *g.input)...)
-	}
-	return all
 }

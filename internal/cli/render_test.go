@@ -64,7 +64,7 @@ spec: {roles: [{name: a, componentType: worker, template: {anything: {goes: here
 	xrTypo = `apiVersion: fusioninfer.io/v1alpha1
 kind: InferenceService
 metadata: {name: chat}
-spec: {crossplane: {compositionRef: {name: c}}, rolse: [], roles: [{name: a, replcas: 2}]}
+spec: {crossplane: {compositionRef: {name: c}}, rolse: [], replicas: "3", roles: [{name: a, replcas: 2, template: {any: thing}, resources: {limits: {cpu: 1}, limit: {}}}]}
 `
 	inputDoc = `apiVersion: inferenceservice.fn.crossplane.io/v1beta1
 kind: Input
@@ -219,13 +219,14 @@ func TestRender(t *testing.T) {
 			want: want{err: `error: cannot use "c.yaml": it composes "XInferenceService", and the XR is of kind "InferenceService"` + "\n", code: 1},
 		},
 		"UnknownFields": {
-			reason: "What an API server would drop is named with its path; Crossplane's own fields are known.",
-			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrTypo, "in.yaml": inputDoc + "imagee: x\n"}, render: Render{XR: "xr.yaml", Input: "in.yaml"}},
+			reason: "What an API server would drop is named with its path, beside values of the wrong type; Crossplane's own fields are known.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrTypo, "in.yaml": inputDoc + "endpointPicker: {imagee: x, tolerations: [{key: a}]}\n"}, render: Render{XR: "xr.yaml", Input: "in.yaml"}},
 			want: want{
 				out: echoed("echo", 7, 0, 0, 0),
 				err: "warning: xr.yaml: unknown field spec.roles[0].replcas: an API server drops it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].resources.limit: an API server drops it\n" +
 					"warning: xr.yaml: unknown field spec.rolse: an API server drops it\n" +
-					"warning: in.yaml: unknown field imagee: the function does not know it\n",
+					"warning: in.yaml: unknown field endpointPicker.imagee of the Input: the function does not know it\n",
 			},
 		},
 		"Warning": {
@@ -245,6 +246,25 @@ func TestRender(t *testing.T) {
 				render: Render{XR: "xr.yaml"},
 			},
 			want: want{err: `fatal: nothing was changed: spec.roles[0].name: Invalid value: "A; B": must be lower case; or not` + "\n" + "fatal: spec.roles[1].name: Required value\n", code: 1},
+		},
+		"Schemas": {
+			reason: "A function that asks for schemas hears that there are none, and so does the person.",
+			args: args{
+				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+					rsp, err := echo(req)
+					rsp.Requirements.Schemas = map[string]*fnv1.SchemaSelector{"b": {Kind: "B"}, "a": {Kind: "A"}, "c": {Kind: "B"}}
+					if s, answered := req.GetRequiredSchemas()["a"]; !answered || s.GetOpenapiV3() != nil {
+						rsp.Desired.Resources = nil
+					}
+					return rsp, err
+				},
+				files:  map[string]string{"xr.yaml": xrDoc},
+				render: Render{XR: "xr.yaml"},
+			},
+			want: want{
+				out: echoed("echo", 0, 0, 0, 0),
+				err: "warning: no cluster is asked which kinds it has, so these count as missing: A, B. Without requireSchemas in the Input everything is rendered.\n",
+			},
 		},
 		"FunctionFails": {
 			reason: "An error of the call itself is an error.",

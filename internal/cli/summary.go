@@ -27,11 +27,25 @@ func writeSummary(w io.Writer, r *rendered) error {
 		p.write(b)
 	}
 	writeNotTrue(b, r.xr)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if _, err := io.WriteString(t, b.String()); err != nil {
+	return align(w, b.String())
+}
+
+// align puts cells into columns, without blanks at the end of a line.
+func align(w io.Writer, cells string) error {
+	b := &strings.Builder{}
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(t, cells); err != nil {
 		return err
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A place is where objects go: beside the XR, or in another cluster.
@@ -332,7 +346,13 @@ func writeNotTrue(b *strings.Builder, xr object) {
 			fmt.Fprintln(b, "\nNot so, or not yet")
 			first = false
 		}
-		fmt.Fprintf(b, "  %s\t%s\t%s\n", c.Type, c.Reason, c.Message)
+		for i, m := range strings.Split(c.Message, "; ") {
+			if i == 0 {
+				fmt.Fprintf(b, "  %s\t%s\t%s\n", c.Type, c.Reason, m)
+				continue
+			}
+			fmt.Fprintf(b, "  \t\t%s\n", m)
+		}
 	}
 }
 

@@ -1,52 +1,40 @@
 package cli
 
 import (
+	"encoding"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
-// unknownFields says where a document has fields that its type does not have. A
-// document whose values are of the wrong type is the function's to judge, with
-// paths and all at once.
-func unknownFields(file, why string, o object, into any) []string {
-	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, into, true)
-	strict, ok := runtime.AsStrictDecodingError(err)
-	if !ok {
-		return nil
-	}
+// unknown lists what was written down and would be lost, with file and path.
+// Values of the wrong type are the function's to judge.
+func (g *given) unknown() []string {
 	var all []string
-	for _, e := range strict.Errors() {
-		path := strings.Trim(strings.TrimPrefix(e.Error(), "unknown field "), `"`)
-		all = append(all, fmt.Sprintf("%s: unknown field %s: %s", file, path, why))
+	spec, _ := g.xr.Object["spec"].(map[string]any)
+	spec = maps.Clone(spec)
+	for _, f := range machinery(g.xr) {
+		delete(spec, f)
+	}
+	for _, path := range unknownFields(spec, reflect.TypeFor[v1alpha1.InferenceServiceSpec](), "spec") {
+		all = append(all, fmt.Sprintf("%s: unknown field %s: an API server drops it", g.xrFile, path))
+	}
+	if g.input == nil {
+		return all
+	}
+	for _, path := range unknownFields(g.input.Object, reflect.TypeFor[v1beta1.Input](), "") {
+		all = append(all, fmt.Sprintf("%s: unknown field %s of the Input: the function does not know it", g.inputFile, path))
 	}
 	return all
 }
 
-func unknownInput(file string, in object) []string {
-	return unknownFields(file, "the function does not know it", in, &v1beta1.Input{})
-}
-
-// withoutMachinery leaves out the fields of Crossplane's that every XR has in its
-// spec and status.
-func withoutMachinery(xr object) object {
-	o := map[string]any{"apiVersion": xr.GetAPIVersion(), "kind": xr.GetKind()}
-	spec, ok := xr.Object["spec"].(map[string]any)
-	if !ok {
-		return object{Object: o}
-	}
-	spec = maps.Clone(spec)
-	for _, f := range machinery(xr) {
-		delete(spec, f)
-	}
-	o["spec"] = spec
-	return object{Object: o}
-}
-
+// machinery are Crossplane's own fields in the spec of an XR.
 func machinery(xr object) []string {
 	if !legacy(xr) {
 		return []string{"crossplane"}
@@ -55,4 +43,57 @@ func machinery(xr object) []string {
 		"claimRef", "compositionRef", "compositionRevisionRef", "compositionRevisionSelector", "compositionSelector",
 		"compositionUpdatePolicy", "environmentConfigRefs", "publishConnectionDetailsTo", "resourceRefs", "writeConnectionSecretToRef",
 	}
+}
+
+// unknownFields returns the paths of the fields that a type does not have.
+func unknownFields(v any, t reflect.Type, path string) []string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if p := reflect.PointerTo(t); p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return nil
+	}
+	var all []string
+	switch v := v.(type) {
+	case []any:
+		if t.Kind() != reflect.Slice {
+			return nil
+		}
+		for i, e := range v {
+			all = append(all, unknownFields(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i))...)
+		}
+	case map[string]any:
+		fields := fieldsOf(t)
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			switch of, known := fields[k]; {
+			case t.Kind() == reflect.Map:
+				all = append(all, unknownFields(v[k], t.Elem(), fmt.Sprintf("%s[%s]", path, k))...)
+			case t.Kind() != reflect.Struct:
+			case known:
+				all = append(all, unknownFields(v[k], of, child(path, k))...)
+			default:
+				all = append(all, child(path, k))
+			}
+		}
+	}
+	return all
+}
+
+func child(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+
+// fieldsOf returns the fields of a struct by their names in JSON.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	if t.Kind() != reflect.Struct {
+		return fields
+	}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			maps.Copy(fields, fieldsOf(f.Type))
+			continue
+		}
+		fields[name] = f.Type
+	}
+	return fields
 }

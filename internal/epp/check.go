@@ -34,7 +34,7 @@ func (c *Config) Check(name v1beta1.Dialect) field.ErrorList {
 	errs := unknown(c.path, c.doc, d.fields)
 	if more := kube.DecodeDocument(c.doc, c.path, &conf); len(more) > 0 {
 		// What follows would complain about what could not be read.
-		return append(errs, more...)
+		return capped(append(errs, more...), c.path)
 	}
 	v := newVerifier(d, c.path, &conf)
 	v.errs = errs
@@ -44,7 +44,17 @@ func (c *Config) Check(name v1beta1.Dialect) field.ErrorList {
 	v.handlers()
 	v.profiles()
 	v.references()
-	return v.errs
+	return capped(v.errs, c.path)
+}
+
+// maxErrors is how many problems are worth reading at once.
+const maxErrors = 30
+
+func capped(errs field.ErrorList, path *field.Path) field.ErrorList {
+	if len(errs) <= maxErrors {
+		return errs
+	}
+	return append(errs[:maxErrors:maxErrors], field.Invalid(path, "...", fmt.Sprintf("has %d problems, of which the first %d are listed", len(errs), maxErrors)))
 }
 
 // A verifier looks at a configuration through a dialect.
@@ -56,11 +66,14 @@ type verifier struct {
 	roles map[string]role
 	// names of the plugins, in their order.
 	names []string
+	// known are the types of plugins, for people.
+	known string
 	errs  field.ErrorList
 }
 
 func newVerifier(d *dialect, path *field.Path, conf *config) *verifier {
 	v := &verifier{d: d, path: path, conf: conf, roles: map[string]role{}}
+	v.known = list(v.types())
 	for i := range conf.Plugins {
 		p := &conf.Plugins[i]
 		if p.Name == "" {
@@ -159,10 +172,10 @@ func (v *verifier) pluginSpecs() {
 func (v *verifier) unknownType(at *field.Path, got string) *field.Error {
 	for _, o := range []*dialect{&gaie, &llmd} {
 		if p, ok := o.plugins[got]; ok && !p.experimental {
-			return field.Invalid(at, got, fmt.Sprintf("is a plugin of dialect %s (apiVersion %s), and this configuration is for dialect %s; there are %s", o.name, o.apiVersions[0], v.d.name, list(v.types())))
+			return field.Invalid(at, got, fmt.Sprintf("is a plugin of dialect %s (apiVersion %s), and this configuration is for dialect %s; there are %s", o.name, o.apiVersions[0], v.d.name, v.known))
 		}
 	}
-	return field.Invalid(at, check.Shown(got), fmt.Sprintf("is no plugin of dialect %s; there are %s", v.d.name, list(v.types())))
+	return field.Invalid(at, check.Shown(got), fmt.Sprintf("is no plugin of dialect %s; there are %s", v.d.name, v.known))
 }
 
 // types that may be used, without those that only tests need.
@@ -301,23 +314,23 @@ func (v *verifier) profile(at *field.Path, p profile) {
 		if ref.Weight != nil && *ref.Weight < 0 {
 			v.fail(field.Invalid(here.Child("weight"), *ref.Weight, "must be 0 or more"))
 		}
-		switch v.known(ref.PluginRef) {
-		case picker:
-			if picked >= 0 {
-				v.fail(field.Invalid(here.Child("pluginRef"), ref.PluginRef, fmt.Sprintf("must not be a second picker: plugins[%d] of this profile is one", picked)))
-				continue
-			}
-			picked = i
-		case scorer:
-			if picked >= 0 && ref.Weight == nil && v.d.scorersNeedWeights {
-				v.fail(field.Required(here.Child("weight"), fmt.Sprintf("the scorer %s comes after the picker, where it has no weight of its own: give it one, or put the picker last", ref.PluginRef)))
-			}
+		kind := v.found(ref.PluginRef)
+		if kind == scorer && picked >= 0 && ref.Weight == nil && v.d.scorersNeedWeights {
+			v.fail(field.Required(here.Child("weight"), fmt.Sprintf("the scorer %s comes after the picker, where it has no weight of its own: give it one, or put the picker last", ref.PluginRef)))
 		}
+		if kind != picker {
+			continue
+		}
+		if picked >= 0 {
+			v.fail(field.Invalid(here.Child("pluginRef"), ref.PluginRef, fmt.Sprintf("must not be a second picker: plugins[%d] of this profile is one", picked)))
+			continue
+		}
+		picked = i
 	}
 }
 
-// known is the role of a name that may be referred to.
-func (v *verifier) known(name string) role {
+// found is the role of a name that may be referred to.
+func (v *verifier) found(name string) role {
 	if r, ok := v.roles[name]; ok {
 		return r
 	}
@@ -349,7 +362,7 @@ func (v *verifier) has(r role) bool {
 
 // refer checks a reference to a plugin, which has to have a role if one is given.
 func (v *verifier) refer(at *field.Path, name string, want role) {
-	got := v.known(name)
+	got := v.found(name)
 	switch {
 	case name == "":
 		v.fail(field.Required(at, "must be the name of a plugin: "+list(v.names)))
@@ -413,7 +426,7 @@ func (v *verifier) parsers() {
 
 // parser accepts the type of a parser too: LLMD makes one of it.
 func (v *verifier) parser(at *field.Path, name string) {
-	if v.d.name == v1beta1.DialectLLMD && v.known(name) == "" && v.roleOf(name) == parser {
+	if v.d.name == v1beta1.DialectLLMD && v.found(name) == "" && v.roleOf(name) == parser {
 		return
 	}
 	v.refer(at, name, parser)

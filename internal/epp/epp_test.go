@@ -187,20 +187,20 @@ func verdict(text string, d v1beta1.Dialect) field.ErrorList {
 	return c.Check(d)
 }
 
-func read(t testing.TB, path string) string {
-	t.Helper()
+func read(tb testing.TB, path string) string {
+	tb.Helper()
 	b, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(b)
 }
 
-func glob(t testing.TB, pattern string) []string {
-	t.Helper()
+func glob(tb testing.TB, pattern string) []string {
+	tb.Helper()
 	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no files %s: %v", pattern, err)
+		tb.Fatalf("no files %s: %v", pattern, err)
 	}
 	return paths
 }

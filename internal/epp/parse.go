@@ -130,10 +130,16 @@ func unknown(path *field.Path, v any, known fields) field.ErrorList {
 	return errs
 }
 
+// maxListed is above the number of plugins that there are.
+const maxListed = 100
+
 // list writes names for people.
 func list(names []string) string {
-	if len(names) == 0 {
+	switch n := len(names); {
+	case n == 0:
 		return "none"
+	case n > maxListed:
+		return strings.Join(names[:maxListed], ", ") + " and others"
 	}
 	return strings.Join(names, ", ")
 }

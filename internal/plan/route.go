@@ -48,7 +48,7 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, in *v1beta1.Inp
 		r.Parents = in.Gateway.ParentRefs
 	}
 	r.HasRoute = own || r.HasGateway || len(r.Parents) > 0
-	if role.HTTPRoute != nil && !r.HasRoute {
+	if role.HTTPRoute != nil && !r.HasRoute && len(errs) == 0 {
 		return []Warning{{
 			Path:    path.Child("httproute", "parentRefs").String(),
 			Message: "names no gateway, and neither the router nor the platform team has one: no HTTPRoute is made",

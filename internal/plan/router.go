@@ -3,6 +3,8 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -271,17 +273,13 @@ func onlyType(roles []*Role) (v1alpha1.ComponentType, bool) {
 }
 
 func notIn(all, some []*Role) string {
-	names := ""
+	var names []string
 	for _, r := range all {
-		found := false
-		for _, s := range some {
-			found = found || s == r
-		}
-		if !found {
-			names += ", " + r.Name
+		if !slices.Contains(some, r) {
+			names = append(names, r.Name)
 		}
 	}
-	return "roles " + names[len(", "):]
+	return "roles " + strings.Join(names, ", ")
 }
 
 func (r *Role) portPath() *field.Path {

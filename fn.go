@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/crossplane/function-sdk-go/response"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/observe"
+	"github.com/fusioninfer/function-inferenceservice/internal/parse"
+	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/render"
+	"github.com/fusioninfer/function-inferenceservice/internal/require"
+	"github.com/fusioninfer/function-inferenceservice/internal/respond"
+)
+
+// A Function composes InferenceServices.
+type Function struct {
+	fnv1.UnimplementedFunctionRunnerServiceServer
+
+	log logging.Logger
+}
+
+// RunFunction decides what an InferenceService needs, renders it, and judges
+// what exists of it. Any problem is a Fatal, which keeps all that exists: a
+// partial answer would delete what it leaves out.
+func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (rsp *fnv1.RunFunctionResponse, _ error) {
+	rsp = respond.Start(req)
+	defer func() { respond.Defect(rsp, f.log, recover()) }()
+
+	r, errs := parse.Parse(req)
+	p, errs := plan.Build(r.Service, r.Spec, r.Input, errs)
+	if len(errs) > 0 {
+		respond.Refuse(rsp, errs)
+		return rsp, nil
+	}
+	objects, err := render.Render(p)
+	if err != nil {
+		response.Fatal(rsp, err)
+		return rsp, nil
+	}
+	held := require.Declare(req, rsp, p, objects)
+	seen := observe.Look(req, p)
+	held = append(held, p.HoldForGang(seen.PodGroup, seen.Observed)...)
+	if errs := append(seen.Conflicts(objects), respond.TooLarge(req, p, objects)...); len(errs) > 0 {
+		respond.Refuse(rsp, errs)
+		return rsp, nil
+	}
+	objects = render.Without(objects, held)
+	if err := respond.Accept(req, rsp, objects, observe.Judge(p, seen, objects, held)); err != nil {
+		response.Fatal(rsp, err)
+	}
+	return rsp, nil
+}

@@ -1,0 +1,104 @@
+// Package parse reads what a request is about: the InferenceService and the
+// platform team's input, defaulted and validated.
+package parse
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+)
+
+// A Request is what one call is about.
+type Request struct {
+	Service plan.Service
+	Spec    *v1alpha1.InferenceServiceSpec
+	Input   *v1beta1.Input
+}
+
+// An xr is the part of the composite resource that is read. Its metadata is not
+// metav1.ObjectMeta, because decoding managedFields costs more than all the rest.
+type xr struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+	Spec       spec     `json:"spec"`
+}
+
+type metadata struct {
+	Name       string            `json:"name"`
+	Namespace  string            `json:"namespace"`
+	UID        string            `json:"uid"`
+	Generation int64             `json:"generation"`
+	Labels     map[string]string `json:"labels"`
+}
+
+// A spec is the user's, with the one field of Crossplane's that is needed.
+type spec struct {
+	v1alpha1.InferenceServiceSpec
+
+	ClaimRef v1alpha1.ClaimReference `json:"claimRef"`
+}
+
+// Parse reads a request. It reports every problem that it finds, and always
+// returns what it could read.
+func Parse(req *fnv1.RunFunctionRequest) (Request, field.ErrorList) {
+	in, errs := input(req.GetInput())
+	x := xr{}
+	unread := kube.Decode(req.GetObserved().GetComposite().GetResource(), nil, &x)
+	v1alpha1.Default(&x.Spec.InferenceServiceSpec)
+	service := &v1alpha1.InferenceService{
+		TypeMeta: metav1.TypeMeta{APIVersion: x.APIVersion, Kind: x.Kind},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       x.Metadata.Name,
+			Namespace:  x.Metadata.Namespace,
+			UID:        types.UID(x.Metadata.UID),
+			Generation: x.Metadata.Generation,
+			Labels:     x.Metadata.Labels,
+		},
+		Spec: x.Spec.InferenceServiceSpec,
+	}
+	errs = append(errs, unread...)
+	errs = append(errs, without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread)...)
+	name, namespace := v1alpha1.Identity(service, x.Spec.ClaimRef)
+	return Request{
+		Service: plan.Service{
+			Name:       name,
+			Namespace:  namespace,
+			Generation: x.Metadata.Generation,
+			UID:        x.Metadata.UID,
+			Claimed:    x.Kind == v1alpha1.ClusterKind,
+			Grouped:    x.Spec.Replicas != nil,
+		},
+		Spec:  &service.Spec,
+		Input: in,
+	}, errs
+}
+
+// without leaves out what is wrong only because a field could not be read, which
+// has been said.
+func without(errs, unread field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		return slices.ContainsFunc(unread, func(u *field.Error) bool {
+			return e.Field == u.Field || strings.HasPrefix(e.Field, u.Field+".") || strings.HasPrefix(e.Field, u.Field+"[")
+		})
+	})
+}
+
+func input(s *structpb.Struct) (*v1beta1.Input, field.ErrorList) {
+	in := &v1beta1.Input{}
+	root := field.NewPath("input")
+	errs := kube.Decode(s, root, in)
+	v1beta1.Default(in)
+	return in, append(errs, v1beta1.Validate(in, root)...)
+}

@@ -1,0 +1,56 @@
+package router
+
+import (
+	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
+	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+)
+
+// The API groups of InferenceObjective and InferenceModelRewrite, by dialect. LLMD
+// prefers its own, and falls back to the older one where a cluster has only that.
+const (
+	groupLLMD = "llm-d.ai"
+	groupGAIE = "inference.networking.x-k8s.io"
+	groupRBAC = "rbac.authorization.k8s.io"
+)
+
+func (r *rendering) serviceAccount() *corev1.ServiceAccountApplyConfiguration {
+	return corev1.ServiceAccount(r.d.EPPName(), r.d.Target.Namespace).WithLabels(r.labels())
+}
+
+// role lets the endpoint picker read its own namespace. It is a Role, because
+// neither a namespaced XR nor this service's tenant may grant more.
+func (r *rendering) role() *rbacv1.RoleApplyConfiguration {
+	groups := []string{groupGAIE}
+	if r.r.Dialect == v1beta1.DialectLLMD {
+		groups = []string{groupGAIE, groupLLMD}
+	}
+	role := rbacv1.Role(r.d.EPPName(), r.d.Target.Namespace).
+		WithLabels(r.labels()).
+		WithRules(
+			readOnly([]string{""}, "pods"),
+			readOnly([]string{inference.GroupName}, "inferencepools"),
+			readOnly(groups, "inferencemodelrewrites", "inferenceobjectives"),
+		)
+	if r.highlyAvailable() {
+		role.WithRules(
+			rbacv1.PolicyRule().WithAPIGroups("coordination.k8s.io").WithResources("leases").
+				WithVerbs("create", "delete", "get", "list", "patch", "update", "watch"),
+			rbacv1.PolicyRule().WithAPIGroups("").WithResources("events").WithVerbs("create", "patch"),
+		)
+	}
+	return role
+}
+
+func readOnly(groups []string, resources ...string) *rbacv1.PolicyRuleApplyConfiguration {
+	return rbacv1.PolicyRule().WithAPIGroups(groups...).WithResources(resources...).WithVerbs("get", "list", "watch")
+}
+
+func (r *rendering) roleBinding() *rbacv1.RoleBindingApplyConfiguration {
+	return rbacv1.RoleBinding(r.d.EPPName(), r.d.Target.Namespace).
+		WithLabels(r.labels()).
+		WithRoleRef(rbacv1.RoleRef().WithAPIGroup(groupRBAC).WithKind("Role").WithName(r.d.EPPName())).
+		WithSubjects(rbacv1.Subject().WithKind("ServiceAccount").WithName(r.d.EPPName()).WithNamespace(r.d.Target.Namespace))
+}

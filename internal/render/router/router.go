@@ -1,0 +1,97 @@
+/*
+Package router renders what stands between clients and the pods: the endpoint
+picker and everything it needs to run, the InferencePool, the HTTPRoute and the
+Gateway, and the objects of the models.
+*/
+package router
+
+import (
+	"fmt"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+)
+
+// The ports of the endpoint picker, which are also the defaults of its flags.
+const (
+	portExtProc = 9002
+	portHealth  = 9003
+	portMetrics = 9090
+)
+
+// A rendering is the router in one place. Names are set on everything because
+// the objects refer to each other by them.
+type rendering struct {
+	p *plan.Plan
+	d *plan.Deployment
+	r *plan.Router
+}
+
+// An object is something to encode, under its key.
+type object struct {
+	key string
+	of  any
+}
+
+// Render returns the objects of the router in one place.
+func Render(p *plan.Plan, d *plan.Deployment) ([]kube.Object, error) {
+	r := &rendering{p: p, d: d, r: p.Router}
+	objects := []object{
+		{d.Key("serviceaccount", "epp"), r.serviceAccount()},
+		{d.Key("role", "epp"), r.role()},
+		{d.Key("rolebinding", "epp"), r.roleBinding()},
+		{d.Key("configmap", "epp"), r.configMap()},
+		{d.Key("deployment", "epp"), r.deployment()},
+		{d.Key("service", "epp"), r.service()},
+		{d.Key("inferencepool"), r.pool()},
+	}
+	if r.highlyAvailable() {
+		objects = append(objects, object{d.Key("poddisruptionbudget", "epp"), r.disruptionBudget()})
+	}
+	if r.r.DestinationRule {
+		objects = append(objects, object{d.Key("destinationrule", "epp"), r.destinationRule()})
+	}
+	if r.r.HasGateway {
+		objects = append(objects, object{d.Key("gateway"), r.gateway()})
+	}
+	if r.r.HasRoute {
+		objects = append(objects, object{d.Key("httproute"), r.route()})
+	}
+	objects = append(objects, r.models()...)
+
+	all := make([]kube.Object, 0, len(objects))
+	for _, o := range objects {
+		s, err := kube.Encode(o.of)
+		if err != nil {
+			return nil, fmt.Errorf("cannot render %q: %w", o.key, err)
+		}
+		all = append(all, kube.Object{Key: o.key, Resource: s})
+	}
+	return all, nil
+}
+
+// highlyAvailable tells whether there are endpoint pickers to take over.
+func (r *rendering) highlyAvailable() bool { return r.r.Replicas > 1 }
+
+// labels of every object. The endpoint picker's pods have others: nothing that
+// selects the service's own pods may find them.
+func (r *rendering) labels() map[string]string {
+	return map[string]string{plan.LabelService: r.d.Base}
+}
+
+// podLabels select the endpoint picker's pods.
+func (r *rendering) podLabels() map[string]string {
+	return map[string]string{"app": r.d.EPPName()}
+}
+
+// A meta is the metadata of objects that are rendered without a Go module of
+// their project.
+type meta struct {
+	Name      string            `json:"name"`
+	Namespace string            `json:"namespace"`
+	Labels    map[string]string `json:"labels"`
+}
+
+func (r *rendering) meta(name string) meta {
+	return meta{Name: name, Namespace: r.d.Target.Namespace, Labels: r.labels()}
+}

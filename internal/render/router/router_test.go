@@ -1,0 +1,319 @@
+package router
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+)
+
+var update = flag.Bool("update", false, "write the rendered objects into testdata")
+
+func example() *plan.Plan {
+	return &plan.Plan{
+		Service: plan.Service{Name: "my-service", Namespace: "default"},
+		Router: &plan.Router{
+			Name:        "gateway",
+			Strategy:    v1alpha1.StrategyPrefixCache,
+			Dialect:     v1beta1.DialectGAIE,
+			Image:       v1beta1.DefaultImageGAIE,
+			Config:      "kind: EndpointPickerConfig\n",
+			Replicas:    1,
+			FailureMode: v1alpha1.FailClose,
+			Selector:    map[string]string{plan.LabelComponentType: "worker"},
+			Port:        8000,
+			HasRoute:    true,
+			Route: kube.Document{
+				"parentRefs": []any{kube.Document{"name": "my-gateway", "namespace": "gateway-system"}},
+				"hostnames":  []any{"api.example.com"},
+			},
+			Pod: plan.EndpointPickerPod{
+				ImagePullPolicy: corev1.PullIfNotPresent,
+				Resources: &corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")},
+					Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")},
+				},
+			},
+		},
+		Deployments: []plan.Deployment{{Base: "my-service", Target: plan.Target{Namespace: "default"}}},
+	}
+}
+
+// everything switches on what the example has not.
+func everything() *plan.Plan {
+	p := example()
+	p.Labels = map[string]string{"team": "llm", "app": "not-this"}
+	p.Annotations = map[string]string{"cost-center": "7"}
+	priority, none, seconds := int32(10), int32(0), int64(30)
+	r := p.Router
+	r.Dialect, r.Image, r.Disaggregated = v1beta1.DialectLLMD, v1beta1.DefaultImageLLMD, true
+	r.Selector = map[string]string{}
+	r.Replicas, r.FailureMode, r.DestinationRule, r.HasGateway = 2, v1alpha1.FailOpen, true, true
+	r.Gateway = kube.Document{
+		"gatewayClassName": "istio",
+		"listeners":        []any{kube.Document{"name": "http", "port": int64(80), "protocol": "HTTP", "hostname": nil}},
+	}
+	r.Route = kube.Document{"hostnames": []any{"llm.example.com"}, "useDefaultGateways": nil}
+	r.Pod.NodeSelector = map[string]string{"pool": "cpu"}
+	r.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	r.Pod.Tolerations = []corev1.Toleration{{Key: "cpu", Operator: corev1.TolerationOpEqual, Value: "only", Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}, {Operator: corev1.TolerationOpExists}}
+	r.Models = []plan.Model{
+		{Name: "org/Chat:v1", Priority: &priority, Targets: []plan.ModelTarget{{Name: "base", Weight: 90}, {Name: "lora-1", Weight: 10}}},
+		{Name: "batch", Priority: &none, Targets: []plan.ModelTarget{{Name: "batch", Weight: 1}}},
+		{Name: "plain", Targets: []plan.ModelTarget{{Name: "plain", Weight: 1}}},
+	}
+	return p
+}
+
+func TestRender(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		p      *plan.Plan
+	}{
+		"example":    {"The first example of the design documents, and what it needs to run.", example()},
+		"everything": {"Several endpoint pickers of llm-d, a Gateway, models, Istio, and all that a platform team can set.", everything()},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Render(tc.p, &tc.p.Deployments[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got bytes.Buffer
+			for _, o := range objects {
+				j := marshal(t, o)
+				y, err := yaml.JSONToYAML(j)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got.WriteString("# " + o.Key + "\n" + string(y) + "---\n")
+				typed(t, o, j)
+			}
+			golden := filepath.Join("testdata", name+".yaml")
+			if *update {
+				if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Errorf("%s\nRender(): -golden, +got (go test -update writes it):\n%s", tc.reason, diff)
+			}
+			if s := got.String(); strings.Contains(s, "null") || strings.Contains(s, "status:") || strings.Contains(s, "creationTimestamp") {
+				t.Error("an object has a null, a status or a creationTimestamp")
+			}
+		})
+	}
+}
+
+// typed decodes an object strictly into the type that its own project has for
+// it. InferenceObjective and InferenceModelRewrite are decoded in test/epp.
+func typed(t *testing.T, o kube.Object, j []byte) {
+	t.Helper()
+	types := map[string]any{
+		"ServiceAccount":      &corev1.ServiceAccount{},
+		"Role":                &rbacv1.Role{},
+		"RoleBinding":         &rbacv1.RoleBinding{},
+		"ConfigMap":           &corev1.ConfigMap{},
+		"Deployment":          &appsv1.Deployment{},
+		"Service":             &corev1.Service{},
+		"PodDisruptionBudget": &policyv1.PodDisruptionBudget{},
+		"InferencePool":       &inference.InferencePool{},
+		"HTTPRoute":           &gatewayv1.HTTPRoute{},
+		"Gateway":             &gatewayv1.Gateway{},
+	}
+	into, ok := types[o.Kind()]
+	if !ok {
+		switch o.Kind() {
+		case "InferenceObjective", "InferenceModelRewrite", "DestinationRule":
+			return
+		}
+		t.Fatalf("%s: no type to decode a %s", o.Key, o.Kind())
+	}
+	if err := yaml.UnmarshalStrict(j, into); err != nil {
+		t.Errorf("%s: %v", o.Key, err)
+	}
+}
+
+func TestRoute(t *testing.T) {
+	pool := kube.Document{"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "my-service-pool"}
+	unlimited := kube.Document{"request": "0s"}
+	cases := map[string]struct {
+		reason string
+		change func(p *plan.Plan)
+		want   kube.Document
+	}{
+		"ServiceOfTheDesign": {
+			reason: "The prefill/decode example names a Service {service}-pool, which is the pool.",
+			change: func(p *plan.Plan) {
+				p.Router.Route["rules"] = []any{kube.Document{
+					"matches":     []any{kube.Document{"path": kube.Document{"type": "PathPrefix", "value": "/"}}},
+					"backendRefs": []any{kube.Document{"name": "my-service-pool", "kind": "Service", "port": int64(8000), "weight": int64(3)}},
+				}}
+			},
+			want: kube.Document{"rules": []any{kube.Document{
+				"matches":     []any{kube.Document{"path": kube.Document{"type": "PathPrefix", "value": "/"}}},
+				"backendRefs": []any{kube.Document{"group": pool["group"], "kind": pool["kind"], "name": pool["name"], "weight": int64(3)}},
+				"timeouts":    unlimited,
+			}}},
+		},
+		"RulesAreKept": {
+			reason: "Matches, filters, timeouts, younger fields and foreign backends stay as they are.",
+			change: func(p *plan.Plan) {
+				p.Router.Route["rules"] = []any{
+					kube.Document{"name": "chat", "younger": "field", "timeouts": kube.Document{"request": "600s"}, "filters": []any{kube.Document{"type": "RequestHeaderModifier"}}},
+					kube.Document{"backendRefs": []any{kube.Document{"name": "docs", "port": int64(80)}}},
+					kube.Document{"filters": []any{kube.Document{"type": "RequestRedirect"}}},
+					kube.Document{"timeouts": kube.Document{}},
+				}
+			},
+			want: kube.Document{"rules": []any{
+				kube.Document{"name": "chat", "younger": "field", "timeouts": kube.Document{"request": "600s"}, "filters": []any{kube.Document{"type": "RequestHeaderModifier"}}, "backendRefs": []any{pool}},
+				kube.Document{"backendRefs": []any{kube.Document{"name": "docs", "port": int64(80)}}},
+				kube.Document{"filters": []any{kube.Document{"type": "RequestRedirect"}}},
+				kube.Document{"timeouts": kube.Document{}, "backendRefs": []any{pool}},
+			}},
+		},
+		"PoolOfAnotherNamespace": {
+			reason: "A backend of the pool's name elsewhere is another one.",
+			change: func(p *plan.Plan) {
+				p.Router.Route["rules"] = []any{kube.Document{"backendRefs": []any{kube.Document{"name": "my-service-pool", "namespace": "other"}}}}
+			},
+			want: kube.Document{"rules": []any{kube.Document{"backendRefs": []any{kube.Document{"name": "my-service-pool", "namespace": "other"}}}}},
+		},
+		"PoolInASharedNamespace": {
+			reason: "Where the pool's name carries a hash, users still write the name that they know.",
+			change: func(p *plan.Plan) {
+				p.Deployments[0].Base = "my-service-abc123"
+				p.Router.Route["rules"] = []any{kube.Document{"backendRefs": []any{kube.Document{"name": "my-service-pool"}}}}
+			},
+			want: kube.Document{"rules": []any{kube.Document{
+				"backendRefs": []any{kube.Document{"group": pool["group"], "kind": pool["kind"], "name": "my-service-abc123-pool"}},
+				"timeouts":    unlimited,
+			}}},
+		},
+		"ParentsOfThePlatform": {
+			reason: "A route that names no gateway gets the platform team's.",
+			change: func(p *plan.Plan) {
+				delete(p.Router.Route, "parentRefs")
+				p.Router.Parents = []v1beta1.ParentRef{{Name: "shared", Namespace: "infra"}}
+			},
+			want: kube.Document{
+				"parentRefs": []any{kube.Document{"name": "shared", "namespace": "infra"}},
+				"rules":      []any{kube.Document{"backendRefs": []any{pool}, "timeouts": unlimited}},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := example()
+			tc.change(p)
+			before := marshalDoc(t, p.Router.Route)
+			objects, err := Render(p, &p.Deployments[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got kube.Document
+			for _, o := range objects {
+				if o.Kind() == "HTTPRoute" {
+					got = kube.AsDocument(kube.Lookup(o.Resource, "spec").GetStructValue())
+				}
+			}
+			delete(got, "hostnames")
+			if _, ours := tc.want["parentRefs"]; !ours {
+				delete(got, "parentRefs")
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nHTTPRoute's spec: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(before, marshalDoc(t, p.Router.Route)); diff != "" {
+				t.Errorf("the user's document was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestConfigHash is why a new configuration restarts the endpoint picker.
+func TestConfigHash(t *testing.T) {
+	hash := func(config string) string {
+		p := example()
+		p.Router.Config = config
+		objects, err := Render(p, &p.Deployments[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o.Kind() == "Deployment" {
+				return kube.Lookup(o.Resource, "spec", "template", "metadata", "annotations", configHash).GetStringValue()
+			}
+		}
+		return ""
+	}
+	if a, b := hash("a"), hash("b"); a == "" || a == b {
+		t.Errorf("configurations a and b have the hashes %q and %q", a, b)
+	}
+}
+
+// TestSelectors keeps the endpoint picker out of its own pool.
+func TestSelectors(t *testing.T) {
+	p := everything()
+	objects, err := Render(p, &p.Deployments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pods, pool map[string]any
+	for _, o := range objects {
+		switch o.Kind() {
+		case "Deployment":
+			pods = kube.AsDocument(kube.Lookup(o.Resource, "spec", "template", "metadata", "labels").GetStructValue())
+		case "InferencePool":
+			pool = kube.AsDocument(kube.Lookup(o.Resource, "spec", "selector", "matchLabels").GetStructValue())
+		}
+	}
+	if len(pods) == 0 || len(pool) == 0 {
+		t.Fatalf("pods %v, pool %v", pods, pool)
+	}
+	for k := range pool {
+		if v, ok := pods[k]; ok {
+			t.Errorf("the endpoint picker's pods have the pool's label %s: %v", k, v)
+		}
+	}
+}
+
+func marshal(t *testing.T, o kube.Object) []byte {
+	t.Helper()
+	j, err := o.Resource.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func marshalDoc(t *testing.T, d kube.Document) string {
+	t.Helper()
+	y, err := yaml.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(y)
+}

@@ -1,0 +1,165 @@
+// Package respond writes what was decided and judged into the answer to
+// Crossplane.
+package respond
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/crossplane/function-sdk-go/response"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/observe"
+)
+
+// Crossplane calls again when something that it composed changes, and when the
+// answer's time to live is over. The second is what brings the function back
+// for everything that it cannot watch.
+const (
+	// Soon is for services that are not ready, failed, or wait for something.
+	Soon = 10 * time.Second
+	// Later is for services that are quiet.
+	Later = 5 * time.Minute
+)
+
+// Start makes the answer to a request. It carries over the desired state of
+// the functions that ran before.
+func Start(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
+	return response.To(req, Soon)
+}
+
+// Refuse answers with a Fatal: Crossplane then keeps every live object as it
+// is. Conditions of an answer with a Fatal are kept, so they tell what Ready,
+// which stays as it was, hides.
+func Refuse(rsp *fnv1.RunFunctionResponse, errs field.ErrorList) {
+	setConditions(rsp, observe.Refused(errs))
+	response.Fatal(rsp, fmt.Errorf("nothing was changed: %s", Join(errs)))
+}
+
+// Join puts all problems into one text, each once.
+func Join(errs field.ErrorList) string {
+	var all []string
+	for _, e := range errs {
+		if m := e.Error(); !slices.Contains(all, m) {
+			all = append(all, m)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// Accept answers with the desired objects, their readiness, the status and the
+// conditions.
+func Accept(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, objects []kube.Object, v observe.Verdict) error {
+	if rsp.GetDesired() == nil {
+		rsp.Desired = &fnv1.State{}
+	}
+	if rsp.GetDesired().GetResources() == nil {
+		rsp.Desired.Resources = make(map[string]*fnv1.Resource, len(objects))
+	}
+	for _, o := range objects {
+		rsp.Desired.Resources[o.Key] = &fnv1.Resource{Resource: o.Resource, Ready: ready(v.Ready[o.Key])}
+	}
+	if err := setStatus(req, rsp, v); err != nil {
+		return err
+	}
+	setConditions(rsp, v.Conditions)
+	announce(req, rsp, v.Conditions)
+	if v.Settled {
+		rsp.Meta.Ttl = durationpb.New(Later)
+	}
+	return nil
+}
+
+func ready(ok bool) fnv1.Ready {
+	if ok {
+		return fnv1.Ready_READY_TRUE
+	}
+	return fnv1.Ready_READY_FALSE
+}
+
+// setStatus adds the status to the desired XR, beside what functions before
+// this one put there. The XR's readiness follows from that of its resources,
+// except while some are held back: those Crossplane does not see.
+func setStatus(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, v observe.Verdict) error {
+	status, err := kube.Encode(v.Status)
+	if err != nil {
+		return fmt.Errorf("cannot write the status: %w", err)
+	}
+	xr := rsp.GetDesired().GetComposite().GetResource()
+	seen := req.GetObserved().GetComposite().GetResource()
+	for _, f := range []string{"apiVersion", "kind"} {
+		xr = kube.With(xr, structpb.NewStringValue(kube.Lookup(seen, f).GetStringValue()), f)
+	}
+	for k, e := range status.GetFields() {
+		xr = kube.With(xr, e, "status", k)
+	}
+	if rsp.GetDesired().GetComposite() == nil {
+		rsp.Desired.Composite = &fnv1.Resource{}
+	}
+	rsp.Desired.Composite.Resource = xr
+	if v.Held {
+		rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
+	}
+	return nil
+}
+
+func setConditions(rsp *fnv1.RunFunctionResponse, conditions []observe.Condition) {
+	for _, c := range conditions {
+		rsp.Conditions = append(rsp.Conditions, &fnv1.Condition{
+			Type:    c.Type,
+			Status:  status(c.Status),
+			Reason:  c.Reason,
+			Message: message(c.Message),
+			Target:  fnv1.Target_TARGET_COMPOSITE_AND_CLAIM.Enum(),
+		})
+	}
+}
+
+func message(m string) *string {
+	if m == "" {
+		return nil
+	}
+	return &m
+}
+
+func status(s observe.Status) fnv1.Status {
+	switch s {
+	case observe.True:
+		return fnv1.Status_STATUS_CONDITION_TRUE
+	case observe.False:
+		return fnv1.Status_STATUS_CONDITION_FALSE
+	}
+	return fnv1.Status_STATUS_CONDITION_UNKNOWN
+}
+
+// announce makes an event of each condition that has just become true or
+// false. A result on every call would drown the others.
+func announce(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, conditions []observe.Condition) {
+	before := map[string]string{}
+	for _, c := range kube.Lookup(req.GetObserved().GetComposite().GetResource(), "status", "conditions").GetListValue().GetValues() {
+		f := c.GetStructValue().GetFields()
+		before[f["type"].GetStringValue()] = f["status"].GetStringValue()
+	}
+	for _, c := range conditions {
+		was, known := before[c.Type]
+		if !known || was == string(c.Status) {
+			continue
+		}
+		text := fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Reason)
+		if c.Message != "" {
+			text += ": " + c.Message
+		}
+		if c.Status == observe.True {
+			response.Normal(rsp, text)
+			continue
+		}
+		response.Warning(rsp, fmt.Errorf("%s", text))
+	}
+}

@@ -1,0 +1,99 @@
+package respond
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+)
+
+const (
+	// maxAnswer is what Crossplane's client receives; it cannot be raised. Status,
+	// conditions and requirements need a little of it.
+	maxAnswer = 4<<20 - 64<<10
+	// maxObject is etcd's limit for one object.
+	maxObject = 3 << 19
+)
+
+// TooLarge refuses what would not arrive: an answer above Crossplane's limit,
+// which would fail without a word to the user, and objects that no cluster can
+// store.
+func TooLarge(req *fnv1.RunFunctionRequest, p *plan.Plan, objects []kube.Object) field.ErrorList {
+	// Measuring costs as much as sending. An object holds the user's templates
+	// twice at most, plus a few KiB of ours.
+	bound := 2*proto.Size(req.GetObserved().GetComposite().GetResource()) + 8<<10
+	if bound < maxObject && bound*len(objects) < maxAnswer {
+		return nil
+	}
+	total := proto.Size(req.GetDesired())
+	sizes := make(map[string]int, len(objects))
+	for _, o := range objects {
+		sizes[o.Key] = proto.Size(o.Resource)
+		// The key, the map entry and the readiness.
+		total += sizes[o.Key] + len(o.Key) + 24
+	}
+	var errs field.ErrorList
+	for i, r := range p.Roles {
+		if n := largest(p, r, sizes); n > maxObject {
+			errs = append(errs, field.Invalid(p.Roles[i].Path().Child("template"), fmt.Sprintf("%d bytes", n),
+				fmt.Sprintf("makes a LeaderWorkerSet that no cluster can store: at most %d bytes", maxObject)))
+		}
+	}
+	if total > maxAnswer && len(errs) == 0 {
+		errs = append(errs, tooMany(p, sizes, total))
+	}
+	return errs
+}
+
+func largest(p *plan.Plan, r *plan.Role, sizes map[string]int) int {
+	n := 0
+	eachReplica(p, func(rep *plan.Replica) {
+		if rep.Role == r {
+			n = max(n, sizes[rep.Key])
+		}
+	})
+	return n
+}
+
+// tooMany says how many replicas of the role that takes most room would fit.
+func tooMany(p *plan.Plan, sizes map[string]int, total int) *field.Error {
+	bytes, count := map[*plan.Role]int{}, map[*plan.Role]int{}
+	eachReplica(p, func(rep *plan.Replica) {
+		bytes[rep.Role] += sizes[rep.Key]
+		count[rep.Role]++
+	})
+	var most *plan.Role
+	for _, r := range p.Roles {
+		if most == nil || bytes[r] > bytes[most] {
+			most = r
+		}
+	}
+	if p.Service.Grouped {
+		groups := 0
+		for i := range p.Deployments {
+			groups += len(p.Deployments[i].Groups)
+		}
+		fit := max(0, int(int64(groups)*maxAnswer/int64(total))) / len(p.Deployments)
+		return field.Invalid(field.NewPath("spec", "replicas"), groups/len(p.Deployments),
+			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, maxAnswer, fit))
+	}
+	each := max(1, bytes[most]/max(1, count[most])*len(p.Deployments))
+	fit := max(0, int(most.Replicas)-(total-maxAnswer+each-1)/each)
+	return field.Invalid(most.Path().Child("replicas"), most.Replicas,
+		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, maxAnswer, fit))
+}
+
+func eachReplica(p *plan.Plan, do func(*plan.Replica)) {
+	for i := range p.Deployments {
+		for j := range p.Deployments[i].Groups {
+			for k := range p.Deployments[i].Groups[j].Replicas {
+				do(&p.Deployments[i].Groups[j].Replicas[k])
+			}
+		}
+	}
+}

@@ -1,0 +1,59 @@
+// Package main is the composition function, and the command that runs it on files.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/crossplane/function-sdk-go"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/cli"
+	"github.com/fusioninfer/function-inferenceservice/internal/codec"
+)
+
+// commands of the binary. Crossplane starts it with flags only, so serve is what
+// it does without a command.
+type commands struct {
+	Debug   bool        `short:"d" help:"Write debug logs."`
+	Version versionFlag `help:"Print the version."`
+
+	Serve  serve      `cmd:"" default:"withargs" help:"Serve the function over gRPC (the default)."`
+	Render cli.Render `cmd:"" help:"Show what an InferenceService becomes, from files alone."`
+}
+
+// serve runs the gRPC server. An XR with its observed resources is easily larger
+// than gRPC's own limit of 4 MiB.
+type serve struct {
+	Network            string `default:"tcp" help:"Network on which to listen for gRPC connections."`
+	Address            string `default:":9443" help:"Address at which to listen for gRPC connections."`
+	TLSCertsDir        string `name:"tls-certs-dir" env:"TLS_SERVER_CERTS_DIR" help:"Directory with the server's key and certificate (tls.key, tls.crt) and the CA of its clients (ca.crt)."`
+	Insecure           bool   `help:"Serve without mTLS. TLS certificates are then ignored."`
+	MaxRecvMessageSize int    `default:"64" help:"Largest request to accept, in MB."`
+	MetricsAddress     string `default:":8080" help:"Address of the Prometheus metrics. Empty serves none."`
+}
+
+// Run serves until it fails.
+func (s *serve) Run(fn fnv1.FunctionRunnerServiceServer) error {
+	codec.Register()
+	return function.Serve(fn,
+		function.Listen(s.Network, s.Address),
+		function.MTLSCertificates(s.TLSCertsDir),
+		function.Insecure(s.Insecure),
+		function.MaxRecvMessageSize(s.MaxRecvMessageSize*1024*1024),
+		function.WithMetricsServer(s.MetricsAddress))
+}
+
+func main() {
+	c := &commands{}
+	k := kong.Parse(c, kong.Name("function-inferenceservice"), kong.Description("A Crossplane composition function that serves large language models."))
+	log, err := function.NewLogger(c.Debug)
+	k.FatalIfErrorf(err)
+	fn := &Function{log: log}
+	k.BindTo(fn, (*fnv1.FunctionRunnerServiceServer)(nil))
+	k.BindTo(fn, (*cli.Runner)(nil))
+	k.BindTo(context.Background(), (*context.Context)(nil))
+	os.Exit(cli.Exit(os.Stderr, k.Run(cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})))
+}

@@ -12,8 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/cli"
 )

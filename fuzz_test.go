@@ -197,7 +197,7 @@ func checkPromises(t *testing.T, req *fnv1.RunFunctionRequest) {
 	if log.text != "" {
 		t.Fatalf("a panic: %s", log.text)
 	}
-	if !proto.Equal(before, req) && !onlyDesiredDiffers(before, req) {
+	if !proto.Equal(before, req) {
 		t.Fatal("the request was changed")
 	}
 	again, _ := (&Function{log: logging.NewNopLogger()}).RunFunction(context.Background(), proto.Clone(before).(*fnv1.RunFunctionRequest)) //nolint:forcetypeassert // A clone has its type.
@@ -216,15 +216,6 @@ func checkPromises(t *testing.T, req *fnv1.RunFunctionRequest) {
 		}
 	}
 	checkObjects(t, rsp)
-}
-
-// onlyDesiredDiffers allows for the desired state, which an answer takes over
-// from its request and adds to.
-func onlyDesiredDiffers(a proto.Message, b *fnv1.RunFunctionRequest) bool {
-	x := proto.Clone(a).(*fnv1.RunFunctionRequest) //nolint:forcetypeassert // A clone has its type.
-	y := proto.Clone(b).(*fnv1.RunFunctionRequest) //nolint:forcetypeassert // A clone has its type.
-	x.Desired, y.Desired = nil, nil
-	return proto.Equal(x, y)
 }
 
 // stillWanted tells whether a LeaderWorkerSet's role and index are in the spec.

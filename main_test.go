@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/cli"
 )

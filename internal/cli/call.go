@@ -9,10 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/labels"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
 // maxIterations is how often Crossplane calls a function again that keeps asking
@@ -27,7 +28,9 @@ func call(ctx context.Context, fn Runner, g *given) (*fnv1.RunFunctionResponse, 
 	}
 	var settled *fnv1.Requirements
 	for i := 0; i <= maxIterations; i++ {
-		rsp, err := fn.RunFunction(ctx, req)
+		// A function may put its answer together from parts of the request. Over gRPC
+		// that would not show in the next request.
+		rsp, err := fn.RunFunction(ctx, proto.CloneOf(req))
 		if err != nil {
 			return nil, fmt.Errorf("cannot run the function: %w", err)
 		}

@@ -1,16 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/google/uuid"
 
 	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -150,7 +150,7 @@ func adopt(o *object, xr object) error {
 		return fmt.Errorf("it has no annotation %s", annotationResourceName)
 	}
 	if o.GetName() == "" {
-		return fmt.Errorf("it has no metadata.name")
+		return errors.New("it has no metadata.name")
 	}
 	if c := metav1.GetControllerOf(o); c != nil && c.UID != xr.GetUID() {
 		return fmt.Errorf("its controller is %s %s with uid %q, and the XR has uid %q", c.Kind, c.Name, c.UID, xr.GetUID())

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
 // runnerFn is a function that is nothing but its RunFunction.
@@ -266,6 +268,23 @@ func TestRender(t *testing.T) {
 				err: "warning: no cluster is asked which kinds it has, so these count as missing: A, B. Without requireSchemas in the Input everything is rendered.\n",
 			},
 		},
+		"AnswerSharesRequest": {
+			reason: "What a function adds to the desired state that it was given is not there at the next call.",
+			args: args{
+				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+					rsp, err := echo(req)
+					if req.Desired.Resources == nil {
+						req.Desired.Resources = map[string]*fnv1.Resource{}
+					}
+					req.Desired.Resources[fmt.Sprint("configmap", len(req.GetRequiredResources()))] = rsp.GetDesired().GetResources()["configmap"]
+					rsp.Desired = req.GetDesired()
+					return rsp, err
+				},
+				files:  map[string]string{"xr.yaml": xrDoc},
+				render: Render{XR: "xr.yaml"},
+			},
+			want: want{out: strings.Replace(echoed("echo", 0, 0, 0, 0), "resource-name: configmap", "resource-name: configmap2", 1)},
+		},
 		"FunctionFails": {
 			reason: "An error of the call itself is an error.",
 			args: args{
@@ -279,7 +298,7 @@ func TestRender(t *testing.T) {
 			reason: "A function that always asks for something else is stopped, as Crossplane does.",
 			args: args{
 				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-					name := fmt.Sprint(len(req.GetRequiredResources()))
+					name := strconv.Itoa(len(req.GetRequiredResources()))
 					rs := map[string]*fnv1.ResourceSelector{name: {ApiVersion: "v1", Kind: "Pod"}}
 					for n := range req.GetRequiredResources() {
 						rs[n] = &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Pod"}

@@ -31,9 +31,9 @@ const (
 	// SpecValid is False while the spec, or a name that it takes, is refused.
 	// Nothing changes then.
 	SpecValid = "SpecValid"
-	// ArgumentsChecked is False where an argument is passed on although its
-	// program will hardly understand it.
-	ArgumentsChecked = "ArgumentsChecked"
+	// NoWarnings is False where something is passed on although it will hardly do
+	// what was meant, such as an argument that its program cannot parse.
+	NoWarnings = "NoWarnings"
 	// KindsAvailable is False while the cluster lacks a kind.
 	KindsAvailable = "KindsAvailable"
 	// GangScheduled is True once the pods that start together have found room.
@@ -48,7 +48,7 @@ const (
 
 // ConditionTypes are all conditions, in the order in which they come.
 func ConditionTypes() []string {
-	return []string{SpecValid, ArgumentsChecked, KindsAvailable, GangScheduled, WorkloadsReady, RouterReady, RouteReady}
+	return []string{SpecValid, NoWarnings, KindsAvailable, GangScheduled, WorkloadsReady, RouterReady, RouteReady}
 }
 
 // Reasons of conditions, beside those of single objects.
@@ -57,7 +57,7 @@ const (
 	ReasonRefused      = "Refused"
 	ReasonNotJudged    = "NotJudged"
 	ReasonNoneFound    = "NothingSuspicious"
-	ReasonSuspicious   = "SuspiciousArguments"
+	ReasonSuspicious   = "Suspicious"
 	ReasonAvailable    = "AllAvailable"
 	ReasonNotChecked   = "NotChecked"
 	ReasonNoGang       = "NoGang"
@@ -91,7 +91,7 @@ func (j *judgement) conditions() []Condition {
 	parts := j.parts()
 	return []Condition{
 		{Type: SpecValid, Status: True, Reason: ReasonValid},
-		j.argumentsChecked(),
+		j.noWarnings(),
 		j.kindsAvailable(),
 		j.gangScheduled(parts[GangScheduled]),
 		j.workloadsReady(parts[WorkloadsReady]),
@@ -100,15 +100,15 @@ func (j *judgement) conditions() []Condition {
 	}
 }
 
-func (j *judgement) argumentsChecked() Condition {
+func (j *judgement) noWarnings() Condition {
 	if len(j.plan.Warnings) == 0 {
-		return Condition{Type: ArgumentsChecked, Status: True, Reason: ReasonNoneFound}
+		return Condition{Type: NoWarnings, Status: True, Reason: ReasonNoneFound}
 	}
 	all := make([]string, 0, len(j.plan.Warnings))
 	for _, w := range j.plan.Warnings {
 		all = append(all, w.Path+": "+w.Message)
 	}
-	return Condition{Type: ArgumentsChecked, Status: False, Reason: ReasonSuspicious, Message: join(all, maxErrors)}
+	return Condition{Type: NoWarnings, Status: False, Reason: ReasonSuspicious, Message: join(all, maxErrors)}
 }
 
 func (j *judgement) kindsAvailable() Condition {
@@ -121,15 +121,20 @@ func (j *judgement) kindsAvailable() Condition {
 	if len(missing) > 0 {
 		return Condition{Type: KindsAvailable, Status: False, Reason: plan.HeldForKind, Message: join(missing, maxList)}
 	}
-	if j.plan.RequireSchemas || j.everythingExists() {
+	if j.plan.RequireSchemas || j.everyKindExists() {
 		return Condition{Type: KindsAvailable, Status: True, Reason: ReasonAvailable}
 	}
 	return Condition{Type: KindsAvailable, Status: Unknown, Reason: ReasonNotChecked, Message: "the Composition's input does not set requireSchemas"}
 }
 
-func (j *judgement) everythingExists() bool {
+// everyKindExists tells whether something of each kind is observed.
+func (j *judgement) everyKindExists() bool {
+	exists := map[string]bool{}
 	for _, s := range j.subjects {
-		if !j.seen.Observed(s.key) {
+		exists[s.kind] = exists[s.kind] || j.seen.Observed(s.key)
+	}
+	for _, there := range exists {
+		if !there {
 			return false
 		}
 	}

@@ -114,7 +114,7 @@ func (j *judgement) status() v1alpha1.InferenceServiceStatus {
 		j.total.merge(c)
 		url := j.url(d)
 		if st.Selector == "" {
-			st.Selector = plan.LabelService + "=" + d.Base
+			st.Selector = fmt.Sprintf("%s=%s,%s!=%s", plan.LabelService, d.Base, plan.LabelComponentType, v1alpha1.ComponentTypeRouter)
 		}
 		if st.URL == "" && (!d.Target.Remote() || d.Endpoint == nil) {
 			// A Service in another cluster is no URL here.

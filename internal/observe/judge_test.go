@@ -78,7 +78,7 @@ func TestJudgeComponents(t *testing.T) {
 			scene:  func(*scene) {},
 			want: want{
 				component: engine(v1alpha1.ComponentPhasePending, 0, 0, -1),
-				workloads: "False NotCreated: Service qwen: not created yet; LeaderWorkerSet qwen-engine-0: not created yet; LeaderWorkerSet qwen-engine-1: not created yet",
+				workloads: "False NotCreated: not created yet: Service qwen, LeaderWorkerSet qwen-engine-0, LeaderWorkerSet qwen-engine-1",
 				gang:      "False NotCreated: PodGroup qwen: not created yet",
 			},
 		},
@@ -91,7 +91,7 @@ func TestJudgeComponents(t *testing.T) {
 			},
 			want: want{
 				component: engine(v1alpha1.ComponentPhaseDeploying, 0, 0, 0),
-				workloads: "False NotCreated: Service qwen: not created yet; LeaderWorkerSet qwen-engine-0: its controller has not reported on it yet; LeaderWorkerSet qwen-engine-1: not created yet",
+				workloads: "False NotCreated: not created yet: Service qwen, LeaderWorkerSet qwen-engine-1; LeaderWorkerSet qwen-engine-0: its controller has not reported on it yet",
 				gang:      "False NotCreated: PodGroup qwen: not created yet",
 			},
 		},
@@ -293,7 +293,7 @@ func TestJudgeComponents(t *testing.T) {
 			},
 			want: want{
 				component: engine(v1alpha1.ComponentPhaseDeploying, 0, 0, 1),
-				workloads: "False NotReady: LeaderWorkerSet qwen-engine-0: not all of its 4 pods are ready; LeaderWorkerSet qwen-engine-1: not all of its 4 pods are ready",
+				workloads: "False NotReady: not all of its 4 pods are ready: LeaderWorkerSet qwen-engine-0, LeaderWorkerSet qwen-engine-1",
 				gang:      "False Unschedulable: PodGroup qwen: NotEnoughResources: 8/8 tasks in gang unschedulable: 0/5 nodes are available",
 				ready:     []string{svcKey},
 			},
@@ -472,7 +472,7 @@ func TestJudgeRouter(t *testing.T) {
 			},
 			want: want{
 				router:  "True AllReady",
-				route:   "Unknown PoolNotReported: InferencePool qwen-pool: no gateway has reported on it; HTTPRoute qwen-httproute: no gateway has reported on it",
+				route:   "Unknown PoolNotReported: no gateway has reported on it: InferencePool qwen-pool, HTTPRoute qwen-httproute",
 				url:     "http://qwen.example.com",
 				settled: true,
 			},
@@ -691,7 +691,7 @@ func TestJudgeClusters(t *testing.T) {
 			},
 			want: want{
 				total: double(v1alpha1.ComponentPhaseDeploying, 2, 8), west: engine(v1alpha1.ComponentPhasePending, 0, 0, -1),
-				workloads: "False NotCreated: cluster west: LeaderWorkerSet qwen-engine-0: provider-kubernetes has not reported it yet; cluster west: LeaderWorkerSet qwen-engine-1: provider-kubernetes has not reported it yet",
+				workloads: "False NotCreated: provider-kubernetes has not reported it yet: cluster west: LeaderWorkerSet qwen-engine-0, cluster west: LeaderWorkerSet qwen-engine-1",
 				roles:     "engine 2/4",
 			},
 		},
@@ -749,7 +749,7 @@ func TestJudgeStatus(t *testing.T) {
 		Components:         map[string]v1alpha1.ComponentStatus{"engine": engine(v1alpha1.ComponentPhaseRunning, 2, 8, 5)},
 		URL:                "http://qwen.team-a.svc:8000",
 		Replicas:           1,
-		Selector:           "fusioninfer.io/service=qwen",
+		Selector:           "fusioninfer.io/service=qwen,fusioninfer.io/component-type!=router",
 		Roles:              "engine 2/2",
 	}
 	if diff := cmp.Diff(want, v.Status); diff != "" {
@@ -818,7 +818,7 @@ func TestJudgeKinds(t *testing.T) {
 func TestJudgeWarnings(t *testing.T) {
 	s := running(story3(t))
 	s.plan.Warnings = []plan.Warning{{Path: "spec.roles[0].template", Message: "quote it"}}
-	if got, want := conditionLine(s.judge(), ArgumentsChecked), "False SuspiciousArguments: spec.roles[0].template: quote it"; got != want {
+	if got, want := conditionLine(s.judge(), NoWarnings), "False Suspicious: spec.roles[0].template: quote it"; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
 }

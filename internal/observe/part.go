@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
@@ -81,9 +82,13 @@ const (
 
 var statusOf = [classes]Status{failed: False, untold: Unknown, held: False, waiting: False, unspoken: Unknown}
 
+// findings are what is missing in one class, in the order in which it was found.
 type findings struct {
 	reason string
 	texts  []string
+	// lacking has, by what is missing, the objects that lack it.
+	lacking map[string][]string
+	order   []string
 }
 
 func (f *findings) add(reason, text string) {
@@ -93,12 +98,50 @@ func (f *findings) add(reason, text string) {
 	f.texts = append(f.texts, text)
 }
 
+// lack notes that an object lacks something. Objects that lack the same are told
+// of together.
+func (f *findings) lack(reason, who, what string) {
+	if f.lacking == nil {
+		f.lacking = map[string][]string{}
+	}
+	if f.lacking[what] == nil {
+		f.order = append(f.order, what)
+	}
+	f.lacking[what] = append(f.lacking[what], who)
+	if f.reason == "" {
+		f.reason = reason
+	}
+}
+
+func (f *findings) close() {
+	for _, what := range f.order {
+		who := f.lacking[what]
+		if len(who) == 1 {
+			f.texts = append(f.texts, who[0]+": "+what)
+			continue
+		}
+		f.texts = append(f.texts, what+": "+list(who))
+	}
+}
+
+// list names a few.
+func list(who []string) string {
+	const most = 8
+	if len(who) <= most {
+		return strings.Join(who, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(who[:most], ", "), len(who)-most)
+}
+
 func (p part) sort() [classes]findings {
 	var found [classes]findings
 	for _, s := range p.subjects {
 		if s.reason != "" {
-			found[classOf(s.reason)].add(s.reason, s.complaint())
+			found[classOf(s.reason)].lack(s.reason, s.String(), s.message)
 		}
+	}
+	for i := range found {
+		found[i].close()
 	}
 	return found
 }

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -88,6 +87,3 @@ func place(d *plan.Deployment) string {
 	}
 	return "cluster " + d.Target.Cluster + ": "
 }
-
-// complaint is the object with what is missing.
-func (s *subject) complaint() string { return fmt.Sprintf("%s: %s", s, s.message) }

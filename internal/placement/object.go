@@ -39,8 +39,9 @@ type object struct {
 }
 
 type metadata struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"`
+	Name      string            `json:"name"`
+	Namespace string            `json:"namespace,omitempty"`
+	Labels    map[string]string `json:"labels"`
 }
 
 type objectSpec struct {

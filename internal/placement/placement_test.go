@@ -53,7 +53,7 @@ func TestWrap(t *testing.T) {
 			object:  configMap("qwen-epp-config"),
 			want: kube.Document{
 				"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object",
-				"metadata": kube.Document{"name": "qwen-epp-config-configmap-" + plan.Hash("ClusterProviderConfig/east/models//ConfigMap/qwen-epp-config"), "namespace": "team-a"},
+				"metadata": kube.Document{"name": "qwen-epp-config-configmap-" + plan.Hash("ClusterProviderConfig/east/models//ConfigMap/qwen-epp-config"), "namespace": "team-a", "labels": kube.Document{"fusioninfer.io/service": "qwen"}},
 				"spec": kube.Document{
 					"forProvider":       kube.Document{"manifest": configMap("qwen-epp-config")},
 					"providerConfigRef": kube.Document{"kind": "ClusterProviderConfig", "name": "east"},
@@ -67,7 +67,7 @@ func TestWrap(t *testing.T) {
 			object:  leaders,
 			want: kube.Document{
 				"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object",
-				"metadata": kube.Document{"name": "qwen-engine-0-leaderworkerset-" + plan.Hash("east/models/leaderworkerset.x-k8s.io/LeaderWorkerSet/qwen-engine-0")},
+				"metadata": kube.Document{"name": "qwen-engine-0-leaderworkerset-" + plan.Hash("east/models/leaderworkerset.x-k8s.io/LeaderWorkerSet/qwen-engine-0"), "labels": kube.Document{"fusioninfer.io/service": "qwen"}},
 				"spec": kube.Document{
 					"forProvider":       kube.Document{"manifest": leaders},
 					"providerConfigRef": kube.Document{"name": "east"},

@@ -20,6 +20,7 @@ func Wrap(o kube.Object, s plan.Service, t plan.Target) (kube.Object, error) {
 			// object meet.
 			Name:      plan.ObjectName(s, t, group, o.Kind(), o.Name()),
 			Namespace: s.Namespace,
+			Labels:    map[string]string{plan.LabelService: s.Name},
 		},
 		Spec: objectSpec{
 			ForProvider:       forProvider{Manifest: o.Resource},

@@ -4,6 +4,7 @@ package respond
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ func Start(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 // is. Conditions of an answer with a Fatal are kept, so they tell what Ready,
 // which stays as it was, hides.
 func Refuse(rsp *fnv1.RunFunctionResponse, errs field.ErrorList) {
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	setConditions(rsp, observe.Refused(errs))
 	response.Fatal(rsp, fmt.Errorf("nothing was changed: %s", Join(errs)))
 }
@@ -57,12 +59,10 @@ func Join(errs field.ErrorList) string {
 // Accept answers with the desired objects, their readiness, the status and the
 // conditions.
 func Accept(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, objects []kube.Object, v observe.Verdict) error {
-	if rsp.GetDesired() == nil {
-		rsp.Desired = &fnv1.State{}
-	}
-	if rsp.GetDesired().GetResources() == nil {
-		rsp.Desired.Resources = make(map[string]*fnv1.Resource, len(objects))
-	}
+	// The request's own desired state is not changed.
+	desired := &fnv1.State{Composite: req.GetDesired().GetComposite(), Resources: make(map[string]*fnv1.Resource, len(objects))}
+	maps.Copy(desired.Resources, req.GetDesired().GetResources())
+	rsp.Desired = desired
 	for _, o := range objects {
 		rsp.Desired.Resources[o.Key] = &fnv1.Resource{Resource: o.Resource, Ready: ready(v.Ready[o.Key])}
 	}
@@ -100,13 +100,11 @@ func setStatus(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, v ob
 	for k, e := range status.GetFields() {
 		xr = kube.With(xr, e, "status", k)
 	}
-	if rsp.GetDesired().GetComposite() == nil {
-		rsp.Desired.Composite = &fnv1.Resource{}
-	}
-	rsp.Desired.Composite.Resource = xr
+	composite := &fnv1.Resource{Resource: xr, Ready: req.GetDesired().GetComposite().GetReady()}
 	if v.Held {
-		rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
+		composite.Ready = fnv1.Ready_READY_FALSE
 	}
+	rsp.Desired.Composite = composite
 	return nil
 }
 

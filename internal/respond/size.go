@@ -83,7 +83,11 @@ func tooMany(p *plan.Plan, sizes map[string]int, total int) *field.Error {
 			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, maxAnswer, fit))
 	}
 	each := max(1, bytes[most]/max(1, count[most])*len(p.Deployments))
-	fit := max(0, int(most.Replicas)-(total-maxAnswer+each-1)/each)
+	fit := int(most.Replicas) - (total-maxAnswer+each-1)/each
+	if fit < 0 {
+		return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", len(sizes)),
+			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, maxAnswer, total/maxAnswer+1))
+	}
 	return field.Invalid(most.Path().Child("replicas"), most.Replicas,
 		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, maxAnswer, fit))
 }

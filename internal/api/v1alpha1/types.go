@@ -252,8 +252,9 @@ type Role struct {
 	Strategy RoutingStrategy `json:"strategy,omitempty"`
 
 	// HTTPRoute is the spec of the router's HTTPRoute (Gateway API): parentRefs,
-	// hostnames, and rules if it needs some. Its backend is always the service's
-	// InferencePool.
+	// hostnames, and rules if it needs some. A rule without a backend goes to the
+	// service's InferencePool; one that names {service}-pool does, whatever its
+	// kind; other backends are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
 
@@ -42,6 +43,10 @@ func (r *rendering) deployment() *applyapps.DeploymentApplyConfiguration {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, r.podLabels())
+	// The pods are the service's too, so that a failing one is found. What selects
+	// the pods that serve also asks for a component type, or for a leader.
+	maps.Copy(labels, r.labels())
+	labels[plan.LabelComponentType] = string(v1alpha1.ComponentTypeRouter)
 	annotations := maps.Clone(r.p.Annotations)
 	if annotations == nil {
 		annotations = map[string]string{}

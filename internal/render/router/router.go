@@ -73,8 +73,7 @@ func Render(p *plan.Plan, d *plan.Deployment) ([]kube.Object, error) {
 // highlyAvailable tells whether there are endpoint pickers to take over.
 func (r *rendering) highlyAvailable() bool { return r.r.Replicas > 1 }
 
-// labels of every object. The endpoint picker's pods have others: nothing that
-// selects the service's own pods may find them.
+// labels of every object.
 func (r *rendering) labels() map[string]string {
 	return map[string]string{plan.LabelService: r.d.Base}
 }

@@ -293,11 +293,12 @@ func TestSelectors(t *testing.T) {
 	if len(pods) == 0 || len(pool) == 0 {
 		t.Fatalf("pods %v, pool %v", pods, pool)
 	}
-	for k := range pool {
-		if v, ok := pods[k]; ok {
-			t.Errorf("the endpoint picker's pods have the pool's label %s: %v", k, v)
+	for k, v := range pool {
+		if pods[k] != v {
+			return
 		}
 	}
+	t.Errorf("the pool %v selects the endpoint picker's pods %v", pool, pods)
 }
 
 func marshal(t *testing.T, o kube.Object) []byte {

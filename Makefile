@@ -47,3 +47,29 @@ GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lin
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml. The first run builds them, which takes minutes.
 	$(GOLANGCI_LINT) run ./...
+
+# Builds etcd, Kubernetes, LeaderWorkerSet and Volcano from their modules: minutes the first time, nothing later.
+.PHONY: test-controlplane
+test-controlplane: ## Apply every example to a real API server, with the real controllers of what is composed.
+	test/tools/build.sh etcd kube-apiserver kube-controller-manager lws-manager volcano-scheduler volcano-controller-manager
+	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
+
+# The version of a release, such as v0.1.0. Without one, packages are of something in between.
+VERSION ?=
+REGISTRY ?= ghcr.io/fusioninfer
+
+.PHONY: packages
+packages: ## Build the packages of VERSION into dist/, without Docker. The first run builds Crossplane's CLI, which takes minutes.
+	$(GO) -C test/packages run . build --version "$(VERSION)"
+
+.PHONY: push-packages
+push-packages: ## Push the packages of VERSION to REGISTRY, and list them with their digests.
+	@$(GO) -C test/packages run . push --version "$(VERSION)" --registry "$(REGISTRY)"
+
+.PHONY: test-packages
+test-packages: ## Build the packages and look into them, push them to a registry on loopback and pull them.
+	cd test/packages && $(GO) test -count=1 ./...
+
+.PHONY: release-goldens
+release-goldens: ## Keep the pods of the examples as those of VERSION, which upgrades from it must not restart.
+	$(GO) test -count=1 -run '^TestUpgrade$$' . -keep "$(VERSION)"

@@ -6,16 +6,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
@@ -32,7 +34,7 @@ func FuzzMutatedExamples(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, example uint8, mutations []byte) {
-		req := proto.Clone(examples[int(example)%len(examples)]).(*fnv1.RunFunctionRequest) //nolint:forcetypeassert // A clone has its type.
+		req := proto.Clone(examples[int(example)%len(examples)]).(*fnv1.RunFunctionRequest)
 		for len(mutations) >= 3 {
 			mutate(req, int(mutations[0])|int(mutations[1])<<8, mutations[2])
 			mutations = mutations[3:]
@@ -95,7 +97,7 @@ func exampleRequests(tb testing.TB) []*fnv1.RunFunctionRequest {
 
 func readStructs(tb testing.TB, file string) []*structpb.Struct {
 	tb.Helper()
-	b, err := os.ReadFile(file) //nolint:gosec // The files are the examples.
+	b, err := os.ReadFile(file)
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -200,7 +202,7 @@ func checkPromises(t *testing.T, req *fnv1.RunFunctionRequest) {
 	if !proto.Equal(before, req) {
 		t.Fatal("the request was changed")
 	}
-	again, _ := (&Function{log: logging.NewNopLogger()}).RunFunction(context.Background(), proto.Clone(before).(*fnv1.RunFunctionRequest)) //nolint:forcetypeassert // A clone has its type.
+	again, _ := (&Function{log: logging.NewNopLogger()}).RunFunction(context.Background(), proto.Clone(before).(*fnv1.RunFunctionRequest))
 	opts := proto.MarshalOptions{Deterministic: true}
 	a, _ := opts.Marshal(rsp)
 	b, _ := opts.Marshal(again)
@@ -231,7 +233,7 @@ func stillWanted(req *fnv1.RunFunctionRequest, key string) bool {
 		if _, set := f["replicas"].GetKind().(*structpb.Value_NumberValue); !set {
 			n = 1
 		}
-		if f["name"].GetStringValue() == parts[1] && fmt.Sprint(int(n)) > parts[2] && len(parts[2]) == 1 && n < 10 {
+		if f["name"].GetStringValue() == parts[1] && strconv.Itoa(int(n)) > parts[2] && len(parts[2]) == 1 && n < 10 {
 			return true
 		}
 	}

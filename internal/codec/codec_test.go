@@ -60,7 +60,7 @@ func TestUnmarshal(t *testing.T) {
 func TestUnmarshalLeavesOutWhatNobodyReads(t *testing.T) {
 	with := object1(t)
 	big, _ := structpb.NewValue(map[string]any{"x": strings.Repeat("y", 100)})
-	without := proto.Clone(with).(*structpb.Struct) //nolint:forcetypeassert // A clone has its type.
+	without := proto.Clone(with).(*structpb.Struct)
 	with.Fields["metadata"].GetStructValue().Fields["managedFields"] = big
 	with.Fields["spec"].GetStructValue().Fields["leaderWorkerTemplate"] = big
 	req := &fnv1.RunFunctionRequest{
@@ -68,7 +68,7 @@ func TestUnmarshalLeavesOutWhatNobodyReads(t *testing.T) {
 		Desired:         &fnv1.State{Resources: map[string]*fnv1.Resource{"a": {Resource: with}}},
 		RequiredSchemas: map[string]*fnv1.Schema{"here": {OpenapiV3: big.GetStructValue()}},
 	}
-	want := proto.Clone(req).(*fnv1.RunFunctionRequest) //nolint:forcetypeassert // A clone has its type.
+	want := proto.Clone(req).(*fnv1.RunFunctionRequest)
 	want.Observed.Resources["a"].Resource = without
 	want.RequiredSchemas["here"].OpenapiV3 = &structpb.Struct{}
 	b, _ := proto.Marshal(req)

@@ -52,7 +52,7 @@ func (r *reader) next() (num protowire.Number, content string, n uint64, err err
 		return 0, "", 0, err
 	}
 	num = protowire.Number(tag >> 3) //nolint:gosec // Unknown numbers are unusual anyway.
-	switch protowire.Type(tag & 7) { //nolint:gosec,exhaustive // Three bits; groups are not in use.
+	switch protowire.Type(tag & 7) {
 	case protowire.VarintType:
 		n, err = r.varint()
 	case protowire.Fixed64Type:
@@ -65,7 +65,6 @@ func (r *reader) next() (num protowire.Number, content string, n uint64, err err
 			return 0, "", 0, errUnusual
 		}
 		content, r.s = r.s[:n], r.s[n:]
-		// The type is told from a number by the caller; bit 63 is free there.
 		return num | bytesField, content, 0, nil
 	default:
 		return 0, "", 0, errUnusual
@@ -73,7 +72,8 @@ func (r *reader) next() (num protowire.Number, content string, n uint64, err err
 	return num, "", n, err
 }
 
-// bytesField marks the number of a length-delimited field.
+// bytesField marks the number of a length-delimited field, so that one switch
+// tells number and type. No field has so large a number.
 const bytesField = 1 << 30
 
 func (r *reader) varint() (uint64, error) {
@@ -96,55 +96,53 @@ func request(s string, req *fnv1.RunFunctionRequest) error {
 		if err != nil {
 			return err
 		}
-		switch num {
-		case 2 | bytesField:
-			if req.Observed != nil {
-				return errUnusual
-			}
-			req.Observed = &fnv1.State{}
-			err = state(content, req.Observed, unread)
-		case 3 | bytesField:
-			if req.Desired != nil {
-				return errUnusual
-			}
-			req.Desired = &fnv1.State{}
-			err = state(content, req.Desired, nil)
-		case 4 | bytesField:
-			if req.Input != nil {
-				return errUnusual
-			}
-			req.Input, err = object(content, nil, 0)
-		case 8 | bytesField:
-			err = entry(content, func(key, value string) error {
-				res := &fnv1.Resources{}
-				if req.RequiredResources == nil {
-					req.RequiredResources = map[string]*fnv1.Resources{}
-				}
-				req.RequiredResources[key] = res
-				return items(value, res)
-			})
-		case 9 | bytesField:
-			err = entry(content, func(key, value string) error {
-				schema := &fnv1.Schema{}
-				if value != "" {
-					schema.OpenapiV3 = &structpb.Struct{}
-				}
-				if req.RequiredSchemas == nil {
-					req.RequiredSchemas = map[string]*fnv1.Schema{}
-				}
-				req.RequiredSchemas[key] = schema
-				return nil
-			})
-		case 1 | bytesField, 5 | bytesField, 6 | bytesField, 7 | bytesField:
-			// Meta, context, extra resources, credentials: small, if there at all.
-			err = proto.UnmarshalOptions{Merge: true}.Unmarshal(field(num&^bytesField, content), req)
-		default:
-			return errUnusual
-		}
-		if err != nil {
+		if err := requestField(num, content, req); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+func requestField(num protowire.Number, content string, req *fnv1.RunFunctionRequest) (err error) {
+	switch {
+	case num == 2|bytesField && req.Observed == nil:
+		req.Observed = &fnv1.State{}
+		return state(content, req.Observed, unread)
+	case num == 3|bytesField && req.Desired == nil:
+		req.Desired = &fnv1.State{}
+		return state(content, req.Desired, nil)
+	case num == 4|bytesField && req.Input == nil:
+		req.Input, err = object(content, nil, 0)
+		return err
+	case num == 8|bytesField:
+		return entry(content, func(key, value string) error { return requiredResources(req, key, value) })
+	case num == 9|bytesField:
+		return entry(content, func(key, value string) error { return requiredSchema(req, key, value) })
+	case num == 1|bytesField, num >= 5|bytesField && num <= 7|bytesField:
+		// Meta, context, extra resources, credentials: small, if there at all.
+		return proto.UnmarshalOptions{Merge: true}.Unmarshal(field(num&^bytesField, content), req)
+	}
+	return errUnusual
+}
+
+func requiredResources(req *fnv1.RunFunctionRequest, key, value string) error {
+	if req.GetRequiredResources() == nil {
+		req.RequiredResources = map[string]*fnv1.Resources{}
+	}
+	res := &fnv1.Resources{}
+	req.RequiredResources[key] = res
+	return items(value, res)
+}
+
+func requiredSchema(req *fnv1.RunFunctionRequest, key, value string) error {
+	if req.GetRequiredSchemas() == nil {
+		req.RequiredSchemas = map[string]*fnv1.Schema{}
+	}
+	schema := &fnv1.Schema{}
+	if value != "" {
+		schema.OpenapiV3 = &structpb.Struct{}
+	}
+	req.RequiredSchemas[key] = schema
 	return nil
 }
 
@@ -281,7 +279,7 @@ func value(s string, skip map[string]bool, depth int) (*structpb.Value, error) {
 	if err != nil || r.s != "" {
 		return nil, errUnusual
 	}
-	switch num {
+	switch num { //nolint:exhaustive // The numbers of a Value.
 	case 1:
 		if n != 0 {
 			return nil, errUnusual // There is one null.

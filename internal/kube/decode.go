@@ -180,7 +180,7 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 		d.unmarshal(v, into)
 		return
 	}
-	switch into.Kind() { //nolint:exhaustive // The API types use no others.
+	switch into.Kind() {
 	case reflect.String:
 		if s, ok := v.GetKind().(*structpb.Value_StringValue); ok {
 			into.SetString(s.StringValue)

@@ -184,7 +184,7 @@ func encodeJSON(v any) (*structpb.Value, error) {
 
 // isEmpty is what omitempty of encoding/json means.
 func isEmpty(v reflect.Value) bool {
-	switch v.Kind() { //nolint:exhaustive // As encoding/json: structs are never empty.
+	switch v.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Array, reflect.String:
 		return v.Len() == 0
 	case reflect.Struct:
@@ -197,7 +197,7 @@ func isEmpty(v reflect.Value) bool {
 // isNil tells fields that would be encoded as null. A null in server-side
 // apply claims the field, so it is never sent.
 func isNil(v reflect.Value) bool {
-	switch v.Kind() { //nolint:exhaustive // Nothing else can be nil here.
+	switch v.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Pointer, reflect.Interface:
 		return v.IsNil()
 	default:

@@ -34,7 +34,7 @@ func newMachine(t testing.TB) *machine {
 exit ${RAY_FAILS:-0}
 `
 	for _, name := range []string{"ray", "vllm", "python3", "sglang", "prepare"} {
-		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(stub), 0o755); err != nil { //nolint:gosec // It has to run.
+		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(stub), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +62,7 @@ func (m *machine) run(c Command, entrypoint []string, shell string) [][]string {
 		}
 	}
 	calls := filepath.Join(m.t.TempDir(), "calls")
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:gosec // The programs are the test's own.
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = []string{"PATH=" + m.dir + ":/usr/bin:/bin", "CALLS=" + calls}
 	for k, v := range m.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
@@ -80,7 +80,7 @@ func exists(path string) bool {
 
 func read(t testing.TB, path string) [][]string {
 	t.Helper()
-	data, err := os.ReadFile(path) //nolint:gosec // The test's own file.
+	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -356,7 +356,7 @@ func TestNoEngineWithoutRay(t *testing.T) {
 // changes.
 func TestAddedArgumentsArrive(t *testing.T) {
 	m := newMachine(t)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // The same scripts each time.
+	random := rand.New(rand.NewPCG(1, 2))
 	before := []string{"prepare", "prepare 'a;b' # c", `prepare "x\"y"`, "A=1", "export B='vllm serve'", "prepare | prepare", "prepare >/dev/null 2>&1", "false || true", "echo vllm serve", "[ -n \"$X\" ] || prepare"}
 	separators := []string{"\n", "; ", " && ", "\n\n", " &&\n  ", "\n# vllm serve no\n", " ;\n"}
 	words := []string{" M", " 'a b'", ` "c $A d"`, ` \'`, " \\\n --e", ` "${A:-x}"`, " $(echo f)", " g#h", " --i=\"j;k\"", ` "$@"`, " é", " a{b,c}", " ''"}
@@ -364,13 +364,17 @@ func TestAddedArgumentsArrive(t *testing.T) {
 	added := 0
 	for range 120 {
 		script := ""
+		var scriptSb367 strings.Builder
 		for range random.IntN(4) {
-			script += before[random.IntN(len(before))] + separators[random.IntN(len(separators))]
+			scriptSb367.WriteString(before[random.IntN(len(before))] + separators[random.IntN(len(separators))])
 		}
+		script += scriptSb367.String()
 		script += []string{"vllm serve", "exec vllm serve", "C=d vllm serve", "python3 -m vllm.entrypoints.openai.api_server"}[random.IntN(4)]
+		var scriptSb371 strings.Builder
 		for range random.IntN(5) {
-			script += words[random.IntN(len(words))]
+			scriptSb371.WriteString(words[random.IntN(len(words))])
 		}
+		script += scriptSb371.String()
 		script += ends[random.IntN(len(ends))]
 		c, ok := lastCommand(script)
 		if !ok {
@@ -443,11 +447,11 @@ func FuzzScript(f *testing.F) {
 			return
 		}
 		for _, shell := range []string{"/bin/sh", "/usr/bin/bash"} {
-			if !exists(shell) || exec.Command(shell, "-n", "-c", script).Run() != nil { //nolint:gosec // It is only read.
+			if !exists(shell) || exec.Command(shell, "-n", "-c", script).Run() != nil {
 				continue
 			}
 			for _, more := range []string{c.with(script, "--x y"), c.withPort(script, "8200")} {
-				if err := exec.Command(shell, "-n", "-c", more).Run(); err != nil { //nolint:gosec // It is only read.
+				if err := exec.Command(shell, "-n", "-c", more).Run(); err != nil {
 					t.Errorf("%s: %q became %q, which is no script: %v", shell, script, more, err)
 				}
 			}

@@ -16,7 +16,7 @@ func (l line) vllm(leader bool) (Command, error) {
 	if l.engine() == EngineSGLang {
 		return Command{}, wrongLauncher(EngineSGLang, v1alpha1.LauncherVLLM, v1alpha1.LauncherSGLang)
 	}
-	if used, _ := value(l.words(), backend); used == "ray" {
+	if used := value(l.words(), backend); used == "ray" {
 		return Command{}, fmt.Errorf("launcher VLLM starts no Ray cluster, which an engine with %s ray needs: leave the flag out, or set launcher: Ray", backend)
 	}
 	flags := []flag{

@@ -82,7 +82,7 @@ func Worker(c Command, o Options) (Command, error) {
 // Port returns the port that a command tells its engine to listen on, or 0.
 func Port(c Command) int32 {
 	l := parse(c)
-	text, _ := value(l.words(), "--port")
+	text := value(l.words(), "--port")
 	if text == "" && l.script > 0 {
 		if m := visiblePort.FindAllStringSubmatch(l.argv[l.script], -1); len(m) == 1 {
 			text = m[0][1]

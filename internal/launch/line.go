@@ -172,19 +172,20 @@ func has(words []string, names ...string) bool {
 	})
 }
 
-// value returns the value of a flag. The last one wins, as in the engines.
-func value(words []string, flag string) (text string, found bool) {
+// value returns the value of a flag, or nothing. The last one wins, as in the engines.
+func value(words []string, flag string) string {
+	text := ""
 	for i, w := range words {
 		name, v, joined := cut(w)
 		switch {
 		case name != flag:
 		case joined:
-			text, found = v, true
+			text = v
 		case i+1 < len(words):
-			text, found = words[i+1], true
+			text = words[i+1]
 		default:
-			text, found = "", true
+			text = ""
 		}
 	}
-	return text, found
+	return text
 }

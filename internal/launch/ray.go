@@ -89,7 +89,7 @@ func (l line) fitsRay() error {
 	if l.engine() == EngineSGLang {
 		return wrongLauncher(EngineSGLang, v1alpha1.LauncherRay, v1alpha1.LauncherSGLang)
 	}
-	used, _ := value(l.words(), backend)
+	used := value(l.words(), backend)
 	if l.script > 0 {
 		script := l.argv[l.script]
 		if startsRay(script) {

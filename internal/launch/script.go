@@ -310,7 +310,8 @@ func (s *scanner) dollar() {
 // expansion skips $name, ${...} and $(...), if nothing is nested in them. Its
 // value is not known; its text stands in for it.
 func (s *scanner) expansion() {
-	rest, closing := s.script[s.pos:], ""
+	rest := s.script[s.pos:]
+	var closing string
 	switch {
 	case strings.HasPrefix(rest, "$("):
 		closing = ")"

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -155,9 +153,4 @@ func (g gangPolicy) minimum(r *Role) int32 {
 		want = 1
 	}
 	return min(want, r.Replicas)
-}
-
-// describe is for people, in tests and logs.
-func (pg *PodGroup) String() string {
-	return fmt.Sprintf("%s minMember=%d minTaskMember=%v subGroups=%v", pg.Name, pg.MinMember, pg.MinTaskMember, pg.SubGroups)
 }

@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
-
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/crossplane/function-sdk-go/response"
 )

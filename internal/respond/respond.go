@@ -133,6 +133,7 @@ func status(s observe.Status) fnv1.Status {
 		return fnv1.Status_STATUS_CONDITION_TRUE
 	case observe.False:
 		return fnv1.Status_STATUS_CONDITION_FALSE
+	case observe.Unknown:
 	}
 	return fnv1.Status_STATUS_CONDITION_UNKNOWN
 }

@@ -4,11 +4,10 @@ package endpoint
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	apply "k8s.io/client-go/applyconfigurations/core/v1"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"

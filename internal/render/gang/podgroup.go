@@ -3,6 +3,7 @@ package gang
 
 import (
 	"fmt"
+	"strconv"
 
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -40,7 +41,7 @@ func Render(d *plan.Deployment, g *plan.Group, grouped bool) (kube.Object, error
 		WithLabels(map[string]string{plan.LabelService: d.Base}).
 		WithSpec(spec)
 	if grouped {
-		o.WithLabels(map[string]string{plan.LabelGroupIndex: fmt.Sprint(g.Index)})
+		o.WithLabels(map[string]string{plan.LabelGroupIndex: strconv.Itoa(int(g.Index))})
 	}
 	s, err := kube.Encode(o)
 	if err != nil {
@@ -65,7 +66,7 @@ func topology(t *v1alpha1.NetworkTopology) *apply.NetworkTopologySpecApplyConfig
 func subGroup(d *plan.Deployment, g *plan.Group, s plan.SubGroup, grouped bool) *apply.SubGroupPolicySpecApplyConfiguration {
 	pods := map[string]string{plan.LabelService: d.Base, plan.LabelRoleName: s.Role}
 	if grouped {
-		pods[plan.LabelGroupIndex] = fmt.Sprint(g.Index)
+		pods[plan.LabelGroupIndex] = strconv.Itoa(int(g.Index))
 	}
 	return apply.SubGroupPolicySpec().
 		WithName(s.Role).

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,8 +82,8 @@ func service(name string, roles ...*plan.Role) *plan.Plan {
 }
 
 func replica(service string, r *plan.Role, i int32) plan.Replica {
-	task := r.Name + "-" + string('0'+rune(i))
-	rep := plan.Replica{Key: "leaderworkerset/" + r.Name + "/" + string('0'+rune(i)), Name: service + "-" + task, Role: r, Index: i, Task: task}
+	task := r.Name + "-" + strconv.Itoa(int(i))
+	rep := plan.Replica{Key: "leaderworkerset/" + r.Name + "/" + strconv.Itoa(int(i)), Name: service + "-" + task, Role: r, Index: i, Task: task}
 	if r.Scheduler == plan.SchedulerVolcano {
 		rep.PodGroup = service
 	}
@@ -241,7 +242,7 @@ func TestLeaderWorkerSet(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want, err := os.ReadFile(file) //nolint:gosec // The test's own file.
+			want, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,7 +271,7 @@ func TestStrict(t *testing.T) {
 			for _, spec := range templateSpecs(doc) {
 				delete(spec, "fieldOfTomorrow")
 				for _, c := range elements(spec, "containers") {
-					delete(c.(kube.Document), "alsoOfTomorrow") //nolint:forcetypeassert // A panic fails the test.
+					delete(c.(kube.Document), "alsoOfTomorrow")
 				}
 			}
 			data, err = json.Marshal(doc)

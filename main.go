@@ -18,7 +18,7 @@ import (
 // it does without a command.
 type commands struct {
 	Debug   bool        `short:"d" help:"Write debug logs."`
-	Version versionFlag `help:"Print the version."`
+	Version cli.Version `help:"Print the version."`
 
 	Serve  serve      `cmd:"" default:"withargs" help:"Serve the function over gRPC (the default)."`
 	Render cli.Render `cmd:"" help:"Show what an InferenceService becomes, from files alone."`

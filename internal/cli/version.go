@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 // version of a release, which the linker sets.
 var version string
 
-// A versionFlag prints the version and ends.
-type versionFlag bool
+// A Version flag prints the version and ends.
+type Version bool
 
 // BeforeReset comes before any other flag is looked at.
-func (versionFlag) BeforeReset(app *kong.Kong) error {
+func (Version) BeforeReset(app *kong.Kong) error {
 	if _, err := fmt.Fprintln(app.Stdout, versionOr(debug.ReadBuildInfo())); err != nil {
 		return fmt.Errorf("cannot print the version: %w", err)
 	}

@@ -1,0 +1,82 @@
+/*
+Command packages builds the three packages of the project, and pushes them. It
+needs no Docker: the function is one static binary, which is all there is in its
+image. From the root of the repository:
+
+	go -C test/packages run . build --version v0.1.0
+	go -C test/packages run . push --version v0.1.0 --registry ghcr.io/fusioninfer
+
+The same source, version and Go give the same bytes.
+*/
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+)
+
+// A project is where things are and what they are called.
+type project struct {
+	// root of the repository.
+	root string
+	// dist is the directory of the packages.
+	dist string
+	// version of the release. Empty for something in between.
+	version string
+	// registry and organization that packages are pushed to.
+	registry string
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "packages:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if len(args) == 0 {
+		return errors.New("say what to do: build or push")
+	}
+	p := project{}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	flags.StringVar(&p.root, "root", filepath.Join("..", ".."), "`directory` of the repository")
+	flags.StringVar(&p.dist, "dist", "", "`directory` of the packages (default dist in the repository)")
+	flags.StringVar(&p.version, "version", "", "`version` of the release, such as v0.1.0")
+	flags.StringVar(&p.registry, "registry", "ghcr.io/fusioninfer", "`registry` and organization to push to")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if err := p.locate(); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "build":
+		return p.build(ctx)
+	case "push":
+		return p.push(ctx, os.Stdout)
+	}
+	return fmt.Errorf("%q is neither build nor push", args[0])
+}
+
+// locate makes the paths absolute: commands run in other directories.
+func (p *project) locate() error {
+	var err error
+	if p.root, err = filepath.Abs(p.root); err != nil {
+		return fmt.Errorf("cannot find the repository: %w", err)
+	}
+	if p.dist == "" {
+		p.dist = filepath.Join(p.root, "dist")
+	}
+	if p.dist, err = filepath.Abs(p.dist); err != nil {
+		return fmt.Errorf("cannot find the directory of the packages: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package upgrade
+
+import (
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// compare says what happens to the pods of a release. What is new restarts
+// nothing.
+func compare(released, now []Workload) ([]string, error) {
+	byKey := make(map[string]Workload, len(now))
+	for _, w := range now {
+		byKey[w.Key] = w
+	}
+	var changes []string
+	for _, was := range released {
+		is, still := byKey[was.Key]
+		if !still {
+			changes = append(changes, fmt.Sprintf("%s (%s) is deleted with its pods: nothing has its key any more", was.Key, was.Object))
+			continue
+		}
+		before, err := encode([]Workload{was})
+		if err != nil {
+			return nil, err
+		}
+		after, err := encode([]Workload{is})
+		if err != nil {
+			return nil, err
+		}
+		if diff := cmp.Diff(string(before), string(after)); diff != "" {
+			changes = append(changes, fmt.Sprintf("%s (%s): the pods are replaced: -released, +now:\n%s", was.Key, was.Object, diff))
+		}
+	}
+	return changes, nil
+}

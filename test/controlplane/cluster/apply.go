@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Warnings collects what an API server warns of.
+type Warnings []string
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *Warnings) HandleWarningHeader(_ int, _ string, text string) { *w = append(*w, text) }
+
+// WithWarnings returns the cluster as a client that collects warnings.
+func (c *Cluster) WithWarnings(w *Warnings) (*Cluster, error) {
+	cfg := rest.CopyConfig(c.Config)
+	cfg.WarningHandler = w
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	with := *c
+	with.Client = client
+	return &with, nil
+}
+
+// Resource is where objects of a kind are.
+func (c *Cluster) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	gvk := o.GroupVersionKind()
+	m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster has no %s: %w", gvk, err)
+	}
+	if m.Scope.Name() == meta.RESTScopeNameNamespace {
+		return c.Client.Resource(m.Resource).Namespace(o.GetNamespace()), nil
+	}
+	return c.Client.Resource(m.Resource), nil
+}
+
+// Create creates an object, and refuses unknown fields.
+func (c *Cluster) Create(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	r, err := c.Resource(o)
+	if err != nil {
+		return nil, err
+	}
+	return r.Create(ctx, o, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+}
+
+// Apply applies an object on the server's side, as Crossplane does, and refuses
+// unknown fields, as Crossplane does not.
+func (c *Cluster) Apply(ctx context.Context, o *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	return c.apply(ctx, o, manager)
+}
+
+// ApplyStatus applies the status of an object in the same way.
+func (c *Cluster) ApplyStatus(ctx context.Context, o *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	return c.apply(ctx, o, manager, "status")
+}
+
+func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, manager string, subresource ...string) (*unstructured.Unstructured, error) {
+	r, err := c.Resource(o)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	force := true
+	return r.Patch(ctx, o.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{
+		FieldManager:    manager,
+		FieldValidation: metav1.FieldValidationStrict,
+		Force:           &force,
+	}, subresource...)
+}
+
+// Get reads an object anew.
+func (c *Cluster) Get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	r, err := c.Resource(o)
+	if err != nil {
+		return nil, err
+	}
+	return r.Get(ctx, o.GetName(), metav1.GetOptions{})
+}
+
+// Delete deletes an object at once, if it is there.
+func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) error {
+	r, err := c.Resource(o)
+	if err != nil {
+		return err
+	}
+	now := int64(0)
+	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Namespace makes a namespace.
+func (c *Cluster) Namespace(ctx context.Context, name string) error {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("v1")
+	o.SetKind("Namespace")
+	o.SetName(name)
+	_, err := c.Apply(ctx, o, fieldManager)
+	return err
+}
+
+// Gone waits until an object is no more.
+func (c *Cluster) Gone(ctx context.Context, o *unstructured.Unstructured) error {
+	return c.Until(ctx, o.GetName()+" is gone", func(ctx context.Context) (bool, error) {
+		_, err := c.Get(ctx, o)
+		return apierrors.IsNotFound(err), err
+	})
+}
+
+// Table returns what kubectl get shows of a path.
+func (c *Cluster) Table(ctx context.Context, path string) ([]byte, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	return d.RESTClient().Get().AbsPath(path).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
+}

@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// output runs a command and returns what it writes.
+func output(name string, args ...string) ([]byte, error) {
+	cmd := exec.Command(name, args...) //nolint:gosec,noctx // Commands of this package; a build takes as long as it takes.
+	errs := &bytes.Buffer{}
+	cmd.Stderr = errs
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("cannot run %s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, out, errs)
+	}
+	return out, nil
+}
+
+// module returns the directory of a module at the version that the go.mod in a
+// directory of test/ requires. It is the version that is built where it is built.
+func module(in, path string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	out, err := output("go", "-C", filepath.Join(root, "test", filepath.FromSlash(in)), "mod", "download", "-json", path)
+	if err != nil {
+		return "", err
+	}
+	m := struct{ Dir string }{}
+	if err := json.Unmarshal(out, &m); err != nil {
+		return "", fmt.Errorf("cannot find module %s: %w", path, err)
+	}
+	return m.Dir, nil
+}

@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/cert"
+)
+
+// The lease that makes a manager of LeaderWorkerSet the one that acts.
+const (
+	lwsNamespace = "lws-system"
+	lwsLease     = "b8b2488c.x-k8s.io"
+)
+
+// StandbyLWS starts the manager of LeaderWorkerSet with its webhooks but without
+// its controllers: another manager, which is none, holds the lease. What
+// the webhooks do to an object can be seen alone then. Its gang scheduling is
+// off, because it would put each LeaderWorkerSet into a gang of its own.
+func (c *Cluster) StandbyLWS(t testing.TB) error {
+	t.Helper()
+	ctx := t.Context()
+	objects, err := Documents([]byte(`
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: ` + lwsNamespace + `
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata:
+  name: ` + lwsLease + `
+  namespace: ` + lwsNamespace + `
+spec:
+  holderIdentity: nobody
+  leaseDurationSeconds: 86400
+  acquireTime: "2099-01-01T00:00:00.000000Z"
+  renewTime: "2099-01-01T00:00:00.000000Z"
+`))
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if _, err := c.Apply(ctx, o, fieldManager); err != nil {
+			return err
+		}
+	}
+	p, err := ports(1)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(c.dir, "lws")
+	ca, err := serving(dir)
+	if err != nil {
+		return err
+	}
+	config := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, `
+apiVersion: config.lws.x-k8s.io/v1alpha1
+kind: Configuration
+leaderElection:
+  leaderElect: true
+  leaseDuration: 15s
+  renewDeadline: 10s
+  retryPeriod: 250ms
+  resourceName: %s
+internalCertManagement:
+  enable: false
+metrics:
+  bindAddress: "0"
+health:
+  healthProbeBindAddress: "0"
+webhook:
+  host: %s
+  port: %d
+  certDir: %s
+`, lwsLease, loopback, p[0], dir), 0o600); err != nil {
+		return err
+	}
+	manager, err := c.Run(t, "lws-manager", "--kubeconfig="+c.kubeconfig, "--config="+config)
+	if err != nil {
+		return err
+	}
+	if err := manager.waitFor(ctx, "listening", func(ctx context.Context) error {
+		// The certificate is checked by the API server; here it is enough that somebody answers.
+		d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // See above.
+		conn, err := d.DialContext(ctx, "tcp", address(p[0]))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}); err != nil {
+		return err
+	}
+	return c.lwsWebhooks(ctx, "https://"+address(p[0]), ca)
+}
+
+// LeadLWS gives the lease free, so that the manager's controllers start.
+func (c *Cluster) LeadLWS(ctx context.Context) error {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("coordination.k8s.io/v1")
+	o.SetKind("Lease")
+	o.SetNamespace(lwsNamespace)
+	o.SetName(lwsLease)
+	if err := c.Delete(ctx, o); err != nil {
+		return err
+	}
+	return c.Until(ctx, "the manager of LeaderWorkerSet leads", func(ctx context.Context) (bool, error) {
+		l, err := c.Get(ctx, o)
+		if err != nil {
+			return false, err
+		}
+		holder, _, _ := unstructured.NestedString(l.Object, "spec", "holderIdentity")
+		return holder != "" && holder != "nobody", nil
+	})
+}
+
+// lwsWebhooks installs the module's webhooks, as what its kustomization makes of
+// them: pods are looked at only if they are a LeaderWorkerSet's.
+func (c *Cluster) lwsWebhooks(ctx context.Context, url string, ca []byte) error {
+	dir, err := module("tools/lws", "sigs.k8s.io/lws")
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "config", "webhook", "manifests.yaml")) //nolint:gosec // A file of a module.
+	if err != nil {
+		return err
+	}
+	all, err := Documents(b)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		hooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
+		if err != nil {
+			return err
+		}
+		for _, h := range hooks {
+			if err := viaURL(h.(map[string]any), url, ca); err != nil { //nolint:forcetypeassert // A webhook is a map.
+				return err
+			}
+		}
+		if err := unstructured.SetNestedSlice(o.Object, hooks, "webhooks"); err != nil {
+			return err
+		}
+		o.SetName("lws-" + o.GetName())
+		if _, err := c.Apply(ctx, o, fieldManager); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func viaURL(hook map[string]any, url string, ca []byte) error {
+	path, _, err := unstructured.NestedString(hook, "clientConfig", "service", "path")
+	if err != nil {
+		return err
+	}
+	client, err := toMap(struct {
+		URL      string `json:"url"`
+		CABundle []byte `json:"caBundle"`
+	}{url + path, ca})
+	if err != nil {
+		return err
+	}
+	hook["clientConfig"] = client
+	if name, _ := hook["name"].(string); strings.Contains(name, "pod.") {
+		hook["objectSelector"] = map[string]any{"matchExpressions": []any{
+			map[string]any{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"},
+		}}
+	}
+	return nil
+}
+
+// serving makes a directory with the certificate of a server, and returns what
+// clients have to trust.
+func serving(dir string) ([]byte, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	crt, key, err := cert.GenerateSelfSignedCertKey(loopback, []net.IP{net.ParseIP(loopback)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tls.crt"), crt, 0o600); err != nil {
+		return nil, err
+	}
+	return crt, os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600)
+}
+
+func toMap(v any) (map[string]any, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	m := map[string]any{}
+	return m, json.Unmarshal(b, &m)
+}

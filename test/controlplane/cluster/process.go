@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// A process is a program that runs until it is stopped.
+type process struct {
+	name   string
+	log    string
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error
+}
+
+// start runs a program. What it writes goes to a file.
+func start(bin, dir, name string, args ...string) (*process, error) {
+	p := &process{name: name, log: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
+	log, err := os.Create(p.log)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", name, err)
+	}
+	p.cmd = exec.Command(filepath.Join(bin, name), args...) //nolint:gosec,noctx // A program that was built for this test; stop ends it.
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
+	p.cmd.SysProcAttr = attributes()
+	if err := launch(p.cmd); err != nil {
+		_ = log.Close()
+		return nil, fmt.Errorf("cannot start %s: %w", name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		_ = log.Close()
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+// launches are started by one thread that lives as long as the test: a child
+// whose parent thread ends is killed, which is what is wanted of the
+// test's end only.
+var launches = func() chan func() {
+	c := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range c {
+			f()
+		}
+	}()
+	return c
+}()
+
+func launch(cmd *exec.Cmd) error {
+	err := make(chan error)
+	launches <- func() { err <- cmd.Start() }
+	return <-err
+}
+
+// stop ends the process, by force if it takes too long.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(10 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+}
+
+// failed says why a process does not do what is waited for.
+func (p *process) failed(why string) error {
+	return fmt.Errorf("%s %s; the end of its log:\n%s", p.name, why, tail(p.log, 40))
+}
+
+// waitFor polls until something is so. A process that ends will never do
+// what it is waited for.
+func (p *process) waitFor(ctx context.Context, what string, done func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var last error
+	for {
+		if last = done(ctx); last == nil {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			return p.failed(fmt.Sprintf("has ended (%v)", p.err))
+		case <-ctx.Done():
+			return p.failed(fmt.Sprintf("is not %s (%v)", what, last))
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// patience is how long anything may take before a test gives up. It is far more
+// than is needed, because slow machines are not what is tested.
+const (
+	patience  = 3 * time.Minute
+	pollEvery = 50 * time.Millisecond
+)
+
+func tail(file string, lines int) []byte {
+	b, err := os.ReadFile(file) //nolint:gosec // A log of this test.
+	if err != nil {
+		return []byte(err.Error())
+	}
+	all := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+	return bytes.Join(all[max(0, len(all)-lines):], []byte("\n"))
+}
+
+// ports returns free ports of the loopback address. They are held until all are
+// found, so that none comes twice.
+func ports(n int) ([]int, error) {
+	free := make([]int, 0, n)
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It returns at once.
+		if err != nil {
+			return nil, fmt.Errorf("cannot find a free port: %w", err)
+		}
+		defer l.Close()                                   //nolint:errcheck,gocritic // Nothing was written; all are held to the end.
+		free = append(free, l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // That of a TCP listener.
+	}
+	return free, nil
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Builds programs that the tests run, from the modules beside this file, into .cache/bin at the root of the repository.
+# A program is built anew only when its go.mod, its go.sum or the version of Go changed.
+#
+#   test/tools/build.sh NAME...
+#   test/tools/build.sh --list
+set -euo pipefail
+cd "$(dirname "$0")"
+bin=../../.cache/bin
+
+# NAME MODULE PACKAGE
+programs() {
+  cat <<'EOF'
+etcd etcd go.etcd.io/etcd/server/v3
+kube-apiserver kube k8s.io/kubernetes/cmd/kube-apiserver
+kube-controller-manager kube k8s.io/kubernetes/cmd/kube-controller-manager
+kube-scheduler kube k8s.io/kubernetes/cmd/kube-scheduler
+lws-manager lws sigs.k8s.io/lws/cmd
+volcano-scheduler volcano volcano.sh/volcano/cmd/scheduler
+volcano-controller-manager volcano volcano.sh/volcano/cmd/controller-manager
+volcano-webhook-manager volcano volcano.sh/volcano/cmd/webhook-manager
+crossplane-core crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
+crossplane crossplane-cli github.com/crossplane/cli/v2/cmd/crossplane
+EOF
+}
+
+# What a program says about its version is set when it is linked.
+ldflags() {
+  case "$1" in
+  kube)
+    local version
+    version=$(cd kube && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+    local minor=${version#v1.}
+    printf -- '-X k8s.io/component-base/version.gitVersion=%s -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=%s' "$version" "${minor%%.*}"
+    ;;
+  crossplane) crossplane_version crossplane github.com/crossplane/crossplane/v2 ;;
+  crossplane-cli) crossplane_version crossplane-cli github.com/crossplane/cli/v2 ;;
+  esac
+}
+
+crossplane_version() {
+  printf -- '-X github.com/crossplane/crossplane-runtime/v2/pkg/version.version=%s' "$(cd "$1" && go list -m -f '{{.Version}}' "$2")"
+}
+
+build() {
+  local name=$1 module package stamp flags
+  read -r _ module package < <(programs | grep "^$name ") || {
+    echo "test/tools/build.sh: no program $name: see --list" >&2
+    return 1
+  }
+  flags=$(ldflags "$module")
+  stamp=$(cat "$module/go.mod" "$module/go.sum" <(go env GOVERSION GOOS GOARCH; echo "$package $flags") | git hash-object --stdin)
+  if [[ -x $bin/$name && $(cat "$bin/$name.stamp" 2>/dev/null) == "$stamp" ]]; then
+    return
+  fi
+  echo "building $name; the first time takes minutes" >&2
+  # Built beside its place and moved there, so that nobody runs half of it.
+  go -C "$module" build -buildvcs=false -ldflags "$flags" -o "$(cd "$bin" && pwd)/$name.new.$$" "$package"
+  mv "$bin/$name.new.$$" "$bin/$name"
+  echo "$stamp" >"$bin/$name.stamp"
+}
+
+if [[ ${1:-} == --list ]]; then
+  programs | cut -d' ' -f1
+  exit
+fi
+mkdir -p "$bin"
+for name in "$@"; do build "$name"; done

@@ -5,7 +5,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-	"github.com/crossplane/function-sdk-go/response"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/observe"
 	"github.com/fusioninfer/function-inferenceservice/internal/parse"
@@ -37,19 +36,19 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 	}
 	objects, err := render.Render(p)
 	if err != nil {
-		response.Fatal(rsp, err)
+		respond.Fail(rsp, err)
 		return rsp, nil
 	}
 	held := require.Declare(req, rsp, p, objects)
 	seen := observe.Look(req, p)
 	held = append(held, p.HoldForGang(seen.PodGroup, seen.Observed)...)
-	if errs := append(seen.Conflicts(objects), respond.TooLarge(req, p, objects)...); len(errs) > 0 {
+	if errs := append(seen.Conflicts(objects), respond.TooLarge(req, rsp, p, objects)...); len(errs) > 0 {
 		respond.Refuse(rsp, errs)
 		return rsp, nil
 	}
 	objects = render.Without(objects, held)
 	if err := respond.Accept(req, rsp, objects, observe.Judge(p, seen, objects, held)); err != nil {
-		response.Fatal(rsp, err)
+		respond.Fail(rsp, err)
 	}
 	return rsp, nil
 }

@@ -259,7 +259,8 @@ metadata: {name: chat-w-0, namespace: team%s}
 		owner  string
 		want   string
 	}{
-		"Mine":    {reason: "the service's own is taken up", owner: `, ownerReferences: [{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, name: chat, uid: me, controller: true}]`},
+		"Mine":    {reason: "the service's own is taken up", owner: `, annotations: {crossplane.io/composition-resource-name: leaderworkerset/w/0}, ownerReferences: [{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, name: chat, uid: me, controller: true}]`},
+		"Before":  {reason: "a controller that had this kind before left objects with the same owner", owner: `, ownerReferences: [{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, name: chat, uid: me, controller: true}]`, want: "chat-w-0"},
 		"Another": {reason: "another service's is refused", owner: `, ownerReferences: [{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, name: chat-w, uid: other, controller: true}]`, want: "chat-w"},
 		"Nobody":  {reason: "nobody's would be taken over in silence, and deleted with the service", want: "chat-w-0"},
 	}
@@ -272,6 +273,51 @@ metadata: {name: chat-w-0, namespace: team%s}
 				t.Errorf("%s: want Fatal with %q, got %q", tc.reason, tc.want, got)
 			}
 		})
+	}
+}
+
+// LeaderWorkerSet makes a headless Service of its own name, and takes one that is
+// there for it.
+func TestHeadlessServiceTaken(t *testing.T) {
+	for name, tc := range map[string]struct{ owner, want string }{
+		"LeaderWorkerSets": {owner: `, ownerReferences: [{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, name: chat-w-0, uid: l, controller: true}]`},
+		"Anothers":         {owner: `, ownerReferences: [{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, name: chat-w-0, uid: o, controller: true}]`, want: "needs a Service of its own name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, service(twoNodes), "")
+			req.RequiredResources = map[string]*fnv1.Resources{"headless/leaderworkerset/w/0": {Items: []*fnv1.Resource{{Resource: fromYAML(t, `{apiVersion: v1, kind: Service, metadata: {name: chat-w-0`+tc.owner+`}}`)}}}}
+			if got := fatals(run(t, req)); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("want Fatal with %q, got %q", tc.want, got)
+			}
+		})
+	}
+}
+
+// A cluster of a placement cannot become another place: the Objects would go on
+// under their names, and what they carried before would run on, owned by nobody.
+func TestClusterCannotMove(t *testing.T) {
+	in := func(namespace, config string) string {
+		return service(twoNodes + "placement: {clusters: [{name: east, namespace: " + namespace + ", providerConfigRef: {name: " + config + "}}]}")
+	}
+	req := request(t, in("a", "one"), "")
+	observeAll(req, run(t, req))
+	if got := fatals(run(t, req)); got != "" {
+		t.Fatalf("nothing moved: %s", got)
+	}
+	for _, moved := range []string{in("b", "one"), in("a", "two")} {
+		req.Observed.Composite.Resource = fromYAML(t, moved)
+		if got := fatals(run(t, req)); !strings.Contains(got, `spec.placement.clusters[east]: Invalid value: "east": runs with another namespace or providerConfigRef`) {
+			t.Errorf("want a Fatal, got %q", got)
+		}
+	}
+}
+
+func TestRegrouped(t *testing.T) {
+	req := request(t, service(twoNodes), "")
+	observeAll(req, run(t, req))
+	req.Observed.Composite.Resource = fromYAML(t, service(twoNodes+"replicas: 1"))
+	if got := fatals(run(t, req)); !strings.Contains(got, "spec.replicas: Forbidden") {
+		t.Errorf("setting spec.replicas would rename everything, got %q", got)
 	}
 }
 

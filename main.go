@@ -48,7 +48,8 @@ func (s *serve) Run(fn fnv1.FunctionRunnerServiceServer) error {
 
 func main() {
 	c := &commands{}
-	k := kong.Parse(c, kong.Name("function-inferenceservice"), kong.Description("A Crossplane composition function that serves large language models."))
+	k := kong.Parse(c, kong.Name("function-inferenceservice"), kong.Description("A Crossplane composition function that serves large language models."),
+		kong.Exit(func(code int) { os.Exit(min(code, 1)) }))
 	log, err := function.NewLogger(c.Debug)
 	k.FatalIfErrorf(err)
 	fn := &Function{log: log}

@@ -237,13 +237,20 @@ func launcher(set *lws.LeaderWorkerSet, leader corev1.PodSpec) string {
 func port(leader corev1.PodSpec) string {
 	for _, c := range append(slices.Clone(leader.InitContainers), leader.Containers...) {
 		for _, p := range c.Ports {
-			if p.Name == "http" || p.Name == "" {
+			if p.Name == "http" || p.Name == "" && p.ContainerPort != rayPort {
 				return strconv.Itoa(int(p.ContainerPort))
 			}
 		}
 	}
-	return "-"
+	return strconv.Itoa(enginePort)
 }
+
+const (
+	// rayPort is the launcher's, and enginePort where an engine serves that declares
+	// no port.
+	rayPort    = 6379
+	enginePort = 8000
+)
 
 func (p *place) writeGangs(b *strings.Builder) {
 	found := false

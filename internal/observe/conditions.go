@@ -69,6 +69,15 @@ const (
 	ReasonAccepted     = "Accepted"
 )
 
+// NotJudged are the conditions of a service that could not be judged.
+func NotJudged(err error) []Condition {
+	conditions := make([]Condition, 0, len(ConditionTypes()))
+	for _, t := range ConditionTypes() {
+		conditions = append(conditions, Condition{Type: t, Status: Unknown, Reason: ReasonNotJudged, Message: cut(err.Error(), maxList)})
+	}
+	return conditions
+}
+
 // Refused are the conditions of a service whose spec is refused.
 func Refused(errs field.ErrorList) []Condition {
 	all := make([]string, 0, len(errs))

@@ -2,11 +2,13 @@ package observe
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/placement"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/require"
 )
@@ -18,6 +20,7 @@ func (r *Reality) Conflicts(objects []kube.Object) field.ErrorList {
 	var errs field.ErrorList
 	for _, o := range objects {
 		if r.Observed(o.Key) {
+			errs = append(errs, r.remoteConflict(o)...)
 			continue
 		}
 		for _, e := range r.required[require.Existing(o.Key)].GetItems() {
@@ -25,15 +28,80 @@ func (r *Reality) Conflicts(objects []kube.Object) field.ErrorList {
 				errs = append(errs, err)
 			}
 		}
+		for _, e := range r.required[require.Headless(o.Key)].GetItems() {
+			if err := r.headlessConflict(o, e.GetResource()); err != nil {
+				errs = append(errs, err)
+			}
+		}
 	}
-	return errs
+	return append(errs, r.regrouped()...)
 }
+
+// remoteConflict finds what can only be told once a remote object is observed:
+// that it has a controller there, which provider-kubernetes never gives one, or
+// that the Object carries another one than is wanted now. Crossplane would keep
+// the Object under its name and let it carry the new one, and nobody would
+// remember the old.
+func (r *Reality) remoteConflict(o kube.Object) field.ErrorList {
+	c := plan.ClusterOf(o.Key)
+	if c == "" {
+		return nil
+	}
+	at := field.NewPath("spec", "placement", "clusters").Key(c)
+	observed := r.observed[o.Key].GetResource()
+	if was := kube.Lookup(observed, "metadata", "name").GetStringValue(); was != "" && was != o.Name() {
+		return field.ErrorList{field.Invalid(at, c,
+			"runs with another namespace or providerConfigRef, and cannot move: give the cluster another name, which makes everything there anew and deletes what is here")}
+	}
+	remote, _ := placement.Unwrap(observed)
+	if whose := controller(remote); whose != nil {
+		return field.ErrorList{field.Invalid(at, c, fmt.Sprintf("%s %s there belongs to %s %q: %s", kube.Lookup(remote, "kind").GetStringValue(),
+			kube.Lookup(remote, "metadata", "name").GetStringValue(), whose.Kind, whose.Name, "give this service another name, or delete what is there"))}
+	}
+	return nil
+}
+
+// headlessConflict finds a Service that has the name of the one that
+// LeaderWorkerSet makes for its pods. It would be used as it is, and the pods
+// would not find their leader.
+func (r *Reality) headlessConflict(o kube.Object, existing *structpb.Struct) *field.Error {
+	whose := controller(existing)
+	if whose != nil && whose.Kind == o.Kind() && whose.Name == o.Name() {
+		return nil
+	}
+	at, remedy := r.pathOf(o.Key)
+	return field.Invalid(at, fmt.Sprintf("%s %s", o.Kind(), o.Name()),
+		"needs a Service of its own name for its pods, and there is another one; "+remedy)
+}
+
+// regrouped finds a service whose spec.replicas was set or unset although its
+// schema refuses that. Everything it runs would be renamed.
+func (r *Reality) regrouped() field.ErrorList {
+	parts := 2
+	if r.plan.Service.Grouped {
+		parts = 3
+	}
+	for key := range r.observed {
+		if c := plan.ClusterOf(key); c != "" {
+			key = strings.TrimPrefix(key, "cluster/"+c+"/")
+		}
+		if strings.HasPrefix(key, "leaderworkerset/") && strings.Count(key, "/") != parts {
+			return field.ErrorList{field.Forbidden(field.NewPath("spec", "replicas"),
+				"cannot be set or unset on an existing service: that would rename, and so restart, everything it runs")}
+		}
+	}
+	return nil
+}
+
+// annotationKey has the key of a composed resource.
+const annotationKey = "crossplane.io/composition-resource-name"
 
 // A controlled object says who controls it.
 type controlled struct {
 	Metadata struct {
-		DeletionTimestamp string  `json:"deletionTimestamp"`
-		OwnerReferences   []owner `json:"ownerReferences"`
+		DeletionTimestamp string            `json:"deletionTimestamp"`
+		Annotations       map[string]string `json:"annotations"`
+		OwnerReferences   []owner           `json:"ownerReferences"`
 	} `json:"metadata"`
 }
 
@@ -44,16 +112,27 @@ type owner struct {
 	Controller bool   `json:"controller"`
 }
 
+// controller is who controls an object, or nil.
+func controller(o *structpb.Struct) *owner {
+	c := controlled{}
+	_ = kube.Decode(o, nil, &c) // An owner that cannot be read is none.
+	for i := range c.Metadata.OwnerReferences {
+		if c.Metadata.OwnerReferences[i].Controller {
+			return &c.Metadata.OwnerReferences[i]
+		}
+	}
+	return nil
+}
+
 func (r *Reality) conflict(o kube.Object, existing *structpb.Struct) *field.Error {
 	c := controlled{}
-	_ = kube.Decode(existing, nil, &c) // An owner that cannot be read is none.
+	_ = kube.Decode(existing, nil, &c) // What cannot be read is not there.
 	whose := "to nobody"
-	for _, w := range c.Metadata.OwnerReferences {
-		if !w.Controller {
-			continue
-		}
-		if w.UID != "" && w.UID == r.plan.Service.UID {
-			// Ours, and composed so recently that it is not among the observed ones.
+	if w := controller(existing); w != nil {
+		// Ours, and composed so recently that it is not among the observed ones. A
+		// controller that had this kind before left no key: its objects carry the
+		// same UID, and are not ours.
+		if w.UID != "" && w.UID == r.plan.Service.UID && c.Metadata.Annotations[annotationKey] == o.Key {
 			return nil
 		}
 		whose = fmt.Sprintf("to %s %q", w.Kind, w.Name)

@@ -23,6 +23,11 @@ func owned(kind, name, uid string) edit[lws.LeaderWorkerSet] {
 	}
 }
 
+// composed has the mark that Crossplane leaves on what it composes.
+func composed(w *lws.LeaderWorkerSet) {
+	w.Annotations = map[string]string{annotationKey: lws0}
+}
+
 func TestConflicts(t *testing.T) {
 	const role = "give this role or this service another name, or delete what is there"
 	cases := map[string]struct {
@@ -34,8 +39,13 @@ func TestConflicts(t *testing.T) {
 	}{
 		"NotAnswered": {reason: "What was not asked for yet is no conflict.", uid: ownUID},
 		"None":        {reason: "Nothing of that name exists.", uid: ownUID, existing: []any{}},
-		"Ours":        {reason: "What this service controls is its own, even if it is not observed yet.", uid: ownUID, existing: []any{workload("qwen-engine-0", owned("InferenceService", "qwen", ownUID))}},
-		"Observed":    {reason: "A composed resource is this service's own.", uid: ownUID, observed: true, existing: []any{workload("qwen-engine-0")}},
+		"Ours":        {reason: "What this service controls is its own, even if it is not observed yet.", uid: ownUID, existing: []any{workload("qwen-engine-0", owned("InferenceService", "qwen", ownUID), composed)}},
+		"Before": {
+			reason: "A controller that had this kind before Crossplane left objects with the same UID.", uid: ownUID,
+			existing: []any{workload("qwen-engine-0", owned("InferenceService", "qwen", ownUID))},
+			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": already exists and belongs to InferenceService "qwen"; ` + role},
+		},
+		"Observed": {reason: "A composed resource is this service's own.", uid: ownUID, observed: true, existing: []any{workload("qwen-engine-0")}},
 		"SomebodyElse": {
 			reason: "Service a-b with role c and service a with role b-c want one name: the second is refused.", uid: ownUID,
 			existing: []any{workload("qwen-engine-0", owned("InferenceService", "qwen-engine", "other"))},

@@ -472,7 +472,7 @@ func TestJudgeRouter(t *testing.T) {
 			},
 			want: want{
 				router:  "True AllReady",
-				route:   "Unknown PoolNotReported: no gateway has reported on it: InferencePool qwen-pool, HTTPRoute qwen-httproute",
+				route:   "Unknown RouteNotReported: no gateway has reported on it: InferencePool qwen-pool, HTTPRoute qwen-httproute",
 				url:     "http://qwen.example.com",
 				settled: true,
 			},

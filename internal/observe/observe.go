@@ -53,10 +53,20 @@ func (r *Reality) PodGroup(key string) plan.PodGroupView {
 	}
 	pg := struct {
 		Spec struct {
-			MinTaskMember map[string]int32 `json:"minTaskMember"`
+			MinTaskMember  map[string]int32 `json:"minTaskMember"`
+			SubGroupPolicy []struct {
+				Name         string `json:"name"`
+				SubGroupSize int32  `json:"subGroupSize"`
+			} `json:"subGroupPolicy"`
 		} `json:"spec"`
 	}{}
 	_ = kube.Decode(remote, nil, &pg) // What cannot be decoded counts nothing.
 	v.MinTaskMember = pg.Spec.MinTaskMember
+	for _, s := range pg.Spec.SubGroupPolicy {
+		if v.SubGroupSizes == nil {
+			v.SubGroupSizes = map[string]int32{}
+		}
+		v.SubGroupSizes[s.Name] = s.SubGroupSize
+	}
 	return v
 }

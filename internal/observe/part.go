@@ -108,7 +108,8 @@ func (f *findings) lack(reason, who, what string) {
 		f.order = append(f.order, what)
 	}
 	f.lacking[what] = append(f.lacking[what], who)
-	if f.reason == "" {
+	// A pool has nobody to speak for it before the route has.
+	if f.reason == "" || reason == ReasonRouteNotReported {
 		f.reason = reason
 	}
 }

@@ -240,9 +240,33 @@ func TestHoldForGang(t *testing.T) {
 	}
 }
 
+func TestHoldForSubGroup(t *testing.T) {
+	p, err := build(t, story4+"schedulingStrategy: {gang: {mode: SubGroup}}", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason string
+		view   PodGroupView
+		want   int
+	}{
+		"FirstCreation": {reason: "everything comes at once"},
+		"Counted":       {reason: "a role that the PodGroup has a policy for grows freely", view: PodGroupView{Observed: true, SubGroupSizes: map[string]int32{"prefill": 2, "decode": 4}}},
+		"NewRole":       {reason: "a role without a policy waits", view: PodGroupView{Observed: true, SubGroupSizes: map[string]int32{"prefill": 2}}, want: 2},
+		"OtherSize":     {reason: "and one whose policy has another size", view: PodGroupView{Observed: true, SubGroupSizes: map[string]int32{"prefill": 1, "decode": 4}}, want: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			held := p.HoldForGang(func(string) PodGroupView { return tc.view }, func(string) bool { return false })
+			if len(held) != tc.want {
+				t.Errorf("%s: want %d held, got %v", tc.reason, tc.want, held)
+			}
+		})
+	}
+}
+
 func TestHoldForGangLeavesTheRestAlone(t *testing.T) {
 	for name, spec := range map[string]string{
-		"SubGroup":        story4 + "schedulingStrategy: {gang: {mode: SubGroup}}",
 		"BeyondMinimum":   story4 + "schedulingStrategy: {gang: {minRoleReplicas: {prefill: 1, decode: 1}}}",
 		"NothingToGather": "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, args: [--model, m]}]}}}]",
 	} {

@@ -28,6 +28,8 @@ type PodGroupView struct {
 	Observed bool
 	// MinTaskMember as it is in the cluster.
 	MinTaskMember map[string]int32
+	// SubGroupSizes as they are in the cluster, by the role's name.
+	SubGroupSizes map[string]int32
 }
 
 // HoldForGang returns the new replicas of a gang that exists but does not count
@@ -38,7 +40,7 @@ func (p *Plan) HoldForGang(view func(key string) PodGroupView, observed func(key
 	for i := range p.Deployments {
 		for j := range p.Deployments[i].Groups {
 			g := &p.Deployments[i].Groups[j]
-			if g.PodGroup == nil || len(g.PodGroup.MinTaskMember) == 0 {
+			if g.PodGroup == nil {
 				continue
 			}
 			v := view(g.PodGroup.Key)
@@ -55,8 +57,7 @@ func (g *Group) uncounted(v PodGroupView, observed func(key string) bool) []Held
 	var held []Held
 	for k := range g.Replicas {
 		r := &g.Replicas[k]
-		want, counted := g.PodGroup.MinTaskMember[r.Task]
-		if !counted || v.MinTaskMember[r.Task] == want || observed(r.Key) {
+		if g.PodGroup.counts(r, v) || observed(r.Key) {
 			continue
 		}
 		held = append(held, Held{
@@ -66,4 +67,16 @@ func (g *Group) uncounted(v PodGroupView, observed func(key string) bool) []Held
 		})
 	}
 	return held
+}
+
+// counts tells whether the PodGroup in the cluster asks for a replica what the
+// wanted one does.
+func (pg *PodGroup) counts(r *Replica, v PodGroupView) bool {
+	for _, s := range pg.SubGroups {
+		if s.Role == r.Role.Name {
+			return v.SubGroupSizes[s.Role] == s.Size
+		}
+	}
+	want, asked := pg.MinTaskMember[r.Task]
+	return !asked || v.MinTaskMember[r.Task] == want
 }

@@ -69,7 +69,7 @@ func readSpec(doc kube.Document, path *field.Path, kind string, known []string, 
 			errs = append(errs, field.Forbidden(path.Child(check.Shown(name)), fmt.Sprintf("is no field of the spec of a %s: there are %s", kind, strings.Join(known, ", "))))
 		}
 	}
-	wrong := kube.DecodeDocument(doc, path, into)
+	wrong := append(kube.DecodeDocument(doc, path, into), checkLists(doc, path)...)
 	if errs = append(errs, wrong...); len(errs) > 0 {
 		return errs
 	}

@@ -27,6 +27,9 @@ func readTemplate(doc kube.Document, at *field.Path) (PodTemplate, field.ErrorLi
 	if errs := kube.DecodeDocument(doc, at, &t); len(errs) > 0 {
 		return PodTemplate{Document: doc}, errs
 	}
+	if errs := checkLists(doc, at); len(errs) > 0 {
+		return PodTemplate{Document: doc}, errs
+	}
 	p := PodTemplate{Document: doc, Spec: t.Spec}
 	containers := at.Child("spec", "containers")
 	if len(t.Spec.Containers) == 0 {

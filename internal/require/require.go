@@ -30,6 +30,10 @@ const (
 	existing = "existing/"
 )
 
+// Headless is the name of the requirement for a Service that may already have the
+// name of a LeaderWorkerSet, which makes one of its own name for its pods.
+func Headless(key string) string { return "headless/" + key }
+
 // Existing is the name of the requirement for an object that may already have
 // the name of the composed resource of that key.
 func Existing(key string) string { return existing + key }
@@ -66,7 +70,10 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 		}
 		// Asking by name for a kind that is missing would fail the whole
 		// reconcile, so it comes after the schema.
-		r.Resources[Existing(o.Key)] = named(o)
+		r.Resources[Existing(o.Key)] = named(o, o.APIVersion(), o.Kind())
+		if o.Kind() == "LeaderWorkerSet" {
+			r.Resources[Headless(o.Key)] = named(o, "v1", "Service")
+		}
 	}
 	rsp.Requirements = r
 	return held
@@ -116,10 +123,11 @@ func builtIn(o kube.Object) bool {
 	return slices.Contains([]string{"v1", "apps/v1", "rbac.authorization.k8s.io/v1", "policy/v1"}, o.APIVersion())
 }
 
-func named(o kube.Object) *fnv1.ResourceSelector {
+// named selects an object that has the name of o.
+func named(o kube.Object, apiVersion, kind string) *fnv1.ResourceSelector {
 	s := &fnv1.ResourceSelector{
-		ApiVersion: o.APIVersion(),
-		Kind:       o.Kind(),
+		ApiVersion: apiVersion,
+		Kind:       kind,
 		Match:      &fnv1.ResourceSelector_MatchName{MatchName: o.Name()},
 	}
 	if n := kube.Lookup(o.Resource, "metadata", "namespace").GetStringValue(); n != "" {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-	"github.com/crossplane/function-sdk-go/response"
 )
 
 // Defect answers a panic with a Fatal, which keeps all that exists. A crash
@@ -16,5 +15,5 @@ func Defect(rsp *fnv1.RunFunctionResponse, log logging.Logger, recovered any) {
 		return
 	}
 	log.Info("Recovered from a defect", "panic", recovered, "stack", string(debug.Stack()))
-	response.Fatal(rsp, fmt.Errorf("nothing was changed: a defect of the function: %v", recovered))
+	Fail(rsp, fmt.Errorf("a defect of the function: %v", recovered))
 }

@@ -45,6 +45,13 @@ func Refuse(rsp *fnv1.RunFunctionResponse, errs field.ErrorList) {
 	response.Fatal(rsp, fmt.Errorf("nothing was changed: %s", Join(errs)))
 }
 
+// Fail answers with a Fatal for a problem that is not the user's.
+func Fail(rsp *fnv1.RunFunctionResponse, err error) {
+	rsp.Conditions = nil
+	setConditions(rsp, observe.NotJudged(err))
+	response.Fatal(rsp, fmt.Errorf("nothing was changed: %w", err))
+}
+
 // Join puts all problems into one text, each once.
 func Join(errs field.ErrorList) string {
 	var all []string

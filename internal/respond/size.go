@@ -23,14 +23,15 @@ const (
 // TooLarge refuses what would not arrive: an answer above Crossplane's limit,
 // which would fail without a word to the user, and objects that no cluster can
 // store.
-func TooLarge(req *fnv1.RunFunctionRequest, p *plan.Plan, objects []kube.Object) field.ErrorList {
+func TooLarge(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) field.ErrorList {
 	// Measuring costs as much as sending. An object holds the user's templates
 	// twice at most, plus a few KiB of ours.
 	bound := 2*proto.Size(req.GetObserved().GetComposite().GetResource()) + 8<<10
 	if bound < maxObject && bound*len(objects) < maxAnswer {
 		return nil
 	}
-	total := proto.Size(req.GetDesired())
+	// What functions before this one want, and the requirements.
+	total := proto.Size(rsp)
 	sizes := make(map[string]int, len(objects))
 	for _, o := range objects {
 		sizes[o.Key] = proto.Size(o.Resource)
@@ -42,6 +43,12 @@ func TooLarge(req *fnv1.RunFunctionRequest, p *plan.Plan, objects []kube.Object)
 		if n := largest(p, r, sizes); n > maxObject {
 			errs = append(errs, field.Invalid(p.Roles[i].Path().Child("template"), fmt.Sprintf("%d bytes", n),
 				fmt.Sprintf("makes a LeaderWorkerSet that no cluster can store: at most %d bytes", maxObject)))
+		}
+	}
+	for _, o := range objects {
+		if len(errs) == 0 && sizes[o.Key] > maxObject {
+			errs = append(errs, field.Invalid(field.NewPath("spec"), fmt.Sprintf("%d bytes", sizes[o.Key]),
+				fmt.Sprintf("makes a %s that no cluster can store: at most %d bytes", o.Kind(), maxObject)))
 		}
 	}
 	if total > maxAnswer && len(errs) == 0 {

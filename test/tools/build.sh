@@ -20,7 +20,7 @@ volcano-scheduler volcano volcano.sh/volcano/cmd/scheduler
 volcano-controller-manager volcano volcano.sh/volcano/cmd/controller-manager
 volcano-webhook-manager volcano volcano.sh/volcano/cmd/webhook-manager
 crossplane-core crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
-crossplane crossplane-cli github.com/crossplane/cli/v2/cmd/crossplane
+crossplane cli github.com/crossplane/cli/v2/cmd/crossplane
 EOF
 }
 
@@ -34,7 +34,7 @@ ldflags() {
     printf -- '-X k8s.io/component-base/version.gitVersion=%s -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=%s' "$version" "${minor%%.*}"
     ;;
   crossplane) crossplane_version crossplane github.com/crossplane/crossplane/v2 ;;
-  crossplane-cli) crossplane_version crossplane-cli github.com/crossplane/cli/v2 ;;
+  cli) crossplane_version cli github.com/crossplane/cli/v2 ;;
   esac
 }
 

@@ -136,6 +136,10 @@ func newTemplate(doc kube.Document, spec *structpb.Value, labels map[string]stri
 	metadata, _ := doc["metadata"].(kube.Document)
 	metadata = clone(metadata)
 	theirs := child(metadata, "labels")
+	// These are the function's own, also where it sets none.
+	for _, k := range []string{plan.LabelGroupIndex, plan.LabelReplicaIndex, plan.LabelSpecHash} {
+		delete(theirs, k)
+	}
 	for k, v := range labels {
 		theirs[k] = v
 	}

@@ -7,14 +7,14 @@ help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: lint test-unit test-fuzz test-epp ## Run every test and check.
+test: lint test-unit test-fuzz test-epp test-packages test-controlplane ## Run every test and check.
 
 .PHONY: test-unit
 test-unit: ## Run the unit, golden and property tests with the race detector.
 	$(GO) test -race -timeout 20m ./...
 
 # Each fuzzer for a while, from its seeds and from what it has found before.
-FUZZTIME ?= 15s
+FUZZTIME ?= 10s
 
 .PHONY: test-fuzz
 test-fuzz: ## Run each fuzzer for FUZZTIME.

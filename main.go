@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 
 	"github.com/alecthomas/kong"
 
@@ -35,9 +36,18 @@ type serve struct {
 	MetricsAddress     string `default:":8080" help:"Address of the Prometheus metrics. Empty serves none."`
 }
 
+// headroom is how much the heap may grow before its garbage is collected, beyond
+// its own size. At rest it is so small that it would be collected every few calls,
+// at more than the cost of the calls.
+const headroom = 4 << 20
+
 // Run serves until it fails.
 func (s *serve) Run(fn fnv1.FunctionRunnerServiceServer) error {
 	codec.Register()
+	// The collector counts this as part of the heap. It is never touched, so that it
+	// takes no memory.
+	untouched := make([]byte, headroom)
+	defer runtime.KeepAlive(untouched)
 	return function.Serve(fn,
 		function.Listen(s.Network, s.Address),
 		function.MTLSCertificates(s.TLSCertsDir),

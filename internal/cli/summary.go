@@ -350,7 +350,7 @@ func writeNotTrue(b *strings.Builder, xr object) {
 			continue
 		}
 		if first {
-			fmt.Fprintln(b, "\nNot so, or not yet")
+			fmt.Fprintln(b, "\nNot ready")
 			first = false
 		}
 		for i, m := range strings.Split(c.Message, "; ") {

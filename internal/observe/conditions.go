@@ -180,7 +180,7 @@ func (j *judgement) routeReady(p part) Condition {
 	case !j.plan.Router.HasRoute:
 		return Condition{
 			Type: RouteReady, Status: False, Reason: ReasonNoRoute,
-			Message: "no gateway leads to the pool: the router has neither httproute nor gateway, and the platform names no default parent",
+			Message: "no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
 		}
 	}
 	return p.condition(RouteReady, ReasonAccepted)

@@ -459,7 +459,7 @@ func TestJudgeRouter(t *testing.T) {
 			scene:  func(s *scene) { s.see(eppKey, picker()).see(poolKey, pool()) },
 			want: want{
 				router:  "True AllReady",
-				route:   "False NoRoute: no gateway leads to the pool: the router has neither httproute nor gateway, and the platform names no default parent",
+				route:   "False NoRoute: no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
 				settled: true,
 			},
 		},
@@ -594,7 +594,7 @@ func TestJudgeRouter(t *testing.T) {
 			scene:  func(s *scene) { s.see(eppKey, picker(stuckPicker)).see(poolKey, pool()) },
 			want: want{
 				router:   "False Failed: Deployment qwen-epp: ProgressDeadlineExceeded: ReplicaSet has timed out progressing.",
-				route:    "False NoRoute: no gateway leads to the pool: the router has neither httproute nor gateway, and the platform names no default parent",
+				route:    "False NoRoute: no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
 				notReady: []string{eppKey},
 			},
 		},
@@ -604,7 +604,7 @@ func TestJudgeRouter(t *testing.T) {
 			scene:  func(s *scene) { s.see(eppKey, picker(updatingPicker)).see(poolKey, pool()) },
 			want: want{
 				router:   "False Updating: Deployment qwen-epp: 0 of 1 pods are up to date",
-				route:    "False NoRoute: no gateway leads to the pool: the router has neither httproute nor gateway, and the platform names no default parent",
+				route:    "False NoRoute: no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
 				notReady: []string{eppKey},
 			},
 		},
@@ -620,7 +620,7 @@ func TestJudgeRouter(t *testing.T) {
 			},
 			want: want{
 				router:   "False Failed: pod qwen-epp-abc: container vllm: CrashLoopBackOff",
-				route:    "False NoRoute: no gateway leads to the pool: the router has neither httproute nor gateway, and the platform names no default parent",
+				route:    "False NoRoute: no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
 				notReady: []string{eppKey},
 			},
 		},

@@ -192,6 +192,12 @@ func (p *rolePlanner) warn() {
 	if p.ownLeader() {
 		p.warnAbout(&p.role.Leader, p.leaderPath())
 	}
+	if t := &p.role.Leader; p.disaggregated && p.isVLLM(t) && !t.mentions("kv-transfer-config") {
+		p.warnings = append(p.warnings, Warning{
+			Path:    t.enginePath(p.leaderPath()).Child("args").String(),
+			Message: `nothing hands over the KV cache between prefill and decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`,
+		})
+	}
 	if said := launch.Port(p.role.Leader.command()); p.role.Sidecar == nil && said != 0 && said != p.role.EnginePort {
 		p.warnings = append(p.warnings, Warning{
 			Path:    p.role.Leader.enginePath(p.leaderPath()).Child("ports").String(),

@@ -50,6 +50,13 @@ func multinode(n int32, l v1alpha1.Launcher) *v1alpha1.Multinode {
 	return &v1alpha1.Multinode{NodeCount: n, Launcher: l}
 }
 
+// noConnector is said of prefill and decode engines that cannot hand over the KV
+// cache.
+var noConnector = []Warning{{
+	Path:    "spec.roles[1].template.spec.containers[0].args",
+	Message: `nothing hands over the KV cache between prefill and decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`,
+}}
+
 func TestPlanRole(t *testing.T) {
 	// Of the two templates, what is decided about them is compared.
 	type pod struct {
@@ -156,6 +163,7 @@ func TestPlanRole(t *testing.T) {
 				leader:    pod{SharedMemory: true, Env: nixlEnv[:1]},
 				worker:    pod{SharedMemory: true, Env: nixlEnv[:1]},
 				resources: map[string]string{},
+				warnings:  noConnector,
 			},
 		},
 		"Decode": {
@@ -175,6 +183,7 @@ func TestPlanRole(t *testing.T) {
 				leader:    pod{Command: shell, Args: []string{"ray start --head --port=6379 && vllm serve --model M --port 8200 --distributed-executor-backend ray"}, SharedMemory: true, Env: nixlEnv},
 				worker:    pod{Command: shell, Args: []string{joinM}, SharedMemory: true, Headless: true, Env: nixlEnv},
 				resources: map[string]string{"nvidia.com/gpu": "16", "cpu": "1"},
+				warnings:  noConnector,
 			},
 		},
 		"DecodeOnOneNode": {
@@ -187,6 +196,7 @@ func TestPlanRole(t *testing.T) {
 				leader:    pod{Args: []string{"--model", "M", "--port", "8201"}, SharedMemory: true, Env: nixlEnv},
 				worker:    pod{SharedMemory: true, Env: nixlEnv},
 				resources: map[string]string{},
+				warnings:  noConnector,
 			},
 		},
 		"DecodeWithItsOwnSidecar": {
@@ -196,6 +206,19 @@ func TestPlanRole(t *testing.T) {
 			disaggregated: true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
+				leader:    pod{SharedMemory: true, Env: nixlEnv},
+				worker:    pod{SharedMemory: true, Env: nixlEnv},
+				resources: map[string]string{},
+				warnings:  noConnector,
+			},
+		},
+		"DecodeWithConnector": {
+			reason:        "Nothing is missing where the engine has a KV connector, from its arguments or the environment.",
+			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypePrefiller},
+			template:      `{spec: {containers: [{name: vllm, env: [{name: VLLM_ARGS, value: "--kv-transfer-config {}"}]}]}}`,
+			disaggregated: true,
+			want: want{
+				role:      Role{Name: "d", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000, PodLabels: map[string]string{"llm-d.ai/role": "prefill"}},
 				leader:    pod{SharedMemory: true, Env: nixlEnv},
 				worker:    pod{SharedMemory: true, Env: nixlEnv},
 				resources: map[string]string{},

@@ -230,6 +230,12 @@ func (r *Router) planPool(path *field.Path, serving []*Role) ([]Warning, field.E
 		}
 	}
 	var warnings []Warning
+	if len(r.Selector) == 0 && !r.Disaggregated {
+		warnings = append(warnings, Warning{
+			Path:    path.Child("strategy").String(),
+			Message: "prefill and decode pods alike get whole requests: only pd-disaggregation tells them apart",
+		})
+	}
 	if left := len(serving) - len(behind); left > 0 {
 		warnings = append(warnings, Warning{
 			Path:    path.Child("strategy").String(),

@@ -215,7 +215,7 @@ func TestPlanRouterPool(t *testing.T) {
 			reason:   "Without disaggregation and workers every pod answers.",
 			strategy: v1alpha1.StrategyPrefixCache,
 			roles:    []*Role{{Name: "p", Type: prefiller, Port: 8000}, {Name: "d", Type: decoder, Port: 8000}},
-			selector: map[string]string{}, port: 8000,
+			selector: map[string]string{}, port: 8000, warnings: 1,
 		},
 		"DecodersOnly": {
 			reason:   "A single type is selected by its label.",

@@ -115,6 +115,15 @@ func (t *PodTemplate) command() launch.Command {
 	return launch.Command{Command: t.engine().Command, Args: t.engine().Args}
 }
 
+// mentions tells whether a text is anywhere in the engine's command or its
+// environment, from which some images take their arguments.
+func (t *PodTemplate) mentions(text string) bool {
+	c := t.engine()
+	in := func(s string) bool { return strings.Contains(s, text) }
+	return slices.ContainsFunc(c.Command, in) || slices.ContainsFunc(c.Args, in) || len(c.EnvFrom) > 0 ||
+		slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return in(e.Value) })
+}
+
 // enginePath is where the engine's container is in the spec.
 func (t *PodTemplate) enginePath(at *field.Path) *field.Path {
 	return at.Child("spec", "containers").Index(t.Engine)

@@ -235,7 +235,7 @@ var componentTypes = []ComponentType{ComponentTypeWorker, ComponentTypePrefiller
 type Role struct {
 	// Name of the role, unique in the service: lower case letters, digits and
 	// '-'. It becomes part of the names of what the role runs; service, role and
-	// replica index together have at most 48 characters.
+	// replica index, with '-' between them, together have at most 50 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=46
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -378,7 +378,8 @@ type Multinode struct {
 	NodeCount int32 `json:"nodeCount"`
 
 	// Launcher says how leader and workers find each other. Ray (the image needs
-	// it; newer vLLM images have none), VLLM, SGLang, or None: the template's own
+	// it; newer vLLM images have none), VLLM (its own multi-node mode, which older
+	// releases lack: vllm serve has to know --nnodes), SGLang, or None: the template's own
 	// commands tell leader from worker by the environment that LeaderWorkerSet
 	// sets (LWS_LEADER_ADDRESS, LWS_GROUP_SIZE, LWS_WORKER_INDEX).
 	// +optional

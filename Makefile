@@ -7,7 +7,7 @@ help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: lint test-unit test-fuzz test-epp test-packages test-controlplane ## Run every test and check.
+test: lint test-unit test-fuzz test-epp test-packages test-crossplane test-controlplane ## Run every test and check.
 
 .PHONY: test-unit
 test-unit: ## Run the unit, golden and property tests with the race detector.
@@ -73,3 +73,17 @@ test-packages: ## Build the packages and look into them, push them to a registry
 .PHONY: release-goldens
 release-goldens: ## Keep the pods of the examples as those of VERSION, which upgrades from it must not restart.
 	$(GO) test -count=1 -run '^TestUpgrade$$' . -keep "$(VERSION)"
+
+.PHONY: test-crossplane
+test-crossplane: ## Render every example with real Crossplane as well, and validate what comes out. The first run builds it, which takes minutes.
+	test/tools/build.sh crossplane crossplane-core
+	cd test/crossplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
+
+# Five minutes. It prints figures and never fails for being slow: a machine that is busy with something else is no defect.
+.PHONY: bench
+bench: ## Measure the function beside the least a function can do and beside function-go-templating; write docs/performance.md.
+	$(GO) -C test/bench run . --write ../../docs/performance.md
+
+.PHONY: test-bench
+test-bench: ## Make sure that what make bench compares does the same work.
+	cd test/bench && $(GO) vet ./... && $(GO) test -count=1 ./...

@@ -12,6 +12,8 @@ protobuf module, so it never has to be right about more than the common case.
 package codec
 
 import (
+	"strings"
+
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // Registers the codec that this one replaces.
 	"google.golang.org/grpc/mem"
@@ -36,7 +38,13 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	return Unmarshal(data.Materialize(), req)
+	// One copy of the whole message, of which all strings are parts.
+	var text strings.Builder
+	text.Grow(data.Len())
+	for _, part := range data {
+		_, _ = text.Write(part.ReadOnlyData()) // Never fails.
+	}
+	return unmarshal(text.String(), req)
 }
 
 // Marshal writes a message.
@@ -45,9 +53,13 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	b, err := Marshal(rsp)
-	if err != nil {
+	w := newWriter()
+	defer w.release()
+	if err := w.response(rsp); err != nil {
 		return nil, err
 	}
-	return mem.BufferSlice{mem.SliceBuffer(b)}, nil
+	pool := mem.DefaultBufferPool()
+	b := pool.Get(w.len())
+	copy(*b, w.buf[w.at:])
+	return mem.BufferSlice{mem.NewBuffer(b, pool)}, nil
 }

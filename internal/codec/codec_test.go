@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"maps"
 	"strings"
 	"testing"
 
@@ -32,16 +31,19 @@ func TestUnmarshal(t *testing.T) {
 	res := func() *fnv1.Resource {
 		return &fnv1.Resource{Resource: object1(t), Ready: fnv1.Ready_READY_TRUE, ConnectionDetails: map[string][]byte{"k": {1}}}
 	}
+	seen := func() *fnv1.Resource {
+		return &fnv1.Resource{Resource: object2(t), Ready: fnv1.Ready_READY_TRUE, ConnectionDetails: map[string][]byte{"k": {1}}}
+	}
 	req := &fnv1.RunFunctionRequest{
 		Meta:     &fnv1.RequestMeta{Tag: "t", Capabilities: []fnv1.Capability{1}},
-		Observed: &fnv1.State{Composite: res(), Resources: map[string]*fnv1.Resource{"a": res(), "b": {}}},
+		Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: object3(t)}, Resources: map[string]*fnv1.Resource{"a": seen(), "b": {}}},
 		Desired:  &fnv1.State{Composite: res(), Resources: map[string]*fnv1.Resource{"a": res()}},
 		Input:    object1(t),
 		Context:  object1(t),
 		Credentials: map[string]*fnv1.Credentials{
 			"c": {Source: &fnv1.Credentials_CredentialData{CredentialData: &fnv1.CredentialData{Data: map[string][]byte{"x": {2}}}}},
 		},
-		RequiredResources: map[string]*fnv1.Resources{"pods": {Items: []*fnv1.Resource{res(), res()}}, "none": {}},
+		RequiredResources: map[string]*fnv1.Resources{"pods": {Items: []*fnv1.Resource{seen(), seen()}}, "none": {}},
 		RequiredSchemas:   map[string]*fnv1.Schema{"here": {OpenapiV3: &structpb.Struct{}}, "gone": {}},
 	}
 	b, err := proto.Marshal(req)
@@ -49,7 +51,7 @@ func TestUnmarshal(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := &fnv1.RunFunctionRequest{}
-	if err := request(string(b), got); err != nil {
+	if err := new(decoder).request(string(b), got); err != nil {
 		t.Fatalf("a request of Crossplane's is the common case: %v", err)
 	}
 	if diff := cmp.Diff(req, got, protocmp.Transform()); diff != "" {
@@ -57,19 +59,66 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
+// whole is an object of which only the fields of read are read.
+func whole(t testing.TB, read *structpb.Struct) *structpb.Struct {
+	t.Helper()
+	big := structpb.NewStringValue(strings.Repeat("y", 100))
+	s := proto.Clone(read).(*structpb.Struct)
+	s.Fields["metadata"].GetStructValue().Fields["managedFields"] = big
+	s.Fields["metadata"].GetStructValue().Fields["annotations"] = big
+	s.Fields["spec"].GetStructValue().Fields["leaderWorkerTemplate"] = big
+	s.Fields["status"].GetStructValue().Fields["capacity"] = big
+	s.Fields["data"] = big
+	return s
+}
+
+func object2(t testing.TB) *structpb.Struct {
+	t.Helper()
+	s, err := structpb.NewStruct(map[string]any{
+		"apiVersion": "v1", "kind": "X",
+		"metadata": map[string]any{"name": "n", "labels": map[string]any{"l": "x"}, "ownerReferences": []any{map[string]any{"uid": "u"}}, "generation": 3.0, "deletionTimestamp": "d"},
+		"spec":     map[string]any{"replicas": 1.0, "minTaskMember": map[string]any{"a": 1.0}},
+		"status":   map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "T"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// object3 is an XR of which everything is read.
+func object3(t testing.TB) *structpb.Struct {
+	t.Helper()
+	s := object2(t)
+	s.Fields["spec"] = structpb.NewStructValue(object1(t))
+	delete(s.Fields["status"].GetStructValue().Fields, "phase")
+	return s
+}
+
 func TestUnmarshalLeavesOutWhatNobodyReads(t *testing.T) {
-	with := object1(t)
-	big, _ := structpb.NewValue(map[string]any{"x": strings.Repeat("y", 100)})
-	without := proto.Clone(with).(*structpb.Struct)
-	with.Fields["metadata"].GetStructValue().Fields["managedFields"] = big
-	with.Fields["spec"].GetStructValue().Fields["leaderWorkerTemplate"] = big
+	read := object2(t)
+	remote := proto.Clone(read).(*structpb.Struct)
+	object := func(manifest *structpb.Struct) *structpb.Struct {
+		o := proto.Clone(read).(*structpb.Struct)
+		o.Fields["status"].GetStructValue().Fields["atProvider"] = structpb.NewStructValue(&structpb.Struct{
+			Fields: map[string]*structpb.Value{"manifest": structpb.NewStructValue(manifest)},
+		})
+		return o
+	}
+	big := whole(t, object(whole(t, remote)))
+	xr := whole(t, object3(t))
+	xr.Fields["spec"] = object3(t).GetFields()["spec"] // The user's, and read as a whole.
+	small := object(remote)
 	req := &fnv1.RunFunctionRequest{
-		Observed:        &fnv1.State{Composite: &fnv1.Resource{Resource: with}, Resources: map[string]*fnv1.Resource{"a": {Resource: with}}},
-		Desired:         &fnv1.State{Resources: map[string]*fnv1.Resource{"a": {Resource: with}}},
-		RequiredSchemas: map[string]*fnv1.Schema{"here": {OpenapiV3: big.GetStructValue()}},
+		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}, Resources: map[string]*fnv1.Resource{"a": {Resource: big}}},
+		Desired:           &fnv1.State{Resources: map[string]*fnv1.Resource{"a": {Resource: big}}},
+		RequiredResources: map[string]*fnv1.Resources{"r": {Items: []*fnv1.Resource{{Resource: big}}}},
+		RequiredSchemas:   map[string]*fnv1.Schema{"here": {OpenapiV3: big}},
 	}
 	want := proto.Clone(req).(*fnv1.RunFunctionRequest)
-	want.Observed.Resources["a"].Resource = without
+	want.Observed.Composite.Resource = object3(t)
+	want.Observed.Resources["a"].Resource = small
+	want.RequiredResources["r"].Items[0].Resource = small
 	want.RequiredSchemas["here"].OpenapiV3 = &structpb.Struct{}
 	b, _ := proto.Marshal(req)
 	got := &fnv1.RunFunctionRequest{}
@@ -77,7 +126,7 @@ func TestUnmarshalLeavesOutWhatNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-		t.Errorf("only observed composed resources are cut; the XR and the desired state stay whole: -want, +got:\n%s", diff)
+		t.Errorf("what is observed and required is cut; the desired state stays whole: -want, +got:\n%s", diff)
 	}
 }
 
@@ -142,18 +191,22 @@ func FuzzUnmarshal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, want := &fnv1.RunFunctionRequest{}, &fnv1.RunFunctionRequest{}
-		if request(string(b), got) != nil {
+		if new(decoder).request(string(b), got) != nil {
 			return
 		}
 		if err := proto.Unmarshal(b, want); err != nil {
-			t.Fatalf("reads what protobuf refuses: %v", err)
+			if got.Observed == nil && got.RequiredResources == nil && got.RequiredSchemas == nil {
+				t.Fatalf("reads what protobuf refuses: %v", err)
+			}
+			return // What is left out is not looked at either.
 		}
+		cut(want.GetObserved().GetComposite().GetResource(), composite)
 		for _, r := range want.GetObserved().GetResources() {
-			cut(r.GetResource())
+			cut(r.GetResource(), observed)
 		}
 		for _, rs := range want.GetRequiredResources() {
 			for _, r := range rs.GetItems() {
-				cut(r.GetResource())
+				cut(r.GetResource(), observed)
 			}
 		}
 		for _, s := range want.GetRequiredSchemas() {
@@ -168,16 +221,20 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-func cut(s *structpb.Struct) {
-	maps.DeleteFunc(s.GetFields(), func(k string, _ *structpb.Value) bool { return unread[k] })
-	for _, v := range s.GetFields() {
-		cutValue(v)
+func cut(s *structpb.Struct, keep kept) {
+	for name, v := range s.GetFields() {
+		below, ok := keep.below(name)
+		if !ok {
+			delete(s.GetFields(), name)
+			continue
+		}
+		cutValue(v, below)
 	}
 }
 
-func cutValue(v *structpb.Value) {
-	cut(v.GetStructValue())
+func cutValue(v *structpb.Value, keep kept) {
+	cut(v.GetStructValue(), keep)
 	for _, e := range v.GetListValue().GetValues() {
-		cutValue(e)
+		cutValue(e, keep)
 	}
 }

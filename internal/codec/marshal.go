@@ -1,9 +1,12 @@
 package codec
 
 import (
+	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
+	"sync"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -16,25 +19,12 @@ import (
 // Marshal writes an answer. Maps are written in the order of their keys, so the
 // same answer gives the same bytes.
 func Marshal(rsp *fnv1.RunFunctionResponse) ([]byte, error) {
-	// The desired state is nearly all of an answer. The rest is left to protobuf.
-	rest := &fnv1.RunFunctionResponse{
-		Meta:         rsp.GetMeta(),
-		Results:      rsp.GetResults(),
-		Context:      rsp.GetContext(),
-		Requirements: rsp.GetRequirements(),
-		Conditions:   rsp.GetConditions(),
-		Output:       rsp.GetOutput(),
-	}
-	head, err := proto.MarshalOptions{Deterministic: true}.Marshal(rest)
-	if err != nil || rsp.GetDesired() == nil {
-		return head, err
-	}
-	w := &writer{shared: map[*structpb.Value][]byte{}}
-	if err := w.message(2, func() error { return w.state(rsp.GetDesired()) }); err != nil {
+	w := newWriter()
+	defer w.release()
+	if err := w.response(rsp); err != nil {
 		return nil, err
 	}
-	w.bytes(head)
-	return w.buf[w.at:], nil
+	return slices.Clone(w.buf[w.at:]), nil
 }
 
 // A writer writes from the end to the front: by the time that it comes to the
@@ -42,17 +32,79 @@ func Marshal(rsp *fnv1.RunFunctionResponse) ([]byte, error) {
 type writer struct {
 	buf []byte
 	at  int
-	// shared has the bytes of values that may come again.
-	shared map[*structpb.Value][]byte
+	// shared has where values are that may come again.
+	shared map[*structpb.Value]span
+	// keys of the maps that are being written, one after the other.
+	keys []string
 }
+
+// writers that are not in use. Their memory is most of what writing takes.
+var writers = sync.Pool{New: func() any {
+	return &writer{buf: make([]byte, minBuffer), shared: map[*structpb.Value]span{}}
+}}
+
+const (
+	// minBuffer is enough for most answers.
+	minBuffer = 32 << 10
+	// maxBuffer is what a writer may keep. The largest answers are rare.
+	maxBuffer = 1 << 20
+)
+
+func newWriter() *writer {
+	w, _ := writers.Get().(*writer)
+	w.at = len(w.buf)
+	return w
+}
+
+func (w *writer) release() {
+	// What was written must not be kept alive by what was remembered of it.
+	clear(w.shared)
+	clear(w.keys[:cap(w.keys)])
+	w.keys = w.keys[:0]
+	if len(w.buf) <= maxBuffer {
+		writers.Put(w)
+	}
+}
+
+// response writes an answer. The desired state is nearly all of it; the rest is
+// left to protobuf.
+func (w *writer) response(rsp *fnv1.RunFunctionResponse) error {
+	rest, err := proto.MarshalOptions{Deterministic: true}.Marshal(&fnv1.RunFunctionResponse{
+		Meta:         rsp.GetMeta(),
+		Results:      rsp.GetResults(),
+		Context:      rsp.GetContext(),
+		Requirements: rsp.GetRequirements(),
+		Conditions:   rsp.GetConditions(),
+		Output:       rsp.GetOutput(),
+	})
+	if err != nil {
+		return err
+	}
+	if rsp.GetDesired() != nil {
+		before := w.len()
+		if err := w.state(rsp.GetDesired()); err != nil {
+			return err
+		}
+		w.close(2, before)
+	}
+	w.bytes(rest)
+	return nil
+}
+
+// A span is a part of what was written, in distances from the end.
+type span struct{ begin, end int }
 
 func (w *writer) len() int { return len(w.buf) - w.at }
 
+// room makes sure that n bytes can be written.
 func (w *writer) room(n int) {
-	if w.at >= n {
-		return
+	if w.at < n {
+		w.grow(n)
 	}
-	grown := make([]byte, max(2*len(w.buf)+n, 16<<10))
+}
+
+func (w *writer) grow(n int) {
+	grown := make([]byte, 2*len(w.buf)+n)
 	at := len(grown) - w.len()
 	copy(grown[at:], w.buf[w.at:])
 	w.buf, w.at = grown, at
@@ -65,9 +117,13 @@ func (w *writer) bytes(b []byte) {
 }
 
 func (w *writer) varint(v uint64) {
-	n := protowire.SizeVarint(v)
-	w.room(n)
-	w.at -= n
+	w.room(binary.MaxVarintLen64)
+	if v < 0x80 { // Nearly all are.
+		w.at--
+		w.buf[w.at] = byte(v)
+		return
+	}
+	w.at -= protowire.SizeVarint(v)
 	protowire.AppendVarint(w.buf[w.at:w.at], v)
 }
 
@@ -85,16 +141,6 @@ func (w *writer) string(num protowire.Number, s string) error {
 	return nil
 }
 
-// message writes what content writes as a length-delimited field.
-func (w *writer) message(num protowire.Number, content func() error) error {
-	before := w.len()
-	if err := content(); err != nil {
-		return err
-	}
-	w.close(num, before)
-	return nil
-}
-
 // close puts length and tag before what was written since.
 func (w *writer) close(num protowire.Number, before int) {
 	w.varint(uint64(w.len() - before)) //nolint:gosec // A length.
@@ -103,11 +149,12 @@ func (w *writer) close(num protowire.Number, before int) {
 
 func (w *writer) state(s *fnv1.State) error {
 	w.bytes(s.ProtoReflect().GetUnknown())
-	for _, key := range descending(s.GetResources()) {
+	for key := range descending(w, s.GetResources()) {
 		before := w.len()
-		if err := w.message(2, func() error { return w.resource(s.GetResources()[key]) }); err != nil {
+		if err := w.resource(s.GetResources()[key]); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
+		w.close(2, before)
 		if err := w.string(1, key); err != nil {
 			return err
 		}
@@ -116,7 +163,12 @@ func (w *writer) state(s *fnv1.State) error {
 	if s.GetComposite() == nil {
 		return nil
 	}
-	return w.message(1, func() error { return w.resource(s.GetComposite()) })
+	before := w.len()
+	if err := w.resource(s.GetComposite()); err != nil {
+		return err
+	}
+	w.close(1, before)
+	return nil
 }
 
 func (w *writer) resource(r *fnv1.Resource) error {
@@ -144,7 +196,7 @@ func (w *writer) resource(r *fnv1.Resource) error {
 }
 
 func (w *writer) object(s *structpb.Struct) error {
-	for _, key := range descending(s.GetFields()) {
+	for key := range descending(w, s.GetFields()) {
 		before := w.len()
 		if err := w.field(key, s.GetFields()[key]); err != nil {
 			return err
@@ -164,15 +216,15 @@ func (w *writer) field(key string, v *structpb.Value) error {
 	if key != "spec" && key != "manifest" {
 		return w.value(v)
 	}
-	if b, ok := w.shared[v]; ok {
-		w.bytes(b)
+	if again, ok := w.shared[v]; ok {
+		w.bytes(w.buf[len(w.buf)-again.begin : len(w.buf)-again.end])
 		return nil
 	}
-	before := w.len()
+	end := w.len()
 	if err := w.value(v); err != nil {
 		return err
 	}
-	w.shared[v] = slices.Clone(w.buf[w.at : len(w.buf)-before])
+	w.shared[v] = span{begin: w.len(), end: end}
 	return nil
 }
 
@@ -222,13 +274,16 @@ func (w *writer) list(l *structpb.ListValue) error {
 	return nil
 }
 
-// descending are the keys of a map, last first, since writing starts at the end.
-func descending[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+// descending gives the keys of a map, last first, since writing starts at the end.
+func descending[V any](w *writer, m map[string]V) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		first := len(w.keys)
+		for k := range m {
+			w.keys = append(w.keys, k)
+		}
+		slices.Sort(w.keys[first:])
+		for i := len(w.keys) - 1; i >= first && yield(w.keys[i]); i-- {
+		}
+		w.keys = w.keys[:first]
 	}
-	slices.Sort(keys)
-	slices.Reverse(keys)
-	return keys
 }

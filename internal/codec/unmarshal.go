@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // errUnusual hands a message over to the protobuf module.
@@ -20,38 +22,80 @@ var errUnusual = errors.New("not the common case")
 // protobuf module's own limit.
 const maxDepth = protowire.DefaultRecursionLimit
 
-// unread are the fields of observed composed resources that nobody reads. They
-// are most of a request.
-var unread = map[string]bool{
-	"managedFields":        true, // Of every object.
-	"leaderWorkerTemplate": true, // Of a LeaderWorkerSet's spec.
-	"template":             true, // Of a Deployment's spec.
-	"forProvider":          true, // Of an Object's spec.
+// A kept tells which fields of an object are read, by name, and which below them.
+// Nil keeps everything.
+type kept map[string]kept
+
+// metadata is what is read of any object's.
+var metadata = kept{
+	"name": nil, "namespace": nil, "uid": nil, "labels": nil, "ownerReferences": nil,
+	"generation": nil, "creationTimestamp": nil, "deletionTimestamp": nil,
 }
 
-// Unmarshal reads a request. Of observed composed resources it leaves out the
+// composite is what is read of the XR.
+var composite = kept{
+	"apiVersion": nil, "kind": nil, "metadata": metadata, "spec": nil,
+	"status": kept{"conditions": nil},
+}
+
+// observed is what is read of observed composed resources and of required
+// resources: what they are, whose they are and how they are. The rest, which is
+// nearly all of a request, is what the function or somebody else asked for.
+var observed = func() kept {
+	containers := kept{"name": nil, "state": nil}
+	status := kept{
+		"addresses": nil, "availableReplicas": nil, "conditions": nil, "observedGeneration": nil, "parents": nil,
+		"phase": nil, "readyReplicas": nil, "reason": nil, "replicas": nil, "updatedReplicas": nil,
+		"containerStatuses": containers, "initContainerStatuses": containers,
+	}
+	object := kept{
+		"apiVersion": nil, "kind": nil, "metadata": metadata,
+		"spec": kept{"replicas": nil, "minTaskMember": nil}, "status": status,
+	}
+	// An Object of provider-kubernetes has the object of another cluster in its status.
+	status["atProvider"] = kept{"manifest": object}
+	return object
+}()
+
+// below returns what is kept below a field, and whether the field itself is.
+func (k kept) below(name string) (kept, bool) {
+	if k == nil {
+		return nil, true
+	}
+	below, ok := k[name]
+	return below, ok
+}
+
+// Unmarshal reads a request. Of what is observed and required it leaves out the
 // fields that nobody reads, and of required schemas everything but whether they
 // are there.
 func Unmarshal(b []byte, req *fnv1.RunFunctionRequest) error {
 	// One copy of the whole message, of which all strings are parts.
-	if err := request(string(b), req); err == nil {
+	return unmarshal(string(b), req)
+}
+
+func unmarshal(s string, req *fnv1.RunFunctionRequest) error {
+	if err := new(decoder).request(s, req); err == nil {
 		return nil
 	}
 	req.Reset()
-	return proto.Unmarshal(b, req)
+	return proto.Unmarshal([]byte(s), req)
 }
 
 // A reader reads fields off the front of a message.
 type reader struct{ s string }
 
-// next returns the number and content of a field. Fields that are not
-// length-delimited have their value in n.
+// next returns the number of a field, marked with its type, and its content.
+// Fields that are not length-delimited have their value in n.
 func (r *reader) next() (num protowire.Number, content string, n uint64, err error) {
 	tag, err := r.varint()
 	if err != nil {
 		return 0, "", 0, err
 	}
-	num = protowire.Number(tag >> 3) //nolint:gosec // Unknown numbers are unusual anyway.
+	if tag>>3 > uint64(protowire.MaxValidNumber) {
+		return 0, "", 0, errUnusual
+	}
+	num = protowire.Number(tag >> 3)
 	switch protowire.Type(tag & 7) {
 	case protowire.VarintType:
 		n, err = r.varint()
@@ -60,6 +104,7 @@ func (r *reader) next() (num protowire.Number, content string, n uint64, err err
 			return 0, "", 0, errUnusual
 		}
 		n, r.s = binary.LittleEndian.Uint64([]byte(r.s[:8])), r.s[8:]
+		num |= fixedField
 	case protowire.BytesType:
 		if n, err = r.varint(); err != nil || n > uint64(len(r.s)) {
 			return 0, "", 0, errUnusual
@@ -72,16 +117,19 @@ func (r *reader) next() (num protowire.Number, content string, n uint64, err err
 	return num, "", n, err
 }
 
-// bytesField marks the number of a length-delimited field, so that one switch
-// tells number and type. No field has so large a number.
-const bytesField = 1 << 30
+// The marks of fields that are no varints, so that one switch tells number and
+// type. No field has so large a number.
+const (
+	fixedField = 1 << 29
+	bytesField = 1 << 30
+)
 
 func (r *reader) varint() (uint64, error) {
 	var v uint64
 	for i := 0; i < len(r.s) && i < binary.MaxVarintLen64; i++ {
 		c := r.s[i]
 		v |= uint64(c&0x7f) << (7 * i)
-		if c < 0x80 {
+		if c < 0x80 && (i < binary.MaxVarintLen64-1 || c <= 1) {
 			r.s = r.s[i+1:]
 			return v, nil
 		}
@@ -89,33 +137,36 @@ func (r *reader) varint() (uint64, error) {
 	return 0, errUnusual
 }
 
+// A decoder reads one request.
+type decoder struct{ kube.Values }
+
 // request reads the fields of a RunFunctionRequest.
-func request(s string, req *fnv1.RunFunctionRequest) error {
+func (d *decoder) request(s string, req *fnv1.RunFunctionRequest) error {
 	for r := (reader{s}); r.s != ""; {
 		num, content, _, err := r.next()
 		if err != nil {
 			return err
 		}
-		if err := requestField(num, content, req); err != nil {
+		if err := d.requestField(num, content, req); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func requestField(num protowire.Number, content string, req *fnv1.RunFunctionRequest) (err error) {
+func (d *decoder) requestField(num protowire.Number, content string, req *fnv1.RunFunctionRequest) (err error) {
 	switch {
 	case num == 2|bytesField && req.Observed == nil:
 		req.Observed = &fnv1.State{}
-		return state(content, req.Observed, unread)
+		return d.state(content, req.Observed, composite, observed)
 	case num == 3|bytesField && req.Desired == nil:
 		req.Desired = &fnv1.State{}
-		return state(content, req.Desired, nil)
+		return d.state(content, req.Desired, nil, nil)
 	case num == 4|bytesField && req.Input == nil:
-		req.Input, err = object(content, nil, 0)
+		req.Input, err = d.object(content, nil, 0)
 		return err
 	case num == 8|bytesField:
-		return entry(content, func(key, value string) error { return requiredResources(req, key, value) })
+		return entry(content, func(key, value string) error { return d.requiredResources(req, key, value) })
 	case num == 9|bytesField:
 		return entry(content, func(key, value string) error { return requiredSchema(req, key, value) })
 	case num == 1|bytesField, num >= 5|bytesField && num <= 7|bytesField:
@@ -125,13 +176,13 @@ func requestField(num protowire.Number, content string, req *fnv1.RunFunctionReq
 	return errUnusual
 }
 
-func requiredResources(req *fnv1.RunFunctionRequest, key, value string) error {
+func (d *decoder) requiredResources(req *fnv1.RunFunctionRequest, key, value string) error {
 	if req.GetRequiredResources() == nil {
 		req.RequiredResources = map[string]*fnv1.Resources{}
 	}
 	res := &fnv1.Resources{}
 	req.RequiredResources[key] = res
-	return items(value, res)
+	return d.items(value, res)
 }
 
 func requiredSchema(req *fnv1.RunFunctionRequest, key, value string) error {
@@ -152,8 +203,8 @@ func field(num protowire.Number, content string) []byte {
 	return protowire.AppendString(b, content)
 }
 
-// state reads a State. Skip applies to its composed resources only.
-func state(s string, into *fnv1.State, skip map[string]bool) error {
+// state reads a State, of its XR and of its composed resources what is kept.
+func (d *decoder) state(s string, into *fnv1.State, xr, composed kept) error {
 	for r := (reader{s}); r.s != ""; {
 		num, content, _, err := r.next()
 		if err != nil {
@@ -165,7 +216,7 @@ func state(s string, into *fnv1.State, skip map[string]bool) error {
 				return errUnusual
 			}
 			into.Composite = &fnv1.Resource{}
-			err = resource(content, into.Composite, nil)
+			err = d.resource(content, into.Composite, xr)
 		case 2 | bytesField:
 			err = entry(content, func(key, value string) error {
 				if into.Resources == nil {
@@ -173,7 +224,7 @@ func state(s string, into *fnv1.State, skip map[string]bool) error {
 				}
 				res := &fnv1.Resource{}
 				into.Resources[key] = res
-				return resource(value, res, skip)
+				return d.resource(value, res, composed)
 			})
 		default:
 			return errUnusual
@@ -185,14 +236,14 @@ func state(s string, into *fnv1.State, skip map[string]bool) error {
 	return nil
 }
 
-func items(s string, into *fnv1.Resources) error {
+func (d *decoder) items(s string, into *fnv1.Resources) error {
 	for r := (reader{s}); r.s != ""; {
 		num, content, _, err := r.next()
 		if err != nil || num != 1|bytesField {
 			return errUnusual
 		}
 		res := &fnv1.Resource{}
-		if err := resource(content, res, unread); err != nil {
+		if err := d.resource(content, res, observed); err != nil {
 			return err
 		}
 		into.Items = append(into.Items, res)
@@ -200,7 +251,7 @@ func items(s string, into *fnv1.Resources) error {
 	return nil
 }
 
-func resource(s string, into *fnv1.Resource, skip map[string]bool) error {
+func (d *decoder) resource(s string, into *fnv1.Resource, keep kept) error {
 	for r := (reader{s}); r.s != ""; {
 		num, content, n, err := r.next()
 		if err != nil {
@@ -211,7 +262,7 @@ func resource(s string, into *fnv1.Resource, skip map[string]bool) error {
 			if into.Resource != nil {
 				return errUnusual
 			}
-			into.Resource, err = object(content, skip, 0)
+			into.Resource, err = d.object(content, keep, 0)
 		case 2 | bytesField:
 			err = proto.UnmarshalOptions{Merge: true}.Unmarshal(field(2, content), into)
 		case 3:
@@ -241,39 +292,45 @@ func entry(s string, do func(key, value string) error) error {
 }
 
 // object reads a Struct.
-func object(s string, skip map[string]bool, depth int) (*structpb.Struct, error) {
+func (d *decoder) object(s string, keep kept, depth int) (*structpb.Struct, error) {
+	fields, err := d.fields(s, keep, depth)
+	return &structpb.Struct{Fields: fields}, err
+}
+
+// fields reads those of a Struct that are kept.
+func (d *decoder) fields(s string, keep kept, depth int) (fields map[string]*structpb.Value, err error) {
 	if depth > maxDepth {
 		return nil, errUnusual
 	}
-	o := &structpb.Struct{}
 	for r := (reader{s}); r.s != ""; {
 		num, content, _, err := r.next()
 		if err != nil || num != 1|bytesField {
 			return nil, errUnusual
 		}
 		err = entry(content, func(key, v string) error {
-			if skip[key] {
+			below, ok := keep.below(key)
+			if !ok {
 				return nil
 			}
-			e, err := value(v, skip, depth+1)
+			e, err := d.value(v, below, depth+1)
 			if err != nil {
 				return err
 			}
-			if o.Fields == nil {
-				o.Fields = map[string]*structpb.Value{}
+			if fields == nil {
+				fields = map[string]*structpb.Value{}
 			}
-			o.Fields[key] = e
+			fields[key] = e
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return o, nil
+	return fields, nil
 }
 
 // value reads a Value. It has exactly one field.
-func value(s string, skip map[string]bool, depth int) (*structpb.Value, error) {
+func (d *decoder) value(s string, keep kept, depth int) (*structpb.Value, error) {
 	r := reader{s}
 	num, content, n, err := r.next()
 	if err != nil || r.s != "" {
@@ -285,39 +342,39 @@ func value(s string, skip map[string]bool, depth int) (*structpb.Value, error) {
 			return nil, errUnusual // There is one null.
 		}
 		return structpb.NewNullValue(), nil
-	case 2:
-		return structpb.NewNumberValue(math.Float64frombits(n)), nil
+	case 2 | fixedField:
+		return d.Number(math.Float64frombits(n)), nil
 	case 3 | bytesField:
 		if !utf8.ValidString(content) {
 			return nil, errUnusual
 		}
-		return structpb.NewStringValue(content), nil
+		return d.String(content), nil
 	case 4:
 		return structpb.NewBoolValue(n != 0), nil
 	case 5 | bytesField:
-		o, err := object(content, skip, depth)
-		return structpb.NewStructValue(o), err
+		fields, err := d.fields(content, keep, depth)
+		return d.Object(fields), err
 	case 6 | bytesField:
-		return list(content, skip, depth)
+		return d.list(content, keep, depth)
 	}
 	return nil, errUnusual
 }
 
-func list(s string, skip map[string]bool, depth int) (*structpb.Value, error) {
+func (d *decoder) list(s string, keep kept, depth int) (*structpb.Value, error) {
 	if depth > maxDepth {
 		return nil, errUnusual
 	}
-	l := &structpb.ListValue{}
+	var values []*structpb.Value
 	for r := (reader{s}); r.s != ""; {
 		num, content, _, err := r.next()
 		if err != nil || num != 1|bytesField {
 			return nil, errUnusual
 		}
-		e, err := value(content, skip, depth+1)
+		e, err := d.value(content, keep, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		l.Values = append(l.Values, e)
+		values = append(values, e)
 	}
-	return structpb.NewListValue(l), nil
+	return d.List(values), nil
 }

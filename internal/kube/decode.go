@@ -24,7 +24,7 @@ func Decode(s *structpb.Struct, root *field.Path, into any) field.ErrorList {
 
 // DecodeDocument reads a Document like Decode reads a Struct.
 func DecodeDocument(doc Document, root *field.Path, into any) field.ErrorList {
-	v, err := encodeDocument(doc)
+	v, err := new(encoder).document(doc)
 	if err != nil {
 		return field.ErrorList{field.InternalError(root, err)}
 	}
@@ -132,29 +132,26 @@ func shorten(v *structpb.Value) any {
 
 func (d *decoder) structFields(s *structpb.Struct, into reflect.Value) {
 	info := infoOf(into.Type())
-	if len(s.GetFields()) < len(info.fields) {
-		// Sorted, so that errors come in the same order each time.
-		for _, name := range sortedKnown(s, info) {
-			d.field(name, s.GetFields()[name], into.FieldByIndex(info.fields[info.byName[name]].index))
+	if len(s.GetFields()) >= len(info.fields) {
+		for i := range info.fields {
+			if v, ok := s.GetFields()[info.fields[i].name]; ok {
+				d.field(info.fields[i].name, v, info.fields[i].of(into))
+			}
 		}
 		return
 	}
-	for i := range info.fields {
-		if v, ok := s.GetFields()[info.fields[i].name]; ok {
-			d.field(info.fields[i].name, v, into.FieldByIndex(info.fields[i].index))
-		}
-	}
-}
-
-func sortedKnown(s *structpb.Struct, info *typeInfo) []string {
-	known := make([]string, 0, len(s.GetFields()))
+	// Sorted, so that errors come in the same order each time.
+	var few [16]string
+	known := few[:0]
 	for name := range s.GetFields() {
 		if _, ok := info.byName[name]; ok {
 			known = append(known, name)
 		}
 	}
 	slices.Sort(known)
-	return known
+	for _, name := range known {
+		d.field(name, s.GetFields()[name], info.fields[info.byName[name]].of(into))
+	}
 }
 
 func (d *decoder) field(name string, v *structpb.Value, into reflect.Value) {
@@ -176,7 +173,7 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 		}
 		return
 	}
-	if t := reflect.PointerTo(into.Type()); t.Implements(unmarshalerType) || t.Implements(textUnmarshalerType) {
+	if infoOf(into.Type()).unmarshals {
 		d.unmarshal(v, into)
 		return
 	}

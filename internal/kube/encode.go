@@ -34,142 +34,169 @@ func Encode(obj any) (*structpb.Struct, error) {
 }
 
 // EncodeValue returns any value that has a form in JSON.
-func EncodeValue(v any) (*structpb.Value, error) {
+func EncodeValue(v any) (*structpb.Value, error) { return new(encoder).any(v) }
+
+// An encoder encodes one value.
+type encoder struct{ Values }
+
+func (w *encoder) any(v any) (*structpb.Value, error) {
 	switch t := v.(type) {
 	case nil:
 		return structpb.NewNullValue(), nil
 	case string:
-		return structpb.NewStringValue(t), nil
+		return w.String(t), nil
 	case bool:
 		return structpb.NewBoolValue(t), nil
 	case int64:
-		return encodeInt(t)
+		return w.int(t)
 	case float64:
-		return structpb.NewNumberValue(t), nil
+		return w.Number(t), nil
 	case map[string]any:
-		return encodeDocument(t)
+		return w.document(t)
 	case []any:
-		return encodeList(t)
+		return w.list(t)
+	case []string:
+		values := make([]*structpb.Value, len(t))
+		for i, e := range t {
+			values[i] = w.String(e)
+		}
+		return w.List(values), nil
+	case map[string]string:
+		fields := make(map[string]*structpb.Value, len(t))
+		for k, e := range t {
+			fields[k] = w.String(e)
+		}
+		return w.Object(fields), nil
 	case *structpb.Value:
 		return t, nil
 	case *structpb.Struct:
 		return structpb.NewStructValue(t), nil
 	}
-	return encodeReflect(reflect.ValueOf(v))
+	return w.reflect(reflect.ValueOf(v))
 }
 
-func encodeDocument(d map[string]any) (*structpb.Value, error) {
+func (w *encoder) document(d map[string]any) (*structpb.Value, error) {
 	fields := make(map[string]*structpb.Value, len(d))
 	for k, v := range d {
-		e, err := EncodeValue(v)
+		e, err := w.any(v)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k, err)
 		}
 		fields[k] = e
 	}
-	return structpb.NewStructValue(&structpb.Struct{Fields: fields}), nil
+	return w.Object(fields), nil
 }
 
-func encodeList(l []any) (*structpb.Value, error) {
+func (w *encoder) list(l []any) (*structpb.Value, error) {
 	values := make([]*structpb.Value, len(l))
 	for i, v := range l {
-		e, err := EncodeValue(v)
+		e, err := w.any(v)
 		if err != nil {
 			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
 		values[i] = e
 	}
-	return structpb.NewListValue(&structpb.ListValue{Values: values}), nil
+	return w.List(values), nil
 }
 
-func encodeInt(i int64) (*structpb.Value, error) {
+func (w *encoder) int(i int64) (*structpb.Value, error) {
 	if i > maxExactInt || i < -maxExactInt {
 		return nil, fmt.Errorf("the number %d has more digits than a protobuf Struct can hold", i)
 	}
-	return structpb.NewNumberValue(float64(i)), nil
+	return w.Number(float64(i)), nil
 }
 
-func encodeReflect(v reflect.Value) (*structpb.Value, error) {
+func (w *encoder) reflect(v reflect.Value) (*structpb.Value, error) {
 	switch v.Kind() { //nolint:exhaustive // The others are named in the error below.
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return structpb.NewNullValue(), nil
 		}
 		if v.Kind() == reflect.Interface {
-			return EncodeValue(v.Interface())
+			return w.any(v.Interface())
 		}
-		if m := v.Type(); m.Implements(marshalerType) && !m.Elem().Implements(marshalerType) {
+		if infoOf(v.Type().Elem()).pointerMarshals {
 			return encodeJSON(v.Interface())
 		}
-		return encodeReflect(v.Elem())
+		return w.reflect(v.Elem())
 	case reflect.String:
-		return structpb.NewStringValue(v.String()), nil
+		return w.String(v.String()), nil
 	case reflect.Bool:
 		return structpb.NewBoolValue(v.Bool()), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return encodeInt(v.Int())
+		return w.int(v.Int())
 	case reflect.Float32, reflect.Float64:
-		return structpb.NewNumberValue(v.Float()), nil
+		return w.Number(v.Float()), nil
 	case reflect.Map:
-		return encodeMap(v)
+		return w.stringMap(v)
 	case reflect.Slice, reflect.Array:
 		values := make([]*structpb.Value, v.Len())
 		for i := range values {
-			e, err := encodeReflect(v.Index(i))
+			e, err := w.reflect(v.Index(i))
 			if err != nil {
 				return nil, fmt.Errorf("[%d]: %w", i, err)
 			}
 			values[i] = e
 		}
-		return structpb.NewListValue(&structpb.ListValue{Values: values}), nil
+		return w.List(values), nil
 	case reflect.Struct:
-		return encodeStruct(v)
+		return w.structFields(v)
 	}
 	return nil, fmt.Errorf("a %s has no form in JSON", v.Type())
 }
 
-func encodeMap(v reflect.Value) (*structpb.Value, error) {
+func (w *encoder) stringMap(v reflect.Value) (*structpb.Value, error) {
+	if v.Type() == stringsType {
+		return w.any(v.Interface())
+	}
 	if v.Type().Key().Kind() != reflect.String {
 		return nil, fmt.Errorf("a %s has no form in JSON", v.Type())
 	}
 	fields := make(map[string]*structpb.Value, v.Len())
 	for it := v.MapRange(); it.Next(); {
-		e, err := encodeReflect(it.Value())
+		e, err := w.reflect(it.Value())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", it.Key(), err)
 		}
 		fields[it.Key().String()] = e
 	}
-	return structpb.NewStructValue(&structpb.Struct{Fields: fields}), nil
+	return w.Object(fields), nil
 }
 
-func encodeStruct(v reflect.Value) (*structpb.Value, error) {
-	switch t := v.Interface().(type) {
-	case resource.Quantity:
-		return structpb.NewStringValue(t.String()), nil
-	case intstr.IntOrString:
-		if t.Type == intstr.String {
-			return structpb.NewStringValue(t.StrVal), nil
-		}
-		return structpb.NewNumberValue(float64(t.IntVal)), nil
-	}
-	if t := v.Type(); t.Implements(marshalerType) || t.Implements(textMarshalerType) {
-		return encodeJSON(v.Interface())
-	}
+func (w *encoder) structFields(v reflect.Value) (*structpb.Value, error) {
 	info := infoOf(v.Type())
-	fields := make(map[string]*structpb.Value, len(info.fields))
-	for _, f := range info.fields {
-		fv := v.FieldByIndex(f.index)
-		if f.omitEmpty && isEmpty(fv) || isNil(fv) {
+	if info.marshals {
+		return w.own(v.Interface())
+	}
+	// Types have many fields, of which few are set.
+	fields := map[string]*structpb.Value{}
+	for i := range info.fields {
+		f := &info.fields[i]
+		fv := f.of(v)
+		if !f.isSet(fv) {
 			continue
 		}
-		e, err := encodeReflect(fv)
+		e, err := w.reflect(fv)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 		fields[f.name] = e
 	}
-	return structpb.NewStructValue(&structpb.Struct{Fields: fields}), nil
+	return w.Object(fields), nil
+}
+
+// own encodes what has a JSON form of its own.
+func (w *encoder) own(v any) (*structpb.Value, error) {
+	switch t := v.(type) {
+	case resource.Quantity:
+		return w.String(t.String()), nil
+	case intstr.IntOrString:
+		if t.Type == intstr.String {
+			return w.String(t.StrVal), nil
+		}
+		return w.Number(float64(t.IntVal)), nil
+	}
+	return encodeJSON(v)
 }
 
 // encodeJSON asks the value for its own JSON.
@@ -180,27 +207,4 @@ func encodeJSON(v any) (*structpb.Value, error) {
 	}
 	e := &structpb.Value{}
 	return e, e.UnmarshalJSON(b)
-}
-
-// isEmpty is what omitempty of encoding/json means.
-func isEmpty(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Map, reflect.Slice, reflect.Array, reflect.String:
-		return v.Len() == 0
-	case reflect.Struct:
-		return false
-	default:
-		return v.IsZero()
-	}
-}
-
-// isNil tells fields that would be encoded as null. A null in server-side
-// apply claims the field, so it is never sent.
-func isNil(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Map, reflect.Slice, reflect.Pointer, reflect.Interface:
-		return v.IsNil()
-	default:
-		return false
-	}
 }

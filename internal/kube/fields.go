@@ -30,13 +30,44 @@ type Document = map[string]any
 type fieldInfo struct {
 	name      string
 	index     []int
+	kind      reflect.Kind
 	omitEmpty bool
 }
 
-// A typeInfo is what reflection found out about a struct type, found once.
+// isSet tells whether a field is written. What omitempty leaves out is not, as in
+// encoding/json. Nor is what would be a null: in server-side apply that would
+// claim the field.
+func (f *fieldInfo) isSet(v reflect.Value) bool {
+	switch f.kind {
+	case reflect.Pointer, reflect.Interface:
+		return !v.IsNil()
+	case reflect.Map, reflect.Slice:
+		return !v.IsNil() && (!f.omitEmpty || v.Len() > 0)
+	case reflect.Array:
+		return !f.omitEmpty || v.Len() > 0
+	case reflect.Struct:
+		return true
+	default:
+		return !f.omitEmpty || !v.IsZero()
+	}
+}
+
+// of returns the field of a struct.
+func (f *fieldInfo) of(v reflect.Value) reflect.Value {
+	if len(f.index) == 1 {
+		return v.Field(f.index[0])
+	}
+	return v.FieldByIndex(f.index)
+}
+
+// A typeInfo is what reflection found out about a type, found once.
 type typeInfo struct {
+	// fields of a struct.
 	fields []fieldInfo
 	byName map[string]int
+	// marshals tells types with a JSON form of their own, pointerMarshals those
+	// that only a pointer knows how to write, and unmarshals those that read it.
+	marshals, pointerMarshals, unmarshals bool
 }
 
 var typeInfos sync.Map // reflect.Type -> *typeInfo
@@ -45,8 +76,15 @@ func infoOf(t reflect.Type) *typeInfo {
 	if i, ok := typeInfos.Load(t); ok {
 		return i.(*typeInfo) //nolint:forcetypeassert // Only this function stores.
 	}
-	info := &typeInfo{}
-	collectFields(t, nil, info)
+	p := reflect.PointerTo(t)
+	info := &typeInfo{
+		marshals:        t.Implements(marshalerType) || t.Implements(textMarshalerType),
+		pointerMarshals: p.Implements(marshalerType) && !t.Implements(marshalerType),
+		unmarshals:      p.Implements(unmarshalerType) || p.Implements(textUnmarshalerType),
+	}
+	if t.Kind() == reflect.Struct {
+		collectFields(t, nil, info)
+	}
 	info.byName = make(map[string]int, len(info.fields))
 	for i, f := range info.fields {
 		info.byName[f.name] = i
@@ -76,6 +114,7 @@ func collectFields(t reflect.Type, at []int, into *typeInfo) {
 		into.fields = append(into.fields, fieldInfo{
 			name:      name,
 			index:     index,
+			kind:      f.Type.Kind(),
 			omitEmpty: strings.Contains(opts, "omitempty") || strings.Contains(opts, "omitzero"),
 		})
 	}
@@ -86,4 +125,5 @@ var (
 	textMarshalerType   = reflect.TypeFor[encoding.TextMarshaler]()
 	unmarshalerType     = reflect.TypeFor[json.Unmarshaler]()
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+	stringsType         = reflect.TypeFor[map[string]string]()
 )

@@ -1,0 +1,137 @@
+/*
+Package crossplane compares what the function's own render shows with what
+Crossplane makes of the same files. Crossplane's core and its CLI are built from
+their modules and run as they are; the function is served on loopback. No
+cluster, no container.
+*/
+package crossplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// root is the root of the repository.
+var root = filepath.Join("..", "..")
+
+// programs are what the tests run.
+var programs struct {
+	// cli and core are Crossplane's.
+	cli, core string
+	// function is the one that is tested, and address where it is served.
+	function, address string
+}
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "crossplane")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // Nothing is lost.
+	if root, err = filepath.Abs(root); err != nil {
+		return 0, err
+	}
+	// The CLI keeps a configuration and a cache at home.
+	if err := os.Setenv("HOME", dir); err != nil {
+		return 0, err
+	}
+	if err := build(dir); err != nil {
+		return 0, err
+	}
+	stop, err := serve()
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	return m.Run(), nil
+}
+
+// build builds Crossplane, unless it was built before, and the function.
+func build(dir string) error {
+	bin := filepath.Join(root, ".cache", "bin")
+	programs.cli, programs.core = filepath.Join(bin, "crossplane"), filepath.Join(bin, "crossplane-core")
+	if _, err := output(filepath.Join(root, "test", "tools", "build.sh"), "crossplane", "crossplane-core"); err != nil {
+		return err
+	}
+	programs.function = filepath.Join(dir, "function-inferenceservice")
+	_, err := output("go", "-C", root, "build", "-o", programs.function, ".")
+	return err
+}
+
+// output runs a command and returns what it writes.
+func output(name string, args ...string) ([]byte, error) {
+	cmd := exec.Command(name, args...) //nolint:noctx // A build takes as long as it takes.
+	errs := &bytes.Buffer{}
+	cmd.Stderr = errs
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("cannot run %s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, out, errs)
+	}
+	return out, nil
+}
+
+// serve serves the function on loopback, and returns how to end that.
+func serve() (stop func(), err error) {
+	// A port that is free may be taken before the function has it.
+	for range 5 {
+		if stop, err = serveOnce(); err == nil {
+			return stop, nil
+		}
+	}
+	return nil, err
+}
+
+func serveOnce() (func(), error) {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	programs.address = l.Addr().String()
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(programs.function, "--insecure", "--address="+programs.address, "--metrics-address=") //nolint:noctx // stop ends it.
+	errs := &bytes.Buffer{}
+	cmd.Stderr = errs
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	stop := func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		select {
+		case err := <-ended:
+			return nil, fmt.Errorf("the function ends (%w): %s", err, errs)
+		case <-time.After(10 * time.Millisecond):
+		}
+		c, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", programs.address)
+		if err == nil {
+			return stop, c.Close()
+		}
+		if time.Now().After(deadline) {
+			stop()
+			return nil, fmt.Errorf("the function does not listen: %w: %s", err, errs)
+		}
+	}
+}

@@ -1,0 +1,327 @@
+package crossplane
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// functionName is what the Compositions call the function.
+const functionName = "fusioninfer-function-inferenceservice"
+
+// An outcome is what a render shows.
+type outcome struct {
+	// Documents as they are on standard output, byte for byte.
+	Documents string
+	// Fatal is why the service is refused.
+	Fatal string
+	// Results that are not fatal, each with its severity.
+	Results []string
+}
+
+// files are the arguments of a render, the same for ours and Crossplane's.
+type files struct {
+	flavour flavour
+	dir     string
+	// xr, composition and functions are always there. The Composition may have no
+	// input.
+	xr, composition, functions string
+	input                      bool
+	observed, required         string
+}
+
+// files writes a service down, with the Composition that comes with its XRD. It has
+// the service's input in place of its own.
+func (s *service) files(t *testing.T) *files {
+	t.Helper()
+	c := one(t, s.flavour.composition())
+	steps, _, err := unstructured.NestedSlice(c.Object, "spec", "pipeline")
+	if err != nil || len(steps) != 1 {
+		t.Fatalf("%s has %d steps, want one: %v", s.flavour.composition(), len(steps), err)
+	}
+	step := steps[0].(map[string]any)
+	delete(step, "input")
+	if s.input != nil {
+		step["input"] = s.input.Object
+	}
+	set(t, c, steps, "spec", "pipeline")
+	f := s.filesOf(t)
+	f.input = s.input != nil
+	f.composition = write(t, filepath.Join(f.dir, "composition.yaml"), c)
+	return f
+}
+
+// filesOf writes a service down, with the packaged Composition as it is.
+func (s *service) filesOf(t *testing.T) *files {
+	t.Helper()
+	f := &files{flavour: s.flavour, dir: t.TempDir(), composition: s.flavour.composition(), input: true}
+	f.xr = write(t, filepath.Join(f.dir, "xr.yaml"), s.xr)
+	if len(s.observed) > 0 {
+		f.observed = write(t, filepath.Join(f.dir, "observed.yaml"), s.observed...)
+	}
+	if len(s.required) > 0 {
+		f.required = write(t, filepath.Join(f.dir, "required.yaml"), s.required...)
+	}
+	function := &object{}
+	function.SetAPIVersion("pkg.crossplane.io/v1")
+	function.SetKind("Function")
+	function.SetName(functionName)
+	function.SetAnnotations(map[string]string{
+		"render.crossplane.io/runtime":                    "Development",
+		"render.crossplane.io/runtime-development-target": programs.address,
+	})
+	set(t, function, "ghcr.io/fusioninfer/function-inferenceservice:v0.0.0", "spec", "package")
+	f.functions = write(t, filepath.Join(f.dir, "functions.yaml"), function)
+	return f
+}
+
+// ours renders with the function's own command.
+func (f *files) ours(t *testing.T) outcome {
+	t.Helper()
+	args := []string{"render", f.xr}
+	if f.input {
+		args = append(args, "--composition="+f.composition)
+	}
+	if f.observed != "" {
+		args = append(args, "--observed="+f.observed)
+	}
+	if f.required != "" {
+		args = append(args, "--required="+f.required)
+	}
+	stdout, stderr, failed := execute(t, programs.function, args...)
+	o := outcome{Documents: stdout, Fatal: fatal(stderr)}
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "fatal: ") && !aboutFiles(line) {
+			o.Results = append(o.Results, line)
+		}
+	}
+	if failed != (o.Fatal != "") {
+		t.Errorf("our render fails: %t, but says:\n%s", failed, stderr)
+	}
+	return o
+}
+
+// aboutFiles tells the warnings that are not the function's.
+func aboutFiles(line string) bool {
+	return strings.HasSuffix(line, ": an API server drops it") || strings.HasPrefix(line, "warning: no cluster is asked ")
+}
+
+// fatal takes the one text that Crossplane has of a refusal out of our standard
+// error, which has a line for each problem.
+func fatal(stderr string) string {
+	var all []string
+	for line := range strings.Lines(stderr) {
+		if problem, ok := strings.CutPrefix(strings.TrimSpace(line), "fatal: "); ok {
+			all = append(all, problem)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// crossplane renders with the real thing. Claims need their XRD: without one
+// it takes every XR for a namespaced one.
+func (f *files) crossplane(t *testing.T, more ...string) outcome {
+	t.Helper()
+	args := []string{"composition", "render", "--crossplane-binary=" + programs.core, "--include-function-results", "--timeout=5m"}
+	if f.flavour == claimed {
+		args = append(args, "--xrd="+f.flavour.definition())
+	}
+	if f.observed != "" {
+		args = append(args, "--observed-resources="+f.observed)
+	}
+	if f.required != "" {
+		args = append(args, "--required-resources="+f.required)
+	}
+	stdout, stderr, failed := execute(t, programs.cli, append(append(args, more...), f.xr, f.composition, f.functions)...)
+	if failed {
+		_, why, ok := strings.Cut(stderr, `step "render" returned a fatal result: `)
+		if !ok {
+			t.Fatalf("Crossplane's render fails:\n%s", stderr)
+		}
+		return outcome{Documents: stdout, Fatal: strings.TrimSpace(why)}
+	}
+	return f.split(t, stdout)
+}
+
+// split takes the function's results out of the documents. Crossplane's own are
+// left out.
+func (f *files) split(t *testing.T, stdout string) outcome {
+	t.Helper()
+	const start = "---\napiVersion: render.crossplane.io/v1beta1\nkind: Result\n"
+	o := outcome{}
+	end := strings.Index(stdout, start)
+	if end < 0 {
+		return outcome{Documents: stdout}
+	}
+	o.Documents = stdout[:end]
+	for _, r := range documents(t, []byte(stdout[end:])) {
+		severity, _, _ := unstructured.NestedString(r.Object, "severity")
+		message, _, _ := unstructured.NestedString(r.Object, "message")
+		if text, ok := strings.CutPrefix(message, `Pipeline step "render": `); ok {
+			o.Results = append(o.Results, map[string]string{"Normal": "info", "Warning": "warning"}[severity]+": "+text)
+		}
+	}
+	return o
+}
+
+// execute runs a command that may fail.
+func execute(t *testing.T, name string, args ...string) (stdout, stderr string, failed bool) {
+	t.Helper()
+	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdout, cmd.Stderr = out, errs
+	err := cmd.Run()
+	if exit := (&exec.ExitError{}); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), err != nil
+}
+
+// TestRender renders every example in both flavours, first as it is and then once
+// more with what that gave.
+func TestRender(t *testing.T) {
+	for _, e := range examples(t) {
+		for _, f := range flavours {
+			t.Run(e.name+"/"+string(f), func(t *testing.T) {
+				t.Parallel()
+				s := e.as(t, f)
+				real := same(t, s)
+				if f == e.flavour {
+					golden(t, e, real)
+				}
+				if (real.Fatal != "") != (e.rendered == "") {
+					t.Fatalf("refused: %t, but as the example is: %t\n%s", real.Fatal != "", e.rendered == "", real.Fatal)
+				}
+				if real.Fatal == "" && real.Documents != "" {
+					same(t, s.next(t, real.Documents))
+				}
+			})
+		}
+	}
+}
+
+// TestResults renders services that were different before: what changed is told as
+// results.
+func TestResults(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		want   string
+	}{
+		"lifecycle-ready":  {reason: "Something is well again.", want: "info: "},
+		"lifecycle-failed": {reason: "Something is not well any more.", want: "warning: "},
+	}
+	all := examples(t)
+	for name, tc := range cases {
+		for _, f := range flavours {
+			t.Run(name+"/"+string(f), func(t *testing.T) {
+				t.Parallel()
+				s := named(t, all, name).as(t, f)
+				s = s.next(t, s.files(t).ours(t).Documents)
+				conditions, _, err := unstructured.NestedSlice(s.xr.Object, "status", "conditions")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range conditions {
+					was := map[any]string{"True": "False", "False": "True", "Unknown": "True"}
+					c.(map[string]any)["status"] = was[c.(map[string]any)["status"]]
+				}
+				set(t, s.xr, conditions, "status", "conditions")
+				results := same(t, s).Results
+				if !slices.ContainsFunc(results, func(r string) bool { return strings.HasPrefix(r, tc.want) }) {
+					t.Errorf("\n%s\nresults: want one that starts with %q, got %q", tc.reason, tc.want, results)
+				}
+			})
+		}
+	}
+}
+
+func named(t *testing.T, all []*example, name string) *example {
+	t.Helper()
+	i := slices.IndexFunc(all, func(e *example) bool { return e.name == name })
+	if i < 0 {
+		t.Fatalf("there is no example %s any more", name)
+	}
+	return all[i]
+}
+
+// same renders a service with both, and returns what both give.
+func same(t *testing.T, s *service) outcome {
+	t.Helper()
+	f := s.files(t)
+	ours, real := f.ours(t), f.crossplane(t)
+	if diff := cmp.Diff(real, ours); diff != "" {
+		t.Errorf("-Crossplane, +ours:\n%s", diff)
+	}
+	if s.flavour == namespaced {
+		// With the XRD, what it has defaults for is set before the function sees it.
+		if diff := cmp.Diff(real, f.crossplane(t, "--xrd="+s.flavour.definition())); diff != "" {
+			t.Errorf("-without the XRD, +with it:\n%s", diff)
+		}
+	}
+	return real
+}
+
+// golden compares Crossplane's render with the files beside the example.
+func golden(t *testing.T, e *example, real outcome) {
+	t.Helper()
+	if diff := cmp.Diff(e.rendered, real.Documents); diff != "" {
+		t.Errorf("-rendered.yaml, +Crossplane:\n%s", diff)
+	}
+	if diff := cmp.Diff(fatal(e.stderr), real.Fatal); diff != "" {
+		t.Errorf("-stderr.txt, +Crossplane:\n%s", diff)
+	}
+}
+
+// TestPackagedComposition renders with the Compositions as they are installed,
+// which look at the kinds that the cluster has.
+func TestPackagedComposition(t *testing.T) {
+	schemas := openAPI(t)
+	all := examples(t)
+	for _, name := range []string{"quickstart", "story-1-monolithic", "router-models", "lifecycle-partly-ready", "claim-ready", "two-clusters-first-reconcile"} {
+		e := named(t, all, name)
+		for _, fl := range flavours {
+			t.Run(name+"/"+string(fl), func(t *testing.T) {
+				t.Parallel()
+				s := e.as(t, fl)
+				f := s.filesOf(t)
+				if diff := cmp.Diff(f.crossplane(t), f.ours(t)); diff != "" {
+					t.Errorf("no kinds are known: -Crossplane, +ours:\n%s", diff)
+				}
+				want, _ := apart(t, s.files(t).ours(t), "KindsAvailable")
+				got, available := apart(t, f.crossplane(t, "--required-schemas="+schemas), "KindsAvailable")
+				if diff := cmp.Diff(want, got); diff != "" || available != "True" {
+					t.Errorf("all kinds are known, KindsAvailable is %q: -without requireSchemas, +with it:\n%s", available, diff)
+				}
+			})
+		}
+	}
+}
+
+// apart takes a condition out of the documents, and returns them with its status.
+func apart(t *testing.T, o outcome, condition string) (all []*object, status string) {
+	t.Helper()
+	all = documents(t, []byte(o.Documents))
+	if len(all) == 0 {
+		t.Fatalf("nothing is rendered: %s", o.Fatal)
+	}
+	conditions, _, err := unstructured.NestedSlice(all[0].Object, "status", "conditions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, all[0], slices.DeleteFunc(conditions, func(c any) bool {
+		if m := c.(map[string]any); m["type"] == condition {
+			status = m["status"].(string)
+			return true
+		}
+		return false
+	}), "status", "conditions")
+	return all, status
+}

@@ -1,0 +1,137 @@
+package crossplane
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A verdict is what crossplane resource validate says of one document.
+type verdict struct {
+	APIVersion, Kind, Name, Status string
+	Errors                         []struct{ Field, Message string }
+}
+
+// validate asks for a verdict on each object of a file, with the schemas of
+// everything that is composed and the XRD of a flavour.
+func validate(t *testing.T, f flavour, all []*object) []verdict {
+	t.Helper()
+	dir := t.TempDir()
+	stdout, stderr, _ := execute(t, programs.cli, "resource", "validate",
+		strings.Join(append(extensions(t), f.definition()), ","),
+		write(t, filepath.Join(dir, "resources.yaml"), all...),
+		// An empty image: Crossplane's own kinds are none of ours, and would be downloaded.
+		"--crossplane-image=", "--cache-dir="+filepath.Join(dir, "cache"), "--error-on-missing-schemas", "--output=json")
+	got := struct{ Resources []verdict }{}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatalf("crossplane resource validate: %v\n%s%s", err, stdout, stderr)
+	}
+	if len(got.Resources) != len(all) {
+		t.Fatalf("crossplane resource validate looks at %d documents of %d\n%s", len(got.Resources), len(all), stderr)
+	}
+	return got.Resources
+}
+
+// TestValidate validates what is rendered of every example with its whole XR, the
+// claims that users would create, and the objects that are for other clusters.
+func TestValidate(t *testing.T) {
+	for _, f := range flavours {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			all, from := composed(t, f)
+			for i, v := range validate(t, f, all) {
+				if v.Status != "valid" {
+					t.Errorf("example/%s: %s %s %s is %s: %v", from[i], v.APIVersion, v.Kind, v.Name, v.Status, v.Errors)
+				}
+			}
+		})
+	}
+}
+
+// TestValidateRefuses makes every kind wrong. A kind whose schema takes anything
+// would make TestValidate worth nothing.
+func TestValidateRefuses(t *testing.T) {
+	for _, f := range flavours {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			kinds := map[string]*object{}
+			all, _ := composed(t, f)
+			for _, o := range all {
+				wrong := o.DeepCopy()
+				wrong.Object["nonsense"] = true
+				kinds[o.GetAPIVersion()+" "+o.GetKind()] = wrong
+			}
+			all = nil
+			for _, k := range slices.Sorted(maps.Keys(kinds)) {
+				all = append(all, kinds[k])
+			}
+			all = append(all, named(t, examples(t), "invalid").as(t, f).xr)
+			stranger := &object{}
+			stranger.SetAPIVersion("example.com/v1")
+			stranger.SetKind("Stranger")
+			all = append(all, stranger)
+			for i, v := range validate(t, f, all) {
+				want := "invalid"
+				if all[i] == stranger {
+					want = "missingSchema"
+				}
+				if v.Status != want {
+					t.Errorf("%s %s %s is %s, want %s", v.APIVersion, v.Kind, v.Name, v.Status, want)
+				}
+			}
+		})
+	}
+}
+
+// composed returns all documents of all examples that are not refused, and the
+// example that each is from.
+func composed(t *testing.T, f flavour) (all []*object, from []string) {
+	t.Helper()
+	for _, e := range examples(t) {
+		if e.rendered == "" {
+			continue
+		}
+		s := e.as(t, f)
+		docs := documents(t, []byte(s.files(t).crossplane(t, "--include-full-xr").Documents))
+		docs = append(docs, manifests(t, docs)...)
+		if f == claimed {
+			docs = append(docs, s.claim(t))
+		}
+		all = append(all, docs...)
+		from = append(from, slices.Repeat([]string{e.name}, len(docs))...)
+	}
+	return all, from
+}
+
+// manifests are the objects that are for another cluster.
+func manifests(t *testing.T, all []*object) []*object {
+	t.Helper()
+	var found []*object
+	for _, o := range all {
+		if !isObject(o) {
+			continue
+		}
+		m, ok, err := unstructured.NestedMap(o.Object, "spec", "forProvider", "manifest")
+		if !ok || err != nil {
+			t.Fatalf("Object %s has no manifest: %v", o.GetName(), err)
+		}
+		found = append(found, &object{Object: m})
+	}
+	return found
+}
+
+// String says what is wrong and where.
+func (v verdict) String() string {
+	b := &strings.Builder{}
+	for _, e := range v.Errors {
+		fmt.Fprintf(b, "%s: %s\n", cmp.Or(e.Field, "."), e.Message)
+	}
+	return b.String()
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/codec"
+)
+
+// TestWire makes sure that the codec leaves out nothing that is read: over the
+// wire the function answers as it does to the whole request, and its answer
+// arrives as it is.
+func TestWire(t *testing.T) {
+	f := &Function{log: logging.NewNopLogger()}
+	for _, req := range exampleRequests(t) {
+		t.Run(req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue(), func(t *testing.T) {
+			want, err := f.RunFunction(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := proto.Marshal(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := &fnv1.RunFunctionRequest{}
+			if err := codec.Unmarshal(b, read); err != nil {
+				t.Fatal(err)
+			}
+			rsp, err := f.RunFunction(t.Context(), read)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err = codec.Marshal(rsp); err != nil {
+				t.Fatal(err)
+			}
+			got := &fnv1.RunFunctionResponse{}
+			if err := proto.Unmarshal(b, got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+				t.Errorf("-the whole request, +over the wire:\n%s", diff)
+			}
+		})
+	}
+}

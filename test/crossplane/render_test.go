@@ -193,15 +193,15 @@ func TestRender(t *testing.T) {
 			t.Run(e.name+"/"+string(f), func(t *testing.T) {
 				t.Parallel()
 				s := e.as(t, f)
-				real := same(t, s)
+				theirs := same(t, s)
 				if f == e.flavour {
-					golden(t, e, real)
+					golden(t, e, theirs)
 				}
-				if (real.Fatal != "") != (e.rendered == "") {
-					t.Fatalf("refused: %t, but as the example is: %t\n%s", real.Fatal != "", e.rendered == "", real.Fatal)
+				if (theirs.Fatal != "") != (e.rendered == "") {
+					t.Fatalf("refused: %t, but as the example is: %t\n%s", theirs.Fatal != "", e.rendered == "", theirs.Fatal)
 				}
-				if real.Fatal == "" && real.Documents != "" {
-					same(t, s.next(t, real.Documents))
+				if theirs.Fatal == "" && theirs.Documents != "" {
+					same(t, s.next(t, theirs.Documents))
 				}
 			})
 		}
@@ -256,26 +256,26 @@ func named(t *testing.T, all []*example, name string) *example {
 func same(t *testing.T, s *service) outcome {
 	t.Helper()
 	f := s.files(t)
-	ours, real := f.ours(t), f.crossplane(t)
-	if diff := cmp.Diff(real, ours); diff != "" {
+	ours, theirs := f.ours(t), f.crossplane(t)
+	if diff := cmp.Diff(theirs, ours); diff != "" {
 		t.Errorf("-Crossplane, +ours:\n%s", diff)
 	}
 	if s.flavour == namespaced {
 		// With the XRD, what it has defaults for is set before the function sees it.
-		if diff := cmp.Diff(real, f.crossplane(t, "--xrd="+s.flavour.definition())); diff != "" {
+		if diff := cmp.Diff(theirs, f.crossplane(t, "--xrd="+s.flavour.definition())); diff != "" {
 			t.Errorf("-without the XRD, +with it:\n%s", diff)
 		}
 	}
-	return real
+	return theirs
 }
 
 // golden compares Crossplane's render with the files beside the example.
-func golden(t *testing.T, e *example, real outcome) {
+func golden(t *testing.T, e *example, theirs outcome) {
 	t.Helper()
-	if diff := cmp.Diff(e.rendered, real.Documents); diff != "" {
+	if diff := cmp.Diff(e.rendered, theirs.Documents); diff != "" {
 		t.Errorf("-rendered.yaml, +Crossplane:\n%s", diff)
 	}
-	if diff := cmp.Diff(fatal(e.stderr), real.Fatal); diff != "" {
+	if diff := cmp.Diff(fatal(e.stderr), theirs.Fatal); diff != "" {
 		t.Errorf("-stderr.txt, +Crossplane:\n%s", diff)
 	}
 }

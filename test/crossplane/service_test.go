@@ -237,13 +237,13 @@ func (s *service) as(t *testing.T, f flavour) *service {
 	for _, o := range s.observed {
 		to.observed = append(to.observed, to.own(t, o))
 	}
-	to.name(t)
+	to.nameObjects(t)
 	return to
 }
 
-// name gives the Objects of provider-kubernetes their names in another flavour,
+// nameObjects gives the Objects of provider-kubernetes their names in another flavour,
 // which are those that the function would have given them.
-func (s *service) name(t *testing.T) {
+func (s *service) nameObjects(t *testing.T) {
 	t.Helper()
 	if !slices.ContainsFunc(s.observed, isObject) {
 		return
@@ -312,7 +312,10 @@ func (s *service) next(t *testing.T, rendered string) *service {
 	to := *s
 	all := documents(t, []byte(rendered))
 	to.xr = s.xr.DeepCopy()
-	// Its own UID would have been made up for the owner references.
+	if len(all) < 2 {
+		t.Fatal("nothing was composed")
+	}
+	// An XR without a UID was given one for the owner references.
 	to.xr.SetUID(all[1].GetOwnerReferences()[0].UID)
 	to.xr.Object["status"] = all[0].Object["status"]
 	to.observed = all[1:]

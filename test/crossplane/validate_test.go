@@ -1,9 +1,7 @@
 package crossplane
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -125,13 +123,4 @@ func manifests(t *testing.T, all []*object) []*object {
 		found = append(found, &object{Object: m})
 	}
 	return found
-}
-
-// String says what is wrong and where.
-func (v verdict) String() string {
-	b := &strings.Builder{}
-	for _, e := range v.Errors {
-		fmt.Fprintf(b, "%s: %s\n", cmp.Or(e.Field, "."), e.Message)
-	}
-	return b.String()
 }

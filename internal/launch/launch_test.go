@@ -384,6 +384,7 @@ func TestMistyped(t *testing.T) {
 		"FlagAndValue": {"A flag with its value.", "--model M", []string{"--model", "M"}},
 		"JSON":         {"And with quotes.", `--kv-transfer-config '{"a": "b"}'`, []string{"--kv-transfer-config", `{"a": "b"}`}},
 		"Short":        {"A short flag.", "-tp 8", []string{"-tp", "8"}},
+		"CommandLine":  {"All of it in one element.", "vllm serve M --x", []string{"vllm", "serve", "M", "--x"}},
 		"QuotedValue":  {"Quotes behind =.", `--x='{"a":1}'`, []string{`--x={"a":1}`}},
 		"Quoted":       {"Quotes around all of it.", `'{"a":1}'`, []string{`{"a":1}`}},
 		"Joined":       {"Blanks behind = are fine.", `--x={"a": 1}`, nil},

@@ -7,13 +7,18 @@ import (
 
 var (
 	flagAndValue = regexp.MustCompile(`^(--?[A-Za-z][\w.-]*)[ \t]+(\S.*)$`)
+	commandLine  = regexp.MustCompile(`^(vllm serve|python3? -m (vllm|sglang)\S*)[ \t]+\S`)
 	quotedValue  = regexp.MustCompile(`^(--?[A-Za-z][\w.-]*=)?'(.*)'$`)
 )
 
 // Mistyped tells whether an argument is one that no engine can parse, because it
 // is written as for a shell and there is none: a flag and its value in one word,
-// or quotes around a value. It returns the words that were meant.
+// a whole command line in one word, or quotes around a value. It returns the words
+// that were meant.
 func Mistyped(arg string) (meant []string, mistyped bool) {
+	if commandLine.MatchString(arg) {
+		return strings.Fields(arg), true
+	}
 	if m := flagAndValue.FindStringSubmatch(arg); m != nil {
 		return []string{m[1], unquoted(m[2])}, true
 	}

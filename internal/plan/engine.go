@@ -227,6 +227,9 @@ func describe(meant []string) string {
 	if len(meant) == 1 {
 		return fmt.Sprintf("the engine gets the quotes too, because no shell takes them away: write it without them, as %s", meant[0])
 	}
+	if len(meant) > 2 {
+		return "a whole command line in one element cannot be run, because no shell splits it: write one element for each word"
+	}
 	return fmt.Sprintf("a flag and its value in one element cannot be parsed by the engine, because no shell splits them: write two elements, %s and %s, without quotes around the value, or one of the form %s=value", meant[0], meant[1], meant[0])
 }
 

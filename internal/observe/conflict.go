@@ -82,10 +82,8 @@ func (r *Reality) regrouped() field.ErrorList {
 		parts = 3
 	}
 	for key := range r.observed {
-		if c := plan.ClusterOf(key); c != "" {
-			key = strings.TrimPrefix(key, "cluster/"+c+"/")
-		}
-		if strings.HasPrefix(key, "leaderworkerset/") && strings.Count(key, "/") != parts {
+		_, local := plan.SplitKey(key)
+		if strings.HasPrefix(local, "leaderworkerset/") && strings.Count(local, "/") != parts {
 			return field.ErrorList{field.Forbidden(field.NewPath("spec", "replicas"),
 				"cannot be set or unset on an existing service: that would rename, and so restart, everything it runs")}
 		}

@@ -33,10 +33,8 @@ func (j *judgement) parts() map[string]part {
 // conditionOf goes by the key, which starts with the kind: held objects have
 // nothing else.
 func (j *judgement) conditionOf(key string) string {
-	if c := plan.ClusterOf(key); c != "" {
-		key = strings.TrimPrefix(key, "cluster/"+c+"/")
-	}
-	kind, _, _ := strings.Cut(key, "/")
+	_, local := plan.SplitKey(key)
+	kind, _, _ := strings.Cut(local, "/")
 	switch {
 	case kind == "leaderworkerset":
 		return WorkloadsReady

@@ -89,23 +89,33 @@ func (d *Deployment) ModelName(model string) string {
 // kind, because changing the kind under one key would leave the old object
 // behind. Role and cluster names have no '/', so keys cannot meet.
 
+// inCluster starts the keys of objects in other clusters.
+const inCluster = "cluster/"
+
 // Key of an object in this place: {kind}, then what tells it apart.
 func (d *Deployment) Key(kind string, parts ...string) string {
 	k := strings.Join(append([]string{kind}, parts...), "/")
 	if d.Target.Remote() {
-		return "cluster/" + d.Target.Cluster + "/" + k
+		return inCluster + d.Target.Cluster + "/" + k
 	}
 	return k
+}
+
+// SplitKey returns the cluster that a key is about, or nothing for one beside the
+// XR, and the key as it would be there.
+func SplitKey(key string) (cluster, local string) {
+	k, remote := strings.CutPrefix(key, inCluster)
+	if !remote {
+		return "", key
+	}
+	cluster, local, _ = strings.Cut(k, "/")
+	return cluster, local
 }
 
 // ClusterOf returns the cluster that a key is about, or nothing for one beside
 // the XR.
 func ClusterOf(key string) string {
-	k, remote := strings.CutPrefix(key, "cluster/")
-	if !remote {
-		return ""
-	}
-	cluster, _, _ := strings.Cut(k, "/")
+	cluster, _ := SplitKey(key)
 	return cluster
 }
 

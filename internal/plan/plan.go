@@ -194,16 +194,6 @@ func (d *Deployment) Pods() int32 {
 	return n
 }
 
-// Role returns the role of that name, or nil.
-func (p *Plan) Role(name string) *Role {
-	for _, r := range p.Roles {
-		if r.Name == name {
-			return r
-		}
-	}
-	return nil
-}
-
 // Path of the role in the spec.
 func (r *Role) Path() *field.Path { return r.path }
 

@@ -52,7 +52,10 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 	observed := req.GetObserved().GetResources()
 	pods(r, p)
 	var held []plan.Held
-	known := kinds(objects, observed)
+	var known map[string]bool
+	if p.RequireSchemas {
+		known = kinds(objects, observed)
+	}
 	for _, o := range objects {
 		if observed[o.Key] != nil {
 			continue

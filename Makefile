@@ -7,7 +7,7 @@ help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: lint test-unit test-fuzz test-epp test-packages test-crossplane test-controlplane ## Run every test and check.
+test: lint test-unit test-fuzz test-bench test-epp test-packages test-crossplane test-controlplane test-e2e ## Run every test and check.
 
 .PHONY: test-unit
 test-unit: ## Run the unit, golden and property tests with the race detector.
@@ -52,19 +52,54 @@ lint: ## Run the linters of .golangci.yml. The first run builds them, which take
 .PHONY: test-controlplane
 test-controlplane: ## Apply every example to a real API server, with the real controllers of what is composed.
 	test/tools/build.sh etcd kube-apiserver kube-controller-manager lws-manager volcano-scheduler volcano-controller-manager
-	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
+	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m .
+
+.PHONY: test-e2e
+test-e2e: tools ## Install the packages on whole control planes, serve, upgrade and uninstall.
+	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m -skip '^TestFaults$$' ./e2e
+
+# Not a part of test yet: it leans on how other projects recover, and has not shown that it always can.
+.PHONY: test-faults
+test-faults: tools ## Take definitions away, kill the function, Crossplane, the API server and etcd, and see every service through.
+	cd test/controlplane && $(GO) test -count=1 -timeout 30m -run '^TestFaults$$' ./e2e
+
+# A whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry, without
+# Docker and without being root. It needs Linux, for the addresses of its pods.
+.PHONY: tools
+tools:
+	@command -v $(GO) git >/dev/null || { echo "Go 1.26 and git are needed, to build what is run" >&2; exit 1; }
+	@test/tools/build.sh $$(test/tools/build.sh --list)
+
+# Nodes of the control plane, the GPUs of each, and how many of them are below one of Volcano's HyperNodes (0: there are none).
+NODES ?= 12
+GPUS ?= 8
+HYPERNODE ?= 0
+
+.PHONY: up
+up: tools ## Start a control plane with NODES of GPUS each in the background. The first run builds it, which takes minutes.
+	@$(GO) -C test/controlplane build -o ../../.cache/bin/controlplane ./up
+	@.cache/bin/controlplane up --nodes $(NODES) --gpus $(GPUS) --nodes-per-hypernode $(HYPERNODE)
+
+.PHONY: down
+down: ## End the control plane, and remove everything that it left.
+	@if [ -x .cache/bin/controlplane ]; then .cache/bin/controlplane down; fi
+
+.PHONY: demo
+demo: up ## Install the packages on the control plane, and show the quickstart come up.
+	@test/controlplane/demo.sh
 
 # The version of a release, such as v0.1.0. Without one, packages are of something in between.
 VERSION ?=
 REGISTRY ?= ghcr.io/fusioninfer
+ARCH ?= amd64,arm64
 
 .PHONY: packages
 packages: ## Build the packages of VERSION into dist/, without Docker. The first run builds Crossplane's CLI, which takes minutes.
-	$(GO) -C test/packages run . build --version "$(VERSION)"
+	$(GO) -C test/packages run . build --version "$(VERSION)" --arch "$(ARCH)"
 
 .PHONY: push-packages
 push-packages: ## Push the packages of VERSION to REGISTRY, and list them with their digests.
-	@$(GO) -C test/packages run . push --version "$(VERSION)" --registry "$(REGISTRY)"
+	@$(GO) -C test/packages run . push --version "$(VERSION)" --registry "$(REGISTRY)" --arch "$(ARCH)"
 
 .PHONY: test-packages
 test-packages: ## Build the packages and look into them, push them to a registry on loopback and pull them.
@@ -83,6 +118,11 @@ test-crossplane: ## Render every example with real Crossplane as well, and valid
 .PHONY: bench
 bench: ## Measure the function beside the least a function can do and beside function-go-templating; write docs/performance.md.
 	$(GO) -C test/bench run . --write ../../docs/performance.md
+
+# Some ten minutes. It prints figures and never fails for being slow.
+.PHONY: bench-scale
+bench-scale: tools ## Measure 200 services, and one of 300 replicas, on a whole control plane; write docs/performance.md.
+	$(GO) -C test/controlplane run ./scale --write ../../docs/performance.md
 
 .PHONY: test-bench
 test-bench: ## Make sure that what make bench compares does the same work.

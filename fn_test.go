@@ -211,6 +211,33 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
+// TestWarnings keeps warnings for what is wrong: that nothing can be said yet is
+// no reason for one.
+func TestWarnings(t *testing.T) {
+	was := func(condition, status string) *fnv1.RunFunctionRequest {
+		req := request(t, service(twoNodes), "")
+		req.Observed.Composite.Resource = kube.With(req.GetObserved().GetComposite().GetResource(),
+			structpb.NewStructValue(fromYAML(t, `{conditions: [{type: `+condition+`, status: "`+status+`"}]}`)), "status")
+		return req
+	}
+	cases := map[string]struct {
+		reason string
+		req    *fnv1.RunFunctionRequest
+		want   fnv1.Severity
+	}{
+		"Unknown": {"nobody can tell which kinds there are", was("KindsAvailable", "True"), fnv1.Severity_SEVERITY_NORMAL},
+		"False":   {"the workloads are gone", was("WorkloadsReady", "True"), fnv1.Severity_SEVERITY_WARNING},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, tc.req).GetResults()
+			if len(got) != 1 || got[0].GetSeverity() != tc.want {
+				t.Errorf("%s: want one result of %s, got %v", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 func TestRequireSchemas(t *testing.T) {
 	input := `{apiVersion: inferenceservice.fn.crossplane.io/v1beta1, kind: Input, requireSchemas: true, podObservationLimit: 0}`
 	const lws, pg = "LeaderWorkerSet.leaderworkerset.x-k8s.io/v1", "PodGroup.scheduling.volcano.sh/v1beta1"
@@ -352,6 +379,26 @@ roles:
 	}
 	if got := fatals(run(t, request(t, service(strings.Replace(twoNodes, "replicas: 2", "replicas: 2000", 1)+"replicas: 500"), ""))); !strings.Contains(got, "spec.replicas: Invalid value: 500") {
 		t.Errorf("too many groups are refused before they are rendered, got %q", got)
+	}
+}
+
+// TestTooLargeOfOthers counts what is not the user's: the platform's annotations are on
+// every object, and what functions before this one want is a part of the answer.
+func TestTooLargeOfOthers(t *testing.T) {
+	small := service(`
+roles:
+- {name: w, componentType: worker, replicas: 200, template: {spec: {containers: [{name: vllm, image: i, args: [--model, m]}]}}}
+`)
+	annotated := request(t, small, `{annotations: {note: "`+strings.Repeat("x", 30_000)+`"}}`)
+	if got := fatals(run(t, annotated)); !strings.Contains(got, "spec.roles[0].replicas: Invalid value: 200") {
+		t.Errorf("annotations of 6 MB do not arrive, got %q", got)
+	}
+	pipeline := request(t, small, "")
+	pipeline.Desired = &fnv1.State{Resources: map[string]*fnv1.Resource{
+		"theirs": {Resource: fromYAML(t, `{apiVersion: v1, kind: ConfigMap, data: {a: "`+strings.Repeat("x", 4<<20)+`"}}`)},
+	}}
+	if got := fatals(run(t, pipeline)); got == "" {
+		t.Error("an answer with 4 MiB of another function does not arrive")
 	}
 }
 

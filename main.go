@@ -39,11 +39,17 @@ type serve struct {
 // headroom is how much the heap may grow before its garbage is collected, beyond
 // its own size. At rest it is so small that it would be collected every few calls,
 // at more than the cost of the calls.
-const headroom = 4 << 20
+const headroom = 6 << 20
+
+// AfterApply prepares the process while it still has one goroutine: gRPC's table of
+// codecs has no lock.
+func (s *serve) AfterApply() error {
+	codec.Register()
+	return nil
+}
 
 // Run serves until it fails.
 func (s *serve) Run(fn fnv1.FunctionRunnerServiceServer) error {
-	codec.Register()
 	// The collector counts this as part of the heap. It is never touched, so that it
 	// takes no memory.
 	untouched := make([]byte, headroom)

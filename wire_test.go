@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -17,6 +19,8 @@ import (
 // wire the function answers as it does to the whole request, and its answer
 // arrives as it is.
 func TestWire(t *testing.T) {
+	codec.Register()
+	wire := encoding.GetCodecV2("proto")
 	f := &Function{log: logging.NewNopLogger()}
 	for _, req := range exampleRequests(t) {
 		t.Run(req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue(), func(t *testing.T) {
@@ -29,18 +33,19 @@ func TestWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			read := &fnv1.RunFunctionRequest{}
-			if err := codec.Unmarshal(b, read); err != nil {
+			if err := wire.Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, read); err != nil {
 				t.Fatal(err)
 			}
 			rsp, err := f.RunFunction(t.Context(), read)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b, err = codec.Marshal(rsp); err != nil {
+			answer, err := wire.Marshal(rsp)
+			if err != nil {
 				t.Fatal(err)
 			}
 			got := &fnv1.RunFunctionResponse{}
-			if err := proto.Unmarshal(b, got); err != nil {
+			if err := proto.Unmarshal(answer.Materialize(), got); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {

@@ -29,7 +29,7 @@ func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
 	var unready []string
 	for _, key := range slices.Sorted(maps.Keys(desired.GetResources())) {
 		r := desired.GetResources()[key]
-		o := composed(g, key, object{Object: kube.AsDocument(r.GetResource())})
+		o := composed(g, key, object{Object: kube.AsMap(r.GetResource())})
 		out.composed = append(out.composed, o)
 		if r.GetReady() != fnv1.Ready_READY_TRUE {
 			unready = append(unready, key)
@@ -101,7 +101,7 @@ func composite(xr object, desired *fnv1.Resource, composed []object) (object, er
 	if err := unstructured.SetNestedSlice(o.Object, references(xr, composed), path...); err != nil {
 		return object{}, fmt.Errorf("cannot list the composed resources: %w", err)
 	}
-	if status, ok := kube.AsDocument(desired.GetResource())["status"].(map[string]any); ok {
+	if status, ok := kube.AsMap(desired.GetResource())["status"].(map[string]any); ok {
 		o.Object["status"] = status
 	}
 	for _, c := range conditionsOf(xr) {

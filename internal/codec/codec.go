@@ -5,9 +5,9 @@ managedFields and its whole template, of which nothing is read, and the same
 template goes out once for each replica.
 
 Reading, it leaves out what nobody reads of observed objects. Writing, it encodes
-a template that many objects share once. For everything out of the ordinary
-(unknown fields, fields that come twice, other messages) it hands over to the
-protobuf module, so it never has to be right about more than the common case.
+a template that many objects share once. What is out of the ordinary it hands over
+to the protobuf module: fields that it does not know or that come twice when it
+reads, fields that are rarely set when it writes, and all other messages.
 */
 package codec
 
@@ -21,7 +21,8 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// Register makes this the codec of the process. Call it before serving.
+// Register makes this the codec of the process. Call it before anything of gRPC runs:
+// its table of codecs has no lock.
 func Register() {
 	encoding.RegisterCodecV2(codec{encoding.GetCodecV2("proto")})
 }

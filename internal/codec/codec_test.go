@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/utils/ptr"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
@@ -122,11 +123,58 @@ func TestUnmarshalLeavesOutWhatNobodyReads(t *testing.T) {
 	want.RequiredSchemas["here"].OpenapiV3 = &structpb.Struct{}
 	b, _ := proto.Marshal(req)
 	got := &fnv1.RunFunctionRequest{}
-	if err := Unmarshal(b, got); err != nil {
+	if err := unmarshal(string(b), got); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("what is observed and required is cut; the desired state stays whole: -want, +got:\n%s", diff)
+	}
+}
+
+// marshal writes an answer as the server does.
+func marshal(rsp *fnv1.RunFunctionResponse) ([]byte, error) {
+	parts, err := codec{}.Marshal(rsp)
+	if err != nil {
+		return nil, err
+	}
+	return parts.Materialize(), nil
+}
+
+// arrives checks that protobuf reads of what was written what was meant, and
+// returns what was written.
+func arrives(t *testing.T, rsp *fnv1.RunFunctionResponse, reason string) []byte {
+	t.Helper()
+	b, err := marshal(rsp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &fnv1.RunFunctionResponse{}
+	if err := proto.Unmarshal(b, got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rsp, got, protocmp.Transform()); diff != "" {
+		t.Errorf("%s: -want, +got:\n%s", reason, diff)
+	}
+	return b
+}
+
+// TestEveryFieldIsWritten fails when a younger SDK has fields that the writer does
+// not know: it would leave them out without a word.
+func TestEveryFieldIsWritten(t *testing.T) {
+	for m, fields := range map[proto.Message]int{
+		&fnv1.RunFunctionResponse{}: 7,
+		&fnv1.State{}:               2,
+		&fnv1.Resource{}:            3,
+		&fnv1.Requirements{}:        3,
+		&fnv1.ResourceSelector{}:    5,
+		&structpb.Struct{}:          1,
+		&structpb.Value{}:           6,
+		&structpb.ListValue{}:       1,
+	} {
+		d := m.ProtoReflect().Descriptor()
+		if got := d.Fields().Len(); got != fields {
+			t.Errorf("%s has %d fields, and the writer knows %d: write them, and correct this test", d.FullName(), got, fields)
+		}
 	}
 }
 
@@ -144,33 +192,40 @@ func TestMarshal(t *testing.T) {
 				"d": {Resource: object1(t), ConnectionDetails: map[string][]byte{"k": {1}}},
 			},
 		},
-		Results:      []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_FATAL, Message: "m"}},
-		Context:      object1(t),
-		Requirements: &fnv1.Requirements{Schemas: map[string]*fnv1.SchemaSelector{"s": {Kind: "K"}}},
-		Conditions:   []*fnv1.Condition{{Type: "T"}},
+		Results: []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_FATAL, Message: "m"}},
+		Context: object1(t),
+		Requirements: &fnv1.Requirements{
+			Schemas: map[string]*fnv1.SchemaSelector{"s": {Kind: "K"}, "": {ApiVersion: "v1"}},
+			Resources: map[string]*fnv1.ResourceSelector{
+				"labels": {ApiVersion: "v1", Kind: "Pod", Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{"a": "b", "c": ""}}}},
+				"name":   {ApiVersion: "v1", Kind: "Pod", Match: &fnv1.ResourceSelector_MatchName{MatchName: "n"}, Namespace: ptr.To("ns")},
+				"empty":  {Match: &fnv1.ResourceSelector_MatchName{}, Namespace: ptr.To("")},
+				"":       {},
+			},
+		},
+		Conditions: []*fnv1.Condition{{Type: "T"}},
+		Output:     object1(t),
 	}
-	b, err := Marshal(rsp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := &fnv1.RunFunctionResponse{}
-	if err := proto.Unmarshal(b, got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(rsp, got, protocmp.Transform()); diff != "" {
-		t.Errorf("protobuf reads what was written: -want, +got:\n%s", diff)
-	}
-	again, _ := Marshal(rsp)
+	b := arrives(t, rsp, "protobuf reads what was written")
+	again, _ := marshal(rsp)
 	if string(again) != string(b) {
 		t.Error("the same answer gives the same bytes")
 	}
+}
+
+func TestMarshalOldRequirements(t *testing.T) {
+	rsp := &fnv1.RunFunctionResponse{Requirements: &fnv1.Requirements{
+		ExtraResources: map[string]*fnv1.ResourceSelector{"a": {Kind: "K"}},
+		Resources:      map[string]*fnv1.ResourceSelector{"b": {Kind: "K"}},
+	}}
+	arrives(t, rsp, "the field that came before is kept")
 }
 
 func TestMarshalRefusesWhatProtobufRefuses(t *testing.T) {
 	rsp := &fnv1.RunFunctionResponse{Desired: &fnv1.State{Resources: map[string]*fnv1.Resource{
 		"a": {Resource: &structpb.Struct{Fields: map[string]*structpb.Value{"x": structpb.NewStringValue("\xff")}}},
 	}}}
-	if _, err := Marshal(rsp); err == nil {
+	if _, err := marshal(rsp); err == nil {
 		t.Error("Crossplane could not read text that is not UTF-8")
 	}
 }

@@ -16,17 +16,6 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// Marshal writes an answer. Maps are written in the order of their keys, so the
-// same answer gives the same bytes.
-func Marshal(rsp *fnv1.RunFunctionResponse) ([]byte, error) {
-	w := newWriter()
-	defer w.release()
-	if err := w.response(rsp); err != nil {
-		return nil, err
-	}
-	return slices.Clone(w.buf[w.at:]), nil
-}
-
 // A writer writes from the end to the front: by the time that it comes to the
 // length of a message, the message is there.
 type writer struct {
@@ -66,19 +55,26 @@ func (w *writer) release() {
 	}
 }
 
-// response writes an answer. The desired state is nearly all of it; the rest is
-// left to protobuf.
+// response writes an answer, with maps in the order of their keys, so that the same
+// answer gives the same bytes. The desired state and the requirements are nearly
+// all of it; the rest is left to protobuf.
 func (w *writer) response(rsp *fnv1.RunFunctionResponse) error {
 	rest, err := proto.MarshalOptions{Deterministic: true}.Marshal(&fnv1.RunFunctionResponse{
-		Meta:         rsp.GetMeta(),
-		Results:      rsp.GetResults(),
-		Context:      rsp.GetContext(),
-		Requirements: rsp.GetRequirements(),
-		Conditions:   rsp.GetConditions(),
-		Output:       rsp.GetOutput(),
+		Meta:       rsp.GetMeta(),
+		Results:    rsp.GetResults(),
+		Context:    rsp.GetContext(),
+		Conditions: rsp.GetConditions(),
+		Output:     rsp.GetOutput(),
 	})
 	if err != nil {
 		return err
+	}
+	if rsp.GetRequirements() != nil {
+		before := w.len()
+		if err := w.requirements(rsp.GetRequirements()); err != nil {
+			return err
+		}
+		w.close(5, before)
 	}
 	if rsp.GetDesired() != nil {
 		before := w.len()
@@ -154,11 +150,9 @@ func (w *writer) state(s *fnv1.State) error {
 		if err := w.resource(s.GetResources()[key]); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
-		w.close(2, before)
-		if err := w.string(1, key); err != nil {
+		if err := w.named(2, key, before); err != nil {
 			return err
 		}
-		w.close(2, before)
 	}
 	if s.GetComposite() == nil {
 		return nil
@@ -176,9 +170,7 @@ func (w *writer) resource(r *fnv1.Resource) error {
 		return nil
 	}
 	if len(r.GetConnectionDetails()) > 0 || len(r.ProtoReflect().GetUnknown()) > 0 {
-		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
-		w.bytes(b)
-		return err
+		return w.message(r)
 	}
 	if r.GetReady() != 0 {
 		w.varint(uint64(r.GetReady())) //nolint:gosec // An enum.
@@ -201,11 +193,9 @@ func (w *writer) object(s *structpb.Struct) error {
 		if err := w.field(key, s.GetFields()[key]); err != nil {
 			return err
 		}
-		w.close(2, before)
-		if err := w.string(1, key); err != nil {
+		if err := w.named(1, key, before); err != nil {
 			return err
 		}
-		w.close(1, before)
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ import (
 // errUnusual hands a message over to the protobuf module.
 var errUnusual = errors.New("not the common case")
 
-// maxDepth keeps nested values from growing the stack without end. It is the
-// protobuf module's own limit.
+// maxDepth keeps nested values from growing the stack without end. The protobuf
+// module has the same limit, but counts messages, of which a value has two.
 const maxDepth = protowire.DefaultRecursionLimit
 
 // A kept tells which fields of an object are read, by name, and which below them.
@@ -66,14 +66,9 @@ func (k kept) below(name string) (kept, bool) {
 	return below, ok
 }
 
-// Unmarshal reads a request. Of what is observed and required it leaves out the
+// unmarshal reads a request. Of what is observed and required it leaves out the
 // fields that nobody reads, and of required schemas everything but whether they
 // are there.
-func Unmarshal(b []byte, req *fnv1.RunFunctionRequest) error {
-	// One copy of the whole message, of which all strings are parts.
-	return unmarshal(string(b), req)
-}
-
 func unmarshal(s string, req *fnv1.RunFunctionRequest) error {
 	if err := new(decoder).request(s, req); err == nil {
 		return nil

@@ -32,7 +32,7 @@ func (c *Config) Check(name v1beta1.Dialect) field.ErrorList {
 	}
 	var conf config
 	errs := unknown(c.path, c.doc, d.fields)
-	if more := kube.DecodeDocument(c.doc, c.path, &conf); len(more) > 0 {
+	if more := kube.DecodeMap(c.doc, c.path, &conf); len(more) > 0 {
 		// What follows would complain about what could not be read.
 		return capped(append(errs, more...), c.path)
 	}
@@ -209,7 +209,7 @@ func (v *verifier) parameters(at *field.Path, given any, known plugin) {
 	if v.d.strict {
 		v.errs = append(v.errs, unknownParams(at, doc, reflect.TypeOf(into).Elem())...)
 	}
-	errs := kube.DecodeDocument(doc, at, into)
+	errs := kube.DecodeMap(doc, at, into)
 	if c, ok := into.(checker); ok && len(errs) == 0 {
 		errs = c.check(at)
 	}

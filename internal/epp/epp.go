@@ -22,7 +22,7 @@ const (
 )
 
 // dialects has what each dialect knows.
-var dialects = map[v1beta1.Dialect]*dialect{ //nolint:gochecknoglobals // A constant.
+var dialects = map[v1beta1.Dialect]*dialect{
 	v1beta1.DialectGAIE: &gaie,
 	v1beta1.DialectLLMD: &llmd,
 }

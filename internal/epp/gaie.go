@@ -5,7 +5,7 @@ import "github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 // gaie is the endpoint picker of the Gateway API Inference Extension v1.5.0, its
 // last: the plugins that cmd/epp/runner registers, the fields of
 // apix/config/v1alpha1, and what pkg/epp/config/loader fills in.
-var gaie = dialect{ //nolint:gochecknoglobals // A constant.
+var gaie = dialect{
 	name:        v1beta1.DialectGAIE,
 	apiVersions: []string{APIVersionGAIE},
 	fields: fields{
@@ -86,7 +86,7 @@ var gaie = dialect{ //nolint:gochecknoglobals // A constant.
 	},
 }
 
-var priorityBand = fields{ //nolint:gochecknoglobals // A constant.
+var priorityBand = fields{
 	"priority":          nil,
 	"maxBytes":          nil,
 	"maxRequests":       nil,

@@ -9,7 +9,7 @@ import (
 )
 
 // scorers of the strategies that pick one pod.
-var scorers = map[v1alpha1.RoutingStrategy]string{ //nolint:gochecknoglobals // A constant.
+var scorers = map[v1alpha1.RoutingStrategy]string{
 	v1alpha1.StrategyPrefixCache:        "prefix-cache-scorer",
 	v1alpha1.StrategyKVCacheUtilization: "kv-cache-utilization-scorer",
 	v1alpha1.StrategyQueueSize:          "queue-scorer",

@@ -5,7 +5,7 @@ import "github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 // llmd is the endpoint picker of llm-d-router v0.10.0: the plugins that
 // cmd/epp/runner registers, the fields of apix/config/v1alpha1, and what
 // pkg/epp/config/loader fills in.
-var llmd = dialect{ //nolint:gochecknoglobals // A constant.
+var llmd = dialect{
 	name:        v1beta1.DialectLLMD,
 	apiVersions: []string{APIVersionLLMD, APIVersionGAIE},
 	strict:      true,

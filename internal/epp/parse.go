@@ -12,12 +12,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
-	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // A Config is a configuration that a user wrote.
 type Config struct {
-	doc  kube.Document
+	doc  map[string]any
 	path *field.Path
 }
 

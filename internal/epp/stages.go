@@ -26,12 +26,12 @@ func (v *verifier) stages(at *field.Path, p pluginSpec) {
 	switch p.Type {
 	case "disagg-profile-handler":
 		var d disagg
-		if len(kube.DecodeDocument(doc, at, &d)) == 0 {
+		if len(kube.DecodeMap(doc, at, &d)) == 0 {
 			v.disagg(at, &d)
 		}
 	case "pd-profile-handler":
 		var d pdProfile
-		if len(kube.DecodeDocument(doc, at, &d)) == 0 {
+		if len(kube.DecodeMap(doc, at, &d)) == 0 {
 			v.refer(at.Child("deciderPluginName"), cmp.Or(d.DeciderPluginName, "prefix-based-pd-decider"), decider)
 			v.stage(at.Child("decodeProfile"), cmp.Or(d.DecodeProfile, decodeProfile))
 			v.stage(at.Child("prefillProfile"), cmp.Or(d.PrefillProfile, prefillProfile))

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -17,27 +19,28 @@ import (
 // error that names its path below root (which may be nil); all of them are
 // returned, and everything else is decoded.
 func Decode(s *structpb.Struct, root *field.Path, into any) field.ErrorList {
-	d := &decoder{root: root}
+	d := &decoder{root: root, steps: make([]step, 0, 16)}
 	d.structFields(s, reflect.ValueOf(into).Elem())
 	return d.errs
 }
 
-// DecodeDocument reads a Document like Decode reads a Struct.
-func DecodeDocument(doc Document, root *field.Path, into any) field.ErrorList {
-	v, err := new(encoder).document(doc)
+// DecodeMap reads what a YAML parser gives like Decode reads a Struct.
+func DecodeMap(m map[string]any, root *field.Path, into any) field.ErrorList {
+	v, err := EncodeValue(m)
 	if err != nil {
 		return field.ErrorList{field.InternalError(root, err)}
 	}
 	return Decode(v.GetStructValue(), root, into)
 }
 
-// AsDocument returns a Struct as a Document. Whole numbers become int64.
-func AsDocument(s *structpb.Struct) Document {
-	d := make(Document, len(s.GetFields()))
+// AsMap returns a Struct as what a YAML parser gives: map[string]any, []any,
+// string, bool, int64 where a number is whole, float64 and nil.
+func AsMap(s *structpb.Struct) map[string]any {
+	m := make(map[string]any, len(s.GetFields()))
 	for k, v := range s.GetFields() {
-		d[k] = asAny(v)
+		m[k] = asAny(v)
 	}
-	return d
+	return m
 }
 
 func asAny(v *structpb.Value) any {
@@ -52,7 +55,7 @@ func asAny(v *structpb.Value) any {
 	case *structpb.Value_BoolValue:
 		return t.BoolValue
 	case *structpb.Value_StructValue:
-		return AsDocument(t.StructValue)
+		return AsMap(t.StructValue)
 	case *structpb.Value_ListValue:
 		l := make([]any, len(t.ListValue.GetValues()))
 		for i, e := range t.ListValue.GetValues() {
@@ -73,8 +76,11 @@ func wholeNumber(f float64) (int64, bool) {
 // Lookup walks down the fields of a Struct. It returns nil where the path ends
 // early.
 func Lookup(s *structpb.Struct, path ...string) *structpb.Value {
-	v := structpb.NewStructValue(s)
-	for _, p := range path {
+	if len(path) == 0 {
+		return structpb.NewStructValue(s)
+	}
+	v := s.GetFields()[path[0]]
+	for _, p := range path[1:] {
 		v = v.GetStructValue().GetFields()[p]
 	}
 	return v
@@ -161,7 +167,11 @@ func (d *decoder) field(name string, v *structpb.Value, into reflect.Value) {
 }
 
 func (d *decoder) value(v *structpb.Value, into reflect.Value) {
-	if _, null := v.GetKind().(*structpb.Value_NullValue); null || v.GetKind() == nil {
+	if isNull(v) {
+		return
+	}
+	if into.Type() == documentType {
+		d.document(v, into)
 		return
 	}
 	if into.Kind() == reflect.Pointer {
@@ -215,6 +225,15 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 	}
 }
 
+// document keeps what is there.
+func (d *decoder) document(v *structpb.Value, into reflect.Value) {
+	if s, ok := v.GetKind().(*structpb.Value_StructValue); ok {
+		into.Set(reflect.ValueOf(s.StructValue))
+		return
+	}
+	d.fail(v, "an object")
+}
+
 func (d *decoder) integer(v *structpb.Value, into reflect.Value) {
 	n, ok := v.GetKind().(*structpb.Value_NumberValue)
 	if !ok {
@@ -239,10 +258,6 @@ func (d *decoder) mapEntries(v *structpb.Value, into reflect.Value) {
 		return
 	}
 	t := into.Type()
-	if t == reflect.TypeFor[Document]() {
-		into.Set(reflect.ValueOf(AsDocument(s.StructValue)))
-		return
-	}
 	m := reflect.MakeMapWithSize(t, len(s.StructValue.GetFields()))
 	keys := make([]string, 0, len(s.StructValue.GetFields()))
 	for k := range s.StructValue.GetFields() {
@@ -278,11 +293,26 @@ func (d *decoder) elements(v *structpb.Value, into reflect.Value) {
 // unmarshal serves types with a JSON form of their own: quantities, times,
 // IntOrString.
 func (d *decoder) unmarshal(v *structpb.Value, into reflect.Value) {
-	b, err := v.MarshalJSON()
-	if err == nil {
-		err = json.Unmarshal(b, into.Addr().Interface())
-	}
-	if err != nil {
+	if err := unmarshal(v, into.Addr().Interface()); err != nil {
 		d.fail(v, fmt.Sprintf("a %s: %s", into.Type().Name(), strings.TrimPrefix(err.Error(), "json: ")))
 	}
+}
+
+// unmarshal reads the commonest texts itself, and leaves the rest to the type.
+func unmarshal(v *structpb.Value, into any) (err error) {
+	if s, ok := v.GetKind().(*structpb.Value_StringValue); ok {
+		switch t := into.(type) {
+		case *resource.Quantity:
+			*t, err = resource.ParseQuantity(strings.TrimSpace(s.StringValue))
+			return err
+		case *intstr.IntOrString:
+			*t = intstr.FromString(s.StringValue)
+			return nil
+		}
+	}
+	b, err := v.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
 }

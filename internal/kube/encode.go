@@ -21,8 +21,19 @@ const maxExactInt = 1 << 53
 // A *structpb.Value or *structpb.Struct found inside the object is used as it
 // is, so that parts that many objects have in common are encoded once. Nobody
 // may change a Struct after it was encoded.
-func Encode(obj any) (*structpb.Struct, error) {
-	v, err := EncodeValue(obj)
+func Encode(obj any) (*structpb.Struct, error) { return new(Encoder).Encode(obj) }
+
+// EncodeValue returns any value that has a form in JSON.
+func EncodeValue(v any) (*structpb.Value, error) { return new(Encoder).any(v) }
+
+// An Encoder encodes several objects of one answer with fewer allocations. What it
+// encodes is freed together, so it must not outlive the answer. The zero value is
+// ready for use.
+type Encoder struct{ values Values }
+
+// Encode encodes like the function Encode.
+func (w *Encoder) Encode(obj any) (*structpb.Struct, error) {
+	v, err := w.any(obj)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode %T: %w", obj, err)
 	}
@@ -33,24 +44,18 @@ func Encode(obj any) (*structpb.Struct, error) {
 	return s, nil
 }
 
-// EncodeValue returns any value that has a form in JSON.
-func EncodeValue(v any) (*structpb.Value, error) { return new(encoder).any(v) }
-
-// An encoder encodes one value.
-type encoder struct{ Values }
-
-func (w *encoder) any(v any) (*structpb.Value, error) {
+func (w *Encoder) any(v any) (*structpb.Value, error) {
 	switch t := v.(type) {
 	case nil:
 		return structpb.NewNullValue(), nil
 	case string:
-		return w.String(t), nil
+		return w.values.String(t), nil
 	case bool:
 		return structpb.NewBoolValue(t), nil
 	case int64:
 		return w.int(t)
 	case float64:
-		return w.Number(t), nil
+		return w.values.Number(t), nil
 	case map[string]any:
 		return w.document(t)
 	case []any:
@@ -58,15 +63,15 @@ func (w *encoder) any(v any) (*structpb.Value, error) {
 	case []string:
 		values := make([]*structpb.Value, len(t))
 		for i, e := range t {
-			values[i] = w.String(e)
+			values[i] = w.values.String(e)
 		}
-		return w.List(values), nil
+		return w.values.List(values), nil
 	case map[string]string:
 		fields := make(map[string]*structpb.Value, len(t))
 		for k, e := range t {
-			fields[k] = w.String(e)
+			fields[k] = w.values.String(e)
 		}
-		return w.Object(fields), nil
+		return w.values.Object(fields), nil
 	case *structpb.Value:
 		return t, nil
 	case *structpb.Struct:
@@ -75,7 +80,7 @@ func (w *encoder) any(v any) (*structpb.Value, error) {
 	return w.reflect(reflect.ValueOf(v))
 }
 
-func (w *encoder) document(d map[string]any) (*structpb.Value, error) {
+func (w *Encoder) document(d map[string]any) (*structpb.Value, error) {
 	fields := make(map[string]*structpb.Value, len(d))
 	for k, v := range d {
 		e, err := w.any(v)
@@ -84,10 +89,10 @@ func (w *encoder) document(d map[string]any) (*structpb.Value, error) {
 		}
 		fields[k] = e
 	}
-	return w.Object(fields), nil
+	return w.values.Object(fields), nil
 }
 
-func (w *encoder) list(l []any) (*structpb.Value, error) {
+func (w *Encoder) list(l []any) (*structpb.Value, error) {
 	values := make([]*structpb.Value, len(l))
 	for i, v := range l {
 		e, err := w.any(v)
@@ -96,17 +101,17 @@ func (w *encoder) list(l []any) (*structpb.Value, error) {
 		}
 		values[i] = e
 	}
-	return w.List(values), nil
+	return w.values.List(values), nil
 }
 
-func (w *encoder) int(i int64) (*structpb.Value, error) {
+func (w *Encoder) int(i int64) (*structpb.Value, error) {
 	if i > maxExactInt || i < -maxExactInt {
 		return nil, fmt.Errorf("the number %d has more digits than a protobuf Struct can hold", i)
 	}
-	return w.Number(float64(i)), nil
+	return w.values.Number(float64(i)), nil
 }
 
-func (w *encoder) reflect(v reflect.Value) (*structpb.Value, error) {
+func (w *Encoder) reflect(v reflect.Value) (*structpb.Value, error) {
 	switch v.Kind() { //nolint:exhaustive // The others are named in the error below.
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
@@ -115,37 +120,56 @@ func (w *encoder) reflect(v reflect.Value) (*structpb.Value, error) {
 		if v.Kind() == reflect.Interface {
 			return w.any(v.Interface())
 		}
-		if infoOf(v.Type().Elem()).pointerMarshals {
-			return encodeJSON(v.Interface())
-		}
-		return w.reflect(v.Elem())
+		return w.pointer(v)
 	case reflect.String:
-		return w.String(v.String()), nil
+		return w.values.String(v.String()), nil
 	case reflect.Bool:
 		return structpb.NewBoolValue(v.Bool()), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return w.int(v.Int())
 	case reflect.Float32, reflect.Float64:
-		return w.Number(v.Float()), nil
+		return w.values.Number(v.Float()), nil
 	case reflect.Map:
 		return w.stringMap(v)
 	case reflect.Slice, reflect.Array:
-		values := make([]*structpb.Value, v.Len())
-		for i := range values {
-			e, err := w.reflect(v.Index(i))
-			if err != nil {
-				return nil, fmt.Errorf("[%d]: %w", i, err)
-			}
-			values[i] = e
-		}
-		return w.List(values), nil
+		return w.elements(v)
 	case reflect.Struct:
 		return w.structFields(v)
 	}
 	return nil, fmt.Errorf("a %s has no form in JSON", v.Type())
 }
 
-func (w *encoder) stringMap(v reflect.Value) (*structpb.Value, error) {
+func (w *Encoder) pointer(v reflect.Value) (*structpb.Value, error) {
+	if v.Type().Elem().PkgPath() == "" {
+		return w.reflect(v.Elem()) // A type of the language's own, such as int32.
+	}
+	if c, ok := known(v); ok {
+		return c, nil
+	}
+	if infoOf(v.Type().Elem()).pointerMarshals {
+		return encodeJSON(v.Interface())
+	}
+	return w.reflect(v.Elem())
+}
+
+func (w *Encoder) elements(v reflect.Value) (*structpb.Value, error) {
+	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct {
+		if c, ok := known(v); ok {
+			return c, nil
+		}
+	}
+	values := make([]*structpb.Value, v.Len())
+	for i := range values {
+		e, err := w.reflect(v.Index(i))
+		if err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+		values[i] = e
+	}
+	return w.values.List(values), nil
+}
+
+func (w *Encoder) stringMap(v reflect.Value) (*structpb.Value, error) {
 	if v.Type() == stringsType {
 		return w.any(v.Interface())
 	}
@@ -160,10 +184,10 @@ func (w *encoder) stringMap(v reflect.Value) (*structpb.Value, error) {
 		}
 		fields[it.Key().String()] = e
 	}
-	return w.Object(fields), nil
+	return w.values.Object(fields), nil
 }
 
-func (w *encoder) structFields(v reflect.Value) (*structpb.Value, error) {
+func (w *Encoder) structFields(v reflect.Value) (*structpb.Value, error) {
 	info := infoOf(v.Type())
 	if info.marshals {
 		return w.own(v.Interface())
@@ -182,19 +206,19 @@ func (w *encoder) structFields(v reflect.Value) (*structpb.Value, error) {
 		}
 		fields[f.name] = e
 	}
-	return w.Object(fields), nil
+	return w.values.Object(fields), nil
 }
 
 // own encodes what has a JSON form of its own.
-func (w *encoder) own(v any) (*structpb.Value, error) {
+func (w *Encoder) own(v any) (*structpb.Value, error) {
 	switch t := v.(type) {
 	case resource.Quantity:
-		return w.String(t.String()), nil
+		return w.values.String(t.String()), nil
 	case intstr.IntOrString:
 		if t.Type == intstr.String {
-			return w.String(t.StrVal), nil
+			return w.values.String(t.StrVal), nil
 		}
-		return w.Number(float64(t.IntVal)), nil
+		return w.values.Number(float64(t.IntVal)), nil
 	}
 	return encodeJSON(v)
 }

@@ -18,13 +18,14 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // A Document is a part of an object that is kept as its author wrote it,
-// including fields that are younger than the types known here. Its values are
-// what a YAML parser gives: map[string]any, []any, string, bool, int64, float64
-// and nil.
-type Document = map[string]any
+// including fields that are younger than the types known here. It is shared
+// with the request that it came with, and never changed.
+type Document = structpb.Struct
 
 // A fieldInfo tells how one struct field appears in JSON.
 type fieldInfo struct {
@@ -126,4 +127,5 @@ var (
 	unmarshalerType     = reflect.TypeFor[json.Unmarshaler]()
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 	stringsType         = reflect.TypeFor[map[string]string]()
+	documentType        = reflect.TypeFor[*Document]()
 )

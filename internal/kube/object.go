@@ -1,6 +1,11 @@
 package kube
 
-import "google.golang.org/protobuf/types/known/structpb"
+import (
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/structpb"
+)
 
 // An Object is a rendered object under the key that Crossplane knows it by.
 type Object struct {
@@ -20,17 +25,76 @@ func (o Object) Kind() string { return Lookup(o.Resource, "kind").GetStringValue
 // Name of the object.
 func (o Object) Name() string { return Lookup(o.Resource, "metadata", "name").GetStringValue() }
 
+// Copy returns a Struct that can be changed. The values in it are shared with s,
+// and cannot.
+func Copy(s *structpb.Struct) *structpb.Struct {
+	if s.GetFields() == nil {
+		return &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	}
+	return &structpb.Struct{Fields: maps.Clone(s.GetFields())}
+}
+
 // With returns a copy of a Struct in which the value at path is v. Only the
 // objects on the path are copied; the rest is shared with s.
 func With(s *structpb.Struct, v *structpb.Value, path ...string) *structpb.Struct {
-	c := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(s.GetFields())+1)}
-	for k, e := range s.GetFields() {
-		c.Fields[k] = e
+	c := Copy(s)
+	if len(path) > 1 {
+		v = structpb.NewStructValue(With(c.GetFields()[path[0]].GetStructValue(), v, path[1:]...))
 	}
-	if len(path) == 1 {
-		c.Fields[path[0]] = v
-		return c
-	}
-	c.Fields[path[0]] = structpb.NewStructValue(With(c.Fields[path[0]].GetStructValue(), v, path[1:]...))
+	c.Fields[path[0]] = v
 	return c
+}
+
+// WithoutNulls returns a Struct whose objects have no nulls: s itself where there
+// are none. A null means absent, but in server-side apply it would claim the
+// field.
+func WithoutNulls(s *structpb.Struct) *structpb.Struct {
+	if !hasNulls(s) {
+		return s
+	}
+	c := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(s.GetFields()))}
+	for k, v := range s.GetFields() {
+		if !isNull(v) {
+			c.Fields[k] = withoutNulls(v)
+		}
+	}
+	return c
+}
+
+func withoutNulls(v *structpb.Value) *structpb.Value {
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		return structpb.NewStructValue(WithoutNulls(t.StructValue))
+	case *structpb.Value_ListValue:
+		l := &structpb.ListValue{Values: make([]*structpb.Value, len(t.ListValue.GetValues()))}
+		for i, e := range t.ListValue.GetValues() {
+			l.Values[i] = withoutNulls(e)
+		}
+		return structpb.NewListValue(l)
+	}
+	return v
+}
+
+func hasNulls(s *structpb.Struct) bool {
+	for _, v := range s.GetFields() {
+		if isNull(v) || nullsBelow(v) {
+			return true
+		}
+	}
+	return false
+}
+
+func nullsBelow(v *structpb.Value) bool {
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		return hasNulls(t.StructValue)
+	case *structpb.Value_ListValue:
+		return slices.ContainsFunc(t.ListValue.GetValues(), nullsBelow)
+	}
+	return false
+}
+
+func isNull(v *structpb.Value) bool {
+	_, null := v.GetKind().(*structpb.Value_NullValue)
+	return null || v.GetKind() == nil
 }

@@ -16,6 +16,10 @@ var (
 // a whole command line in one word, or quotes around a value. It returns the words
 // that were meant.
 func Mistyped(arg string) (meant []string, mistyped bool) {
+	// Hardly any argument has one of these, and the expressions are slow.
+	if !strings.ContainsAny(arg, " \t'") {
+		return nil, false
+	}
 	if commandLine.MatchString(arg) {
 		return strings.Fields(arg), true
 	}

@@ -14,7 +14,9 @@ const backend = "--distributed-executor-backend"
 
 // startsRay tells whether a script starts Ray itself. The second name is the
 // script that vLLM's images bring along for it.
-func startsRay(script string) bool { return rayStart.MatchString(script) }
+func startsRay(script string) bool {
+	return (strings.Contains(script, "ray") || strings.Contains(script, "multi-node")) && rayStart.MatchString(script)
+}
 
 var (
 	rayStart          = regexp.MustCompile(`\bray\s+start\b|\bmulti-node-serving\.sh\b`)

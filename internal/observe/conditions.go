@@ -150,14 +150,14 @@ func (j *judgement) everyKindExists() bool {
 	return true
 }
 
-func (j *judgement) gangScheduled(p part) Condition {
+func (j *judgement) gangScheduled(p *part) Condition {
 	if len(p.subjects)+len(p.held) == 0 {
 		return Condition{Type: GangScheduled, Status: True, Reason: ReasonNoGang}
 	}
 	return p.condition(GangScheduled, ReasonScheduled)
 }
 
-func (j *judgement) workloadsReady(p part) Condition {
+func (j *judgement) workloadsReady(p *part) Condition {
 	p.failures = j.failures
 	if len(p.subjects)+len(p.held) == 0 {
 		return Condition{Type: WorkloadsReady, Status: True, Reason: ReasonScaledToZero}
@@ -165,7 +165,7 @@ func (j *judgement) workloadsReady(p part) Condition {
 	return p.condition(WorkloadsReady, ReasonAllReady)
 }
 
-func (j *judgement) routerReady(p part) Condition {
+func (j *judgement) routerReady(p *part) Condition {
 	if j.plan.Router == nil {
 		return Condition{Type: RouterReady, Status: True, Reason: ReasonNoRouter}
 	}
@@ -173,7 +173,7 @@ func (j *judgement) routerReady(p part) Condition {
 	return p.condition(RouterReady, ReasonAllReady)
 }
 
-func (j *judgement) routeReady(p part) Condition {
+func (j *judgement) routeReady(p *part) Condition {
 	switch {
 	case j.plan.Router == nil:
 		return Condition{Type: RouteReady, Status: True, Reason: ReasonNoRouter}

@@ -114,7 +114,8 @@ func (j *judgement) status() v1alpha1.InferenceServiceStatus {
 		j.total.merge(c)
 		url := j.url(d)
 		if st.Selector == "" {
-			st.Selector = fmt.Sprintf("%s=%s,%s!=%s", plan.LabelService, d.Base, plan.LabelComponentType, v1alpha1.ComponentTypeRouter)
+			// Of the ways to exclude something, clients of the scale subresource read notin only.
+			st.Selector = fmt.Sprintf("%s=%s,%s notin (%s)", plan.LabelService, d.Base, plan.LabelComponentType, v1alpha1.ComponentTypeRouter)
 		}
 		if st.URL == "" && (!d.Target.Remote() || d.Endpoint == nil) {
 			// A Service in another cluster is no URL here.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -749,11 +750,15 @@ func TestJudgeStatus(t *testing.T) {
 		Components:         map[string]v1alpha1.ComponentStatus{"engine": engine(v1alpha1.ComponentPhaseRunning, 2, 8, 5)},
 		URL:                "http://qwen.team-a.svc:8000",
 		Replicas:           1,
-		Selector:           "fusioninfer.io/service=qwen,fusioninfer.io/component-type!=router",
+		Selector:           "fusioninfer.io/service=qwen,fusioninfer.io/component-type notin (router)",
 		Roles:              "engine 2/2",
 	}
 	if diff := cmp.Diff(want, v.Status); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+	// kubectl scale and autoscalers read the selector like this, and fail if they cannot.
+	if _, err := metav1.ParseToLabelSelector(v.Status.Selector); err != nil {
+		t.Errorf("the scale subresource cannot be read: %v", err)
 	}
 }
 

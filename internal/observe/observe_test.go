@@ -77,7 +77,7 @@ func TestJudgeIsStable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return cmp.Diff(nil, kube.AsDocument(s))
+		return cmp.Diff(nil, kube.AsMap(s))
 	}
 	want := verdict(false)
 	for range 20 {

@@ -15,17 +15,15 @@ type part struct {
 }
 
 // parts tells for each object which condition speaks of it.
-func (j *judgement) parts() map[string]part {
-	parts := map[string]part{}
+func (j *judgement) parts() map[string]*part {
+	parts := map[string]*part{GangScheduled: {}, WorkloadsReady: {}, RouterReady: {}, RouteReady: {}}
 	for _, s := range j.subjects {
 		p := parts[j.conditionOf(s.key)]
 		p.subjects = append(p.subjects, s)
-		parts[j.conditionOf(s.key)] = p
 	}
 	for _, h := range j.held {
 		p := parts[j.conditionOf(h.Key)]
 		p.held = append(p.held, h)
-		parts[j.conditionOf(h.Key)] = p
 	}
 	return parts
 }
@@ -50,7 +48,7 @@ func (j *judgement) conditionOf(key string) string {
 
 // condition puts the gravest first: what failed, what cannot be told, what is
 // held back, what is on its way, and what nobody has spoken about.
-func (p part) condition(name, reason string) Condition {
+func (p *part) condition(name, reason string) Condition {
 	found := p.sort()
 	if len(p.failures) > 0 {
 		f := &found[failed]
@@ -132,7 +130,7 @@ func list(who []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(who[:most], ", "), len(who)-most)
 }
 
-func (p part) sort() [classes]findings {
+func (p *part) sort() [classes]findings {
 	var found [classes]findings
 	for _, s := range p.subjects {
 		if s.reason != "" {

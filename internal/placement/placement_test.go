@@ -22,7 +22,7 @@ var (
 	east    = plan.Target{Cluster: "east", Namespace: "models", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "east"}}
 )
 
-func encode(tb testing.TB, d kube.Document) *structpb.Struct {
+func encode(tb testing.TB, d map[string]any) *structpb.Struct {
 	tb.Helper()
 	s, err := kube.Encode(d)
 	if err != nil {
@@ -31,33 +31,33 @@ func encode(tb testing.TB, d kube.Document) *structpb.Struct {
 	return s
 }
 
-func configMap(name string) kube.Document {
-	return kube.Document{
+func configMap(name string) map[string]any {
+	return map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": kube.Document{"name": name, "namespace": "models"},
-		"data":     kube.Document{"k": "v"},
+		"metadata": map[string]any{"name": name, "namespace": "models"},
+		"data":     map[string]any{"k": "v"},
 	}
 }
 
 func TestWrap(t *testing.T) {
-	leaders := kube.Document{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": kube.Document{"name": "qwen-engine-0"}}
+	leaders := map[string]any{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": map[string]any{"name": "qwen-engine-0"}}
 	cases := map[string]struct {
 		reason  string
 		service plan.Service
-		object  kube.Document
-		want    kube.Document
+		object  map[string]any
+		want    map[string]any
 	}{
 		"Namespaced": {
 			reason:  "A namespaced XR composes namespaced Objects, beside itself.",
 			service: service,
 			object:  configMap("qwen-epp-config"),
-			want: kube.Document{
+			want: map[string]any{
 				"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object",
-				"metadata": kube.Document{"name": "qwen-epp-config-configmap-" + plan.Hash("ClusterProviderConfig/east/models//ConfigMap/qwen-epp-config"), "namespace": "team-a", "labels": kube.Document{"fusioninfer.io/service": "qwen"}},
-				"spec": kube.Document{
-					"forProvider":       kube.Document{"manifest": configMap("qwen-epp-config")},
-					"providerConfigRef": kube.Document{"kind": "ClusterProviderConfig", "name": "east"},
-					"readiness":         kube.Document{"policy": "SuccessfulCreate"},
+				"metadata": map[string]any{"name": "qwen-epp-config-configmap-" + plan.Hash("ClusterProviderConfig/east/models//ConfigMap/qwen-epp-config"), "namespace": "team-a", "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
+				"spec": map[string]any{
+					"forProvider":       map[string]any{"manifest": configMap("qwen-epp-config")},
+					"providerConfigRef": map[string]any{"kind": "ClusterProviderConfig", "name": "east"},
+					"readiness":         map[string]any{"policy": "SuccessfulCreate"},
 				},
 			},
 		},
@@ -65,13 +65,13 @@ func TestWrap(t *testing.T) {
 			reason:  "The XR behind a claim composes cluster-scoped Objects, which know one kind of configuration.",
 			service: claimed,
 			object:  leaders,
-			want: kube.Document{
+			want: map[string]any{
 				"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object",
-				"metadata": kube.Document{"name": "qwen-engine-0-leaderworkerset-" + plan.Hash("east/models/leaderworkerset.x-k8s.io/LeaderWorkerSet/qwen-engine-0"), "labels": kube.Document{"fusioninfer.io/service": "qwen"}},
-				"spec": kube.Document{
-					"forProvider":       kube.Document{"manifest": leaders},
-					"providerConfigRef": kube.Document{"name": "east"},
-					"readiness": kube.Document{
+				"metadata": map[string]any{"name": "qwen-engine-0-leaderworkerset-" + plan.Hash("east/models/leaderworkerset.x-k8s.io/LeaderWorkerSet/qwen-engine-0"), "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
+				"spec": map[string]any{
+					"forProvider":       map[string]any{"manifest": leaders},
+					"providerConfigRef": map[string]any{"name": "east"},
+					"readiness": map[string]any{
 						"policy":   "DeriveFromCelQuery",
 						"celQuery": `has(object.status) && has(object.status.conditions) && object.status.conditions.exists(c, c.type == "Available" && c.status == "True")`,
 					},
@@ -88,7 +88,7 @@ func TestWrap(t *testing.T) {
 			if got.Key != "cluster/east/k" {
 				t.Errorf("the key is the plan's: %s", got.Key)
 			}
-			if diff := cmp.Diff(tc.want, kube.AsDocument(got.Resource)); diff != "" {
+			if diff := cmp.Diff(tc.want, kube.AsMap(got.Resource)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -98,7 +98,7 @@ func TestWrap(t *testing.T) {
 // Two services that want one remote object meet at one name; whatever differs in
 // what they want keeps them apart.
 func TestWrapNames(t *testing.T) {
-	name := func(s plan.Service, target plan.Target, d kube.Document) string {
+	name := func(s plan.Service, target plan.Target, d map[string]any) string {
 		o, err := Wrap(kube.Object{Resource: encode(t, d)}, s, target)
 		if err != nil {
 			t.Fatal(err)
@@ -182,10 +182,10 @@ func TestUnwrap(t *testing.T) {
 	}
 	object := wrapped.Resource
 	deleting := configMap("a")
-	deleting["metadata"].(kube.Document)["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+	deleting["metadata"].(map[string]any)["deletionTimestamp"] = "2026-03-01T12:00:00Z"
 
 	type want struct {
-		remote kube.Document
+		remote map[string]any
 		state  State
 	}
 	cases := map[string]struct {
@@ -200,13 +200,13 @@ func TestUnwrap(t *testing.T) {
 		},
 		"ForeignObject": {
 			reason:   "A kind called Object of another group is not provider-kubernetes's.",
-			observed: encode(t, kube.Document{"apiVersion": "example.com/v1", "kind": "Object"}),
-			want:     want{remote: kube.Document{"apiVersion": "example.com/v1", "kind": "Object"}},
+			observed: encode(t, map[string]any{"apiVersion": "example.com/v1", "kind": "Object"}),
+			want:     want{remote: map[string]any{"apiVersion": "example.com/v1", "kind": "Object"}},
 		},
 		"JustCreated": {
 			reason:   "An Object without a status has not been carried anywhere.",
 			observed: object,
-			want:     want{remote: kube.Document{}, state: State{Reason: NotThereYet, Message: "provider-kubernetes has not reported it yet"}},
+			want:     want{remote: map[string]any{}, state: State{Reason: NotThereYet, Message: "provider-kubernetes has not reported it yet"}},
 		},
 		"Carried": {
 			reason:   "What was found in the cluster is the object.",
@@ -220,9 +220,9 @@ func TestUnwrap(t *testing.T) {
 		},
 		"NeverSynced": {
 			reason: "A cluster that never answered cannot be read either.",
-			observed: kube.With(object, encode(t, kube.Document{"l": []any{kube.Document{"type": "Synced", "status": "False", "message": "no kubeconfig"}}}).GetFields()["l"],
+			observed: kube.With(object, encode(t, map[string]any{"l": []any{map[string]any{"type": "Synced", "status": "False", "message": "no kubeconfig"}}}).GetFields()["l"],
 				"status", "conditions"),
-			want: want{remote: kube.Document{}, state: State{Reason: NotSynced, Message: "no kubeconfig"}},
+			want: want{remote: map[string]any{}, state: State{Reason: NotSynced, Message: "no kubeconfig"}},
 		},
 		"Deleting": {
 			reason:   "An Object that is being deleted takes the remote object with it.",
@@ -233,7 +233,7 @@ func TestUnwrap(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			remote, state := Unwrap(tc.observed)
-			if diff := cmp.Diff(tc.want, want{remote: kube.AsDocument(remote), state: state}, cmp.AllowUnexported(want{})); diff != "" {
+			if diff := cmp.Diff(tc.want, want{remote: kube.AsMap(remote), state: state}, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -242,28 +242,28 @@ func TestUnwrap(t *testing.T) {
 
 // TestQueries evaluates the readiness queries in the way provider-kubernetes does.
 func TestQueries(t *testing.T) {
-	conditions := func(kind, status string) []any { return []any{kube.Document{"type": kind, "status": status}} }
-	parents := func(status string) kube.Document {
-		return kube.Document{"parents": []any{kube.Document{}, kube.Document{"conditions": conditions("Accepted", status)}}}
+	conditions := func(kind, status string) []any { return []any{map[string]any{"type": kind, "status": status}} }
+	parents := func(status string) map[string]any {
+		return map[string]any{"parents": []any{map[string]any{}, map[string]any{"conditions": conditions("Accepted", status)}}}
 	}
-	cases := map[string]struct{ ready, notReady []kube.Document }{
+	cases := map[string]struct{ ready, notReady []map[string]any }{
 		"LeaderWorkerSet.leaderworkerset.x-k8s.io": {
-			ready:    []kube.Document{{"conditions": conditions("Available", "True")}},
-			notReady: []kube.Document{{"conditions": conditions("Available", "False")}, {"conditions": conditions("Progressing", "True")}},
+			ready:    []map[string]any{{"conditions": conditions("Available", "True")}},
+			notReady: []map[string]any{{"conditions": conditions("Available", "False")}, {"conditions": conditions("Progressing", "True")}},
 		},
 		"Deployment.apps": {
-			ready:    []kube.Document{{"conditions": conditions("Available", "True")}},
-			notReady: []kube.Document{{"conditions": conditions("Available", "False")}},
+			ready:    []map[string]any{{"conditions": conditions("Available", "True")}},
+			notReady: []map[string]any{{"conditions": conditions("Available", "False")}},
 		},
 		"Gateway.gateway.networking.k8s.io": {
-			ready:    []kube.Document{{"conditions": conditions("Programmed", "True")}},
-			notReady: []kube.Document{{"conditions": conditions("Programmed", "Unknown")}},
+			ready:    []map[string]any{{"conditions": conditions("Programmed", "True")}},
+			notReady: []map[string]any{{"conditions": conditions("Programmed", "Unknown")}},
 		},
-		"HTTPRoute.gateway.networking.k8s.io":       {ready: []kube.Document{parents("True")}, notReady: []kube.Document{parents("False")}},
-		"InferencePool.inference.networking.k8s.io": {ready: []kube.Document{parents("True")}, notReady: []kube.Document{parents("Unknown")}},
+		"HTTPRoute.gateway.networking.k8s.io":       {ready: []map[string]any{parents("True")}, notReady: []map[string]any{parents("False")}},
+		"InferencePool.inference.networking.k8s.io": {ready: []map[string]any{parents("True")}, notReady: []map[string]any{parents("Unknown")}},
 		"PodGroup.scheduling.volcano.sh": {
-			ready:    []kube.Document{{"phase": "Running"}, {"phase": "Completed"}},
-			notReady: []kube.Document{{"phase": "Inqueue"}, {"phase": "Unknown"}},
+			ready:    []map[string]any{{"phase": "Running"}, {"phase": "Completed"}},
+			notReady: []map[string]any{{"phase": "Inqueue"}, {"phase": "Unknown"}},
 		},
 	}
 	for kind := range queries {
@@ -275,11 +275,11 @@ func TestQueries(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			q := program(t, queries[kind])
 			for _, s := range tc.ready {
-				if !evaluate(t, q, kube.Document{"status": s}) {
+				if !evaluate(t, q, map[string]any{"status": s}) {
 					t.Errorf("not ready: %v", s)
 				}
 			}
-			for _, o := range append([]kube.Document{{}, {"status": kube.Document{}}}, statuses(tc.notReady)...) {
+			for _, o := range append([]map[string]any{{}, {"status": map[string]any{}}}, statuses(tc.notReady)...) {
 				if evaluate(t, q, o) {
 					t.Errorf("ready: %v", o)
 				}
@@ -288,10 +288,10 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-func statuses(all []kube.Document) []kube.Document {
-	objects := make([]kube.Document, 0, len(all))
+func statuses(all []map[string]any) []map[string]any {
+	objects := make([]map[string]any, 0, len(all))
 	for _, s := range all {
-		objects = append(objects, kube.Document{"status": s})
+		objects = append(objects, map[string]any{"status": s})
 	}
 	return objects
 }
@@ -316,7 +316,7 @@ func program(t *testing.T, query string) cel.Program {
 	return p
 }
 
-func evaluate(t *testing.T, p cel.Program, object kube.Document) bool {
+func evaluate(t *testing.T, p cel.Program, object map[string]any) bool {
 	t.Helper()
 	v, _, err := p.Eval(map[string]any{"object": object})
 	if err != nil {

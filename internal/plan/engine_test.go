@@ -18,7 +18,7 @@ import (
 )
 
 // document reads YAML as the function gets it.
-func document(t *testing.T, text string) kube.Document {
+func document(t *testing.T, text string) *kube.Document {
 	t.Helper()
 	if text == "" {
 		return nil
@@ -31,7 +31,7 @@ func document(t *testing.T, text string) kube.Document {
 	if err := protojson.Unmarshal(data, s); err != nil {
 		t.Fatal(err)
 	}
-	return kube.AsDocument(s)
+	return s
 }
 
 func defaultInput() *v1beta1.Input {

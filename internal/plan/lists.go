@@ -1,14 +1,13 @@
 package plan
 
 import (
-	"fmt"
-	"maps"
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // listKeys are the fields that tell the elements of a pod's lists apart.
@@ -35,62 +34,104 @@ var listDefaults = map[string]string{"protocol": "TCP"}
 // checkLists finds what server-side apply refuses in the lists of a document:
 // elements that are null, and elements of such lists without a key or with
 // the same one.
-func checkLists(v any, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	switch t := v.(type) {
-	case kube.Document:
-		for _, k := range slices.Sorted(maps.Keys(t)) {
-			if l, ok := t[k].([]any); ok {
-				errs = append(errs, checkKeys(l, listKeys[k], at.Child(k))...)
-			}
-			errs = append(errs, checkLists(t[k], at.Child(k))...)
-		}
-	case []any:
-		for i, e := range t {
-			if e == nil {
-				errs = append(errs, field.Required(at.Index(i), "an element of a list cannot be null"))
-				continue
-			}
-			errs = append(errs, checkLists(e, at.Index(i))...)
-		}
-	}
-	return errs
+func checkLists(v *structpb.Value, at *field.Path) field.ErrorList {
+	c := listChecker{root: at, steps: make([]listStep, 0, 16)}
+	c.value(v)
+	slices.SortStableFunc(c.errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return c.errs
 }
 
-func checkKeys(l []any, keys []string, at *field.Path) field.ErrorList {
-	if len(keys) == 0 {
-		return nil
+// A listChecker makes paths for errors only, of which there are hardly ever any.
+type listChecker struct {
+	root  *field.Path
+	steps []listStep
+	errs  field.ErrorList
+}
+
+// A listStep is a field, or the element of a list, where index is not negative.
+type listStep struct {
+	name  string
+	index int
+}
+
+func (c *listChecker) path() *field.Path {
+	p := c.root
+	for _, s := range c.steps {
+		if s.index >= 0 {
+			p = p.Index(s.index)
+		} else {
+			p = p.Child(s.name)
+		}
 	}
-	var errs field.ErrorList
+	return p
+}
+
+func (c *listChecker) value(v *structpb.Value) {
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		for k, e := range t.StructValue.GetFields() {
+			c.below(listStep{name: k, index: -1}, e)
+		}
+	case *structpb.Value_ListValue:
+		for i, e := range t.ListValue.GetValues() {
+			c.below(listStep{index: i}, e)
+		}
+	}
+}
+
+func (c *listChecker) below(s listStep, v *structpb.Value) {
+	c.steps = append(c.steps, s)
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_NullValue:
+		if s.index >= 0 {
+			c.errs = append(c.errs, field.Required(c.path(), "an element of a list cannot be null"))
+		}
+	case *structpb.Value_ListValue:
+		c.keys(t.ListValue.GetValues(), listKeys[s.name])
+		c.value(v)
+	default:
+		c.value(v)
+	}
+	c.steps = c.steps[:len(c.steps)-1]
+}
+
+func (c *listChecker) keys(l []*structpb.Value, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
 	seen := make(map[string]bool, len(l))
 	for i, e := range l {
-		d, ok := e.(kube.Document)
-		if !ok {
+		s := e.GetStructValue()
+		if s == nil {
 			continue // Null or of the wrong type, which is said elsewhere.
 		}
-		id, missing := keyOf(d, keys)
+		id, missing := keyOf(s, keys)
 		switch {
 		case missing != "":
-			errs = append(errs, field.Required(at.Index(i).Child(missing), "tells the elements of this list apart"))
+			c.errs = append(c.errs, field.Required(c.path().Index(i).Child(missing), "tells the elements of this list apart"))
 		case seen[id]:
-			errs = append(errs, field.Duplicate(at.Index(i), id))
+			c.errs = append(c.errs, field.Duplicate(c.path().Index(i), id))
 		}
 		seen[id] = true
 	}
-	return errs
 }
 
-func keyOf(d kube.Document, keys []string) (id, missing string) {
-	parts := make([]string, 0, len(keys))
-	for _, k := range keys {
-		v, ok := d[k]
-		if !ok || v == nil || v == "" {
-			if listDefaults[k] == "" {
-				return "", k
-			}
-			v = listDefaults[k]
+func keyOf(s *structpb.Struct, keys []string) (id, missing string) {
+	for i, k := range keys {
+		part := listDefaults[k]
+		switch t := s.GetFields()[k].GetKind().(type) {
+		case *structpb.Value_StringValue:
+			part = cmp.Or(t.StringValue, part)
+		case *structpb.Value_NumberValue:
+			part = strconv.FormatFloat(t.NumberValue, 'f', -1, 64)
 		}
-		parts = append(parts, fmt.Sprint(v))
+		if part == "" {
+			return "", k
+		}
+		if i > 0 {
+			part = id + "/" + part
+		}
+		id = part
 	}
-	return strings.Join(parts, "/"), ""
+	return id, ""
 }

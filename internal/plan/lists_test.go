@@ -4,10 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
-
-	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 func TestCheckLists(t *testing.T) {
@@ -32,12 +30,8 @@ func TestCheckLists(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			doc := kube.Document{}
-			if err := yaml.Unmarshal([]byte(tc.doc), &doc); err != nil {
-				t.Fatal(err)
-			}
 			var got []string
-			for _, e := range checkLists(doc, field.NewPath("t")) {
+			for _, e := range checkLists(structpb.NewStructValue(document(t, tc.doc)), field.NewPath("t")) {
 				got = append(got, e.Error())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

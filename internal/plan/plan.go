@@ -160,7 +160,7 @@ type Role struct {
 // A PodTemplate is a template and what has to be done to it.
 type PodTemplate struct {
 	// Document as the user wrote it. It is shared and never changed.
-	Document kube.Document
+	Document *kube.Document
 	// Spec is the typed view of Document's spec, for reading only: it lacks fields
 	// that are younger than its type.
 	Spec corev1.PodSpec

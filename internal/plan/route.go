@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
@@ -21,8 +22,8 @@ import (
 // younger than the types here; a top-level field that is not one of these is
 // a mistake, such as a whole HTTPRoute in the place of its spec.
 var (
-	routeFields   = []string{"hostnames", "parentRefs", "rules", "useDefaultGateways"}                                                  //nolint:gochecknoglobals // A constant.
-	gatewayFields = []string{"addresses", "allowedListeners", "defaultScope", "gatewayClassName", "infrastructure", "listeners", "tls"} //nolint:gochecknoglobals // A constant.
+	routeFields   = []string{"hostnames", "parentRefs", "rules", "useDefaultGateways"}
+	gatewayFields = []string{"addresses", "allowedListeners", "defaultScope", "gatewayClassName", "infrastructure", "listeners", "tls"}
 )
 
 // gatewayDuration is the form of a duration in the Gateway API.
@@ -58,9 +59,9 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, in *v1beta1.Inp
 }
 
 // readSpec reads a document that has to be the spec of a kind.
-func readSpec(doc kube.Document, path *field.Path, kind string, known []string, into any, then func(*field.Path) field.ErrorList) field.ErrorList {
+func readSpec(doc *kube.Document, path *field.Path, kind string, known []string, into any, then func(*field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(doc)) {
+	for _, name := range slices.Sorted(maps.Keys(doc.GetFields())) {
 		switch {
 		case slices.Contains(known, name):
 		case slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status"}, name):
@@ -69,7 +70,7 @@ func readSpec(doc kube.Document, path *field.Path, kind string, known []string, 
 			errs = append(errs, field.Forbidden(path.Child(check.Shown(name)), fmt.Sprintf("is no field of the spec of a %s: there are %s", kind, strings.Join(known, ", "))))
 		}
 	}
-	wrong := append(kube.DecodeDocument(doc, path, into), checkLists(doc, path)...)
+	wrong := append(kube.Decode(doc, path, into), checkLists(structpb.NewStructValue(doc), path)...)
 	if errs = append(errs, wrong...); len(errs) > 0 {
 		return errs
 	}

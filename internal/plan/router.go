@@ -179,7 +179,7 @@ func planEndpointPickerPod(role v1alpha1.Role, in *v1beta1.Input) EndpointPicker
 }
 
 // The priorities of the criticalities. A request without an objective has 0.
-var priorities = map[v1alpha1.Criticality]int32{ //nolint:gochecknoglobals // A constant.
+var priorities = map[v1alpha1.Criticality]int32{
 	v1alpha1.CriticalityCritical:  10,
 	v1alpha1.CriticalityStandard:  0,
 	v1alpha1.CriticalitySheddable: -10,

@@ -252,13 +252,25 @@ func TestPlanRouterPool(t *testing.T) {
 	}
 }
 
+func asDocument(t *testing.T, m map[string]any) *kube.Document {
+	t.Helper()
+	if m == nil {
+		return nil
+	}
+	d, err := kube.Encode(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func TestPlanRouterRoute(t *testing.T) {
 	parents := []v1beta1.ParentRef{{Name: "shared"}}
-	named := kube.Document{"parentRefs": []any{kube.Document{"name": "mine"}}}
-	own := kube.Document{"gatewayClassName": "istio", "listeners": []any{kube.Document{"name": "http", "port": int64(80), "protocol": "HTTP"}}}
+	named := map[string]any{"parentRefs": []any{map[string]any{"name": "mine"}}}
+	own := map[string]any{"gatewayClassName": "istio", "listeners": []any{map[string]any{"name": "http", "port": int64(80), "protocol": "HTTP"}}}
 	cases := map[string]struct {
 		reason         string
-		route, gateway kube.Document
+		route, gateway map[string]any
 		parents        []v1beta1.ParentRef
 		hasRoute       bool
 		want           []v1beta1.ParentRef
@@ -266,34 +278,34 @@ func TestPlanRouterRoute(t *testing.T) {
 		errs           []string
 	}{
 		"Nothing":             {reason: "Without any gateway there is no route."},
-		"RouteWithoutGateway": {reason: "A route that nothing carries is not made, and that is said.", route: kube.Document{"hostnames": []any{"a.example.com"}}, warnings: 1},
+		"RouteWithoutGateway": {reason: "A route that nothing carries is not made, and that is said.", route: map[string]any{"hostnames": []any{"a.example.com"}}, warnings: 1},
 		"Named":               {reason: "The user's gateways win.", route: named, parents: parents, hasRoute: true},
 		"Platform":            {reason: "Else those of the platform team.", parents: parents, hasRoute: true, want: parents},
 		"OwnGateway":          {reason: "The service's own gateway wins over those.", gateway: own, parents: parents, hasRoute: true},
-		"DefaultGateways":     {reason: "A route may ask for the cluster's default gateways.", route: kube.Document{"useDefaultGateways": "All"}, hasRoute: true},
+		"DefaultGateways":     {reason: "A route may ask for the cluster's default gateways.", route: map[string]any{"useDefaultGateways": "All"}, hasRoute: true},
 		"WholeObject": {
 			reason: "A whole HTTPRoute in the place of its spec.",
-			route:  kube.Document{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": kube.Document{}, "spec": named},
+			route:  map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": map[string]any{}, "spec": named},
 			errs:   []string{"apiVersion", "kind", "metadata", "spec"},
 		},
-		"Typo":       {reason: "A field that the spec lacks.", route: kube.Document{"parentRef": []any{}}, errs: []string{"parentRef"}},
-		"WrongTypes": {reason: "Values of the wrong type.", route: kube.Document{"hostnames": "a.example.com", "parentRefs": []any{"mine"}}, errs: []string{"hostnames", "parentRefs[0]"}, hasRoute: true},
+		"Typo":       {reason: "A field that the spec lacks.", route: map[string]any{"parentRef": []any{}}, errs: []string{"parentRef"}},
+		"WrongTypes": {reason: "Values of the wrong type.", route: map[string]any{"hostnames": "a.example.com", "parentRefs": []any{"mine"}}, errs: []string{"hostnames", "parentRefs[0]"}, hasRoute: true},
 		"BadValues": {
 			reason: "Values that the API refuses.",
-			route: kube.Document{
-				"parentRefs": []any{kube.Document{"namespace": "infra"}},
+			route: map[string]any{
+				"parentRefs": []any{map[string]any{"namespace": "infra"}},
 				"hostnames":  []any{"https://a.example.com", "10.0.0.1", "*.example.com"},
-				"rules":      []any{kube.Document{"backendRefs": []any{kube.Document{"port": int64(1)}}, "timeouts": kube.Document{"request": "5 minutes"}}},
+				"rules":      []any{map[string]any{"backendRefs": []any{map[string]any{"port": int64(1)}}, "timeouts": map[string]any{"request": "5 minutes"}}},
 			},
 			hasRoute: true,
 			errs:     []string{"hostnames[0]", "hostnames[1]", "parentRefs[0].name", "rules[0].backendRefs[0].name", "rules[0].timeouts.request"},
 		},
-		"EmptyGateway": {reason: "A gateway that is none.", gateway: kube.Document{}, hasRoute: true, errs: []string{"gatewayClassName", "listeners"}},
+		"EmptyGateway": {reason: "A gateway that is none.", gateway: map[string]any{}, hasRoute: true, errs: []string{"gatewayClassName", "listeners"}},
 		"BadListeners": {
 			reason: "Listeners that the API refuses.",
-			gateway: kube.Document{"gatewayClassName": "istio", "listeners": []any{
-				kube.Document{"name": "http", "port": int64(0), "protocol": "HTTP"},
-				kube.Document{"name": "http", "port": int64(443), "hostname": "A"},
+			gateway: map[string]any{"gatewayClassName": "istio", "listeners": []any{
+				map[string]any{"name": "http", "port": int64(0), "protocol": "HTTP"},
+				map[string]any{"name": "http", "port": int64(443), "hostname": "A"},
 			}},
 			hasRoute: true,
 			errs:     []string{"listeners[0].port", "listeners[1].hostname", "listeners[1].name", "listeners[1].protocol"},
@@ -302,7 +314,7 @@ func TestPlanRouterRoute(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := &v1beta1.Input{Gateway: v1beta1.Gateway{ParentRefs: tc.parents}}
-			r, warnings, errs := behind(v1alpha1.Role{HTTPRoute: tc.route, Gateway: tc.gateway}, in, worker)
+			r, warnings, errs := behind(v1alpha1.Role{HTTPRoute: asDocument(t, tc.route), Gateway: asDocument(t, tc.gateway)}, in, worker)
 			got := paths(errs)
 			for i := range got {
 				got[i] = strings.TrimPrefix(strings.TrimPrefix(got[i], "spec.roles[0].httproute."), "spec.roles[0].gateway.")

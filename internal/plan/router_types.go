@@ -35,12 +35,12 @@ type Router struct {
 	Port int32
 	// Route is the spec of the HTTPRoute as the user wrote it, Parents what it is
 	// attached to where it names none. Both empty: there is no route.
-	Route   kube.Document
+	Route   *kube.Document
 	Parents []v1beta1.ParentRef
 	// HasRoute and HasGateway tell which of them are rendered.
 	HasRoute, HasGateway bool
 	// Gateway is the spec of the Gateway as the user wrote it.
-	Gateway kube.Document
+	Gateway *kube.Document
 	// DestinationRule asks for Istio's DestinationRule.
 	DestinationRule bool
 	// Models in the order of the spec.

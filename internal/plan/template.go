@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,19 +23,19 @@ type podTemplate struct {
 }
 
 // readTemplate reads a pod template and finds its engine.
-func readTemplate(doc kube.Document, at *field.Path) (PodTemplate, field.ErrorList) {
+func readTemplate(doc *kube.Document, at *field.Path) (PodTemplate, field.ErrorList) {
 	t := podTemplate{}
-	if errs := kube.DecodeDocument(doc, at, &t); len(errs) > 0 {
+	if errs := kube.Decode(doc, at, &t); len(errs) > 0 {
 		return PodTemplate{Document: doc}, errs
 	}
-	if errs := checkLists(doc, at); len(errs) > 0 {
+	if errs := checkLists(structpb.NewStructValue(doc), at); len(errs) > 0 {
 		return PodTemplate{Document: doc}, errs
 	}
 	p := PodTemplate{Document: doc, Spec: t.Spec}
 	containers := at.Child("spec", "containers")
 	if len(t.Spec.Containers) == 0 {
 		hint := "a pod template has at least one container"
-		if _, ok := doc["containers"]; ok {
+		if doc.GetFields()["containers"] != nil {
 			hint = "a pod template has its containers below spec"
 		}
 		return p, field.ErrorList{field.Required(containers, hint)}

@@ -3,6 +3,7 @@
 package respond
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,14 +100,17 @@ func setStatus(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, v ob
 	if err != nil {
 		return fmt.Errorf("cannot write the status: %w", err)
 	}
-	xr := rsp.GetDesired().GetComposite().GetResource()
+	xr := kube.Copy(rsp.GetDesired().GetComposite().GetResource())
 	seen := req.GetObserved().GetComposite().GetResource()
 	for _, f := range []string{"apiVersion", "kind"} {
-		xr = kube.With(xr, structpb.NewStringValue(kube.Lookup(seen, f).GetStringValue()), f)
+		xr.Fields[f] = structpb.NewStringValue(kube.Lookup(seen, f).GetStringValue())
 	}
-	for k, e := range status.GetFields() {
-		xr = kube.With(xr, e, "status", k)
+	if theirs := xr.GetFields()["status"].GetStructValue(); theirs != nil {
+		all := kube.Copy(theirs)
+		maps.Copy(all.GetFields(), status.GetFields())
+		status = all
 	}
+	xr.Fields["status"] = structpb.NewStructValue(status)
 	composite := &fnv1.Resource{Resource: xr, Ready: req.GetDesired().GetComposite().GetReady()}
 	if v.Held {
 		composite.Ready = fnv1.Ready_READY_FALSE
@@ -145,8 +149,8 @@ func status(s observe.Status) fnv1.Status {
 	return fnv1.Status_STATUS_CONDITION_UNKNOWN
 }
 
-// announce makes an event of each condition that has just become true or
-// false. A result on every call would drown the others.
+// announce makes an event of each condition that has just changed: a warning where
+// it has become false. A result on every call would drown the others.
 func announce(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, conditions []observe.Condition) {
 	before := map[string]string{}
 	for _, c := range kube.Lookup(req.GetObserved().GetComposite().GetResource(), "status", "conditions").GetListValue().GetValues() {
@@ -162,10 +166,10 @@ func announce(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, condi
 		if c.Message != "" {
 			text += ": " + c.Message
 		}
-		if c.Status == observe.True {
-			response.Normal(rsp, text)
+		if c.Status == observe.False {
+			response.Warning(rsp, errors.New(text))
 			continue
 		}
-		response.Warning(rsp, fmt.Errorf("%s", text))
+		response.Normal(rsp, text)
 	}
 }

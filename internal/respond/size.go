@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -24,10 +25,15 @@ const (
 // which would fail without a word to the user, and objects that no cluster can
 // store.
 func TooLarge(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) field.ErrorList {
-	// Measuring costs as much as sending. An object holds the user's templates
-	// twice at most, plus a few KiB of ours.
-	bound := 2*proto.Size(req.GetObserved().GetComposite().GetResource()) + 8<<10
-	if bound < maxObject && bound*len(objects) < maxAnswer {
+	// Measuring costs as much as sending. An object holds the user's templates and
+	// the platform's labels and annotations twice at most, plus a few KiB of ours.
+	most := 2*bound(kube.Lookup(req.GetObserved().GetComposite().GetResource(), "spec")) + 8<<10
+	for _, all := range []map[string]string{p.Labels, p.Annotations} {
+		for k, v := range all {
+			most += 2 * (len(k) + len(v) + 4*head)
+		}
+	}
+	if most < maxObject && most*len(objects)+proto.Size(req.GetDesired()) < maxAnswer {
 		return nil
 	}
 	// What functions before this one want, and the requirements.
@@ -55,6 +61,27 @@ func TooLarge(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pl
 		errs = append(errs, tooMany(p, sizes, total))
 	}
 	return errs
+}
+
+// head is the most that tag and length of a value, a key or an entry take.
+const head = 6
+
+// bound is at least the size of a value, and quicker to tell.
+func bound(v *structpb.Value) int {
+	n := 2 * head
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_StringValue:
+		n += len(t.StringValue)
+	case *structpb.Value_StructValue:
+		for k, e := range t.StructValue.GetFields() {
+			n += 2*head + len(k) + bound(e)
+		}
+	case *structpb.Value_ListValue:
+		for _, e := range t.ListValue.GetValues() {
+			n += bound(e)
+		}
+	}
+	return n
 }
 
 func largest(p *plan.Plan, r *plan.Role, sizes map[string]int) int {

@@ -24,11 +24,11 @@ import (
 // composed of it. The two flavours exclude each other, so one follows the other.
 func TestExamples(t *testing.T) {
 	xrs, claimed := examples(t, false), examples(t, true)
-	c := cluster.Start(t)
+	c := cluster.Test(t)
 	if err := c.InstallDefinitions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.StandbyLWS(t); err != nil {
+	if err := c.StandbyLWS(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	xr, claim := definitionsOf(t, "xr"), definitionsOf(t, "claim")

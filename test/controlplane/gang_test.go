@@ -24,10 +24,10 @@ const gpusPerNode = 8
 func TestGang(t *testing.T) {
 	story := named(t, examples(t, false), "story-4-pd-multinode")
 	c := startAll(t)
-	if err := c.RunKubelet(t, ""); err != nil {
+	if err := c.RunKubelet(""); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.RunVolcano(t); err != nil {
+	if err := c.RunVolcano(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	all := bound{prefill: []int{2}, decode: []int{4, 4}}

@@ -20,7 +20,7 @@ import (
 func TestWorkloads(t *testing.T) {
 	all := examples(t, false)
 	c := startAll(t)
-	if err := c.RunKubelet(t, "node"); err != nil {
+	if err := c.RunKubelet("node"); err != nil {
 		t.Fatal(err)
 	}
 	// With and without workers, a router, a gang, a sidecar, and every launcher.
@@ -41,18 +41,18 @@ func TestWorkloads(t *testing.T) {
 // startAll starts a cluster with everything that makes pods of InferenceServices.
 func startAll(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	c := cluster.Start(t)
+	c := cluster.Test(t)
 	if err := c.InstallDefinitions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	define(t, c, definitionsOf(t, "xr"))
-	if err := c.StandbyLWS(t); err != nil {
+	if err := c.StandbyLWS(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.LeadLWS(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.RunControllers(t); err != nil {
+	if err := c.RunControllers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return c

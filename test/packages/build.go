@@ -9,7 +9,7 @@ import (
 
 const function = "function-inferenceservice"
 
-// architectures that the function is built for.
+// architectures that the function is published for.
 var architectures = []string{"amd64", "arm64"}
 
 // configurations are the packages of the API, by the directory below package/.
@@ -50,7 +50,7 @@ func (p *project) build(ctx context.Context) error {
 			return fmt.Errorf("cannot build the package of package/%s: %w", dir, err)
 		}
 	}
-	for _, arch := range architectures {
+	for _, arch := range p.arch {
 		if err := p.buildFunction(ctx, cli, arch); err != nil {
 			return fmt.Errorf("cannot build the function's package for %s: %w", arch, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 )
 
 // A project is where things are and what they are called.
@@ -26,6 +27,8 @@ type project struct {
 	root string
 	// dist is the directory of the packages.
 	dist string
+	// arch has the architectures that the function is built for.
+	arch []string
 	// version of the release. Empty for something in between.
 	version string
 	// registry and organization that packages are pushed to.
@@ -49,11 +52,13 @@ func run(args []string) error {
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.StringVar(&p.root, "root", filepath.Join("..", ".."), "`directory` of the repository")
 	flags.StringVar(&p.dist, "dist", "", "`directory` of the packages (default dist in the repository)")
+	arch := flags.String("arch", strings.Join(architectures, ","), "`architectures` that the function is built for")
 	flags.StringVar(&p.version, "version", "", "`version` of the release, such as v0.1.0")
 	flags.StringVar(&p.registry, "registry", "ghcr.io/fusioninfer", "`registry` and organization to push to")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
+	p.arch = strings.Split(*arch, ",")
 	if err := p.locate(); err != nil {
 		return err
 	}

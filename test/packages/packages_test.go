@@ -43,7 +43,7 @@ func withPackages(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dist) //nolint:errcheck // Nothing is lost.
-	built = project{root: filepath.Join("..", ".."), dist: dist, version: version}
+	built = project{root: filepath.Join("..", ".."), dist: dist, arch: architectures, version: version}
 	if err := errors.Join(built.locate(), built.build(context.Background())); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -25,7 +25,7 @@ func (p *project) push(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	var files []string
-	for _, arch := range architectures {
+	for _, arch := range p.arch {
 		files = append(files, p.functionFile(arch))
 	}
 	// The Configurations depend on the function.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds programs that the tests run, from the modules beside this file, into .cache/bin at the root of the repository.
+# Builds programs that the tests run, from the modules beside this file and test/epp, into .cache/bin at the root of the repository.
 # A program is built anew only when its go.mod, its go.sum or the version of Go changed.
 #
 #   test/tools/build.sh NAME...
@@ -8,19 +8,22 @@ set -euo pipefail
 cd "$(dirname "$0")"
 bin=../../.cache/bin
 
-# NAME MODULE PACKAGE
+# NAME MODULE PACKAGE. Names of the same package are links to one program, called after its module.
 programs() {
   cat <<'EOF'
 etcd etcd go.etcd.io/etcd/server/v3
-kube-apiserver kube k8s.io/kubernetes/cmd/kube-apiserver
-kube-controller-manager kube k8s.io/kubernetes/cmd/kube-controller-manager
-kube-scheduler kube k8s.io/kubernetes/cmd/kube-scheduler
+kube-apiserver kube .
+kube-controller-manager kube .
+kube-scheduler kube .
+kubectl kube .
+kwok kwok sigs.k8s.io/kwok/cmd/kwok
 lws-manager lws sigs.k8s.io/lws/cmd
 volcano-scheduler volcano volcano.sh/volcano/cmd/scheduler
 volcano-controller-manager volcano volcano.sh/volcano/cmd/controller-manager
 volcano-webhook-manager volcano volcano.sh/volcano/cmd/webhook-manager
 crossplane-core crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
 crossplane cli github.com/crossplane/cli/v2/cmd/crossplane
+epp ../epp/v1.5.0 sigs.k8s.io/gateway-api-inference-extension/cmd/epp
 EOF
 }
 
@@ -33,7 +36,11 @@ ldflags() {
     local minor=${version#v1.}
     printf -- '-X k8s.io/component-base/version.gitVersion=%s -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=%s' "$version" "${minor%%.*}"
     ;;
-  crossplane) crossplane_version crossplane github.com/crossplane/crossplane/v2 ;;
+  crossplane)
+    crossplane_version crossplane github.com/crossplane/crossplane/v2
+    # The RBAC manager has no flag for the address of its metrics, and several may run on one machine.
+    printf -- ' -X sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=127.0.0.1:0'
+    ;;
   cli) crossplane_version cli github.com/crossplane/cli/v2 ;;
   esac
 }
@@ -43,21 +50,27 @@ crossplane_version() {
 }
 
 build() {
-  local name=$1 module package stamp flags
+  local name=$1 link= module package stamp flags sources=()
   read -r _ module package < <(programs | grep "^$name ") || {
     echo "test/tools/build.sh: no program $name: see --list" >&2
     return 1
   }
-  flags=$(ldflags "$module")
-  stamp=$(cat "$module/go.mod" "$module/go.sum" <(go env GOVERSION GOOS GOARCH; echo "$package $flags") | git hash-object --stdin)
-  if [[ -x $bin/$name && $(cat "$bin/$name.stamp" 2>/dev/null) == "$stamp" ]]; then
-    return
+  if [[ $package == . ]]; then
+    link=$name name=$module sources=("$module"/*.go)
   fi
-  echo "building $name; the first time takes minutes" >&2
-  # Built beside its place and moved there, so that nobody runs half of it.
-  go -C "$module" build -buildvcs=false -ldflags "$flags" -o "$(cd "$bin" && pwd)/$name.new.$$" "$package"
-  mv "$bin/$name.new.$$" "$bin/$name"
-  echo "$stamp" >"$bin/$name.stamp"
+  flags=$(ldflags "$module")
+  stamp=$(cat "$module/go.mod" "$module/go.sum" "${sources[@]}" <(go env GOVERSION GOOS GOARCH; echo "$package $flags") | git hash-object --stdin)
+  if [[ ! -x $bin/$name || $(cat "$bin/$name.stamp" 2>/dev/null) != "$stamp" ]]; then
+    echo "building $name; the first time takes minutes" >&2
+    # Built beside its place and moved there, so that nobody runs half of it.
+    go -C "$module" build -buildvcs=false -ldflags "$flags" -o "$(cd "$bin" && pwd)/$name.new.$$" "$package"
+    mv "$bin/$name.new.$$" "$bin/$name"
+    echo "$stamp" >"$bin/$name.stamp.new.$$"
+    mv "$bin/$name.stamp.new.$$" "$bin/$name.stamp"
+  fi
+  if [[ -n $link && $(readlink "$bin/$link") != "$name" ]]; then
+    ln -sfn "$name" "$bin/$link"
+  fi
 }
 
 if [[ ${1:-} == --list ]]; then

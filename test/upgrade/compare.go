@@ -7,8 +7,8 @@ import (
 )
 
 // compare says what happens to the pods of a release. What is new restarts
-// nothing.
-func compare(released, now []Workload) ([]string, error) {
+// nothing. That pods are replaced may be excused; that they are lost may not.
+func compare(released, now []Workload, excused bool) ([]string, error) {
 	byKey := make(map[string]Workload, len(now))
 	for _, w := range now {
 		byKey[w.Key] = w
@@ -28,7 +28,7 @@ func compare(released, now []Workload) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if diff := cmp.Diff(string(before), string(after)); diff != "" {
+		if diff := cmp.Diff(string(before), string(after)); diff != "" && !excused {
 			changes = append(changes, fmt.Sprintf("%s (%s): the pods are replaced: -released, +now:\n%s", was.Key, was.Object, diff))
 		}
 	}

@@ -157,6 +157,14 @@ func TestCheck(t *testing.T) {
 				changelog: "## Unreleased\n\n- rolls pods: other, story: a better probe.\n\n" + released,
 			},
 		},
+		"NamedButLost": {
+			reason: "That pods are replaced can be excused, not that they are lost.",
+			args: args{
+				now:       strings.ReplaceAll(rendered, "leaderworkerset/worker/0", "lws/worker/0"),
+				changelog: "## Unreleased\n- rolls pods: all: a better probe.\n" + released,
+			},
+			want: "leaderworkerset/worker/0 (LeaderWorkerSet default/qwen-worker-0) is deleted",
+		},
 		"NamedByReleaseBetween": {
 			reason: "An upgrade over two releases goes through what both say.",
 			args: args{

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -90,7 +91,7 @@ func TestDefaultAgrees(t *testing.T) {
 					r.FailureMode = v1alpha1.FailClose
 				}
 			}
-			if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
+			if diff := cmp.Diff(want.Spec, got.Spec, protocmp.Transform()); diff != "" {
 				t.Errorf("%s of the %s: -schema +function:\n%s", name, f, diff)
 			}
 		}

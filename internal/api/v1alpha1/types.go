@@ -160,7 +160,8 @@ type Gang struct {
 	MinRoleReplicas map[string]int32 `json:"minRoleReplicas,omitempty"`
 
 	// NetworkTopology keeps the pods of the gang near to each other on the
-	// network. It needs Volcano's HyperNodes.
+	// network. It needs Volcano's HyperNodes, and its scheduler's plugin
+	// network-topology-aware.
 	// +optional
 	NetworkTopology *NetworkTopology `json:"networkTopology,omitempty"`
 
@@ -259,7 +260,7 @@ type Role struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
-	HTTPRoute kube.Document `json:"httproute,omitempty"`
+	HTTPRoute *kube.Document `json:"httproute,omitempty"`
 
 	// Gateway is the spec of a Gateway (Gateway API) for this router alone. The
 	// HTTPRoute uses it as parent where it names none.
@@ -267,7 +268,7 @@ type Role struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
-	Gateway kube.Document `json:"gateway,omitempty"`
+	Gateway *kube.Document `json:"gateway,omitempty"`
 
 	// EndpointPickerConfig is the whole configuration of the endpoint picker, as
 	// YAML. It takes the place of strategy. It is checked before it is used.
@@ -314,7 +315,7 @@ type Role struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
-	Template kube.Document `json:"template,omitempty"`
+	Template *kube.Document `json:"template,omitempty"`
 
 	// LeaderTemplate is a different template for the leader of a multi-node
 	// replica, for the rare engine that needs one. Defaults to template.
@@ -322,7 +323,7 @@ type Role struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
-	LeaderTemplate kube.Document `json:"leaderTemplate,omitempty"`
+	LeaderTemplate *kube.Document `json:"leaderTemplate,omitempty"`
 }
 
 // A RoutingStrategy says by what the router picks a pod.

@@ -11,6 +11,7 @@ import (
 
 	xrdv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 	xrdv2 "github.com/crossplane/crossplane/apis/v2/apiextensions/v2"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
@@ -71,6 +72,9 @@ func claimXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *x
 			ClaimNames:             &c.Spec.Names,
 			Scope:                  ptr.To(xrdv1.CompositeResourceScopeLegacyCluster),
 			EnforcedCompositionRef: &xrdv1.CompositionReference{Name: clusterPlural + "." + v1alpha1.Group},
+			// A claim goes after all that it composed, so that nothing is left behind by
+			// somebody who deletes the claim, and then its namespace or the API.
+			DefaultCompositeDeletePolicy: ptr.To(xpv2.CompositeDeleteForeground),
 			Versions: []xrdv1.CompositeResourceDefinitionVersion{{
 				Name:                     v.Name,
 				Referenceable:            true,

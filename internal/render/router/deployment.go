@@ -11,6 +11,7 @@ import (
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
 
@@ -30,7 +31,6 @@ const (
 
 func (r *rendering) configMap() *corev1.ConfigMapApplyConfiguration {
 	return corev1.ConfigMap(r.d.EPPConfigName(), r.d.Target.Namespace).
-		WithLabels(r.labels()).
 		WithData(map[string]string{configKey: r.r.Config})
 }
 
@@ -45,7 +45,7 @@ func (r *rendering) deployment() *applyapps.DeploymentApplyConfiguration {
 	maps.Copy(labels, r.podLabels())
 	// The pods are the service's too, so that a failing one is found. What selects
 	// the pods that serve also asks for a component type, or for a leader.
-	maps.Copy(labels, r.labels())
+	labels[plan.LabelService] = r.d.Base
 	labels[plan.LabelComponentType] = string(v1alpha1.ComponentTypeRouter)
 	annotations := maps.Clone(r.p.Annotations)
 	if annotations == nil {
@@ -53,7 +53,6 @@ func (r *rendering) deployment() *applyapps.DeploymentApplyConfiguration {
 	}
 	annotations[configHash] = plan.Hash(r.r.Config)
 	return applyapps.Deployment(r.d.EPPName(), r.d.Target.Namespace).
-		WithLabels(r.labels()).
 		WithSpec(applyapps.DeploymentSpec().
 			WithReplicas(r.r.Replicas).
 			WithStrategy(applyapps.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
@@ -69,10 +68,7 @@ func (r *rendering) podSpec() *corev1.PodSpecApplyConfiguration {
 	spec := corev1.PodSpec().
 		WithServiceAccountName(r.d.EPPName()).
 		WithTerminationGracePeriodSeconds(gracePeriod).
-		WithSecurityContext(corev1.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithRunAsUser(nonRoot).
-			WithSeccompProfile(corev1.SeccompProfile().WithType(core.SeccompProfileTypeRuntimeDefault))).
+		WithSecurityContext(podSecurity).
 		WithContainers(r.container()).
 		WithVolumes(corev1.Volume().
 			WithName(configVolume).
@@ -116,28 +112,40 @@ func toleration(t core.Toleration) *corev1.TolerationApplyConfiguration {
 	return a
 }
 
+// What all endpoint pickers have in common.
+var (
+	podSecurity = kube.Constant(corev1.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithRunAsUser(nonRoot).
+			WithSeccompProfile(corev1.SeccompProfile().WithType(core.SeccompProfileTypeRuntimeDefault)))
+	containerSecurity = kube.Constant(corev1.SecurityContext().
+				WithAllowPrivilegeEscalation(false).
+				WithReadOnlyRootFilesystem(true).
+				WithRunAsNonRoot(true).
+				WithCapabilities(corev1.Capabilities().WithDrop("ALL")))
+	containerPorts = kube.ConstantList(
+		*corev1.ContainerPort().WithName("grpc").WithContainerPort(portExtProc).WithProtocol(core.ProtocolTCP),
+		*corev1.ContainerPort().WithName("grpc-health").WithContainerPort(portHealth).WithProtocol(core.ProtocolTCP),
+		*corev1.ContainerPort().WithName("metrics").WithContainerPort(portMetrics).WithProtocol(core.ProtocolTCP))
+	containerEnv = kube.ConstantList(
+		*fromField("NAMESPACE", "metadata.namespace"),
+		*fromField("POD_NAME", "metadata.name"))
+	configMount = kube.ConstantList(
+		*corev1.VolumeMount().WithName(configVolume).WithMountPath(configDir).WithReadOnly(true))
+)
+
 func (r *rendering) container() *corev1.ContainerApplyConfiguration {
-	return corev1.Container().
+	c := corev1.Container().
 		WithName("epp").
 		WithImage(r.r.Image).
 		WithImagePullPolicy(r.r.Pod.ImagePullPolicy).
 		WithArgs(r.args()...).
-		WithPorts(
-			corev1.ContainerPort().WithName("grpc").WithContainerPort(portExtProc).WithProtocol(core.ProtocolTCP),
-			corev1.ContainerPort().WithName("grpc-health").WithContainerPort(portHealth).WithProtocol(core.ProtocolTCP),
-			corev1.ContainerPort().WithName("metrics").WithContainerPort(portMetrics).WithProtocol(core.ProtocolTCP)).
-		WithEnv(
-			fromField("NAMESPACE", "metadata.namespace"),
-			fromField("POD_NAME", "metadata.name")).
 		WithLivenessProbe(r.probe("liveness").WithInitialDelaySeconds(5).WithPeriodSeconds(10)).
 		WithReadinessProbe(r.probe("readiness").WithPeriodSeconds(2)).
 		WithResources(resources(r.r.Pod.Resources)).
-		WithSecurityContext(corev1.SecurityContext().
-			WithAllowPrivilegeEscalation(false).
-			WithReadOnlyRootFilesystem(true).
-			WithRunAsNonRoot(true).
-			WithCapabilities(corev1.Capabilities().WithDrop("ALL"))).
-		WithVolumeMounts(corev1.VolumeMount().WithName(configVolume).WithMountPath(configDir).WithReadOnly(true))
+		WithSecurityContext(containerSecurity)
+	c.Ports, c.Env, c.VolumeMounts = containerPorts, containerEnv, configMount
+	return c
 }
 
 // args are flags that every release from v1.2.1 on has. Traces would go to a

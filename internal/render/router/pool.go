@@ -21,7 +21,6 @@ func (r *rendering) pool() *apply.InferencePoolApplyConfiguration {
 		pods[inference.LabelKey(k)] = inference.LabelValue(v)
 	}
 	return apply.InferencePool(r.d.PoolName(), r.d.Target.Namespace).
-		WithLabels(r.labels()).
 		WithSpec(apply.InferencePoolSpec().
 			WithSelector(apply.LabelSelector().WithMatchLabels(pods)).
 			WithTargetPorts(apply.Port().WithNumber(inference.PortNumber(r.r.Port))).

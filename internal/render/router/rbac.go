@@ -17,7 +17,7 @@ const (
 )
 
 func (r *rendering) serviceAccount() *corev1.ServiceAccountApplyConfiguration {
-	return corev1.ServiceAccount(r.d.EPPName(), r.d.Target.Namespace).WithLabels(r.labels())
+	return corev1.ServiceAccount(r.d.EPPName(), r.d.Target.Namespace)
 }
 
 // role lets the endpoint picker read its own namespace. It is a Role, because
@@ -28,7 +28,6 @@ func (r *rendering) role() *rbacv1.RoleApplyConfiguration {
 		groups = []string{groupGAIE, groupLLMD}
 	}
 	role := rbacv1.Role(r.d.EPPName(), r.d.Target.Namespace).
-		WithLabels(r.labels()).
 		WithRules(
 			readOnly([]string{""}, "pods"),
 			readOnly([]string{inference.GroupName}, "inferencepools"),
@@ -50,7 +49,6 @@ func readOnly(groups []string, resources ...string) *rbacv1.PolicyRuleApplyConfi
 
 func (r *rendering) roleBinding() *rbacv1.RoleBindingApplyConfiguration {
 	return rbacv1.RoleBinding(r.d.EPPName(), r.d.Target.Namespace).
-		WithLabels(r.labels()).
 		WithRoleRef(rbacv1.RoleRef().WithAPIGroup(groupRBAC).WithKind("Role").WithName(r.d.EPPName())).
 		WithSubjects(rbacv1.Subject().WithKind("ServiceAccount").WithName(r.d.EPPName()).WithNamespace(r.d.Target.Namespace))
 }

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"maps"
 	"slices"
 
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
@@ -14,23 +13,23 @@ import (
 // noTimeout turns the gateway's own off: a long answer takes minutes.
 const noTimeout = "0s"
 
-func (r *rendering) gateway() kube.Document {
-	return kube.Document{
+func (r *rendering) gateway() map[string]any {
+	return map[string]any{
 		"apiVersion": gatewayv1.GroupVersion.String(),
 		"kind":       "Gateway",
 		"metadata":   r.meta(r.d.GatewayName()),
-		"spec":       withoutNulls(r.r.Gateway),
+		"spec":       kube.WithoutNulls(r.r.Gateway),
 	}
 }
 
 // route is the user's HTTPRoute with what it needs to reach the pool.
-func (r *rendering) route() kube.Document {
-	spec := withoutNulls(r.r.Route)
+func (r *rendering) route() map[string]any {
+	spec := kube.AsMap(kube.WithoutNulls(r.r.Route))
 	if parents := r.parents(spec); parents != nil {
 		spec["parentRefs"] = parents
 	}
 	spec["rules"] = r.rules(spec)
-	return kube.Document{
+	return map[string]any{
 		"apiVersion": gatewayv1.GroupVersion.String(),
 		"kind":       "HTTPRoute",
 		"metadata":   r.meta(r.d.RouteName()),
@@ -39,13 +38,13 @@ func (r *rendering) route() kube.Document {
 }
 
 // parents are the gateways of a route that names none. Nil leaves the route's.
-func (r *rendering) parents(spec kube.Document) any {
+func (r *rendering) parents(spec map[string]any) any {
 	named, _ := spec["parentRefs"].([]any)
 	switch {
 	case len(named) > 0:
 		return nil
 	case r.r.HasGateway:
-		return []any{kube.Document{"name": r.d.GatewayName()}}
+		return []any{map[string]any{"name": r.d.GatewayName()}}
 	case len(r.r.Parents) > 0:
 		return r.r.Parents
 	}
@@ -55,46 +54,44 @@ func (r *rendering) parents(spec kube.Document) any {
 // rules are the user's. A rule without a backend goes to the pool, as does one
 // that names the pool in any form; other backends are the user's business. There
 // is one rule for everything where there are none.
-func (r *rendering) rules(spec kube.Document) []any {
+func (r *rendering) rules(spec map[string]any) []any {
 	given, _ := spec["rules"].([]any)
 	if len(given) == 0 {
-		given = []any{kube.Document{}}
+		given = []any{map[string]any{}}
 	}
 	rules := make([]any, 0, len(given))
 	for _, g := range given {
 		if rule, ok := g.(map[string]any); ok {
-			g = r.rule(maps.Clone(rule))
+			g = r.rule(rule)
 		}
 		rules = append(rules, g)
 	}
 	return rules
 }
 
-func (r *rendering) rule(rule kube.Document) kube.Document {
+func (r *rendering) rule(rule map[string]any) map[string]any {
 	backends, _ := rule["backendRefs"].([]any)
 	toPool := false
 	switch {
 	case len(backends) == 0 && redirects(rule):
 		// The Gateway API allows no backend there.
 	case len(backends) == 0:
-		rule["backendRefs"], toPool = []any{r.poolRef(kube.Document{})}, true
+		rule["backendRefs"], toPool = []any{r.poolRef(map[string]any{})}, true
 	default:
-		backends = slices.Clone(backends)
 		for i := range backends {
 			if ref, ok := backends[i].(map[string]any); ok && r.namesPool(ref) {
-				backends[i], toPool = r.poolRef(maps.Clone(ref)), true
+				backends[i], toPool = r.poolRef(ref), true
 			}
 		}
-		rule["backendRefs"] = backends
 	}
 	if _, set := rule["timeouts"]; toPool && !set {
-		rule["timeouts"] = kube.Document{"request": noTimeout}
+		rule["timeouts"] = map[string]any{"request": noTimeout}
 	}
 	return rule
 }
 
 // redirects tells whether the rule answers by itself.
-func redirects(rule kube.Document) bool {
+func redirects(rule map[string]any) bool {
 	filters, _ := rule["filters"].([]any)
 	return slices.ContainsFunc(filters, func(f any) bool {
 		filter, _ := f.(map[string]any)
@@ -106,7 +103,7 @@ func redirects(rule kube.Document) bool {
 // route's namespace, and as the pool or as the Service that examples have in its
 // place and that nobody makes. In a namespace that tenants share the pool has
 // another name than the service's users know.
-func (r *rendering) namesPool(ref kube.Document) bool {
+func (r *rendering) namesPool(ref map[string]any) bool {
 	users := plan.Deployment{Base: r.p.Service.Name}
 	if name := ref["name"]; name != r.d.PoolName() && name != users.PoolName() {
 		return false
@@ -120,35 +117,9 @@ func (r *rendering) namesPool(ref kube.Document) bool {
 
 // poolRef turns a backend into the pool. Its weight and filters stay; the pool
 // has the port.
-func (r *rendering) poolRef(ref kube.Document) kube.Document {
+func (r *rendering) poolRef(ref map[string]any) map[string]any {
 	delete(ref, "namespace")
 	delete(ref, "port")
 	ref["group"], ref["kind"], ref["name"] = inference.GroupName, kindPool, r.d.PoolName()
 	return ref
-}
-
-// withoutNulls returns a copy that can be changed at its top. A null in a
-// server-side apply would claim the field.
-func withoutNulls(doc kube.Document) kube.Document {
-	c := make(kube.Document, len(doc)+2)
-	for k, v := range doc {
-		if v != nil {
-			c[k] = pruned(v)
-		}
-	}
-	return c
-}
-
-func pruned(v any) any {
-	switch t := v.(type) {
-	case map[string]any:
-		return withoutNulls(t)
-	case []any:
-		l := make([]any, len(t))
-		for i := range t {
-			l[i] = pruned(t[i])
-		}
-		return l
-	}
-	return v
 }

@@ -8,6 +8,8 @@ package router
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
@@ -59,24 +61,25 @@ func Render(p *plan.Plan, d *plan.Deployment) ([]kube.Object, error) {
 	}
 	objects = append(objects, r.models()...)
 
+	enc := &kube.Encoder{}
+	labels, err := enc.Encode(map[string]string{plan.LabelService: d.Base})
+	if err != nil {
+		return nil, fmt.Errorf("cannot render the labels: %w", err)
+	}
+	shared := structpb.NewStructValue(labels)
 	all := make([]kube.Object, 0, len(objects))
 	for _, o := range objects {
-		s, err := kube.Encode(o.of)
+		s, err := enc.Encode(o.of)
 		if err != nil {
 			return nil, fmt.Errorf("cannot render %q: %w", o.key, err)
 		}
-		all = append(all, kube.Object{Key: o.key, Resource: s})
+		all = append(all, kube.Object{Key: o.key, Resource: kube.With(s, shared, "metadata", "labels")})
 	}
 	return all, nil
 }
 
 // highlyAvailable tells whether there are endpoint pickers to take over.
 func (r *rendering) highlyAvailable() bool { return r.r.Replicas > 1 }
-
-// labels of every object.
-func (r *rendering) labels() map[string]string {
-	return map[string]string{plan.LabelService: r.d.Base}
-}
 
 // podLabels select the endpoint picker's pods.
 func (r *rendering) podLabels() map[string]string {
@@ -86,11 +89,10 @@ func (r *rendering) podLabels() map[string]string {
 // A meta is the metadata of objects that are rendered without a Go module of
 // their project.
 type meta struct {
-	Name      string            `json:"name"`
-	Namespace string            `json:"namespace"`
-	Labels    map[string]string `json:"labels"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
 }
 
 func (r *rendering) meta(name string) meta {
-	return meta{Name: name, Namespace: r.d.Target.Namespace, Labels: r.labels()}
+	return meta{Name: name, Namespace: r.d.Target.Namespace}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -40,10 +41,10 @@ func example() *plan.Plan {
 			Selector:    map[string]string{plan.LabelComponentType: "worker"},
 			Port:        8000,
 			HasRoute:    true,
-			Route: kube.Document{
-				"parentRefs": []any{kube.Document{"name": "my-gateway", "namespace": "gateway-system"}},
+			Route: document(map[string]any{
+				"parentRefs": []any{map[string]any{"name": "my-gateway", "namespace": "gateway-system"}},
 				"hostnames":  []any{"api.example.com"},
-			},
+			}),
 			Pod: plan.EndpointPickerPod{
 				ImagePullPolicy: corev1.PullIfNotPresent,
 				Resources: &corev1.ResourceRequirements{
@@ -66,11 +67,11 @@ func everything() *plan.Plan {
 	r.Dialect, r.Image, r.Disaggregated = v1beta1.DialectLLMD, v1beta1.DefaultImageLLMD, true
 	r.Selector = map[string]string{}
 	r.Replicas, r.FailureMode, r.DestinationRule, r.HasGateway = 2, v1alpha1.FailOpen, true, true
-	r.Gateway = kube.Document{
+	r.Gateway = document(map[string]any{
 		"gatewayClassName": "istio",
-		"listeners":        []any{kube.Document{"name": "http", "port": int64(80), "protocol": "HTTP", "hostname": nil}},
-	}
-	r.Route = kube.Document{"hostnames": []any{"llm.example.com"}, "useDefaultGateways": nil}
+		"listeners":        []any{map[string]any{"name": "http", "port": int64(80), "protocol": "HTTP", "hostname": nil}},
+	})
+	r.Route = document(map[string]any{"hostnames": []any{"llm.example.com"}, "useDefaultGateways": nil})
 	r.Pod.NodeSelector = map[string]string{"pool": "cpu"}
 	r.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	r.Pod.Tolerations = []corev1.Toleration{{Key: "cpu", Operator: corev1.TolerationOpEqual, Value: "only", Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}, {Operator: corev1.TolerationOpExists}}
@@ -156,71 +157,71 @@ func typed(t *testing.T, o kube.Object, j []byte) {
 }
 
 func TestRoute(t *testing.T) {
-	pool := kube.Document{"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "my-service-pool"}
-	unlimited := kube.Document{"request": "0s"}
+	pool := map[string]any{"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "my-service-pool"}
+	unlimited := map[string]any{"request": "0s"}
 	cases := map[string]struct {
 		reason string
 		change func(p *plan.Plan)
-		want   kube.Document
+		want   map[string]any
 	}{
 		"ServiceOfTheDesign": {
 			reason: "The prefill/decode example names a Service {service}-pool, which is the pool.",
 			change: func(p *plan.Plan) {
-				p.Router.Route["rules"] = []any{kube.Document{
-					"matches":     []any{kube.Document{"path": kube.Document{"type": "PathPrefix", "value": "/"}}},
-					"backendRefs": []any{kube.Document{"name": "my-service-pool", "kind": "Service", "port": int64(8000), "weight": int64(3)}},
-				}}
+				p.Router.Route.Fields["rules"] = encode([]any{map[string]any{
+					"matches":     []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/"}}},
+					"backendRefs": []any{map[string]any{"name": "my-service-pool", "kind": "Service", "port": int64(8000), "weight": int64(3)}},
+				}})
 			},
-			want: kube.Document{"rules": []any{kube.Document{
-				"matches":     []any{kube.Document{"path": kube.Document{"type": "PathPrefix", "value": "/"}}},
-				"backendRefs": []any{kube.Document{"group": pool["group"], "kind": pool["kind"], "name": pool["name"], "weight": int64(3)}},
+			want: map[string]any{"rules": []any{map[string]any{
+				"matches":     []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/"}}},
+				"backendRefs": []any{map[string]any{"group": pool["group"], "kind": pool["kind"], "name": pool["name"], "weight": int64(3)}},
 				"timeouts":    unlimited,
 			}}},
 		},
 		"RulesAreKept": {
 			reason: "Matches, filters, timeouts, younger fields and foreign backends stay as they are.",
 			change: func(p *plan.Plan) {
-				p.Router.Route["rules"] = []any{
-					kube.Document{"name": "chat", "younger": "field", "timeouts": kube.Document{"request": "600s"}, "filters": []any{kube.Document{"type": "RequestHeaderModifier"}}},
-					kube.Document{"backendRefs": []any{kube.Document{"name": "docs", "port": int64(80)}}},
-					kube.Document{"filters": []any{kube.Document{"type": "RequestRedirect"}}},
-					kube.Document{"timeouts": kube.Document{}},
-				}
+				p.Router.Route.Fields["rules"] = encode([]any{
+					map[string]any{"name": "chat", "younger": "field", "timeouts": map[string]any{"request": "600s"}, "filters": []any{map[string]any{"type": "RequestHeaderModifier"}}},
+					map[string]any{"backendRefs": []any{map[string]any{"name": "docs", "port": int64(80)}}},
+					map[string]any{"filters": []any{map[string]any{"type": "RequestRedirect"}}},
+					map[string]any{"timeouts": map[string]any{}},
+				})
 			},
-			want: kube.Document{"rules": []any{
-				kube.Document{"name": "chat", "younger": "field", "timeouts": kube.Document{"request": "600s"}, "filters": []any{kube.Document{"type": "RequestHeaderModifier"}}, "backendRefs": []any{pool}},
-				kube.Document{"backendRefs": []any{kube.Document{"name": "docs", "port": int64(80)}}},
-				kube.Document{"filters": []any{kube.Document{"type": "RequestRedirect"}}},
-				kube.Document{"timeouts": kube.Document{}, "backendRefs": []any{pool}},
+			want: map[string]any{"rules": []any{
+				map[string]any{"name": "chat", "younger": "field", "timeouts": map[string]any{"request": "600s"}, "filters": []any{map[string]any{"type": "RequestHeaderModifier"}}, "backendRefs": []any{pool}},
+				map[string]any{"backendRefs": []any{map[string]any{"name": "docs", "port": int64(80)}}},
+				map[string]any{"filters": []any{map[string]any{"type": "RequestRedirect"}}},
+				map[string]any{"timeouts": map[string]any{}, "backendRefs": []any{pool}},
 			}},
 		},
 		"PoolOfAnotherNamespace": {
 			reason: "A backend of the pool's name elsewhere is another one.",
 			change: func(p *plan.Plan) {
-				p.Router.Route["rules"] = []any{kube.Document{"backendRefs": []any{kube.Document{"name": "my-service-pool", "namespace": "other"}}}}
+				p.Router.Route.Fields["rules"] = encode([]any{map[string]any{"backendRefs": []any{map[string]any{"name": "my-service-pool", "namespace": "other"}}}})
 			},
-			want: kube.Document{"rules": []any{kube.Document{"backendRefs": []any{kube.Document{"name": "my-service-pool", "namespace": "other"}}}}},
+			want: map[string]any{"rules": []any{map[string]any{"backendRefs": []any{map[string]any{"name": "my-service-pool", "namespace": "other"}}}}},
 		},
 		"PoolInASharedNamespace": {
 			reason: "Where the pool's name carries a hash, users still write the name that they know.",
 			change: func(p *plan.Plan) {
 				p.Deployments[0].Base = "my-service-abc123"
-				p.Router.Route["rules"] = []any{kube.Document{"backendRefs": []any{kube.Document{"name": "my-service-pool"}}}}
+				p.Router.Route.Fields["rules"] = encode([]any{map[string]any{"backendRefs": []any{map[string]any{"name": "my-service-pool"}}}})
 			},
-			want: kube.Document{"rules": []any{kube.Document{
-				"backendRefs": []any{kube.Document{"group": pool["group"], "kind": pool["kind"], "name": "my-service-abc123-pool"}},
+			want: map[string]any{"rules": []any{map[string]any{
+				"backendRefs": []any{map[string]any{"group": pool["group"], "kind": pool["kind"], "name": "my-service-abc123-pool"}},
 				"timeouts":    unlimited,
 			}}},
 		},
 		"ParentsOfThePlatform": {
 			reason: "A route that names no gateway gets the platform team's.",
 			change: func(p *plan.Plan) {
-				delete(p.Router.Route, "parentRefs")
+				delete(p.Router.Route.Fields, "parentRefs")
 				p.Router.Parents = []v1beta1.ParentRef{{Name: "shared", Namespace: "infra"}}
 			},
-			want: kube.Document{
-				"parentRefs": []any{kube.Document{"name": "shared", "namespace": "infra"}},
-				"rules":      []any{kube.Document{"backendRefs": []any{pool}, "timeouts": unlimited}},
+			want: map[string]any{
+				"parentRefs": []any{map[string]any{"name": "shared", "namespace": "infra"}},
+				"rules":      []any{map[string]any{"backendRefs": []any{pool}, "timeouts": unlimited}},
 			},
 		},
 	}
@@ -228,15 +229,15 @@ func TestRoute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := example()
 			tc.change(p)
-			before := marshalDoc(t, p.Router.Route)
+			before := marshalDoc(t, kube.AsMap(p.Router.Route))
 			objects, err := Render(p, &p.Deployments[0])
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got kube.Document
+			var got map[string]any
 			for _, o := range objects {
 				if o.Kind() == "HTTPRoute" {
-					got = kube.AsDocument(kube.Lookup(o.Resource, "spec").GetStructValue())
+					got = kube.AsMap(kube.Lookup(o.Resource, "spec").GetStructValue())
 				}
 			}
 			delete(got, "hostnames")
@@ -246,7 +247,7 @@ func TestRoute(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nHTTPRoute's spec: -want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(before, marshalDoc(t, p.Router.Route)); diff != "" {
+			if diff := cmp.Diff(before, marshalDoc(t, kube.AsMap(p.Router.Route))); diff != "" {
 				t.Errorf("the user's document was changed:\n%s", diff)
 			}
 		})
@@ -285,9 +286,9 @@ func TestSelectors(t *testing.T) {
 	for _, o := range objects {
 		switch o.Kind() {
 		case "Deployment":
-			pods = kube.AsDocument(kube.Lookup(o.Resource, "spec", "template", "metadata", "labels").GetStructValue())
+			pods = kube.AsMap(kube.Lookup(o.Resource, "spec", "template", "metadata", "labels").GetStructValue())
 		case "InferencePool":
-			pool = kube.AsDocument(kube.Lookup(o.Resource, "spec", "selector", "matchLabels").GetStructValue())
+			pool = kube.AsMap(kube.Lookup(o.Resource, "spec", "selector", "matchLabels").GetStructValue())
 		}
 	}
 	if len(pods) == 0 || len(pool) == 0 {
@@ -310,7 +311,18 @@ func marshal(t *testing.T, o kube.Object) []byte {
 	return j
 }
 
-func marshalDoc(t *testing.T, d kube.Document) string {
+// encode is a value as it is in a request.
+func encode(v any) *structpb.Value {
+	e, err := kube.EncodeValue(v)
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+func document(d map[string]any) *kube.Document { return encode(d).GetStructValue() }
+
+func marshalDoc(t *testing.T, d map[string]any) string {
 	t.Helper()
 	y, err := yaml.Marshal(d)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	policyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // appProtocol of gRPC. The endpoint picker serves it with TLS and a certificate
@@ -15,16 +17,18 @@ const appProtocol = "kubernetes.io/h2c"
 
 // service is what gateways send each request's headers and body to.
 func (r *rendering) service() *corev1.ServiceApplyConfiguration {
+	spec := corev1.ServiceSpec().
+		WithType(core.ServiceTypeClusterIP).
+		WithSelector(r.podLabels())
+	spec.Ports = servicePorts
 	return corev1.Service(r.d.EPPName(), r.d.Target.Namespace).
-		WithLabels(r.labels()).
-		WithSpec(corev1.ServiceSpec().
-			WithType(core.ServiceTypeClusterIP).
-			WithSelector(r.podLabels()).
-			WithPorts(
-				port("grpc-ext-proc", portExtProc).WithAppProtocol(appProtocol),
-				port("grpc-health", portHealth),
-				port("http-metrics", portMetrics)))
+		WithSpec(spec)
 }
+
+var servicePorts = kube.ConstantList(
+	*port("grpc-ext-proc", portExtProc).WithAppProtocol(appProtocol),
+	*port("grpc-health", portHealth),
+	*port("http-metrics", portMetrics))
 
 func port(name string, number int32) *corev1.ServicePortApplyConfiguration {
 	return corev1.ServicePort().WithName(name).WithPort(number).WithProtocol(core.ProtocolTCP).WithTargetPort(intstr.FromInt32(number))
@@ -37,7 +41,6 @@ func port(name string, number int32) *corev1.ServicePortApplyConfiguration {
 // leader is ready.
 func (r *rendering) disruptionBudget() *policyv1.PodDisruptionBudgetApplyConfiguration {
 	return policyv1.PodDisruptionBudget(r.d.EPPName(), r.d.Target.Namespace).
-		WithLabels(r.labels()).
 		WithSpec(policyv1.PodDisruptionBudgetSpec().
 			WithMinAvailable(intstr.FromInt32(0)).
 			WithSelector(metav1.LabelSelector().WithMatchLabels(r.podLabels())))

@@ -1,45 +1,60 @@
 package workload
 
-import "github.com/fusioninfer/function-inferenceservice/internal/kube"
+import (
+	"slices"
 
-// clone copies a document, so that it can be changed. It leaves nulls out: they
-// mean absent, but in server-side apply they would take the field.
-func clone(d kube.Document) kube.Document {
-	c := make(kube.Document, len(d))
-	for k, v := range d {
-		if v != nil {
-			c[k] = cloneValue(v)
-		}
-	}
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// A template that comes with a request is shared and never changed. These
+// functions copy what is about to be changed, and nothing else.
+
+// child puts a copy of the object in a field into its place, and returns it to
+// be changed. The object is made if it is missing.
+func child(of *structpb.Struct, field string) *structpb.Struct {
+	c := kube.Copy(of.GetFields()[field].GetStructValue())
+	of.Fields[field] = structpb.NewStructValue(c)
 	return c
 }
 
-func cloneValue(v any) any {
-	switch t := v.(type) {
-	case kube.Document:
-		return clone(t)
-	case []any:
-		l := make([]any, len(t))
-		for i, e := range t {
-			l[i] = cloneValue(e)
-		}
-		return l
-	}
-	return v
+// elements returns the list in a field, or nil. It is shared.
+func elements(of *structpb.Struct, field string) []*structpb.Value {
+	return of.GetFields()[field].GetListValue().GetValues()
 }
 
-// child returns an object inside a document, which is made if it is missing.
-func child(d kube.Document, field string) kube.Document {
-	if c, ok := d[field].(kube.Document); ok {
-		return c
+// set puts a list into a field, and leaves an empty one out.
+func set(of *structpb.Struct, field string, list []*structpb.Value) {
+	if len(list) == 0 {
+		delete(of.GetFields(), field)
+		return
 	}
-	c := kube.Document{}
-	d[field] = c
-	return c
+	of.Fields[field] = structpb.NewListValue(&structpb.ListValue{Values: list})
 }
 
-// elements returns a list inside a document, or nil.
-func elements(d kube.Document, field string) []any {
-	l, _ := d[field].([]any)
-	return l
+// add appends something to the list in a field.
+func add(of *structpb.Struct, field string, something any) error {
+	v, err := kube.EncodeValue(something)
+	if err != nil {
+		return err
+	}
+	set(of, field, append(slices.Clip(elements(of, field)), v))
+	return nil
 }
+
+// at returns an object that is an element of a list, or nil.
+func at(list []*structpb.Value, i int) *structpb.Struct {
+	if i >= len(list) {
+		return nil
+	}
+	return list[i].GetStructValue()
+}
+
+// is tells whether a value is this number.
+func is(v *structpb.Value, number int32) bool {
+	n, ok := v.GetKind().(*structpb.Value_NumberValue)
+	return ok && n.NumberValue == float64(number)
+}
+
+func number(n int32) *structpb.Value { return structpb.NewNumberValue(float64(n)) }

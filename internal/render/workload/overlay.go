@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	apply "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -17,72 +18,84 @@ const (
 )
 
 // overlay returns the user's template with what the plan adds to it. The
-// document is never read into a type, so fields that are not known here stay as
+// template is never read into a type, so fields that are not known here stay as
 // they are.
-func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) kube.Document {
-	doc := clone(t.Document)
+func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, error) {
+	doc := kube.Copy(kube.WithoutNulls(t.Document))
 	spec := child(doc, "spec")
 	if r.Scheduler != "" {
-		spec["schedulerName"] = r.Scheduler
+		spec.Fields["schedulerName"] = structpb.NewStringValue(r.Scheduler)
 	}
-	containers := elements(spec, "containers")
-	if t.Engine >= len(containers) {
-		return doc
+	containers := slices.Clone(elements(spec, "containers"))
+	theirs := at(containers, t.Engine)
+	if theirs == nil {
+		return doc, nil
 	}
-	engine, ok := containers[t.Engine].(kube.Document)
-	if !ok {
-		return doc
+	engine := kube.Copy(theirs)
+	containers[t.Engine] = structpb.NewStructValue(engine)
+	set(spec, "containers", containers)
+
+	if err := run(engine, t); err != nil {
+		return nil, err
 	}
-	run(engine, t)
 	switch {
 	case t.Headless:
 		silence(engine, r)
 	case leader && r.Sidecar != nil:
 		movePort(engine, r.Port, r.EnginePort)
-		spec["initContainers"] = append(elements(spec, "initContainers"), sidecar(r, spec))
+		if err := add(spec, "initContainers", sidecar(r, spec)); err != nil {
+			return nil, err
+		}
 	}
 	if leader && r.RayPort != 0 {
 		openPort(engine, r.RayPort)
 	}
 	if t.SharedMemory {
-		shareMemory(spec, engine)
+		return doc, shareMemory(spec, engine)
 	}
-	return doc
+	return doc, nil
 }
 
 // run sets what the engine's container runs.
-func run(engine kube.Document, t *plan.PodTemplate) {
-	for _, e := range t.Env {
-		engine["env"] = append(elements(engine, "env"), e)
-	}
-	if t.Command == nil && t.Args == nil {
-		return
-	}
-	for field, words := range map[string][]string{"command": t.Command, "args": t.Args} {
-		if len(words) == 0 {
-			delete(engine, field)
-			continue
+func run(engine *structpb.Struct, t *plan.PodTemplate) error {
+	for i := range t.Env {
+		if err := add(engine, "env", &t.Env[i]); err != nil {
+			return err
 		}
-		engine[field] = words
 	}
+	if t.Command != nil || t.Args != nil {
+		set(engine, "command", words(t.Command))
+		set(engine, "args", words(t.Args))
+	}
+	return nil
+}
+
+func words(of []string) []*structpb.Value {
+	values := make([]*structpb.Value, len(of))
+	for i, w := range of {
+		values[i] = structpb.NewStringValue(w)
+	}
+	return values
 }
 
 // shareMemory mounts memory at /dev/shm, where engines on several GPUs meet. A
 // container has 64 MiB of it otherwise. What is used counts as the container's
 // memory, so it needs no limit of its own.
-func shareMemory(spec, engine kube.Document) {
+func shareMemory(spec, engine *structpb.Struct) error {
 	name := freeName(sharedMemoryName, elements(spec, "volumes"))
-	spec["volumes"] = append(elements(spec, "volumes"), apply.Volume().
+	if err := add(spec, "volumes", apply.Volume().
 		WithName(name).
-		WithEmptyDir(apply.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)))
-	engine["volumeMounts"] = append(elements(engine, "volumeMounts"), apply.VolumeMount().
+		WithEmptyDir(apply.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory))); err != nil {
+		return err
+	}
+	return add(engine, "volumeMounts", apply.VolumeMount().
 		WithName(name).
 		WithMountPath("/dev/shm"))
 }
 
 // sidecar is the routing sidecar of decode pods, as an init container that keeps
 // running: it is there before the engine, and gone after it.
-func sidecar(r *plan.Role, spec kube.Document) *apply.ContainerApplyConfiguration {
+func sidecar(r *plan.Role, spec *structpb.Struct) *apply.ContainerApplyConfiguration {
 	s := apply.Container().
 		WithName(freeName(sidecarName, slices.Concat(elements(spec, "containers"), elements(spec, "initContainers")))).
 		WithImage(r.Sidecar.Image).
@@ -111,11 +124,10 @@ func sidecar(r *plan.Role, spec kube.Document) *apply.ContainerApplyConfiguratio
 }
 
 // freeName returns a name that none of the elements has.
-func freeName(want string, elements []any) string {
+func freeName(want string, elements []*structpb.Value) string {
 	name := want
-	for i := 2; slices.ContainsFunc(elements, func(e any) bool {
-		d, _ := e.(kube.Document)
-		return d["name"] == name
+	for i := 2; slices.ContainsFunc(elements, func(e *structpb.Value) bool {
+		return e.GetStructValue().GetFields()["name"].GetStringValue() == name
 	}); i++ {
 		name = want + "-" + strconv.Itoa(i)
 	}

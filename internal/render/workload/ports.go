@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
@@ -17,75 +19,95 @@ var (
 // movePort makes everything in the engine's container that is about one port be
 // about another: its declaration, probes and hooks. What goes by the port's name
 // follows by itself.
-func movePort(engine kube.Document, from, to int32) {
-	replace := func(d kube.Document, field string) {
-		if d[field] == int64(from) {
-			d[field] = int64(to)
+func movePort(engine *structpb.Struct, from, to int32) {
+	ports := slices.Clone(elements(engine, "ports"))
+	for i := range ports {
+		for _, f := range []string{"containerPort", "hostPort"} {
+			if port := at(ports, i); is(port.GetFields()[f], from) {
+				ports[i] = structpb.NewStructValue(kube.With(port, number(to), f))
+			}
 		}
 	}
-	for _, p := range elements(engine, "ports") {
-		if port, ok := p.(kube.Document); ok {
-			replace(port, "containerPort")
-			replace(port, "hostPort")
-		}
-	}
-	for _, on := range checks(engine) {
+	set(engine, "ports", ports)
+	for _, c := range checks(engine) {
 		for _, h := range handlers {
-			if handler, ok := on.check[h].(kube.Document); ok {
-				replace(handler, "port")
+			if is(kube.Lookup(c.of, h, "port"), from) {
+				engine.Fields = kube.With(engine, number(to), append(c.path, h, "port")...).GetFields()
 			}
 		}
 	}
 }
 
 // openPort declares a port of the engine's container, unless it is.
-func openPort(engine kube.Document, number int32) {
+func openPort(engine *structpb.Struct, port int32) {
 	ports := elements(engine, "ports")
-	if !slices.ContainsFunc(ports, func(p any) bool {
-		port, _ := p.(kube.Document)
-		return port["containerPort"] == int64(number)
+	if !slices.ContainsFunc(ports, func(p *structpb.Value) bool {
+		return is(p.GetStructValue().GetFields()["containerPort"], port)
 	}) {
-		engine["ports"] = append(ports, kube.Document{"containerPort": int64(number)})
+		declared := &structpb.Struct{Fields: map[string]*structpb.Value{"containerPort": number(port)}}
+		set(engine, "ports", append(slices.Clip(ports), structpb.NewStructValue(declared)))
 	}
 }
 
 // silence takes away what a worker without an HTTP server cannot have: its HTTP
 // ports, and every probe and hook that asks there. A probe that can never pass
 // would restart the whole replica for ever.
-func silence(engine kube.Document, r *plan.Role) {
-	http := httpPorts(engine, r)
-	set(engine, "ports", slices.DeleteFunc(elements(engine, "ports"), func(p any) bool {
-		port, _ := p.(kube.Document)
-		return slices.Contains(http, port["containerPort"]) || port["name"] != nil && slices.Contains(http, port["name"])
+func silence(engine *structpb.Struct, r *plan.Role) {
+	all := checks(engine)
+	http := httpPorts(engine, all, r)
+	set(engine, "ports", slices.DeleteFunc(slices.Clone(elements(engine, "ports")), func(p *structpb.Value) bool {
+		port := p.GetStructValue().GetFields()
+		return http.has(port["containerPort"]) || http.has(port["name"])
 	}))
-	for _, on := range checks(engine) {
-		if asksHTTP(on.check, http) {
-			delete(on.parent, on.name)
+	for _, c := range all {
+		if !asksHTTP(c.of, http) {
+			continue
 		}
-	}
-	if l, ok := engine["lifecycle"].(kube.Document); ok && len(l) == 0 {
-		delete(engine, "lifecycle")
+		if len(c.path) == 1 {
+			delete(engine.GetFields(), c.path[0])
+			continue
+		}
+		// A hook is one of two below lifecycle, which goes with the last of them.
+		lifecycle := child(engine, c.path[0])
+		if delete(lifecycle.GetFields(), c.path[1]); len(lifecycle.GetFields()) == 0 {
+			delete(engine.GetFields(), c.path[0])
+		}
 	}
 }
 
-// httpPorts returns the numbers and names of the ports that a headless engine
-// does not open: the serving port, Ray's, which is the leader's, and every port
-// that is called http or is asked by HTTP.
-func httpPorts(engine kube.Document, r *plan.Role) []any {
-	ports := []any{int64(r.Port), int64(r.EnginePort)}
-	if r.RayPort != 0 {
-		ports = append(ports, int64(r.RayPort))
+// portSet has numbers and names of ports.
+type portSet []*structpb.Value
+
+func (s portSet) has(v *structpb.Value) bool {
+	if v == nil {
+		return false
 	}
-	for _, on := range checks(engine) {
-		if get, ok := on.check["httpGet"].(kube.Document); ok && get["port"] != nil {
-			ports = append(ports, get["port"])
+	return slices.ContainsFunc(s, func(p *structpb.Value) bool {
+		return p.GetNumberValue() == v.GetNumberValue() && p.GetStringValue() == v.GetStringValue()
+	})
+}
+
+// httpPorts returns the ports that a headless engine does not open: the serving
+// port, Ray's, which is the leader's, and every port that is called http or is
+// asked by HTTP.
+func httpPorts(engine *structpb.Struct, all []check, r *plan.Role) portSet {
+	ports := portSet{number(r.Port), number(r.EnginePort)}
+	if r.RayPort != 0 {
+		ports = append(ports, number(r.RayPort))
+	}
+	for _, c := range all {
+		if port := kube.Lookup(c.of, "httpGet", "port"); port != nil {
+			ports = append(ports, port)
 		}
 	}
 	for _, p := range elements(engine, "ports") {
-		port, _ := p.(kube.Document)
-		name, _ := port["name"].(string)
-		if name == "http" || strings.HasPrefix(name, "http-") || slices.Contains(ports, port["containerPort"]) {
-			ports = append(ports, port["containerPort"], any(name))
+		port := p.GetStructValue().GetFields()
+		name := port["name"].GetStringValue()
+		if name == "http" || strings.HasPrefix(name, "http-") || ports.has(port["containerPort"]) {
+			ports = append(ports, port["containerPort"])
+			if name != "" {
+				ports = append(ports, port["name"])
+			}
 		}
 	}
 	return ports
@@ -93,49 +115,38 @@ func httpPorts(engine kube.Document, r *plan.Role) []any {
 
 // asksHTTP tells whether a probe or a hook talks to an HTTP server: itself, by
 // its port, or by a program.
-func asksHTTP(check kube.Document, http []any) bool {
-	if check["httpGet"] != nil {
+func asksHTTP(check *structpb.Struct, http portSet) bool {
+	if check.GetFields()["httpGet"] != nil {
 		return true
 	}
 	for _, h := range handlers {
-		if handler, ok := check[h].(kube.Document); ok && slices.Contains(http, handler["port"]) {
+		if http.has(kube.Lookup(check, h, "port")) {
 			return true
 		}
 	}
-	exec, _ := check["exec"].(kube.Document)
-	return slices.ContainsFunc(elements(exec, "command"), func(w any) bool {
-		word, _ := w.(string)
+	return slices.ContainsFunc(elements(check.GetFields()["exec"].GetStructValue(), "command"), func(w *structpb.Value) bool {
+		word := w.GetStringValue()
 		return strings.Contains(word, "http://") || strings.Contains(word, "curl ") || word == "curl" || word == "wget"
 	})
 }
 
-// A check is a probe or a hook, and where it is.
+// A check is a probe or a hook, and where the container has it.
 type check struct {
-	parent kube.Document
-	name   string
-	check  kube.Document
+	of   *structpb.Struct
+	path []string
 }
 
-func checks(engine kube.Document) []check {
+func checks(engine *structpb.Struct) []check {
 	var all []check
-	find := func(parent kube.Document, names []string) {
+	find := func(names []string, below ...string) {
 		for _, n := range names {
-			if c, ok := parent[n].(kube.Document); ok {
-				all = append(all, check{parent: parent, name: n, check: c})
+			path := append(slices.Clip(below), n)
+			if c := kube.Lookup(engine, path...).GetStructValue(); c != nil {
+				all = append(all, check{of: c, path: path})
 			}
 		}
 	}
-	find(engine, probes)
-	lifecycle, _ := engine["lifecycle"].(kube.Document)
-	find(lifecycle, hooks)
+	find(probes)
+	find(hooks, "lifecycle")
 	return all
-}
-
-// set sets a list, and leaves an empty one out.
-func set(d kube.Document, field string, l []any) {
-	if len(l) == 0 {
-		delete(d, field)
-		return
-	}
-	d[field] = l
 }

@@ -7,12 +7,10 @@ rest is built and encoded once for a role, and shared by its replicas.
 package workload
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	apply "sigs.k8s.io/lws/client-go/applyconfiguration/leaderworkerset/v1"
@@ -67,33 +65,34 @@ func New(p *plan.Plan) (*Renderer, error) {
 	return r, nil
 }
 
-// templates of a role, the same in all places.
+// templates of a role, the same in all places. There is no leader on one node.
 type templates struct {
-	leader, worker kube.Document
-	// Their specs, encoded.
-	leaderSpec, workerSpec *structpb.Value
-	hash                   string
+	leader, worker *structpb.Struct
+	hash           string
 }
 
 func overlayRole(r *plan.Role) (t templates, err error) {
-	t.worker = overlay(r, &r.Leader, true)
+	if t.worker, err = overlay(r, &r.Leader, true); err != nil {
+		return t, fmt.Errorf("cannot complete the leader's template: %w", err)
+	}
 	if r.Nodes > 1 {
-		t.leader, t.worker = t.worker, overlay(r, &r.Worker, false)
-		if t.leaderSpec, err = kube.EncodeValue(t.leader["spec"]); err != nil {
-			return t, fmt.Errorf("cannot encode the leader's template: %w", err)
+		t.leader = t.worker
+		if t.worker, err = overlay(r, &r.Worker, false); err != nil {
+			return t, fmt.Errorf("cannot complete the workers' template: %w", err)
 		}
 	}
-	if t.workerSpec, err = kube.EncodeValue(t.worker["spec"]); err != nil {
-		return t, fmt.Errorf("cannot encode the template: %w", err)
-	}
-	// The hash changes with what the pods of a replica are. It is the same for
-	// all replicas, however many there are. JSON sorts the keys.
-	text, err := json.Marshal([]any{r.Nodes, r.PodLabels, t.leader, t.worker})
+	t.hash, err = hash(r, t.leader, t.worker)
+	return t, err
+}
+
+// hash changes with what the pods of a replica are. It is the same for all
+// replicas, however many there are.
+func hash(r *plan.Role, leader, worker *structpb.Struct) (string, error) {
+	labels, err := kube.Encode(r.PodLabels)
 	if err != nil {
-		return t, fmt.Errorf("cannot hash the templates: %w", err)
+		return "", fmt.Errorf("cannot hash the labels: %w", err)
 	}
-	t.hash = plan.Hash(string(text))
-	return t, nil
+	return plan.Hash(strconv.Itoa(int(r.Nodes)), kube.Text(labels, leader, worker)), nil
 }
 
 // in completes the templates for one place.
@@ -117,37 +116,30 @@ func (t templates) in(d *plan.Deployment, r *plan.Role) (shared, error) {
 		return shared{}, err
 	}
 	maps.Copy(labels, r.PodLabels)
-	s := shared{object: object}
-	if s.worker, err = newTemplate(t.worker, t.workerSpec, labels); err != nil || t.leader == nil {
-		return s, err
-	}
-	if s.leader, err = newTemplate(t.leader, t.leaderSpec, labels); err != nil {
-		return s, err
-	}
-	if proto.Equal(s.leader.metadata, s.worker.metadata) {
-		s.leader.metadata = s.worker.metadata
+	s := shared{object: object, worker: newTemplate(t.worker, labels)}
+	switch {
+	case t.leader == nil:
+	case r.Leader.Document == r.Worker.Document:
+		s.leader = &template{spec: t.leader.GetFields()["spec"], metadata: s.worker.metadata}
+	default:
+		s.leader = newTemplate(t.leader, labels)
 	}
 	return s, nil
 }
 
 // newTemplate is a template with labels. Those of the user's stay, those of the
 // function win.
-func newTemplate(doc kube.Document, spec *structpb.Value, labels map[string]string) (*template, error) {
-	metadata, _ := doc["metadata"].(kube.Document)
-	metadata = clone(metadata)
-	theirs := child(metadata, "labels")
+func newTemplate(doc *structpb.Struct, labels map[string]string) *template {
+	metadata := kube.Copy(doc.GetFields()["metadata"].GetStructValue())
+	all := child(metadata, "labels")
 	// These are the function's own, also where it sets none.
 	for _, k := range []string{plan.LabelGroupIndex, plan.LabelReplicaIndex, plan.LabelSpecHash} {
-		delete(theirs, k)
+		delete(all.GetFields(), k)
 	}
 	for k, v := range labels {
-		theirs[k] = v
+		all.Fields[k] = structpb.NewStringValue(v)
 	}
-	s, err := kube.Encode(metadata)
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the template's metadata: %w", err)
-	}
-	return &template{spec: spec, metadata: s}, nil
+	return &template{spec: doc.GetFields()["spec"], metadata: metadata}
 }
 
 // LeaderWorkerSet renders the replica's.
@@ -156,42 +148,49 @@ func (r *Renderer) LeaderWorkerSet(d *plan.Deployment, rep *plan.Replica) (kube.
 	if !ok {
 		return kube.Object{}, fmt.Errorf("cannot render LeaderWorkerSet %q: its role is not in the plan", rep.Name)
 	}
+	o := kube.Copy(s.object)
+	metadata := r.identify(s.object.GetFields()["metadata"].GetStructValue(), rep)
 	// The name is set because the pods are named after it, and people look for it.
-	metadata := kube.With(s.object.GetFields()["metadata"].GetStructValue(), structpb.NewStringValue(rep.Name), "name")
-	o := kube.With(s.object, structpb.NewStructValue(r.identify(metadata, rep)), "metadata")
+	metadata.Fields["name"] = structpb.NewStringValue(rep.Name)
+	o.Fields["metadata"] = structpb.NewStructValue(metadata)
 
-	metadata = joinGang(r.identify(s.worker.metadata, rep), rep)
-	o = kube.With(o, s.worker.with(metadata), "spec", "leaderWorkerTemplate", "workerTemplate")
+	template := child(child(o, "spec"), "leaderWorkerTemplate")
+	pods := r.pods(s.worker.metadata, rep)
+	template.Fields["workerTemplate"] = s.worker.with(pods)
 	if s.leader != nil {
 		if s.leader.metadata != s.worker.metadata {
-			metadata = joinGang(r.identify(s.leader.metadata, rep), rep)
+			pods = r.pods(s.leader.metadata, rep)
 		}
-		o = kube.With(o, s.leader.with(metadata), "spec", "leaderWorkerTemplate", "leaderTemplate")
+		template.Fields["leaderTemplate"] = s.leader.with(pods)
 	}
 	return kube.Object{Key: rep.Key, Resource: o}, nil
 }
 
-// identify adds the labels that tell one replica from another.
-func (r *Renderer) identify(metadata *structpb.Struct, rep *plan.Replica) *structpb.Struct {
-	labels := kube.With(metadata.GetFields()["labels"].GetStructValue(), index(rep.Index), plan.LabelReplicaIndex)
-	if r.grouped {
-		labels = kube.With(labels, index(rep.Group), plan.LabelGroupIndex)
+// pods is the metadata of a replica's pods. Annotations make them members of
+// their gang.
+func (r *Renderer) pods(metadata *structpb.Struct, rep *plan.Replica) *structpb.Struct {
+	metadata = r.identify(metadata, rep)
+	if rep.PodGroup != "" {
+		annotations := child(metadata, "annotations").GetFields()
+		annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] = structpb.NewStringValue(rep.PodGroup)
+		annotations[batchv1alpha1.TaskSpecKey] = structpb.NewStringValue(rep.Task)
 	}
-	return kube.With(metadata, structpb.NewStructValue(labels), "labels")
+	return metadata
+}
+
+// identify returns metadata, to be changed further, with the labels that tell one
+// replica from another.
+func (r *Renderer) identify(metadata *structpb.Struct, rep *plan.Replica) *structpb.Struct {
+	metadata = kube.Copy(metadata)
+	labels := child(metadata, "labels").GetFields()
+	labels[plan.LabelReplicaIndex] = index(rep.Index)
+	if r.grouped {
+		labels[plan.LabelGroupIndex] = index(rep.Group)
+	}
+	return metadata
 }
 
 func index(i int32) *structpb.Value { return structpb.NewStringValue(strconv.Itoa(int(i))) }
-
-// joinGang adds the annotations that make the replica's pods members of their gang.
-func joinGang(metadata *structpb.Struct, rep *plan.Replica) *structpb.Struct {
-	if rep.PodGroup == "" {
-		return metadata
-	}
-	annotations := metadata.GetFields()["annotations"].GetStructValue()
-	annotations = kube.With(annotations, structpb.NewStringValue(rep.PodGroup), schedulingv1beta1.KubeGroupNameAnnotationKey)
-	annotations = kube.With(annotations, structpb.NewStringValue(rep.Task), batchv1alpha1.TaskSpecKey)
-	return kube.With(metadata, structpb.NewStructValue(annotations), "annotations")
-}
 
 func (t *template) with(metadata *structpb.Struct) *structpb.Value {
 	return structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{

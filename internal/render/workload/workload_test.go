@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	"sigs.k8s.io/yaml"
@@ -28,7 +29,7 @@ import (
 
 var update = flag.Bool("update", false, "write the files in testdata")
 
-func document(t testing.TB, text string) kube.Document {
+func document(t testing.TB, text string) *kube.Document {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -38,7 +39,7 @@ func document(t testing.TB, text string) kube.Document {
 	if err := protojson.Unmarshal(data, s); err != nil {
 		t.Fatal(err)
 	}
-	return kube.AsDocument(s)
+	return s
 }
 
 // pods are a template as the plan has it.
@@ -48,7 +49,7 @@ func pods(t testing.TB, text string, change ...func(*plan.PodTemplate)) plan.Pod
 	into := struct {
 		Spec corev1.PodSpec `json:"spec"`
 	}{}
-	if errs := kube.DecodeDocument(p.Document, field.NewPath("template"), &into); len(errs) > 0 {
+	if errs := kube.Decode(p.Document, field.NewPath("template"), &into); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
 	p.Spec = into.Spec
@@ -113,7 +114,7 @@ func render(t testing.TB, p *plan.Plan) []kube.Object {
 
 func asYAML(t testing.TB, s *structpb.Struct) []byte {
 	t.Helper()
-	out, err := yaml.Marshal(kube.AsDocument(s))
+	out, err := yaml.Marshal(kube.AsMap(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,15 +264,15 @@ func TestStrict(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			doc := kube.Document{}
+			doc := map[string]any{}
 			if err := json.Unmarshal(data, &doc); err != nil {
 				t.Fatal(err)
 			}
 			// Fields that the type does not have, on purpose.
 			for _, spec := range templateSpecs(doc) {
 				delete(spec, "fieldOfTomorrow")
-				for _, c := range elements(spec, "containers") {
-					delete(c.(kube.Document), "alsoOfTomorrow")
+				for _, c := range spec["containers"].([]any) {
+					delete(c.(map[string]any), "alsoOfTomorrow")
 				}
 			}
 			data, err = json.Marshal(doc)
@@ -292,12 +293,11 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-func templateSpecs(doc kube.Document) []kube.Document {
-	var all []kube.Document
-	lwt := child(child(doc, "spec"), "leaderWorkerTemplate")
+func templateSpecs(doc map[string]any) []map[string]any {
+	var all []map[string]any
 	for _, name := range []string{"leaderTemplate", "workerTemplate"} {
-		if t, ok := lwt[name].(kube.Document); ok {
-			all = append(all, child(t, "spec"))
+		if spec, ok, _ := unstructured.NestedFieldNoCopy(doc, "spec", "leaderWorkerTemplate", name, "spec"); ok {
+			all = append(all, spec.(map[string]any))
 		}
 	}
 	return all
@@ -361,7 +361,7 @@ func TestTemplateUntouched(t *testing.T) {
 	for name, tc := range goldens(t) {
 		want := goldens(t)[name].plan
 		first := render(t, tc.plan)
-		if diff := cmp.Diff(want.Roles[0].Leader.Document, tc.plan.Roles[0].Leader.Document); diff != "" {
+		if diff := cmp.Diff(want.Roles[0].Leader.Document, tc.plan.Roles[0].Leader.Document, protocmp.Transform()); diff != "" {
 			t.Errorf("%s: the template was changed: -want, +got:\n%s", name, diff)
 		}
 		second := render(t, tc.plan)

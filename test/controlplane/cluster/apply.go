@@ -21,7 +21,8 @@ type Warnings []string
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *Warnings) HandleWarningHeader(_ int, _ string, text string) { *w = append(*w, text) }
 
-// WithWarnings returns the cluster as a client that collects warnings.
+// WithWarnings returns a client of the cluster that collects warnings. It can do
+// nothing but read and write.
 func (c *Cluster) WithWarnings(w *Warnings) (*Cluster, error) {
 	cfg := rest.CopyConfig(c.Config)
 	cfg.WarningHandler = w
@@ -29,15 +30,18 @@ func (c *Cluster) WithWarnings(w *Warnings) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	with := *c
-	with.Client = client
-	return &with, nil
+	return &Cluster{Config: cfg, Client: client, mapper: c.mapper}, nil
 }
 
 // Resource is where objects of a kind are.
 func (c *Cluster) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := o.GroupVersionKind()
 	m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		// Packages bring kinds with them.
+		c.mapper.Reset()
+		m, err = c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the cluster has no %s: %w", gvk, err)
 	}

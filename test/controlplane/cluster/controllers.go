@@ -1,38 +1,41 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
-	"testing"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // RunControllers starts those controllers of Kubernetes that make pods, and those
-// that remove what has no owner any more.
-func (c *Cluster) RunControllers(t testing.TB) error {
-	t.Helper()
+// that remove what has no owner any more, and others besides.
+func (c *Cluster) RunControllers(ctx context.Context, besides ...string) error {
 	p, err := ports(1)
 	if err != nil {
 		return err
 	}
-	m, err := c.Run(t, "kube-controller-manager",
-		"--kubeconfig="+c.kubeconfig,
-		"--bind-address="+loopback,
-		"--secure-port="+strconv.Itoa(p[0]),
-		"--cert-dir="+c.dir,
+	m, err := c.run(program{name: "kube-controller-manager", args: []string{
+		"--kubeconfig=" + c.Kubeconfig,
+		"--bind-address=" + loopback,
+		"--secure-port=" + strconv.Itoa(p[0]),
+		"--cert-dir=" + c.dir,
 		"--leader-elect=false",
-		"--controllers=serviceaccount-controller,statefulset-controller,deployment-controller,replicaset-controller,garbage-collector-controller",
+		"--controllers=" + strings.Join(append(besides,
+			"serviceaccount-controller", "statefulset-controller", "deployment-controller",
+			"replicaset-controller", "garbage-collector-controller"), ","),
 		"--kube-api-qps=500", "--kube-api-burst=500",
-	)
+	}})
 	if err != nil {
 		return err
 	}
-	return m.waitFor(t.Context(), "listening", func(ctx context.Context) error {
+	return m.waitFor(ctx, "listening", func(ctx context.Context) error {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(p[0]))
 		if err != nil {
 			return err
@@ -42,10 +45,9 @@ func (c *Cluster) RunControllers(t testing.TB) error {
 }
 
 // RunVolcano starts Volcano's scheduler and the controllers that open its queues.
-// It is configured as its own chart does.
-func (c *Cluster) RunVolcano(t testing.TB) error {
-	t.Helper()
-	ctx := t.Context()
+// It is configured as its own chart does, and to heed a networkTopology, which that
+// leaves to the user.
+func (c *Cluster) RunVolcano(ctx context.Context) error {
 	if err := c.Namespace(ctx, "volcano-system"); err != nil {
 		return err
 	}
@@ -53,24 +55,27 @@ func (c *Cluster) RunVolcano(t testing.TB) error {
 	if err != nil {
 		return err
 	}
-	config := filepath.Join(dir, "installer", "helm", "chart", "volcano", "config", "volcano-scheduler.conf")
+	config, err := c.volcanoConfig(filepath.Join(dir, "installer", "helm", "chart", "volcano", "config", "volcano-scheduler.conf"))
+	if err != nil {
+		return err
+	}
 	p, err := ports(4)
 	if err != nil {
 		return err
 	}
-	if _, err := c.Run(t, "volcano-controller-manager",
-		"--kubeconfig="+c.kubeconfig, "--leader-elect=false",
-		"--listen-address="+address(p[0]), "--healthz-address="+address(p[1]),
+	if _, err := c.run(program{name: "volcano-controller-manager", args: []string{
+		"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false",
+		"--listen-address=" + address(p[0]), "--healthz-address=" + address(p[1]),
 		// What is left out makes pods, or PodGroups for pods that have none.
 		"--controllers=queue-controller,pg-controller",
-	); err != nil {
+	}}); err != nil {
 		return err
 	}
-	scheduler, err := c.Run(t, "volcano-scheduler",
-		"--kubeconfig="+c.kubeconfig, "--leader-elect=false", "--scheduler-conf="+config,
-		"--listen-address="+address(p[2]), "--healthz-address="+address(p[3]), "--enable-healthz",
+	scheduler, err := c.run(program{name: "volcano-scheduler", args: []string{
+		"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false", "--scheduler-conf=" + config,
+		"--listen-address=" + address(p[2]), "--healthz-address=" + address(p[3]), "--enable-healthz",
 		"--schedule-period=100ms", "--cache-dumper=false",
-	)
+	}})
 	if err != nil {
 		return err
 	}
@@ -92,6 +97,79 @@ func (c *Cluster) RunVolcano(t testing.TB) error {
 		state, _, _ := unstructured.NestedString(o.Object, "status", "state")
 		return state == "Open", nil
 	})
+}
+
+// volcanoConfig is the configuration of a file, with the plugin that HyperNodes need.
+func (c *Cluster) volcanoConfig(file string) (string, error) {
+	b, err := os.ReadFile(file) //nolint:gosec // A file of a module.
+	if err != nil {
+		return "", err
+	}
+	const before = "  - name: nodeorder\n"
+	if bytes.Count(b, []byte(before)) != 1 {
+		return "", fmt.Errorf("%s has no place for one more plugin:\n%s", file, b)
+	}
+	config := filepath.Join(c.dir, "volcano-scheduler.conf")
+	return config, os.WriteFile(config, bytes.Replace(b, []byte(before), []byte("  - name: network-topology-aware\n"+before), 1), 0o600)
+}
+
+// RunVolcanoAdmission starts Volcano's webhooks, those that its chart enables.
+func (c *Cluster) RunVolcanoAdmission(ctx context.Context) error {
+	dir, err := module("tools/volcano", "volcano.sh/volcano")
+	if err != nil {
+		return err
+	}
+	v := chart{dir: filepath.Join(dir, "installer", "helm", "chart", "volcano"), release: "volcano", namespace: "volcano-system"}
+	hooks, err := v.render("templates/webhooks.yaml")
+	if err != nil {
+		return err
+	}
+	enabled, err := v.value("custom", "enabled_admissions")
+	if err != nil {
+		return err
+	}
+	p, err := ports(2)
+	if err != nil {
+		return err
+	}
+	certs := filepath.Join(c.dir, "volcano")
+	ca, err := serving(certs)
+	if err != nil {
+		return err
+	}
+	url := "https://" + address(p[0])
+	// The webhooks have to be there first: their server looks for them.
+	if err := c.webhooks(ctx, hooks, url, ca); err != nil {
+		return err
+	}
+	crt := filepath.Join(certs, "tls.crt")
+	server, err := c.run(program{name: "volcano-webhook-manager", args: []string{
+		"--kubeconfig=" + c.Kubeconfig, "--enabled-admission=" + enabled, "--webhook-url=" + url,
+		"--listen-address=" + loopback, "--port=" + strconv.Itoa(p[0]),
+		"--tls-cert-file=" + crt, "--tls-private-key-file=" + filepath.Join(certs, "tls.key"), "--ca-cert-file=" + crt,
+		"--graceful-shutdown-time=1s",
+	}})
+	if err != nil {
+		return err
+	}
+	return server.waitFor(ctx, "listening", tlsListening(p[0]))
+}
+
+// RunScheduler starts the scheduler of pods that name none.
+func (c *Cluster) RunScheduler(ctx context.Context) error {
+	p, err := ports(1)
+	if err != nil {
+		return err
+	}
+	s, err := c.run(program{name: "kube-scheduler", args: []string{
+		"--kubeconfig=" + c.Kubeconfig, "--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(p[0]),
+		"--cert-dir=" + filepath.Join(c.dir, "kube-scheduler"), "--leader-elect=false",
+		"--kube-api-qps=500", "--kube-api-burst=500",
+	}})
+	if err != nil {
+		return err
+	}
+	return s.waitFor(ctx, "listening", tlsListening(p[0]))
 }
 
 func healthy(ctx context.Context, url string) error {

@@ -74,7 +74,10 @@ func (c *Cluster) Until(ctx context.Context, what string, done func(context.Cont
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollEvery, patience, true, func(ctx context.Context) (bool, error) {
 		ok, err := done(ctx)
-		last = err
+		// That there is no time left says nothing about what is wrong.
+		if err == nil || ctx.Err() == nil {
+			last = err
+		}
 		return ok, nil
 	})
 	switch {

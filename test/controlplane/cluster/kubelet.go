@@ -3,14 +3,13 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"testing"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -23,31 +22,38 @@ type Kubelet struct {
 	bind string
 }
 
-// RunKubelet starts a kubelet that ends with the test. Pods are bound to the
+// RunKubelet starts a kubelet that ends with the cluster. Pods are bound to the
 // given node as they come, unless it is empty: then they wait for a scheduler.
-func (c *Cluster) RunKubelet(t testing.TB, bind string) error {
-	t.Helper()
+func (c *Cluster) RunKubelet(bind string) error {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return err
 	}
 	k := &Kubelet{client: client, bind: bind}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		wait.UntilWithContext(ctx, func(ctx context.Context) {
+	c.begin(func(ctx context.Context) error {
+		return every(ctx, func(ctx context.Context) error {
 			// What conflicts, or is gone by now, is met again or not in the next round.
-			if err := k.sync(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-				t.Errorf("the kubelet fails: %v", err)
+			if err := k.sync(ctx); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the kubelet fails: %w", err)
 			}
-		}, pollEvery)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
+			return nil
+		})
 	})
 	return nil
+}
+
+// every does something again and again, until it fails or the context ends.
+func every(ctx context.Context, f func(context.Context) error) error {
+	for {
+		if err := f(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pollEvery):
+		}
+	}
 }
 
 func (k *Kubelet) sync(ctx context.Context) error {

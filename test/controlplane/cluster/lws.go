@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
@@ -25,9 +24,7 @@ const (
 // its controllers: another manager, which is none, holds the lease. What
 // the webhooks do to an object can be seen alone then. Its gang scheduling is
 // off, because it would put each LeaderWorkerSet into a gang of its own.
-func (c *Cluster) StandbyLWS(t testing.TB) error {
-	t.Helper()
-	ctx := t.Context()
+func (c *Cluster) StandbyLWS(ctx context.Context) error {
 	objects, err := Documents([]byte(`
 apiVersion: v1
 kind: Namespace
@@ -68,8 +65,9 @@ apiVersion: config.lws.x-k8s.io/v1alpha1
 kind: Configuration
 leaderElection:
   leaderElect: true
-  leaseDuration: 15s
-  renewDeadline: 10s
+  # It ends when it cannot renew, and nobody starts it again, as a kubelet would.
+  leaseDuration: 120s
+  renewDeadline: 100s
   retryPeriod: 250ms
   resourceName: %s
 internalCertManagement:
@@ -85,19 +83,11 @@ webhook:
 `, lwsLease, loopback, p[0], dir), 0o600); err != nil {
 		return err
 	}
-	manager, err := c.Run(t, "lws-manager", "--kubeconfig="+c.kubeconfig, "--config="+config)
+	manager, err := c.run(program{name: "lws-manager", args: []string{"--kubeconfig=" + c.Kubeconfig, "--config=" + config}})
 	if err != nil {
 		return err
 	}
-	if err := manager.waitFor(ctx, "listening", func(ctx context.Context) error {
-		// The certificate is checked by the API server; here it is enough that somebody answers.
-		d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // See above.
-		conn, err := d.DialContext(ctx, "tcp", address(p[0]))
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	}); err != nil {
+	if err := manager.waitFor(ctx, "listening", tlsListening(p[0])); err != nil {
 		return err
 	}
 	return c.lwsWebhooks(ctx, "https://"+address(p[0]), ca)
@@ -139,6 +129,15 @@ func (c *Cluster) lwsWebhooks(ctx context.Context, url string, ca []byte) error 
 		return err
 	}
 	for _, o := range all {
+		o.SetName("lws-" + o.GetName())
+	}
+	return c.webhooks(ctx, all, url, ca)
+}
+
+// webhooks installs the configurations of webhooks that are served here, in place of
+// a Service.
+func (c *Cluster) webhooks(ctx context.Context, all []*unstructured.Unstructured, url string, ca []byte) error {
+	for _, o := range all {
 		hooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
 		if err != nil {
 			return err
@@ -151,12 +150,24 @@ func (c *Cluster) lwsWebhooks(ctx context.Context, url string, ca []byte) error 
 		if err := unstructured.SetNestedSlice(o.Object, hooks, "webhooks"); err != nil {
 			return err
 		}
-		o.SetName("lws-" + o.GetName())
 		if _, err := c.Apply(ctx, o, fieldManager); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tlsListening tells whether somebody serves TLS at a port. The API server checks the
+// certificate; here it is enough that somebody answers.
+func tlsListening(port int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // See above.
+		conn, err := d.DialContext(ctx, "tcp", address(port))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
 }
 
 func viaURL(hook map[string]any, url string, ca []byte) error {
@@ -172,7 +183,7 @@ func viaURL(hook map[string]any, url string, ca []byte) error {
 		return err
 	}
 	hook["clientConfig"] = client
-	if name, _ := hook["name"].(string); strings.Contains(name, "pod.") {
+	if name, _ := hook["name"].(string); strings.HasSuffix(name, "pod.kb.io") {
 		hook["objectSelector"] = map[string]any{"matchExpressions": []any{
 			map[string]any{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"},
 		}}

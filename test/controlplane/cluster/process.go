@@ -9,32 +9,46 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
 
 // A process is a program that runs until it is stopped.
 type process struct {
-	name   string
+	program
 	log    string
 	cmd    *exec.Cmd
 	exited chan struct{}
 	err    error
 }
 
-// start runs a program. What it writes goes to a file.
-func start(bin, dir, name string, args ...string) (*process, error) {
-	p := &process{name: name, log: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
-	log, err := os.Create(p.log)
+// A program is what a process is to run.
+type program struct {
+	// name of the process and of its log.
+	name string
+	// bin is where it is.
+	bin  string
+	args []string
+	// env is added to the environment of this process.
+	env []string
+}
+
+// start runs a program. What it writes is added to a file.
+func start(dir string, of program) (*process, error) {
+	p := &process{program: of, log: filepath.Join(dir, of.name+".log"), exited: make(chan struct{})}
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("cannot start %s: %w", name, err)
+		return nil, fmt.Errorf("cannot start %s: %w", of.name, err)
 	}
-	p.cmd = exec.Command(filepath.Join(bin, name), args...) //nolint:gosec,noctx // A program that was built for this test; stop ends it.
+	p.cmd = exec.Command(of.bin, of.args...) //nolint:gosec,noctx // A program that was built for this; stop ends it.
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
+	p.cmd.Env = append(environment(), of.env...)
 	p.cmd.SysProcAttr = attributes()
 	if err := launch(p.cmd); err != nil {
 		_ = log.Close()
-		return nil, fmt.Errorf("cannot start %s: %w", name, err)
+		return nil, fmt.Errorf("cannot start %s: %w", of.name, err)
 	}
 	go func() {
 		p.err = p.cmd.Wait()
@@ -42,6 +56,14 @@ func start(bin, dir, name string, args ...string) (*process, error) {
 		close(p.exited)
 	}()
 	return p, nil
+}
+
+// environment is that of this process without proxies: nothing goes anywhere else.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.HasSuffix(strings.ToUpper(name), "_PROXY")
+	})
 }
 
 // launches are started by one thread that lives as long as the test: a child
@@ -73,6 +95,12 @@ func (p *process) stop() {
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
+}
+
+// kill ends the process by force.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
 }
 
 // failed says why a process does not do what is waited for.

@@ -1,0 +1,79 @@
+package codec
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+)
+
+// requirements writes what an answer asks for: a name or two for each object
+// that is to be composed.
+func (w *writer) requirements(r *fnv1.Requirements) error {
+	if len(r.GetExtraResources()) > 0 || len(r.ProtoReflect().GetUnknown()) > 0 { //nolint:staticcheck // Deprecated, and not ours; a function before this one may use it.
+		return w.message(r)
+	}
+	for name := range descending(w, r.GetSchemas()) {
+		before := w.len()
+		if err := w.message(r.GetSchemas()[name]); err != nil {
+			return err
+		}
+		if err := w.named(3, name, before); err != nil {
+			return err
+		}
+	}
+	for name := range descending(w, r.GetResources()) {
+		before := w.len()
+		if err := w.selector(r.GetResources()[name]); err != nil {
+			return err
+		}
+		if err := w.named(2, name, before); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named puts the name before the value of a map's entry, and closes the entry.
+func (w *writer) named(num protowire.Number, name string, before int) error {
+	w.close(2, before)
+	if err := w.string(1, name); err != nil {
+		return err
+	}
+	w.close(num, before)
+	return nil
+}
+
+// selector writes one that selects by name itself.
+func (w *writer) selector(s *fnv1.ResourceSelector) error {
+	if _, byName := s.GetMatch().(*fnv1.ResourceSelector_MatchName); !byName || len(s.ProtoReflect().GetUnknown()) > 0 {
+		return w.message(s)
+	}
+	if s.Namespace != nil {
+		if err := w.string(5, s.GetNamespace()); err != nil {
+			return err
+		}
+	}
+	if err := w.string(3, s.GetMatchName()); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		num  protowire.Number
+		text string
+	}{{2, s.GetKind()}, {1, s.GetApiVersion()}} {
+		if f.text == "" {
+			continue
+		}
+		if err := w.string(f.num, f.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// message leaves a message to protobuf.
+func (w *writer) message(m proto.Message) error {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	w.bytes(b)
+	return err
+}

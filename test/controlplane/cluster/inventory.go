@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+)
+
+// passing are the resources that come and go by themselves.
+var passing = sets.New("events", "leases")
+
+// Inventory names every object of the cluster, of whatever kind, as
+// "RESOURCE NAMESPACE/NAME".
+func (c *Cluster) Inventory(ctx context.Context) (sets.Set[string], error) {
+	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := metadata.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := d.ServerPreferredResources()
+	if err != nil {
+		return nil, err
+	}
+	all := sets.New[string]()
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range l.APIResources {
+			if !slices.Contains([]string(r.Verbs), "list") || passing.Has(r.Name) {
+				continue
+			}
+			objects, err := client.Resource(gv.WithResource(r.Name)).List(ctx, metav1.ListOptions{})
+			if apierrors.IsNotFound(err) {
+				continue // Its definition has just been deleted.
+			}
+			if err != nil {
+				return nil, fmt.Errorf("cannot list %s: %w", r.Name, err)
+			}
+			for _, o := range objects.Items {
+				all.Insert(strings.TrimSuffix(r.Name+"."+gv.Group, ".") + " " + o.GetNamespace() + "/" + o.GetName())
+			}
+		}
+	}
+	return all, nil
+}
+
+// OnlyHas waits until nothing is there besides what was there before.
+func (c *Cluster) OnlyHas(ctx context.Context, before sets.Set[string]) error {
+	return c.Until(ctx, "nothing is left", func(ctx context.Context) (bool, error) {
+		// It is much to ask for.
+		time.Sleep(time.Second)
+		now, err := c.Inventory(ctx)
+		if err != nil {
+			return false, err
+		}
+		if left := now.Difference(before); left.Len() > 0 {
+			return false, fmt.Errorf("there still is: %s", strings.Join(sets.List(left), ", "))
+		}
+		if lost := before.Difference(now); lost.Len() > 0 {
+			return false, fmt.Errorf("gone as well, though it was there before: %s", strings.Join(sets.List(lost), ", "))
+		}
+		return true, nil
+	})
+}

@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// organization of the packages, as they are published.
+const organization = "ghcr.io/fusioninfer"
+
+// A Registry is an OCI registry in this process.
+type Registry struct {
+	// Organization is where the packages are, in place of ghcr.io/fusioninfer.
+	Organization string
+}
+
+// Registry of the cluster.
+func (c *Cluster) Registry() *Registry { return c.registry }
+
+func (c *Cluster) runRegistry() error {
+	dir := filepath.Join(c.dir, "registry")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	at, err := c.serveHTTP(registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(dir)),
+		registry.Logger(log.New(io.Discard, "", 0))))
+	if err != nil {
+		return err
+	}
+	c.registry = &Registry{Organization: at + "/" + path.Base(organization)}
+	return nil
+}
+
+// Install pushes the packages of a version, installs them as the README says, with the
+// namespaced API, and waits until it is served.
+func (c *Cluster) Install(ctx context.Context, version string) error {
+	if err := c.PushPackages(version); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml", "-f", "package/install/configuration.yaml"},
+		{"wait", "--for=condition=Healthy", "--timeout=3m", "functions.pkg.crossplane.io,configurations.pkg.crossplane.io", "--all"},
+		{"wait", "--for=condition=Established", "--timeout=1m", "xrd/inferenceservices.fusioninfer.io"},
+	} {
+		if _, err := c.Kubectl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redirectImages makes Crossplane take packages from the registry here when they
+// are asked for by the name under which they are published.
+func (c *Cluster) redirectImages(ctx context.Context) error {
+	all, err := Documents([]byte(`
+apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata:
+  name: packages-of-this-machine
+spec:
+  matchImages:
+  - type: Prefix
+    prefix: ` + organization + `/
+  rewriteImage:
+    prefix: ` + c.registry.Organization + `/
+`))
+	if err != nil {
+		return err
+	}
+	_, err = c.Apply(ctx, all[0], fieldManager)
+	return err
+}
+
+// PushPackages builds the project's packages as a version, and pushes them to the
+// registry.
+func (c *Cluster) PushPackages(version string) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	dist := filepath.Join(c.dir, "packages", version)
+	args := []string{"-C", filepath.Join(root, "test", "packages"), "run", "."}
+	same := []string{"--version=" + version, "--dist=" + dist, "--arch=" + runtime.GOARCH}
+	if _, err := output("go", append(append(args, "build"), same...)...); err != nil {
+		return err
+	}
+	_, err = output("go", append(append(append(args, "push"), same...), "--registry="+c.registry.Organization)...)
+	return err
+}
+
+// pull writes the program of an image to a directory, and returns it.
+func (r *Registry) pull(ctx context.Context, image, dir string) (string, error) {
+	host, _, _ := strings.Cut(r.Organization, "/")
+	if !strings.HasPrefix(image, host+"/") {
+		return "", fmt.Errorf("image %s is not in the registry here, and nothing else is pulled", image)
+	}
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return "", err
+	}
+	img, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	if err != nil {
+		return "", fmt.Errorf("cannot pull %s: %w", image, err)
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		return "", err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return "", err
+	}
+	if len(config.Config.Entrypoint) != 1 {
+		return "", fmt.Errorf("image %s has entrypoint %q, want one program", image, config.Config.Entrypoint)
+	}
+	file := filepath.Join(dir, digest.Hex)
+	if exists(file) {
+		return file, nil
+	}
+	return file, extract(img, strings.TrimPrefix(config.Config.Entrypoint[0], "/"), file)
+}
+
+// extract writes one file of an image.
+func extract(img v1.Image, from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	files := mutate.Extract(img)
+	defer files.Close() //nolint:errcheck // It is only read.
+	r := tar.NewReader(files)
+	for {
+		h, err := r.Next()
+		if err != nil {
+			return fmt.Errorf("cannot find /%s in the image: %w", from, err)
+		}
+		if strings.TrimPrefix(path.Clean(h.Name), "/") != from {
+			continue
+		}
+		// Beside its place first: half of it is not to be taken for all of it.
+		w, err := os.OpenFile(to+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700) //nolint:gosec // It is a program.
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, r) //nolint:gosec // An image that was built here.
+		if err := errors.Join(err, w.Close()); err != nil {
+			return err
+		}
+		return os.Rename(to+".new", to)
+	}
+}

@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Programs are what Up runs, by the names of test/tools/build.sh.
+var Programs = []string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "lws-manager",
+	"volcano-scheduler", "volcano-controller-manager", "volcano-webhook-manager", "crossplane-core",
+}
+
+// controllersBesides are what a cluster with nodes and Crossplane needs of
+// Kubernetes besides what RunControllers starts.
+var controllersBesides = []string{
+	"namespace-controller", "clusterrole-aggregation-controller", "disruption-controller", "job-controller",
+	"node-lifecycle-controller", "taint-eviction-controller", "pod-garbage-collector-controller",
+}
+
+// Up starts a whole control plane: Kubernetes with nodes of KWOK, LeaderWorkerSet,
+// Volcano, a stand-in for a gateway, Crossplane and a registry for packages, of
+// which none is installed. Whatever comes of it, Stop has to be called on the
+// cluster.
+func Up(ctx context.Context, o Options) (*Cluster, error) {
+	begun := time.Now()
+	c := &Cluster{options: o}
+	c.progress("building what is not built yet")
+	if _, err := programs(Programs...); err != nil {
+		c.stop = func() {}
+		return c, err
+	}
+	c, err := Start(ctx, o)
+	if err != nil {
+		return c, err
+	}
+	c.progress("API server ready after %s", since(begun))
+	if err := errors.Join(c.openNetwork(), c.runRegistry()); err != nil {
+		return c, err
+	}
+	err = together(
+		func() error {
+			if err := c.RunControllers(ctx, controllersBesides...); err != nil {
+				return err
+			}
+			if err := c.RunCrossplane(ctx); err != nil {
+				return err
+			}
+			c.progress("Crossplane ready after %s", since(begun))
+			return errors.Join(c.redirectImages(ctx), c.runContainers())
+		},
+		func() error {
+			if err := c.InstallDefinitions(ctx); err != nil {
+				return err
+			}
+			c.progress("definitions installed after %s", since(begun))
+			c.RunStandInGateway(c.network.nodeIP())
+			return together(
+				func() error { return errors.Join(c.StandbyLWS(ctx), c.LeadLWS(ctx)) },
+				func() error {
+					if err := c.RunVolcano(ctx); err != nil {
+						return err
+					}
+					if err := c.RunVolcanoAdmission(ctx); err != nil {
+						return err
+					}
+					if o.NodesPerHyperNode > 0 {
+						return c.addHyperNodes(ctx, o.Nodes, o.NodesPerHyperNode)
+					}
+					return nil
+				})
+		},
+		func() error {
+			if err := c.RunScheduler(ctx); err != nil {
+				return err
+			}
+			if err := c.RunKWOK(ctx); err != nil {
+				return err
+			}
+			return c.addKWOKNodes(ctx, o.Nodes, o.GPUs)
+		},
+	)
+	if err != nil {
+		return c, err
+	}
+	c.progress("everything ready after %s", since(begun))
+	return c, nil
+}
+
+// TestUp starts a whole control plane that ends with the test. Its logs are kept if
+// the test fails.
+func TestUp(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = logs(t)
+	}
+	c, err := Up(t.Context(), o)
+	EndsWith(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// logs is a directory for a cluster. Where the test fails, its logs stay.
+func logs(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "controlplane-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_ = os.RemoveAll(dir)
+			return
+		}
+		all, _ := os.ReadDir(dir)
+		for _, e := range all {
+			if filepath.Ext(e.Name()) != ".log" {
+				_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+			}
+		}
+		t.Logf("the logs of all processes are in %s", dir)
+	})
+	return dir
+}
+
+func since(t time.Time) time.Duration { return time.Since(t).Round(100 * time.Millisecond) }
+
+// together does several things at once, and waits for all.
+func together(all ...func() error) error {
+	errs := make([]error, len(all))
+	wg := sync.WaitGroup{}
+	for i, f := range all {
+		wg.Go(func() { errs[i] = f() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

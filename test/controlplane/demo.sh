@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Shows the packages at work on the control plane that make up starts: each command, and what it says.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export KUBECONFIG=$PWD/.cache/controlplane/kubeconfig PATH=$PWD/.cache/bin:$PATH
+registry=$(cat .cache/controlplane/registry.txt)
+
+bold='' plain=''
+if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; fi
+heading() { printf '\n%s# %s%s\n\n' "$bold" "$*" "$plain"; }
+# The command as a user would type it, then its output.
+show() {
+  local arg line='$'
+  for arg in "$@"; do
+    if [[ $arg =~ [^A-Za-z0-9_./:=,@-] ]]; then arg="'$arg'"; fi
+    line+=" $arg"
+  done
+  printf '%s%s%s\n' "$bold" "$line" "$plain"
+  "$@"
+}
+
+heading "The packages, built from this tree and pushed to the registry of the control plane"
+show make --no-print-directory packages push-packages VERSION=v0.1.0 ARCH="$(go env GOARCH)" REGISTRY="$registry"
+
+heading "Installed as the README says"
+show kubectl apply -f package/install/rbac.yaml
+show kubectl apply -f package/install/function.yaml
+if ! kubectl get configurations.pkg.crossplane.io fusioninfer-configuration-inferenceservice >/dev/null 2>&1; then
+  show crossplane xpkg install configuration ghcr.io/fusioninfer/configuration-inferenceservice:v0.1.0
+fi
+show kubectl wait --for=condition=Healthy --timeout=2m functions.pkg.crossplane.io,configurations.pkg.crossplane.io --all
+show kubectl wait --for=condition=Established --timeout=1m xrd/inferenceservices.fusioninfer.io
+show kubectl get pkg
+
+heading "Ten nodes of a service with prefill and decode apart"
+show kubectl get nodes -o 'custom-columns=NODE:.metadata.name,GPUS:.status.allocatable.nvidia\.com/gpu'
+show kubectl apply -f example/quickstart/xr.yaml
+sleep 1
+show kubectl get inferenceservices
+show kubectl wait --for=condition=Ready --timeout=2m inferenceservice/deepseek-r1
+show kubectl get inferenceservices
+show kubectl get leaderworkersets,podgroups,inferencepools,httproutes,gateways
+show kubectl get pods -o wide
+show crossplane resource trace inferenceservice deepseek-r1
+show kubectl get inferenceservice deepseek-r1 -o 'jsonpath={range .status.conditions[*]}{.type}{"\t"}{.status}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}'
+
+heading "Look around"
+cat <<USAGE
+  export KUBECONFIG=$KUBECONFIG
+  export PATH=$PWD/.cache/bin:\$PATH
+
+  kubectl describe inferenceservice deepseek-r1
+  kubectl patch inferenceservice deepseek-r1 --type=json -p '[{"op": "replace", "path": "/spec/roles/2/replicas", "value": 1}]'
+  make down
+USAGE

@@ -1,0 +1,130 @@
+/*
+Command scale measures many InferenceServices on one control plane, and one that is
+large: how long until all are ready, how often the function is called for it, and
+what function, Crossplane and API server spend. It writes a table, and never fails
+for being slow.
+*/
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	services := flag.Int("services", 200, "`number` of services")
+	replicas := flag.Int("replicas", 300, "`number` of replicas of the large one")
+	write := flag.String("write", "", "`file` to write the table into, between its marks")
+	flag.Parse()
+
+	dir, err := os.MkdirTemp("", "scale-")
+	if err != nil {
+		return err
+	}
+	c, err := cluster.Up(ctx, cluster.Options{
+		Dir: dir, Nodes: 60, GPUs: 128, CoreArgs: cluster.RecommendedCoreArgs,
+		Progress: func(line string) { fmt.Fprintln(os.Stderr, "scale:", line) },
+	})
+	defer func() {
+		err = errors.Join(err, c.Stop())
+		if err == nil {
+			err = os.RemoveAll(dir)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	if err := c.Install(ctx, "v0.1.0"); err != nil {
+		return err
+	}
+	table, err := measure(ctx, c, *services, *replicas)
+	if err != nil {
+		return err
+	}
+	fmt.Print(table)
+	if *write == "" {
+		return nil
+	}
+	return replace(*write, table)
+}
+
+// quiet is how long everything is left alone to see what it costs then.
+const quiet = 2 * time.Minute
+
+func measure(ctx context.Context, c *cluster.Cluster, services, replicas int) (string, error) {
+	rows := []string{
+		"| | time until ready | composed resources | calls | calls each | function's CPU | function's memory | core's CPU | core's memory | API requests |",
+		"|---|---|---|---|---|---|---|---|---|---|",
+	}
+	add := func(title string, services int, f func() error) error {
+		fmt.Fprintln(os.Stderr, "scale:", title)
+		before, err := look(ctx, c)
+		if err != nil {
+			return err
+		}
+		if err := f(); err != nil {
+			return fmt.Errorf("%s: %w", title, err)
+		}
+		after, err := look(ctx, c)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, after.since(before).row(title, services))
+		return nil
+	}
+	if err := errors.Join(
+		add(fmt.Sprintf("%d services", services), services, func() error { return createAll(ctx, c, services) }),
+		add(fmt.Sprintf("%d services, %s in which nothing happens", services, quiet), services, func() error { return rest(ctx, quiet) }),
+		add(fmt.Sprintf("one more of %d replicas", replicas), 1, func() error { return createLarge(ctx, c, replicas) }),
+	); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d cores, %s/%s, %s. Crossplane, LeaderWorkerSet, Volcano, API server and etcd share them.\n\n%s\n",
+		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), strings.Join(rows, "\n")), nil
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+const (
+	begin = "<!-- Written by make bench-scale. -->\n"
+	end   = "<!-- The end of what make bench-scale writes. -->\n"
+)
+
+// replace writes the table between the marks of a document.
+func replace(file, table string) error {
+	b, err := os.ReadFile(file) //nolint:gosec // The one that was asked for.
+	if err != nil {
+		return err
+	}
+	head, rest, found := strings.Cut(string(b), begin)
+	_, tail, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return fmt.Errorf("%s has no place for the table: %s", file, begin)
+	}
+	return os.WriteFile(file, []byte(head+begin+table+end+tail), 0o644) //nolint:gosec // A document.
+}

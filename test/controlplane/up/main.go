@@ -1,0 +1,238 @@
+/*
+Command up runs a whole control plane on this machine, without Docker and without
+being root: Kubernetes with nodes that have GPUs, LeaderWorkerSet, Volcano, a
+stand-in for a gateway, Crossplane, and a registry for packages.
+
+	up up     starts it in the background, and says how to use it
+	up down   ends it and removes what it left
+*/
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "controlplane:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return errors.New("say what to do: up or down")
+	}
+	root, err := cluster.Root()
+	if err != nil {
+		return err
+	}
+	s := state(filepath.Join(root, ".cache", "controlplane"))
+	o := cluster.Options{CoreArgs: cluster.RecommendedCoreArgs}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	flags.IntVar(&o.Nodes, "nodes", 12, "`number` of nodes")
+	flags.IntVar(&o.GPUs, "gpus", 8, "`number` of GPUs of each node")
+	flags.IntVar(&o.NodesPerHyperNode, "nodes-per-hypernode", 0, "`number` of nodes below each of Volcano's HyperNodes; 0 makes none")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "up":
+		return s.up(args[1:])
+	case "down":
+		return s.down()
+	case "supervise":
+		return s.supervise(o)
+	}
+	return fmt.Errorf("%q is neither up nor down", args[0])
+}
+
+// A state is the directory with everything of the control plane.
+type state string
+
+func (s state) file(name string) string { return filepath.Join(string(s), name) }
+
+// ready is the last line of progress.
+const ready = "ready"
+
+// up starts the supervisor, and shows what it does until everything is ready.
+func (s state) up(args []string) error {
+	for _, tool := range []string{"go", "git", "bash"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("%s is needed to build what is run, and is not there: %w", tool, err)
+		}
+	}
+	if pid := s.pid(); pid != 0 {
+		b, err := os.ReadFile(s.file("progress"))
+		if err != nil || !strings.HasSuffix(string(b), ready+"\n") {
+			return fmt.Errorf("process %d is starting one already: wait, or end it with make down", pid)
+		}
+		fmt.Println("It is up already. To start it with other settings, end it with make down.")
+		return s.usage()
+	}
+	// What a supervisor left that was killed.
+	if err := os.RemoveAll(string(s)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(string(s), 0o700); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(s.file("supervisor.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()                                                    //nolint:errcheck // It is the supervisor's.
+	cmd := exec.Command(self, append([]string{"supervise"}, args...)...) //nolint:gosec,noctx // This program; it outlives this process.
+	cmd.Stdout, cmd.Stderr = log, log
+	// Ctrl-C in this shell is not for it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("cannot start the supervisor: %w", err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	if err := s.follow(exited); err != nil {
+		return err
+	}
+	return s.usage()
+}
+
+// follow shows the progress until everything is ready.
+func (s state) follow(exited <-chan error) error {
+	shown := 0
+	for {
+		var ended error
+		over := false
+		select {
+		case ended = <-exited:
+			over = true
+		case <-time.After(50 * time.Millisecond):
+		}
+		b, err := os.ReadFile(s.file("progress"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		lines := strings.SplitAfter(string(b), "\n")
+		for _, l := range lines[shown : len(lines)-1] {
+			if l == ready+"\n" {
+				return nil
+			}
+			fmt.Print("  " + l)
+		}
+		shown = len(lines) - 1
+		if over {
+			b, _ := os.ReadFile(s.file("supervisor.log"))
+			return fmt.Errorf("the control plane did not start (%v); all logs are in %s:\n%s", ended, string(s), b)
+		}
+	}
+}
+
+func (s state) usage() error {
+	b, err := os.ReadFile(s.file("usage"))
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(os.Stdout, string(b))
+	return err
+}
+
+// down ends the supervisor, which ends everything else, and removes the state.
+func (s state) down() error {
+	if pid := s.pid(); pid != 0 {
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+			return fmt.Errorf("cannot end the supervisor, process %d: %w", pid, err)
+		}
+		for start := time.Now(); s.pid() != 0; time.Sleep(50 * time.Millisecond) {
+			if time.Since(start) > time.Minute {
+				return fmt.Errorf("process %d does not end: see %s", pid, s.file("supervisor.log"))
+			}
+		}
+	}
+	return os.RemoveAll(string(s))
+}
+
+// pid of the supervisor. It is the one that holds the lock, which the kernel gives
+// free with the process, so that another process of the same number is never meant.
+func (s state) pid() int {
+	f, err := os.Open(s.file("lock"))
+	if err != nil {
+		return 0
+	}
+	defer f.Close() //nolint:errcheck // It is only read.
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+		return 0
+	}
+	line, _ := bufio.NewReader(f).ReadString('\n')
+	pid, _ := strconv.Atoi(strings.TrimSpace(line))
+	return pid
+}
+
+func (s state) supervise(o cluster.Options) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	lock, err := os.Create(s.file("lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close() //nolint:errcheck // It is the end.
+	if _, err := fmt.Fprintln(lock, os.Getpid()); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("another one has just been started: %w", err)
+	}
+	progress, err := os.Create(s.file("progress"))
+	if err != nil {
+		return err
+	}
+	defer progress.Close() //nolint:errcheck // It is only shown.
+	o.Dir = string(s)
+	o.Progress = func(line string) { _, _ = fmt.Fprintln(progress, line) }
+	c, err := cluster.Up(ctx, o)
+	if err == nil {
+		err = errors.Join(os.WriteFile(s.file("usage"), usage(c, o), 0o600),
+			os.WriteFile(s.file("registry.txt"), []byte(c.Registry().Organization+"\n"), 0o600))
+	}
+	if err != nil {
+		return errors.Join(err, c.Stop())
+	}
+	o.Progress(ready)
+	<-ctx.Done()
+	return c.Stop()
+}
+
+func usage(c *cluster.Cluster, o cluster.Options) []byte {
+	bin := filepath.Join(filepath.Dir(o.Dir), "bin")
+	return fmt.Appendf(nil, `
+A control plane with %d nodes of %d GPUs each is up. In your shell:
+
+  export KUBECONFIG=%s
+  export PATH=%s:$PATH    # kubectl and crossplane
+
+Packages go to its registry, %s, and are found there under their public names:
+
+  make packages push-packages VERSION=v0.1.0 ARCH=%s REGISTRY=%s
+
+make demo shows it at work, make down ends it. Logs are in %s.
+`, o.Nodes, o.GPUs, c.Kubeconfig, bin, c.Registry().Organization, runtime.GOARCH, c.Registry().Organization, o.Dir)
+}

@@ -41,13 +41,6 @@ type serve struct {
 // at more than the cost of the calls.
 const headroom = 6 << 20
 
-// AfterApply prepares the process while it still has one goroutine: gRPC's table of
-// codecs has no lock.
-func (s *serve) AfterApply() error {
-	codec.Register()
-	return nil
-}
-
 // Run serves until it fails.
 func (s *serve) Run(fn fnv1.FunctionRunnerServiceServer) error {
 	// The collector counts this as part of the heap. It is never touched, so that it
@@ -63,6 +56,7 @@ func (s *serve) Run(fn fnv1.FunctionRunnerServiceServer) error {
 }
 
 func main() {
+	codec.Register()
 	c := &commands{}
 	k := kong.Parse(c, kong.Name("function-inferenceservice"), kong.Description("A Crossplane composition function that serves large language models."),
 		kong.Exit(func(code int) { os.Exit(min(code, 1)) }))

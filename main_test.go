@@ -14,6 +14,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/cli"
+	"github.com/fusioninfer/function-inferenceservice/internal/codec"
 )
 
 func TestCommands(t *testing.T) {
@@ -97,6 +98,7 @@ func TestCommandsRefused(t *testing.T) {
 // TestServe calls the function as Crossplane does, with a request that is larger
 // than gRPC's own limit.
 func TestServe(t *testing.T) {
+	codec.Register() // As main does.
 	socket := filepath.Join(t.TempDir(), "s")
 	c := &commands{}
 	k, err := kong.Must(c).Parse([]string{"--insecure", "--network=unix", "--address=" + socket, "--metrics-address="})

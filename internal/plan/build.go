@@ -101,7 +101,10 @@ func targets(s Service, placement *v1alpha1.Placement) []Target {
 	}
 	all := make([]Target, 0, len(placement.Clusters))
 	for _, c := range placement.Clusters {
-		t := Target{Cluster: c.Name, Namespace: c.Namespace, ProviderConfig: c.ProviderConfigRef}
+		if c.ProviderConfigRef == nil {
+			continue
+		}
+		t := Target{Cluster: c.Name, Namespace: c.Namespace, ProviderConfig: *c.ProviderConfigRef}
 		if t.Namespace == "" {
 			t.Namespace = s.Namespace
 		}

@@ -13,13 +13,37 @@ func Default(s *InferenceServiceSpec) {
 	if t := networkTopology(s); t != nil && t.Mode == "" {
 		t.Mode = TopologyHard
 	}
-	if s.Placement == nil {
+	defaultPlacement(s.Placement)
+}
+
+func defaultPlacement(p *Placement) {
+	if p == nil {
 		return
 	}
-	for i := range s.Placement.Clusters {
-		if ref := &s.Placement.Clusters[i].ProviderConfigRef; ref.Kind == "" {
-			ref.Kind = KindClusterProviderConfig
+	if p.Policy == "" {
+		p.Policy = PlacementReplicate
+	}
+	if p.FailoverAfter == "" {
+		p.FailoverAfter = DefaultFailoverAfter
+	}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.ProviderConfigRef != nil {
+			c.ProviderConfigRef.Default()
 		}
+		if c.Weight == nil {
+			c.Weight = ptr.To[int32](1)
+		}
+	}
+}
+
+// DefaultFailoverAfter is how long a cluster may be out of reach.
+const DefaultFailoverAfter = "5m"
+
+// Default fills in the kind.
+func (r *ProviderConfigRef) Default() {
+	if r.Kind == "" {
+		r.Kind = KindClusterProviderConfig
 	}
 }
 

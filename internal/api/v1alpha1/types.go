@@ -447,17 +447,58 @@ type Target struct {
 	Weight *int32 `json:"weight,omitempty"`
 }
 
+// A PlacementPolicy says how a service is put into the clusters of its placement.
+// +kubebuilder:validation:Enum=Replicate;Spread;Failover
+type PlacementPolicy string
+
+// The policies of a placement.
+const (
+	// PlacementReplicate runs the whole service in each cluster.
+	PlacementReplicate PlacementPolicy = "Replicate"
+	// PlacementSpread splits the service's groups, or the replicas of a service
+	// without prefill and decode, over the clusters.
+	PlacementSpread PlacementPolicy = "Spread"
+	// PlacementFailover runs the whole service in the first cluster that is healthy
+	// and has room, and in the next one when that fails.
+	PlacementFailover PlacementPolicy = "Failover"
+)
+
 // A Placement says where the service runs.
+// +kubebuilder:validation:XValidation:rule="has(self.clusters) != has(self.clusterSelector)",message="give either clusters or clusterSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy == 'Replicate' || has(self.clusterSelector) || (has(self.clusters) && self.clusters.all(c, has(c.inferenceCluster)))",fieldPath=".policy",message="Spread and Failover need clusters of the fleet: give each an inferenceCluster"
 type Placement struct {
-	// Clusters that the whole service runs in, once in each.
+	// Clusters that the service may run in, in the order of preference.
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=name
-	Clusters []Cluster `json:"clusters"`
+	Clusters []Cluster `json:"clusters,omitempty"`
+
+	// ClusterSelector selects InferenceClusters by their labels, in the order of their
+	// names.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// Policy says how the service is put into these clusters: Replicate (the whole
+	// service in each), Spread (its groups, or the replicas of a service without prefill
+	// and decode, are split over them by weight and room), or Failover (the whole service
+	// in the first that is healthy and has room). Defaults to Replicate.
+	// +optional
+	// +kubebuilder:default=Replicate
+	Policy PlacementPolicy `json:"policy,omitempty"`
+
+	// FailoverAfter is how long a cluster may be out of reach before what runs there is
+	// started elsewhere. Defaults to 5m.
+	// +optional
+	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}(s|m|h))+$`
+	FailoverAfter string `json:"failoverAfter,omitempty"`
 }
 
 // A Cluster is a Kubernetes cluster that provider-kubernetes reaches.
+// +kubebuilder:validation:XValidation:rule="has(self.inferenceCluster) != has(self.providerConfigRef)",message="give either inferenceCluster or providerConfigRef"
 type Cluster struct {
 	// Name of the cluster in this service. It keeps apart what runs in
 	// different clusters, so changing it moves everything.
@@ -466,12 +507,29 @@ type Cluster struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// ProviderConfigRef names the provider-kubernetes configuration with the
-	// cluster's credentials.
-	ProviderConfigRef ProviderConfigRef `json:"providerConfigRef"`
+	// InferenceCluster names a cluster of the fleet. Its room is counted, and the
+	// service starts there once it was granted.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	InferenceCluster string `json:"inferenceCluster,omitempty"`
 
-	// Namespace in that cluster. It has to exist. Defaults to the namespace of
-	// this object.
+	// ProviderConfigRef names the provider-kubernetes configuration with the
+	// credentials of a cluster that is not in the fleet. Its room is not counted.
+	// +optional
+	ProviderConfigRef *ProviderConfigRef `json:"providerConfigRef,omitempty"`
+
+	// Weight is the cluster's share of the groups or replicas under the policy Spread,
+	// relative to the other clusters. Defaults to 1.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Weight *int32 `json:"weight,omitempty"`
+
+	// Namespace in that cluster. Defaults to the namespace of this object. In a
+	// cluster of the fleet that one is made; another one has to exist.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -524,6 +582,13 @@ type InferenceServiceStatus struct {
 	// +listMapKey=name
 	Clusters []ClusterStatus `json:"clusters,omitempty"`
 
+	// Placement has, for each cluster that the placement names or selects, whether the
+	// service runs there, or why it does not.
+	// +optional
+	// +listType=map
+	// +listMapKey=cluster
+	Placement []PlacementStatus `json:"placement,omitempty"`
+
 	// URL where clients reach the service: the route's, or the Service's where
 	// there is no router.
 	// +optional
@@ -542,6 +607,46 @@ type InferenceServiceStatus struct {
 	// +optional
 	Roles string `json:"roles,omitempty"`
 }
+
+// A PlacementStatus is what was decided about one cluster.
+type PlacementStatus struct {
+	// Cluster is the name of the cluster in the placement.
+	Cluster string `json:"cluster"`
+
+	// State is Placed, Waiting (asked for, and not granted so far), Leaving (kept
+	// until it runs elsewhere) or NotPlaced.
+	State PlacementState `json:"state"`
+
+	// Reason why it is not Placed, in one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// Message says what is missing, with the number.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Units of the service that are there: the indices of groups, or roles and
+	// replicas of a service that is spread by its replicas.
+	// +optional
+	// +listType=set
+	Units []string `json:"units,omitempty"`
+
+	// Weight is the cluster's share of the requests.
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+}
+
+// A PlacementState is what was decided about one cluster.
+// +kubebuilder:validation:Enum=Placed;Waiting;Leaving;NotPlaced
+type PlacementState string
+
+// The states of a placement in one cluster.
+const (
+	StatePlaced    PlacementState = "Placed"
+	StateWaiting   PlacementState = "Waiting"
+	StateLeaving   PlacementState = "Leaving"
+	StateNotPlaced PlacementState = "NotPlaced"
+)
 
 // A ClusterStatus is what was observed in one cluster.
 type ClusterStatus struct {

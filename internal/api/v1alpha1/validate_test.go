@@ -556,7 +556,7 @@ func TestValidate(t *testing.T) {
 				`spec.placement.clusters`,
 			},
 			want: []string{
-				`spec.placement.clusters: Required value: a placement names at least one cluster; without a placement the service runs beside this object`,
+				`spec.placement.clusters: Required value: a placement names at least one cluster, or has a clusterSelector; without a placement the service runs beside this object`,
 			},
 		},
 		"DuplicateCluster": {

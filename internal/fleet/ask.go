@@ -1,0 +1,83 @@
+package fleet
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// An Ask is what a service wants of clusters. The service writes it, and each cluster
+// that is named reads it.
+type Ask struct {
+	// UID of the service's composite resource.
+	UID string `json:"uid"`
+	// Namespace and Name of the service.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Since is when the service was created. The oldest is served first.
+	Since string `json:"since,omitempty"`
+	// Shapes of the pods, by a short name.
+	Shapes map[string]Shape `json:"shapes,omitempty"`
+	// Clusters that are asked, by the names of InferenceClusters.
+	Clusters map[string]AskedCluster `json:"clusters,omitempty"`
+}
+
+// An AskedCluster is what a service wants of one cluster.
+type AskedCluster struct {
+	// Namespace that it needs there.
+	Namespace string `json:"namespace"`
+	// Units that it wants to run there.
+	Units []Unit `json:"units,omitempty"`
+	// Held are the names of replicas that are there, granted or not.
+	Held []string `json:"held,omitempty"`
+}
+
+// A Unit is a set of replicas that is never split over clusters: a group with its
+// prefill and decode replicas, or a single replica.
+type Unit struct {
+	// Name of the unit.
+	Name string `json:"name"`
+	// Replicas of the unit.
+	Replicas []Replica `json:"replicas"`
+}
+
+// A Replica is one LeaderWorkerSet.
+type Replica struct {
+	// Name of the replica in its service: what its key ends with.
+	Name string `json:"name"`
+	// Pods by the name of their shape.
+	Pods map[string]int64 `json:"pods"`
+	// Required replicas have to fit together for the unit to start.
+	Required bool `json:"required,omitempty"`
+}
+
+// needs of some replicas.
+func (a *Ask) needs(replicas []Replica) []Need {
+	pods := map[string]int64{}
+	for _, r := range replicas {
+		for shape, n := range r.Pods {
+			pods[shape] += n
+		}
+	}
+	all := make([]Need, 0, len(pods))
+	for _, name := range slices.Sorted(maps.Keys(pods)) {
+		s := a.Shapes[name]
+		all = append(all, Need{Shape: &s, Pods: pods[name]})
+	}
+	return all
+}
+
+// Sum of what some replicas request, and how many pods they have.
+func (a *Ask) sum(replicas []Replica) (Resources, int64) {
+	total, pods := Resources{}, int64(0)
+	for _, n := range a.needs(replicas) {
+		total.add(n.Shape.Requests, n.Pods)
+		pods += n.Pods
+	}
+	return total, pods
+}
+
+// before orders asks: the oldest first.
+func before(a, b *Ask) int {
+	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.UID, b.UID))
+}

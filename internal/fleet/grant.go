@@ -1,0 +1,223 @@
+package fleet
+
+import (
+	"slices"
+)
+
+// A Grant is what a cluster has given to a service. A cluster keeps its grants in one
+// ledger, in the order in which it gave them.
+type Grant struct {
+	UID       string   `json:"uid"`
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Replicas  []string `json:"replicas"`
+}
+
+// A Wait is what a service asked for and was not given.
+type Wait struct {
+	UID, Namespace, Name string
+	Replicas             []string
+	Message              string
+}
+
+// A Booking is the result of granting.
+type Booking struct {
+	// Grants, in the order in which they were given.
+	Grants []Grant
+	// Waiting, in the order in which they are served.
+	Waiting []Wait
+	// Room that is left.
+	Room Room
+	// Used by each grant: resources and pods.
+	Used []Usage
+	// Overbooked tells that what is there does not fit: nodes have gone, or replicas
+	// have grown. Nothing is granted meanwhile.
+	Overbooked bool
+}
+
+// A Usage is what a grant takes.
+type Usage struct {
+	Resources Resources
+	Pods      int64
+}
+
+// Book keeps the grants of a cluster up to date. What was granted stays granted for as
+// long as it is asked for, or is there; what is new is granted to the oldest service
+// first, if it fits. A closed cluster grants nothing new, and says why.
+func Book(cluster string, room Room, grants []Grant, asks []Ask, closed string) Booking {
+	asks = slices.Clone(asks)
+	slices.SortStableFunc(asks, func(a, b Ask) int { return before(&a, &b) })
+	b := &booker{cluster: cluster, Booking: Booking{Room: room.Clone()}}
+	b.keep(grants, asks)
+	for i := range asks {
+		b.grant(&asks[i], closed)
+	}
+	for i := range b.Grants {
+		total, pods := b.asks[i].sum(b.granted(i))
+		b.Used = append(b.Used, Usage{Resources: total, Pods: pods})
+	}
+	return b.Booking
+}
+
+type booker struct {
+	Booking
+
+	cluster string
+	// asks of the grants.
+	asks []*Ask
+}
+
+// keep carries over what is granted and still asked for, and what is there anyway.
+func (b *booker) keep(grants []Grant, asks []Ask) {
+	byUID := make(map[string]*Ask, len(asks))
+	for i := range asks {
+		byUID[asks[i].UID] = &asks[i]
+	}
+	seen := map[string]bool{}
+	add := func(a *Ask, already []string) {
+		at, asked := a.Clusters[b.cluster]
+		if !asked || seen[a.UID] {
+			return
+		}
+		seen[a.UID] = true
+		var names []string
+		for _, r := range all(at.Units) {
+			if slices.Contains(already, r.Name) || slices.Contains(at.Held, r.Name) {
+				names = append(names, r.Name)
+			}
+		}
+		if len(names) > 0 {
+			b.Grants = append(b.Grants, Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: names})
+			b.asks = append(b.asks, a)
+		}
+	}
+	for _, g := range grants {
+		if a := byUID[g.UID]; a != nil {
+			add(a, g.Replicas)
+		}
+	}
+	for i := range asks {
+		add(&asks[i], nil)
+	}
+	for i := range b.Grants {
+		if !b.Room.TakeAnyway(b.asks[i].needs(b.granted(i))) {
+			b.Overbooked = true
+		}
+	}
+}
+
+// granted are the replicas of a grant.
+func (b *booker) granted(i int) []Replica {
+	return slices.DeleteFunc(all(b.asks[i].Clusters[b.cluster].Units), func(r Replica) bool { return !slices.Contains(b.Grants[i].Replicas, r.Name) })
+}
+
+func all(units []Unit) []Replica {
+	var replicas []Replica
+	for _, u := range units {
+		replicas = append(replicas, u.Replicas...)
+	}
+	return replicas
+}
+
+// grant gives a service what it asks for and has not.
+func (b *booker) grant(a *Ask, closed string) {
+	at, asked := a.Clusters[b.cluster]
+	if !asked {
+		return
+	}
+	wait := Wait{UID: a.UID, Namespace: a.Namespace, Name: a.Name}
+	for _, u := range at.Units {
+		waiting, why := b.grantUnit(a, u, closed)
+		for _, r := range waiting {
+			wait.Replicas = append(wait.Replicas, r.Name)
+		}
+		if wait.Message == "" {
+			wait.Message = why
+		}
+	}
+	if len(wait.Replicas) > 0 {
+		b.Waiting = append(b.Waiting, wait)
+	}
+}
+
+// grantUnit gives a unit all of its replicas, or those that it needs to start, and more
+// of them to a unit that has started. It returns those that wait, and why.
+func (b *booker) grantUnit(a *Ask, u Unit, closed string) ([]Replica, string) {
+	have := b.of(a)
+	var missing []Replica
+	for _, r := range u.Replicas {
+		if !slices.Contains(*have, r.Name) {
+			missing = append(missing, r)
+		}
+	}
+	switch {
+	case len(missing) == 0:
+		return nil, ""
+	case closed != "":
+		b.forget(a)
+		return missing, closed
+	case b.Overbooked:
+		b.forget(a)
+		return missing, "more runs in the cluster than it has room for"
+	}
+	started := len(missing) < len(u.Replicas)
+	ok, why := b.Room.Take(a.needs(missing))
+	if ok {
+		b.give(a, missing)
+		return nil, ""
+	}
+	required := slices.DeleteFunc(slices.Clone(missing), func(r Replica) bool { return !r.Required })
+	rest := slices.DeleteFunc(slices.Clone(missing), func(r Replica) bool { return r.Required })
+	if len(required) > 0 && len(rest) > 0 {
+		if ok, _ := b.Room.Take(a.needs(required)); ok {
+			b.give(a, required)
+			started, missing = true, rest
+		}
+	}
+	if !started {
+		b.forget(a)
+		return missing, why
+	}
+	// The rest one by one, each replica whole.
+	var waiting []Replica
+	for _, r := range missing {
+		if ok, short := b.Room.Take(a.needs([]Replica{r})); ok {
+			b.give(a, []Replica{r})
+		} else {
+			waiting, why = append(waiting, r), short
+		}
+	}
+	b.forget(a)
+	return waiting, why
+}
+
+// of returns the names that are granted to a service, in a grant that is made where
+// there is none.
+func (b *booker) of(a *Ask) *[]string {
+	for i := range b.Grants {
+		if b.Grants[i].UID == a.UID {
+			return &b.Grants[i].Replicas
+		}
+	}
+	b.Grants = append(b.Grants, Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name})
+	b.asks = append(b.asks, a)
+	return &b.Grants[len(b.Grants)-1].Replicas
+}
+
+func (b *booker) give(a *Ask, replicas []Replica) {
+	names := b.of(a)
+	for _, r := range replicas {
+		*names = append(*names, r.Name)
+	}
+}
+
+// forget takes away a grant of nothing.
+func (b *booker) forget(a *Ask) {
+	for i := range b.Grants {
+		if b.Grants[i].UID == a.UID && len(b.Grants[i].Replicas) == 0 {
+			b.Grants = slices.Delete(b.Grants, i, i+1)
+			b.asks = slices.Delete(b.asks, i, i+1)
+			return
+		}
+	}
+}

@@ -1,0 +1,359 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Room is what is left in a cluster, pool by pool.
+type Room struct {
+	Pools []Pool
+}
+
+// A Pool is a set of nodes with the same labels.
+type Pool struct {
+	// Name of the pool.
+	Name string
+	// Labels of its nodes, as far as pods select by them.
+	Labels map[string]string
+	// Nodes in all.
+	Nodes int64
+	// Total of what the nodes have for pods.
+	Total Resources
+	// Left has the nodes by what is left on them.
+	Left []Nodes
+}
+
+// Nodes are nodes on which the same is left.
+type Nodes struct {
+	Count int64
+	Left  Resources
+}
+
+// A Need is a number of pods of one shape.
+type Need struct {
+	Shape *Shape
+	Pods  int64
+}
+
+// Clone returns a Room of its own.
+func (r *Room) Clone() Room {
+	c := Room{Pools: slices.Clone(r.Pools)}
+	for i := range c.Pools {
+		// What is left on a node is never changed, only replaced.
+		c.Pools[i].Left = slices.Clone(c.Pools[i].Left)
+	}
+	return c
+}
+
+// Take puts pods onto nodes, and tells whether all of them fit. Where they do not,
+// nothing is taken, and the text says what is missing.
+//
+// Nodes that are partly taken are filled first, the largest pods first. Where that does
+// not work out, other ways are searched; a search that takes too long ends with "does
+// not fit", so that a cluster may be left with room but is never booked twice.
+func (r *Room) Take(needs []Need) (bool, string) {
+	needs = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return n.Pods <= 0 })
+	slices.SortStableFunc(needs, func(a, b Need) int { return cmp.Or(-compareSize(a.Shape, b.Shape), strings.Compare(a.Shape.id(), b.Shape.id())) })
+	if missing := r.missing(needs); missing != "" {
+		return false, missing
+	}
+	tried := r.Clone()
+	if short := tried.fill(needs); short == nil {
+		*r = tried
+		return true, ""
+	}
+	tried = r.Clone()
+	steps := searchSteps
+	if tried.search(needs, 0, &steps) {
+		*r = tried
+		return true, ""
+	}
+	tried = r.Clone()
+	return false, r.fragmented(tried.fill(needs), needs)
+}
+
+// TakeAnyway takes what fits of pods that are there whatever is counted, and tells
+// whether that was all of them.
+func (r *Room) TakeAnyway(needs []Need) bool {
+	if ok, _ := r.Take(needs); ok {
+		return true
+	}
+	all := true
+	for _, n := range needs {
+		for range n.Pods {
+			if ok, _ := r.Take([]Need{{Shape: n.Shape, Pods: 1}}); !ok {
+				all = false
+				break
+			}
+		}
+	}
+	return all
+}
+
+// compareSize orders shapes by the devices, and then the rest, that they request.
+func compareSize(a, b *Shape) int {
+	all := maps.Clone(a.Requests)
+	if all == nil {
+		all = Resources{}
+	}
+	maps.Copy(all, b.Requests)
+	for _, name := range sortedNames(all) {
+		if c := cmp.Compare(a.Requests[name], b.Requests[name]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// takes tells whether pods of a shape may go to the pool at all.
+func (p *Pool) takes(s *Shape) bool {
+	for k, v := range s.NodeSelector {
+		if have, ok := p.Labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
+}
+
+// holds is how many pods of a shape fit onto one node.
+func (n *Nodes) holds(s *Shape) int64 {
+	const many = 1 << 31
+	most := int64(many)
+	for name, want := range s.Requests {
+		if want > 0 && counted(n.Left, name) {
+			most = min(most, n.Left[name]/want)
+		}
+	}
+	if pods, ok := n.Left["pods"]; ok {
+		most = min(most, pods/1000)
+	}
+	return most
+}
+
+// after is what is left on a node with n more pods.
+func (n *Nodes) after(s *Shape, pods int64) Resources {
+	left := maps.Clone(n.Left)
+	for name, want := range s.Requests {
+		if _, ok := left[name]; ok {
+			left[name] -= want * pods
+		}
+	}
+	if _, ok := left["pods"]; ok {
+		left["pods"] -= 1000 * pods
+	}
+	return left
+}
+
+// fill puts pods onto nodes, shape by shape. It returns the first need that is not
+// met, with the pods that are left over.
+func (r *Room) fill(needs []Need) *Need {
+	for _, need := range needs {
+		if n := r.fillShape(need); n > 0 {
+			return &Need{Shape: need.Shape, Pods: n}
+		}
+	}
+	return nil
+}
+
+// A spot is a class of nodes of a pool that a pod can go to.
+type spot struct{ pool, nodes int }
+
+// spots are the classes of nodes that hold a pod of a shape, those with the least left
+// first, so that whole nodes stay whole.
+func (r *Room) spots(s *Shape) []spot {
+	var all []spot
+	for i := range r.Pools {
+		if !r.Pools[i].takes(s) {
+			continue
+		}
+		for j := range r.Pools[i].Left {
+			if r.Pools[i].Left[j].Count > 0 && r.Pools[i].Left[j].holds(s) > 0 {
+				all = append(all, spot{i, j})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b spot) int {
+		x, y := &Shape{Requests: r.at(a).Left}, &Shape{Requests: r.at(b).Left}
+		return compareSize(x, y)
+	})
+	return all
+}
+
+func (r *Room) at(s spot) *Nodes { return &r.Pools[s.pool].Left[s.nodes] }
+
+func (r *Room) fillShape(need Need) int64 {
+	left := need.Pods
+	for _, s := range r.spots(need.Shape) {
+		if left == 0 {
+			break
+		}
+		n := r.at(s)
+		holds := n.holds(need.Shape)
+		if full := min(left/holds, n.Count); full > 0 {
+			r.put(s, full, n.after(need.Shape, holds))
+			left -= full * holds
+		}
+		if n = r.at(s); left > 0 && n.Count > 0 {
+			some := min(left, holds)
+			r.put(s, 1, n.after(need.Shape, some))
+			left -= some
+		}
+	}
+	return left
+}
+
+// put moves nodes of a class to what is left on them now. A class that is empty stays,
+// so that spots remain valid.
+func (r *Room) put(s spot, count int64, left Resources) {
+	p := &r.Pools[s.pool]
+	p.Left[s.nodes].Count -= count
+	for i := range p.Left {
+		if i != s.nodes && maps.Equal(p.Left[i].Left, left) {
+			p.Left[i].Count += count
+			return
+		}
+	}
+	p.Left = append(p.Left, Nodes{Count: count, Left: left})
+}
+
+// searchSteps bounds a search. It takes some milliseconds.
+const searchSteps = 20000
+
+// search tries to place pods one by one, in every way that differs.
+func (r *Room) search(needs []Need, from int, steps *int) bool {
+	if len(needs) == 0 {
+		return true
+	}
+	if *steps--; *steps < 0 {
+		return false
+	}
+	need := needs[0]
+	spots := r.spots(need.Shape)
+	for i := min(from, len(spots)); i < len(spots); i++ {
+		tried := r.Clone()
+		n := tried.at(spots[i])
+		tried.put(spots[i], 1, n.after(need.Shape, 1))
+		rest, next := needs[1:], 0
+		if need.Pods > 1 {
+			rest = append([]Need{{Shape: need.Shape, Pods: need.Pods - 1}}, needs[1:]...)
+		}
+		if tried.search(rest, next, steps) {
+			*r = tried
+			return true
+		}
+	}
+	return false
+}
+
+// missing says of which resource there is too little in all, wherever it is. It is
+// empty where the sums suffice.
+func (r *Room) missing(needs []Need) string {
+	// Pods that may go to the same pools share what these have.
+	type group struct {
+		pools []int
+		want  Resources
+	}
+	var groups []*group
+	for _, n := range needs {
+		var pools []int
+		for i := range r.Pools {
+			if r.Pools[i].takes(n.Shape) {
+				pools = append(pools, i)
+			}
+		}
+		if len(pools) == 0 {
+			return "no pool has the labels " + labelText(n.Shape.NodeSelector)
+		}
+		var g *group
+		for _, known := range groups {
+			if slices.Equal(known.pools, pools) {
+				g = known
+			}
+		}
+		if g == nil {
+			g = &group{pools: pools, want: Resources{}}
+			groups = append(groups, g)
+		}
+		g.want.add(n.Shape.Requests, n.Pods)
+		g.want.add(Resources{"pods": 1000}, n.Pods)
+	}
+	for _, g := range groups {
+		for _, name := range sortedNames(g.want) {
+			free, total, open := r.sum(g.pools, name)
+			if !open && free < g.want[name] {
+				return fmt.Sprintf("%s of %s %s free in %s, %s short", quantityText(free), quantityText(total), name, r.names(g.pools), quantityText(g.want[name]-free))
+			}
+		}
+	}
+	return ""
+}
+
+// sum of a resource in some pools, and whether one of them does not count it.
+func (r *Room) sum(pools []int, name string) (free, total int64, open bool) {
+	for _, i := range pools {
+		p := &r.Pools[i]
+		total = saturated(total, p.Total[name], 1)
+		for _, n := range p.Left {
+			if n.Count > 0 && !counted(n.Left, name) {
+				open = true
+			}
+			free = saturated(free, n.Left[name], n.Count)
+		}
+	}
+	return free, total, open
+}
+
+func (r *Room) names(pools []int) string {
+	names := make([]string, 0, len(pools))
+	for _, i := range pools {
+		names = append(names, r.Pools[i].Name)
+	}
+	if len(names) == 1 {
+		return "pool " + names[0]
+	}
+	return "pools " + strings.Join(names, ", ")
+}
+
+func labelText(labels map[string]string) string {
+	all := make([]string, 0, len(labels))
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, k+"="+labels[k])
+	}
+	return strings.Join(all, ",")
+}
+
+// fragmented says which pods find no node although the sums suffice.
+func (r *Room) fragmented(short *Need, needs []Need) string {
+	if short == nil || len(needs) == 0 {
+		return "no way was found to put the pods onto the nodes"
+	}
+	asked := make([]string, 0, len(short.Shape.Requests))
+	for _, name := range sortedNames(short.Shape.Requests) {
+		asked = append(asked, quantityText(short.Shape.Requests[name])+" "+name)
+	}
+	return fmt.Sprintf("%d pods find no node with %s left, although there is as much in all", short.Pods, strings.Join(asked, ", "))
+}
+
+// Devices is one line about the devices of a room: free and all.
+func (r *Room) Devices() string {
+	names := Resources{}
+	for i := range r.Pools {
+		maps.Copy(names, r.Pools[i].Total)
+	}
+	all := make([]int, len(r.Pools))
+	for i := range all {
+		all[i] = i
+	}
+	var parts []string
+	for _, name := range sortedNames(names) {
+		if device(name) {
+			free, total, _ := r.sum(all, name)
+			parts = append(parts, fmt.Sprintf("%s/%s %s", quantityText(free), quantityText(total), name))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -19,6 +20,16 @@ type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
 	log logging.Logger
+	// clock tells the time, to which only clusters out of reach are compared. Nil is
+	// the system's.
+	clock func() time.Time
+}
+
+func (f *Function) now() time.Time {
+	if f.clock == nil {
+		return time.Now()
+	}
+	return f.clock()
 }
 
 // RunFunction decides what an InferenceService needs, renders it, and judges
@@ -29,7 +40,7 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 	defer func() { respond.Defect(rsp, f.log, recover()) }()
 
 	r, errs := parse.Parse(req)
-	p, errs := plan.Build(r.Service, r.Spec, r.Input, errs)
+	p, errs := plan.Build(r.Service, r.Spec, r.Input, observe.World(req, f.now()), errs)
 	if len(errs) > 0 {
 		respond.Refuse(rsp, errs)
 		return rsp, nil
@@ -41,7 +52,7 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 	}
 	held := require.Declare(req, rsp, p, objects)
 	seen := observe.Look(req, p)
-	held = append(held, p.HoldForGang(seen.PodGroup, seen.Observed)...)
+	held = append(append(held, p.Held...), p.HoldForGang(seen.PodGroup, seen.Observed)...)
 	if errs := append(seen.Conflicts(objects), respond.TooLarge(req, rsp, p, objects)...); len(errs) > 0 {
 		respond.Refuse(rsp, errs)
 		return rsp, nil

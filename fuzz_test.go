@@ -19,8 +19,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/require"
 )
 
 // FuzzMutatedExamples changes places of the examples to values that are wrong
@@ -85,10 +87,17 @@ func exampleRequests(tb testing.TB) []*fnv1.RunFunctionRequest {
 			req.Observed.Resources[key] = &fnv1.Resource{Resource: s}
 		}
 		for _, s := range readStructs(tb, filepath.Join(dir, "required.yaml")) {
-			if req.RequiredResources == nil {
-				req.RequiredResources = map[string]*fnv1.Resources{"pods": {}}
+			name := require.Pods
+			if kube.Lookup(s, "kind").GetStringValue() == v1alpha1.KindCluster {
+				name = require.Fleet
 			}
-			req.RequiredResources["pods"].Items = append(req.RequiredResources["pods"].Items, &fnv1.Resource{Resource: s})
+			if req.RequiredResources == nil {
+				req.RequiredResources = map[string]*fnv1.Resources{}
+			}
+			if req.GetRequiredResources()[name] == nil {
+				req.RequiredResources[name] = &fnv1.Resources{}
+			}
+			req.RequiredResources[name].Items = append(req.RequiredResources[name].Items, &fnv1.Resource{Resource: s})
 		}
 		all = append(all, req)
 	}

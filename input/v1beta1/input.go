@@ -47,6 +47,10 @@ type Input struct {
 	// +optional
 	Scheduling Scheduling `json:"scheduling,omitempty"`
 
+	// Fleet sets up services that are placed in InferenceClusters.
+	// +optional
+	Fleet Fleet `json:"fleet,omitempty"`
+
 	// Labels on every object, and on the pods of the endpoint picker. Labels that the
 	// function itself sets win. They are not put on the engines' pods: changing
 	// them would restart every model.
@@ -184,6 +188,16 @@ type Gateway struct {
 	// which Istio needs to speak TLS with it.
 	// +optional
 	IstioDestinationRule bool `json:"istioDestinationRule,omitempty"`
+}
+
+// A Fleet sets up services that are placed in InferenceClusters.
+type Fleet struct {
+	// ParentRefs are the gateways of this control plane at which each service is
+	// reached wherever it runs: one HTTPRoute for each service that has a router, with a
+	// weight for each of its clusters. None by default: each cluster then has its own
+	// URL and no more.
+	// +optional
+	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
 }
 
 // A ParentRef names a gateway (Gateway API ParentReference).

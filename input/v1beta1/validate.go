@@ -24,6 +24,9 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	for i, ref := range in.Gateway.ParentRefs {
 		errs = append(errs, validateParentRef(root.Child("gateway", "parentRefs").Index(i), ref)...)
 	}
+	for i, ref := range in.Fleet.ParentRefs {
+		errs = append(errs, validateParentRef(root.Child("fleet", "parentRefs").Index(i), ref)...)
+	}
 	errs = append(errs, validateScheduling(root.Child("scheduling"), &in.Scheduling)...)
 	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)
 	errs = append(errs, check.Annotations(root.Child("annotations"), in.Annotations)...)

@@ -69,7 +69,7 @@ func whole(t testing.TB, read *structpb.Struct) *structpb.Struct {
 	s.Fields["metadata"].GetStructValue().Fields["annotations"] = big
 	s.Fields["spec"].GetStructValue().Fields["leaderWorkerTemplate"] = big
 	s.Fields["status"].GetStructValue().Fields["capacity"] = big
-	s.Fields["data"] = big
+	s.Fields["binaryData"] = big
 	return s
 }
 

@@ -47,10 +47,16 @@ var observed = func() kept {
 		"addresses": nil, "availableReplicas": nil, "conditions": nil, "observedGeneration": nil, "parents": nil,
 		"phase": nil, "readyReplicas": nil, "reason": nil, "replicas": nil, "updatedReplicas": nil,
 		"containerStatuses": containers, "initContainerStatuses": containers,
+		"pools": nil, "allocations": nil, "waiting": nil, "gateway": nil,
 	}
 	object := kept{
 		"apiVersion": nil, "kind": nil, "metadata": metadata,
-		"spec": kept{"replicas": nil, "minTaskMember": nil}, "status": status,
+		"spec": kept{
+			"replicas": nil, "minTaskMember": nil, "subGroupPolicy": nil, "managementPolicies": nil,
+			"providerConfigRef": nil, "pools": nil, "taints": nil, "gateway": nil,
+			"rules": kept{"backendRefs": nil},
+		},
+		"status": status, "data": nil,
 	}
 	// An Object of provider-kubernetes has the object of another cluster in its status.
 	status["atProvider"] = kept{"manifest": object}

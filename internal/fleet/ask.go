@@ -24,8 +24,14 @@ type Ask struct {
 
 // An AskedCluster is what a service wants of one cluster.
 type AskedCluster struct {
+	// As is the cluster's name in the service.
+	As string `json:"as"`
 	// Namespace that it needs there.
 	Namespace string `json:"namespace"`
+	// ConfigKind and Config name the provider configuration that reaches the cluster,
+	// for when the cluster itself cannot be read.
+	ConfigKind string `json:"configKind,omitempty"`
+	Config     string `json:"config,omitempty"`
 	// Units that it wants to run there.
 	Units []Unit `json:"units,omitempty"`
 	// Held are the names of replicas that are there, granted or not.
@@ -81,3 +87,13 @@ func (a *Ask) sum(replicas []Replica) (Resources, int64) {
 func before(a, b *Ask) int {
 	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.UID, b.UID))
 }
+
+// ConditionReachable is the condition of an InferenceCluster that tells whether
+// provider-kubernetes reaches it.
+const ConditionReachable = "Reachable"
+
+// AskKey is the key of an ask in its ConfigMap.
+const AskKey = "ask"
+
+// AskLabel is the label by which a cluster finds the asks that are for it.
+func AskLabel(cluster string) string { return "ask.fusioninfer.io/" + cluster }

@@ -160,7 +160,8 @@ func (b *booker) grantUnit(a *Ask, u Unit, closed string) ([]Replica, string) {
 		b.forget(a)
 		return missing, "more runs in the cluster than it has room for"
 	}
-	started := len(missing) < len(u.Replicas)
+	// What need not start together starts one by one.
+	started := len(missing) < len(u.Replicas) || !slices.ContainsFunc(u.Replicas, func(r Replica) bool { return r.Required })
 	ok, why := b.Room.Take(a.needs(missing))
 	if ok {
 		b.give(a, missing)

@@ -57,7 +57,9 @@ func (r *Room) Clone() Room {
 // not fit", so that a cluster may be left with room but is never booked twice.
 func (r *Room) Take(needs []Need) (bool, string) {
 	needs = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return n.Pods <= 0 })
-	slices.SortStableFunc(needs, func(a, b Need) int { return cmp.Or(-compareSize(a.Shape, b.Shape), strings.Compare(a.Shape.id(), b.Shape.id())) })
+	slices.SortStableFunc(needs, func(a, b Need) int {
+		return cmp.Or(-compareSize(a.Shape, b.Shape), strings.Compare(a.Shape.id(), b.Shape.id()))
+	})
 	if missing := r.missing(needs); missing != "" {
 		return false, missing
 	}

@@ -34,6 +34,9 @@ const (
 	// NoWarnings is False where something is passed on although it will hardly do
 	// what was meant, such as an argument that its program cannot parse.
 	NoWarnings = "NoWarnings"
+	// IsPlaced is False while some of the service waits for room in the clusters of the
+	// fleet, or is on its way from one to another.
+	IsPlaced = "Placed"
 	// KindsAvailable is False while the cluster lacks a kind.
 	KindsAvailable = "KindsAvailable"
 	// GangScheduled is True once the pods that start together have found room.
@@ -48,7 +51,7 @@ const (
 
 // ConditionTypes are all conditions, in the order in which they come.
 func ConditionTypes() []string {
-	return []string{SpecValid, NoWarnings, KindsAvailable, GangScheduled, WorkloadsReady, RouterReady, RouteReady}
+	return []string{SpecValid, NoWarnings, IsPlaced, KindsAvailable, GangScheduled, WorkloadsReady, RouterReady, RouteReady}
 }
 
 // Reasons of conditions, beside those of single objects.
@@ -58,6 +61,9 @@ const (
 	ReasonNotJudged    = "NotJudged"
 	ReasonNoneFound    = "NothingSuspicious"
 	ReasonSuspicious   = "Suspicious"
+	ReasonNoFleet      = "NoFleet"
+	ReasonNoCluster    = "NoCluster"
+	ReasonPlaced       = "Placed"
 	ReasonAvailable    = "AllAvailable"
 	ReasonNotChecked   = "NotChecked"
 	ReasonNoGang       = "NoGang"
@@ -101,6 +107,7 @@ func (j *judgement) conditions() []Condition {
 	return []Condition{
 		{Type: SpecValid, Status: True, Reason: ReasonValid},
 		j.noWarnings(),
+		j.placed(),
 		j.kindsAvailable(),
 		j.gangScheduled(parts[GangScheduled]),
 		j.workloadsReady(parts[WorkloadsReady]),

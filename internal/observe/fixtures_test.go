@@ -304,7 +304,7 @@ func (s *scene) want(target plan.Target, key string, o any) {
 	w := kube.Object{Key: key, Resource: encode(s.tb, o)}
 	if target.Remote() {
 		var err error
-		if w, err = placement.Wrap(w, s.plan.Service, target); err != nil {
+		if w, err = placement.Wrap(w, s.plan.Service, target, false); err != nil {
 			s.tb.Fatal(err)
 		}
 	}

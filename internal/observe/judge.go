@@ -73,7 +73,7 @@ func Judge(p *plan.Plan, r *Reality, objects []kube.Object, held []plan.Held) Ve
 		Status:     status,
 		Conditions: j.conditions(),
 		Held:       len(held) > 0,
-		Settled:    len(held) == 0 && !j.total.troubled() && len(j.routerFailures) == 0,
+		Settled:    len(held) == 0 && j.settled() && !j.total.troubled() && len(j.routerFailures) == 0,
 	}
 	for _, s := range j.subjects {
 		v.Ready[s.key] = s.ready
@@ -88,6 +88,9 @@ func (j *judgement) judgeObjects(objects []kube.Object) {
 	for i := range j.plan.Deployments {
 		d := &j.plan.Deployments[i]
 		at[d.Target.Cluster] = d
+	}
+	if j.plan.Fleet != nil {
+		at[""] = j.local()
 	}
 	for _, o := range objects {
 		d := at[plan.ClusterOf(o.Key)]
@@ -107,11 +110,17 @@ func (j *judgement) judgeObjects(objects []kube.Object) {
 
 // status counts replicas and finds URLs.
 func (j *judgement) status() v1alpha1.InferenceServiceStatus {
-	st := v1alpha1.InferenceServiceStatus{ObservedGeneration: j.plan.Service.Generation}
+	st := v1alpha1.InferenceServiceStatus{ObservedGeneration: j.plan.Service.Generation, Placement: j.placement()}
+	if j.plan.Hub != nil {
+		st.URL = j.url(j.local())
+	}
 	for i := range j.plan.Deployments {
 		d := &j.plan.Deployments[i]
 		c := j.count(d)
-		j.total.merge(c)
+		// What leaves has a successor, which is what was asked for.
+		if !d.Leaving {
+			j.total.merge(c)
+		}
 		url := j.url(d)
 		if st.Selector == "" {
 			// Of the ways to exclude something, clients of the scale subresource read notin only.
@@ -141,6 +150,9 @@ func (j *judgement) count(d *plan.Deployment) census {
 		for k := range d.Groups[i].Replicas {
 			j.countReplica(c, d, &d.Groups[i].Replicas[k])
 		}
+	}
+	for i := range d.Waiting {
+		c[d.Waiting[i].Role.Name].desired++
 	}
 	return c
 }

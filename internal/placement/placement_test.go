@@ -81,7 +81,7 @@ func TestWrap(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Wrap(kube.Object{Key: "cluster/east/k", Resource: encode(t, tc.object)}, tc.service, east)
+			got, err := Wrap(kube.Object{Key: "cluster/east/k", Resource: encode(t, tc.object)}, tc.service, east, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestWrap(t *testing.T) {
 // what they want keeps them apart.
 func TestWrapNames(t *testing.T) {
 	name := func(s plan.Service, target plan.Target, d map[string]any) string {
-		o, err := Wrap(kube.Object{Resource: encode(t, d)}, s, target)
+		o, err := Wrap(kube.Object{Resource: encode(t, d)}, s, target, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func FuzzWrap(f *testing.F) {
 		s := service
 		s.Claimed = claim
 		before := proto.Clone(o)
-		w, err := Wrap(kube.Object{Key: "k", Resource: o}, s, east)
+		w, err := Wrap(kube.Object{Key: "k", Resource: o}, s, east, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func FuzzWrap(f *testing.F) {
 }
 
 func TestUnwrap(t *testing.T) {
-	wrapped, err := Wrap(kube.Object{Resource: encode(t, configMap("a"))}, service, east)
+	wrapped, err := Wrap(kube.Object{Resource: encode(t, configMap("a"))}, service, east, false)
 	if err != nil {
 		t.Fatal(err)
 	}

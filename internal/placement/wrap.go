@@ -2,15 +2,18 @@ package placement
 
 import (
 	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
 
-// Wrap returns the Object that carries o to its target, under o's key. Policies
-// stay at their defaults: the remote object is created, kept and deleted with the
-// Object.
-func Wrap(o kube.Object, s plan.Service, t plan.Target) (kube.Object, error) {
+// Wrap returns the Object that carries o to its target, under o's key. The remote
+// object is created, kept and deleted with the Object; one in a cluster that is
+// abandoned stays behind when the Object goes.
+func Wrap(o kube.Object, s plan.Service, t plan.Target, abandoned bool) (kube.Object, error) {
 	group := groupOf(o.APIVersion())
 	w := object{
 		APIVersion: apiVersionNamespaced,
@@ -27,6 +30,9 @@ func Wrap(o kube.Object, s plan.Service, t plan.Target) (kube.Object, error) {
 			ProviderConfigRef: providerConfigRef{Kind: t.ProviderConfig.Kind, Name: t.ProviderConfig.Name},
 			Readiness:         readinessOf(o.Kind() + "." + group),
 		},
+	}
+	if abandoned {
+		w.Spec.ManagementPolicies = withoutDelete
 	}
 	if s.Claimed {
 		w.APIVersion = apiVersionCluster
@@ -67,4 +73,16 @@ func readinessOf(groupKind string) readiness {
 		return readiness{Policy: "DeriveFromCelQuery", CelQuery: q}
 	}
 	return readiness{Policy: "SuccessfulCreate"}
+}
+
+// withoutDelete are all management policies but one.
+var withoutDelete = []string{"Observe", "Create", "Update", "LateInitialize"}
+
+// Orphaned tells whether an observed Object leaves alone what it stands for when it is
+// deleted.
+func Orphaned(observed *structpb.Struct) bool {
+	policies := kube.Lookup(observed, "spec", "managementPolicies").GetListValue().GetValues()
+	return len(policies) > 0 && !slices.ContainsFunc(policies, func(v *structpb.Value) bool {
+		return v.GetStringValue() == "Delete" || v.GetStringValue() == "*"
+	})
 }

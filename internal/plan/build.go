@@ -12,7 +12,7 @@ import (
 // Build plans a service. The spec and the input are defaulted. Problems that
 // were found before are passed in: the roles are still looked at, so that all
 // problems are reported at once, but with any problem there is no plan.
-func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, errs field.ErrorList) (*Plan, field.ErrorList) {
+func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w World, errs field.ErrorList) (*Plan, field.ErrorList) {
 	p := &Plan{
 		Service:        s,
 		PodLimit:       *in.PodObservationLimit,
@@ -24,13 +24,22 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, er
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
 	places := targets(s, spec.Placement)
 	if errs = append(errs, more...); len(errs) == 0 {
-		errs = tooMany(p.Roles, spec.Replicas, len(places))
+		errs = tooMany(p.Roles, spec.Replicas, max(1, len(places)))
 	}
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	if inFleet(spec.Placement) {
+		f := fleetPlanner{p: p, spec: spec, gang: gang, world: w}
+		f.place(in)
+		return p, nil
+	}
 	for _, t := range places {
-		p.Deployments = append(p.Deployments, p.deploy(t, spec.Replicas, gang))
+		d := p.lay(t, spec.Replicas)
+		for i := range d.Groups {
+			d.gather(p, &d.Groups[i], gang)
+		}
+		p.Deployments = append(p.Deployments, d)
 	}
 	return p, nil
 }
@@ -113,8 +122,8 @@ func targets(s Service, placement *v1alpha1.Placement) []Target {
 	return all
 }
 
-// deploy lists everything that runs in one place.
-func (p *Plan) deploy(t Target, groups *int32, gang gangPolicy) Deployment {
+// lay lists everything that may run in one place, without gangs.
+func (p *Plan) lay(t Target, groups *int32) Deployment {
 	d := Deployment{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint()}
 	n := int32(1)
 	if groups != nil {
@@ -122,7 +131,7 @@ func (p *Plan) deploy(t Target, groups *int32, gang gangPolicy) Deployment {
 	}
 	d.Groups = make([]Group, n)
 	for i := range n {
-		d.Groups[i] = p.group(&d, i, gang)
+		d.Groups[i] = p.group(&d, i)
 	}
 	return d
 }
@@ -152,7 +161,7 @@ func (p *Plan) endpoint() *Endpoint {
 	return e
 }
 
-func (p *Plan) group(d *Deployment, i int32, gang gangPolicy) Group {
+func (p *Plan) group(d *Deployment, i int32) Group {
 	g := Group{Index: i}
 	for _, r := range p.Roles {
 		for j := range r.Replicas {
@@ -166,15 +175,19 @@ func (p *Plan) group(d *Deployment, i int32, gang gangPolicy) Group {
 			})
 		}
 	}
+	return g
+}
+
+// gather makes the gang of a group, of the replicas that it has.
+func (d *Deployment) gather(p *Plan, g *Group, gang gangPolicy) {
 	key := d.Key("podgroup")
 	if p.Service.Grouped {
-		key = d.Key("podgroup", index(i))
+		key = d.Key("podgroup", index(g.Index))
 	}
-	g.PodGroup = gang.podGroup(key, podGroupName(d.Base, p.Service, i), p.Roles, g.Replicas)
+	g.PodGroup = gang.podGroup(key, podGroupName(d.Base, p.Service, g.Index), p.Roles, g.Replicas)
 	if g.PodGroup != nil {
 		for j := range g.Replicas {
 			g.Replicas[j].PodGroup = g.PodGroup.Name
 		}
 	}
-	return g
 }

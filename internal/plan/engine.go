@@ -242,9 +242,11 @@ func (p *rolePlanner) sum() {
 			RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		})
 	}
+	p.role.leaderRequests = minResources(leader)
 	p.role.replicaResources = corev1.ResourceList{}
-	addTimes(p.role.replicaResources, minResources(leader), 1)
+	addTimes(p.role.replicaResources, p.role.leaderRequests, 1)
 	if p.role.Nodes > 1 {
-		addTimes(p.role.replicaResources, minResources(p.role.Worker.Spec), p.role.Nodes-1)
+		p.role.workerRequests = minResources(p.role.Worker.Spec)
+		addTimes(p.role.replicaResources, p.role.workerRequests, p.role.Nodes-1)
 	}
 }

@@ -120,25 +120,38 @@ func (g gangPolicy) podGroup(key, name string, roles []*Role, replicas []Replica
 		MinResources:      corev1.ResourceList{},
 	}
 	for _, r := range roles {
-		minimum := g.minimum(r)
+		of := ofRole(replicas, r)
+		minimum := min(g.minimum(r), int32(len(of))) //nolint:gosec // The API allows a few thousand.
 		pg.MinMember += minimum * r.Nodes
 		addTimes(pg.MinResources, r.replicaResources, minimum)
 		switch {
-		case g.mode == v1alpha1.GangSubGroup && r.Replicas > 0:
+		case g.mode == v1alpha1.GangSubGroup && len(of) > 0:
 			pg.SubGroups = append(pg.SubGroups, SubGroup{Role: r.Name, Size: r.Nodes, Min: minimum})
 		case g.mode == v1alpha1.GangTaskMember && minimum > 0:
-			pg.requireTasks(r, minimum)
+			pg.requireTasks(r, of[:minimum])
 		}
 	}
 	return pg
 }
 
-func (pg *PodGroup) requireTasks(r *Role, minimum int32) {
+// ofRole are those replicas that are of a role. In a cluster that got a part of the
+// service not all of them are there.
+func ofRole(replicas []Replica, r *Role) []Replica {
+	var of []Replica
+	for i := range replicas {
+		if replicas[i].Role == r {
+			of = append(of, replicas[i])
+		}
+	}
+	return of
+}
+
+func (pg *PodGroup) requireTasks(r *Role, replicas []Replica) {
 	if pg.MinTaskMember == nil {
 		pg.MinTaskMember = map[string]int32{}
 	}
-	for i := range minimum {
-		pg.MinTaskMember[taskName(r.Name, i)] = r.Nodes
+	for i := range replicas {
+		pg.MinTaskMember[replicas[i].Task] = r.Nodes
 	}
 }
 

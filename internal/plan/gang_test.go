@@ -38,7 +38,7 @@ func build(t *testing.T, spec, input string) (*Plan, error) {
 	}
 	v1alpha1.Default(s)
 	v1beta1.Default(in)
-	p, errs := Build(Service{Name: "svc", Namespace: "ns", Grouped: s.Replicas != nil}, s, in, nil)
+	p, errs := Build(Service{Name: "svc", Namespace: "ns", Grouped: s.Replicas != nil}, s, in, World{}, nil)
 	return p, errs.ToAggregate()
 }
 

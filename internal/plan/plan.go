@@ -36,6 +36,13 @@ type Plan struct {
 	Labels, Annotations map[string]string
 	// Warnings about what is passed on although it will hardly work.
 	Warnings []Warning
+	// Fleet is what was decided about the clusters of the fleet. Nil where the service
+	// is not placed in any.
+	Fleet *Fleet
+	// Hub is the one way to all clusters. Nil where there is none.
+	Hub *Hub
+	// Held are replicas that wait for room.
+	Held []Held
 }
 
 // A Service identifies the InferenceService.
@@ -74,6 +81,16 @@ type Deployment struct {
 	// Endpoint asks for a Service on the leaders of the workers. Nil where there
 	// is a router, or no worker.
 	Endpoint *Endpoint
+	// Waiting are the replicas that wait for room in the cluster.
+	Waiting []Replica
+	// Idle tells that nothing was granted so far, and so nothing is made there.
+	Idle bool
+	// Leaving tells that what runs here goes once it runs elsewhere. It does not
+	// count as asked for.
+	Leaving bool
+	// Abandoned tells that the cluster is dead: deleting its Objects must not wait
+	// for it.
+	Abandoned bool
 }
 
 // An Endpoint is the Service of a service without a router.
@@ -153,8 +170,9 @@ type Role struct {
 
 	// path of the role in the spec, for problems that show later.
 	path *field.Path
-	// replicaResources is what all pods of one replica request.
-	replicaResources corev1.ResourceList
+	// replicaResources is what all pods of one replica request, leaderRequests and
+	// workerRequests what one pod does.
+	replicaResources, leaderRequests, workerRequests corev1.ResourceList
 }
 
 // A PodTemplate is a template and what has to be done to it.

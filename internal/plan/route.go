@@ -44,6 +44,9 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, in *v1beta1.Inp
 		var g gateway.GatewaySpec
 		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), "Gateway", gatewayFields, &g, func(p *field.Path) field.ErrorList { return checkGateway(p, &g) })...)
 	}
+	for _, h := range spec.Hostnames {
+		r.Hostnames = append(r.Hostnames, string(h))
+	}
 	own := len(spec.ParentRefs) > 0 || spec.UseDefaultGateways != "" && spec.UseDefaultGateways != gateway.GatewayDefaultScopeNone
 	if !own && !r.HasGateway {
 		r.Parents = in.Gateway.ParentRefs

@@ -37,6 +37,8 @@ type Router struct {
 	// attached to where it names none. Both empty: there is no route.
 	Route   *kube.Document
 	Parents []v1beta1.ParentRef
+	// Hostnames of the HTTPRoute.
+	Hostnames []string
 	// HasRoute and HasGateway tell which of them are rendered.
 	HasRoute, HasGateway bool
 	// Gateway is the spec of the Gateway as the user wrote it.

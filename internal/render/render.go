@@ -13,6 +13,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/placement"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/render/endpoint"
+	"github.com/fusioninfer/function-inferenceservice/internal/render/fleet"
 	"github.com/fusioninfer/function-inferenceservice/internal/render/gang"
 	"github.com/fusioninfer/function-inferenceservice/internal/render/router"
 	"github.com/fusioninfer/function-inferenceservice/internal/render/workload"
@@ -24,9 +25,18 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []kube.Object
+	all, err := fleet.Render(p)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].Resource = decorate(all[i].Resource, p.Labels, p.Annotations)
+	}
 	for i := range p.Deployments {
 		d := &p.Deployments[i]
+		if d.Idle {
+			continue
+		}
 		objects, err := deployment(p, d, workloads)
 		if err != nil {
 			return nil, err
@@ -34,7 +44,7 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 		for _, o := range objects {
 			o.Resource = decorate(o.Resource, p.Labels, p.Annotations)
 			if d.Target.Remote() {
-				if o, err = placement.Wrap(o, p.Service, d.Target); err != nil {
+				if o, err = placement.Wrap(o, p.Service, d.Target, d.Abandoned); err != nil {
 					return nil, err
 				}
 				o.Resource = decorate(o.Resource, p.Labels, p.Annotations)

@@ -18,6 +18,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
@@ -25,6 +26,8 @@ import (
 const (
 	// Pods is the name of the requirement for the service's pods.
 	Pods = "pods"
+	// Fleet is the name of the requirement for the clusters of the fleet.
+	Fleet = "fleet"
 	// existing starts the name of the requirement for an object that has the name
 	// of one that is to be composed.
 	existing = "existing/"
@@ -51,6 +54,11 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 	}
 	observed := req.GetObserved().GetResources()
 	pods(r, p)
+	if p.Fleet != nil {
+		// All of them: those that are not selected may be where the service still is, and
+		// Crossplane selects by equal labels only.
+		r.Resources[Fleet] = &fnv1.ResourceSelector{ApiVersion: v1alpha1.Group + "/" + v1alpha1.Version, Kind: v1alpha1.KindCluster, Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}}}
+	}
 	var held []plan.Held
 	var known map[string]bool
 	if p.RequireSchemas {
@@ -123,7 +131,7 @@ func kinds(objects []kube.Object, observed map[string]*fnv1.Resource) map[string
 
 // builtIn tells the kinds that every cluster has.
 func builtIn(o kube.Object) bool {
-	return slices.Contains([]string{"v1", "apps/v1", "rbac.authorization.k8s.io/v1", "policy/v1"}, o.APIVersion())
+	return slices.Contains([]string{"v1", "apps/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "discovery.k8s.io/v1"}, o.APIVersion())
 }
 
 // named selects an object that has the name of o.

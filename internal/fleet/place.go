@@ -1,0 +1,504 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Policy says how units are put into clusters.
+type Policy string
+
+// The policies, as the API has them.
+const (
+	Replicate Policy = "Replicate"
+	Spread    Policy = "Spread"
+	Failover  Policy = "Failover"
+)
+
+// A Candidate is a cluster that a service may go to, or is in.
+type Candidate struct {
+	// Name of the cluster in the service.
+	Name string
+	// Weight of the cluster under the policy Spread.
+	Weight int64
+	// Uncounted clusters are not of the fleet: they have room for everything, and are
+	// not asked.
+	Uncounted bool
+	// Unknown clusters cannot be read. Nothing new goes there, and nothing leaves.
+	Unknown string
+	// Deselected clusters are those where something is that the placement no longer
+	// names.
+	Deselected bool
+	// Drain and Dead are the cluster's taints, with their reasons.
+	Drain, Dead *string
+	// Unreachable since then, if it is.
+	Unreachable *time.Time
+	// Room that is left, without what is granted to this service.
+	Room Room
+	// Granted, Present and Ready replicas of the service there, by their names.
+	// Present are those of which an object exists.
+	Granted, Present, Ready map[string]bool
+	// Asked units, by their names, as the service asked the last time.
+	Asked map[string]bool
+	// Waiting is what the cluster says of replicas that it did not grant.
+	Waiting string
+	// Orphaned tells that what is there can be forgotten without being deleted.
+	Orphaned bool
+	// Routed tells that requests can reach the cluster. It is true where there is no
+	// route over clusters.
+	Routed bool
+}
+
+// A Request is what has to be placed.
+type Request struct {
+	Policy        Policy
+	Units         []Unit
+	Shapes        map[string]Shape
+	Candidates    []Candidate
+	FailoverAfter time.Duration
+	// Now is compared with when a cluster went out of reach.
+	Now time.Time
+}
+
+// A State of a service in one cluster.
+type State string
+
+// The states, as the API has them.
+const (
+	Placed    State = "Placed"
+	Waiting   State = "Waiting"
+	Leaving   State = "Leaving"
+	NotPlaced State = "NotPlaced"
+)
+
+// Reasons why a service is not placed in a cluster.
+const (
+	ReasonUnknown     = "CannotBeRead"
+	ReasonDeselected  = "NotSelected"
+	ReasonDrained     = "Drained"
+	ReasonDead        = "Dead"
+	ReasonUnreachable = "Unreachable"
+	ReasonWeight      = "WeightIsZero"
+	ReasonNoRoom      = "NoRoom"
+	ReasonNotNeeded   = "NotNeeded"
+	ReasonAsked       = "Asked"
+	ReasonNotGranted  = "NotGranted"
+)
+
+// A Decision is what becomes of a service in one cluster.
+type Decision struct {
+	Name    string
+	State   State
+	Reason  string
+	Message string
+	// Units to ask the cluster for: what is wanted there, and what is there still.
+	Units []Unit
+	// Run are the replicas to run there, by their names.
+	Run map[string]bool
+	// Wait are the replicas that are wanted there and were not granted so far.
+	Wait []string
+	// Serving tells that requests should go there.
+	Serving bool
+	// Abandoned clusters are dead: what runs there is forgotten, and not deleted.
+	Abandoned bool
+}
+
+// Place decides where a service runs, for each candidate in turn. What is placed stays
+// where it is, unless its cluster drains, dies, is deselected or stays out of reach; and
+// then it leaves only after it runs elsewhere.
+func Place(r Request) []Decision {
+	p := &placer{Request: r, wanted: make([][]Unit, len(r.Candidates)), out: make([]fate, len(r.Candidates))}
+	for i := range r.Candidates {
+		p.out[i] = p.fate(&r.Candidates[i])
+	}
+	switch r.Policy {
+	case Failover:
+		p.failover()
+	case Spread:
+		p.spread()
+	default:
+		for i := range p.Candidates {
+			if p.out[i].usable() {
+				p.wanted[i] = r.Units
+			}
+		}
+	}
+	all := make([]Decision, 0, len(r.Candidates))
+	for i := range r.Candidates {
+		all = append(all, p.decide(i))
+	}
+	return all
+}
+
+type placer struct {
+	Request
+
+	// out has, for each candidate, whether and why it cannot be used.
+	out []fate
+	// wanted units of each candidate.
+	wanted [][]Unit
+}
+
+// A fate is why a cluster takes nothing new.
+type fate struct {
+	reason, message string
+	// leave tells that what is there has to leave.
+	leave bool
+}
+
+func (f fate) usable() bool { return f.reason == "" }
+
+func (p *placer) fate(c *Candidate) fate {
+	switch {
+	case c.Dead != nil:
+		return fate{ReasonDead, because("the cluster is declared dead", *c.Dead), true}
+	case c.Unknown != "":
+		return fate{ReasonUnknown, c.Unknown, false}
+	case c.Deselected:
+		return fate{ReasonDeselected, "the placement does not name or select it any more", true}
+	case c.Drain != nil:
+		return fate{ReasonDrained, because("the cluster is drained", *c.Drain), true}
+	case c.Unreachable != nil:
+		since := c.Unreachable.UTC().Format(time.RFC3339)
+		// Copies of the whole service stay as they are: others have the same.
+		if p.Policy != Replicate && p.Now.Sub(*c.Unreachable) >= p.FailoverAfter {
+			return fate{ReasonUnreachable, fmt.Sprintf("out of reach since %s, longer than %s", since, p.FailoverAfter), true}
+		}
+		return fate{ReasonUnreachable, "out of reach since " + since, false}
+	case p.Policy == Spread && c.Weight == 0:
+		return fate{ReasonWeight, "its weight is 0", true}
+	}
+	return fate{}
+}
+
+func because(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + reason
+}
+
+// has tells whether a cluster has a replica, or has granted it.
+func (c *Candidate) has(r *Replica) bool {
+	return c.Uncounted || c.Granted[r.Name] || c.Present[r.Name]
+}
+
+// present tells whether anything of a unit is there.
+func (c *Candidate) present(u *Unit) bool {
+	return slices.ContainsFunc(u.Replicas, func(r Replica) bool { return c.Present[r.Name] })
+}
+
+// granted tells whether a unit can start there: what it needs was granted.
+func (c *Candidate) granted(u *Unit) bool {
+	some := false
+	for i := range u.Replicas {
+		r := &u.Replicas[i]
+		if r.Required && !c.has(r) {
+			return false
+		}
+		some = some || c.has(r)
+	}
+	return some || len(u.Replicas) == 0
+}
+
+// ready tells whether all of a unit is ready there.
+func (c *Candidate) ready(u *Unit) bool {
+	for _, r := range u.Replicas {
+		if !c.Ready[r.Name] {
+			return false
+		}
+	}
+	return true
+}
+
+// fits tells whether what is missing of some units has room, and takes it from there.
+func (p *placer) fits(room *Room, c *Candidate, units []Unit) (bool, string) {
+	if c.Uncounted {
+		return true, ""
+	}
+	var missing []Replica
+	for i := range units {
+		for j := range units[i].Replicas {
+			if r := &units[i].Replicas[j]; !c.has(r) {
+				missing = append(missing, *r)
+			}
+		}
+	}
+	a := Ask{Shapes: p.Shapes}
+	ok, why := room.Take(a.needs(missing))
+	if ok || len(missing) == 0 {
+		return true, ""
+	}
+	required := slices.DeleteFunc(slices.Clone(missing), func(r Replica) bool { return !r.Required })
+	if len(required) > 0 && len(required) < len(missing) {
+		if ok, _ := room.Take(a.needs(required)); ok {
+			return true, ""
+		}
+	}
+	return false, why
+}
+
+// failover wants the whole service in one cluster. While none has room for it, all are
+// asked, and the first that grants it wins.
+func (p *placer) failover() {
+	home := p.first(func(c *Candidate) bool {
+		return slices.ContainsFunc(p.Units, func(u Unit) bool { return c.present(&u) })
+	})
+	if home < 0 {
+		home = p.first(func(c *Candidate) bool {
+			return !slices.ContainsFunc(p.Units, func(u Unit) bool { return !c.granted(&u) })
+		})
+	}
+	fitting := func(c *Candidate) bool {
+		room := c.Room.Clone()
+		ok, _ := p.fits(&room, c, p.Units)
+		return ok
+	}
+	if home < 0 {
+		home = p.first(func(c *Candidate) bool { return len(c.Asked) > 0 && fitting(c) })
+	}
+	if home < 0 {
+		home = p.first(fitting)
+	}
+	// What cannot be told may be the best of all: nothing else is started meanwhile.
+	if home < 0 && p.frozen(p.Units) {
+		return
+	}
+	for i := range p.Candidates {
+		if i == home || (home < 0 && p.out[i].usable()) {
+			p.wanted[i] = p.Units
+		}
+	}
+}
+
+// frozen tells whether something of some units is where it can neither stay nor leave:
+// in a cluster that cannot be read, or has been out of reach for a short time.
+func (p *placer) frozen(units []Unit) bool {
+	for i := range p.Candidates {
+		if p.out[i].usable() || p.out[i].leave {
+			continue
+		}
+		if slices.ContainsFunc(units, func(u Unit) bool { return p.Candidates[i].present(&u) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// first usable candidate with some property, or -1.
+func (p *placer) first(is func(*Candidate) bool) int {
+	for i := range p.Candidates {
+		if p.out[i].usable() && is(&p.Candidates[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// spread splits units over clusters. A unit stays where it is, else where it was
+// granted, else where it was asked for, else it goes where there is room and the fewest
+// units for the weight.
+func (p *placer) spread() {
+	rooms := make([]Room, len(p.Candidates))
+	for i := range p.Candidates {
+		rooms[i] = p.Candidates[i].Room.Clone()
+	}
+	var homeless []Unit
+	for _, u := range p.Units {
+		if p.frozen([]Unit{u}) {
+			continue
+		}
+		home := p.first(func(c *Candidate) bool { return c.present(&u) && c.ready(&u) })
+		if home < 0 {
+			home = p.first(func(c *Candidate) bool { return c.present(&u) })
+		}
+		if home < 0 {
+			home = p.first(func(c *Candidate) bool { return len(u.Replicas) > 0 && c.granted(&u) })
+		}
+		if home < 0 {
+			homeless = append(homeless, u)
+			continue
+		}
+		_, _ = p.fits(&rooms[home], &p.Candidates[home], []Unit{u}) // Its missing replicas take room, if there is some.
+		p.wanted[home] = append(p.wanted[home], u)
+	}
+	var later []Unit
+	for _, u := range homeless {
+		if home := p.first(func(c *Candidate) bool { return c.Asked[u.Name] }); home >= 0 {
+			if ok, _ := p.fits(&rooms[home], &p.Candidates[home], []Unit{u}); ok {
+				p.wanted[home] = append(p.wanted[home], u)
+				continue
+			}
+		}
+		later = append(later, u)
+	}
+	for _, u := range later {
+		home := p.lightest(func(i int) bool {
+			ok, _ := p.fits(&rooms[i], &p.Candidates[i], []Unit{u})
+			return ok
+		})
+		if home < 0 {
+			// Asked where it would go if there were room, to be served in turn.
+			home = p.lightest(func(int) bool { return true })
+		}
+		if home >= 0 {
+			p.wanted[home] = append(p.wanted[home], u)
+		}
+	}
+	for i := range p.wanted {
+		p.wanted[i] = p.inOrder(p.wanted[i])
+	}
+}
+
+// lightest is the usable candidate that has the fewest units for its weight and takes
+// one more, or -1.
+func (p *placer) lightest(takes func(int) bool) int {
+	order := make([]int, 0, len(p.Candidates))
+	for i := range p.Candidates {
+		if p.out[i].usable() {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		// (units + 1) / weight, without fractions.
+		x := int64(len(p.wanted[a])+1) * p.Candidates[b].Weight
+		y := int64(len(p.wanted[b])+1) * p.Candidates[a].Weight
+		switch {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	for _, i := range order {
+		if takes(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// inOrder sorts units as the service has them.
+func (p *placer) inOrder(units []Unit) []Unit {
+	var sorted []Unit
+	for _, u := range p.Units {
+		if slices.ContainsFunc(units, func(o Unit) bool { return o.Name == u.Name }) {
+			sorted = append(sorted, u)
+		}
+	}
+	return sorted
+}
+
+func (p *placer) decide(i int) Decision {
+	c := &p.Candidates[i]
+	d := Decision{Name: c.Name, State: NotPlaced, Run: map[string]bool{}, Abandoned: c.Dead != nil}
+	for _, u := range p.Units {
+		switch {
+		case slices.ContainsFunc(p.wanted[i], func(w Unit) bool { return w.Name == u.Name }):
+			d.Units = append(d.Units, u)
+			for j := range u.Replicas {
+				if r := &u.Replicas[j]; c.has(r) {
+					d.Run[r.Name] = true
+				} else {
+					d.Wait = append(d.Wait, r.Name)
+				}
+			}
+		case c.present(&u) && p.stays(i, &u):
+			there := Unit{Name: u.Name}
+			for _, r := range u.Replicas {
+				if c.Present[r.Name] {
+					there.Replicas = append(there.Replicas, r)
+					d.Run[r.Name] = true
+				}
+			}
+			d.Units = append(d.Units, there)
+		}
+	}
+	d.State, d.Reason, d.Message = p.explain(i, &d)
+	d.Serving = len(d.Run) > 0 && c.Dead == nil && (p.out[i].usable() || !p.elsewhere(i))
+	return d
+}
+
+// stays tells whether a unit that is not wanted where it is has to stay for now.
+func (p *placer) stays(i int, u *Unit) bool {
+	if !p.out[i].leave && !p.out[i].usable() {
+		return true
+	}
+	if p.Candidates[i].Dead != nil {
+		return !p.Candidates[i].Orphaned
+	}
+	for j := range p.Candidates {
+		if j == i || !slices.ContainsFunc(p.wanted[j], func(w Unit) bool { return w.Name == u.Name }) {
+			continue
+		}
+		if c := &p.Candidates[j]; c.ready(u) && c.Routed {
+			return false
+		}
+	}
+	return true
+}
+
+// elsewhere tells whether another cluster than i has something ready to serve.
+func (p *placer) elsewhere(i int) bool {
+	for j := range p.Candidates {
+		if j != i && p.out[j].usable() && len(p.Candidates[j].Ready) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// explain says in one reason what became of a candidate.
+func (p *placer) explain(i int, d *Decision) (State, string, string) {
+	c, f := &p.Candidates[i], p.out[i]
+	switch {
+	case len(d.Run) > 0 && f.leave:
+		return Leaving, f.reason, f.message + "; it leaves once it runs elsewhere"
+	case !f.usable() && len(d.Run) > 0:
+		return Placed, f.reason, f.message
+	case !f.usable():
+		return NotPlaced, f.reason, f.message
+	case len(p.wanted[i]) == 0 && len(d.Run) > 0:
+		return Leaving, ReasonNotNeeded, "it runs in " + p.places(i) + ", and leaves here once that is ready"
+	case len(d.Wait) > 0 && c.Waiting != "":
+		return waitState(d), ReasonNotGranted, c.Waiting
+	case len(d.Wait) > 0:
+		room := c.Room.Clone()
+		if ok, short := p.fits(&room, c, p.wanted[i]); !ok {
+			return waitState(d), ReasonNoRoom, short
+		}
+		return waitState(d), ReasonAsked, "asked, and not answered yet"
+	case len(p.wanted[i]) > 0:
+		return Placed, "", ""
+	}
+	room := c.Room.Clone()
+	if ok, short := p.fits(&room, c, p.Units); !ok && p.Policy == Failover {
+		return NotPlaced, ReasonNoRoom, short
+	}
+	return NotPlaced, ReasonNotNeeded, "it runs in " + p.places(i)
+}
+
+// waitState is Placed where something runs already.
+func waitState(d *Decision) State {
+	if len(d.Run) > 0 {
+		return Placed
+	}
+	return Waiting
+}
+
+// places are the clusters that are wanted, without one of them.
+func (p *placer) places(without int) string {
+	var names []string
+	for i := range p.Candidates {
+		if i != without && len(p.wanted[i]) > 0 {
+			names = append(names, p.Candidates[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return "no cluster"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,127 @@
+package observe
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/placement"
+	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/require"
+)
+
+// World reads what planning has to know of a service that is placed in a fleet.
+func World(req *fnv1.RunFunctionRequest, now time.Time) plan.World {
+	w := plan.World{
+		Now:      now,
+		Created:  kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "creationTimestamp").GetStringValue(),
+		Clusters: map[string]*v1alpha1.InferenceCluster{},
+		Places:   map[string]*plan.Place{},
+		Routed:   map[string]bool{},
+	}
+	answer, answered := req.GetRequiredResources()[require.Fleet]
+	w.Answered = answered
+	for _, i := range answer.GetItems() {
+		c := &cluster{}
+		_ = kube.Decode(i.GetResource(), nil, c) // What cannot be read of a cluster is as good as absent.
+		if c.Metadata.Name != "" {
+			w.Clusters[c.Metadata.Name] = c.inferenceCluster()
+		}
+	}
+	for key, r := range req.GetObserved().GetResources() {
+		look(&w, key, r.GetResource())
+	}
+	return w
+}
+
+// A cluster is the part of an InferenceCluster that is read.
+type cluster struct {
+	Metadata struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec   v1alpha1.InferenceClusterSpec   `json:"spec"`
+	Status v1alpha1.InferenceClusterStatus `json:"status"`
+}
+
+func (c *cluster) inferenceCluster() *v1alpha1.InferenceCluster {
+	ic := &v1alpha1.InferenceCluster{Spec: c.Spec, Status: c.Status}
+	ic.Name, ic.Labels = c.Metadata.Name, c.Metadata.Labels
+	return ic
+}
+
+// look notes what one composed resource says of the service in its cluster.
+func look(w *plan.World, key string, observed *structpb.Struct) {
+	switch key {
+	case plan.AskKey:
+		a := &fleet.Ask{}
+		if json.Unmarshal([]byte(kube.Lookup(observed, "data", fleet.AskKey).GetStringValue()), a) == nil {
+			w.Ask = a
+		}
+		return
+	case plan.HubKey:
+		w.Routed = routed(observed)
+		return
+	}
+	name, local := plan.SplitKey(key)
+	if name == "" {
+		return
+	}
+	at := w.Places[name]
+	if at == nil {
+		at = &plan.Place{Present: map[string]bool{}, Ready: map[string]bool{}, Orphaned: true}
+		w.Places[name] = at
+	}
+	at.Orphaned = at.Orphaned && placement.Orphaned(observed)
+	kind, replica, _ := strings.Cut(local, "/")
+	if kind == "leaderworkerset" {
+		at.Present[replica] = true
+	}
+	if kind != "leaderworkerset" && kind != "deployment" {
+		return
+	}
+	remote, state := placement.Unwrap(observed)
+	if !state.Readable() {
+		return
+	}
+	v := &view{}
+	_ = kube.Decode(remote, nil, v) // Fields of the wrong type are as good as absent.
+	switch ready := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0; {
+	case kind == "deployment":
+		at.RouterReady = ready
+	case ready:
+		at.Ready[replica] = true
+	}
+}
+
+// routed are the clusters that a route over all of them leads to. A route that its
+// gateway has not accepted as it is now leads nowhere new.
+func routed(observed *structpb.Struct) map[string]bool {
+	v := &view{}
+	_ = kube.Decode(observed, nil, v)
+	accepted := false
+	for _, p := range v.Status.Parents {
+		c := find(p.Conditions, "Accepted")
+		accepted = accepted || c.Status == True && c.ObservedGeneration >= v.Metadata.Generation
+	}
+	leads := map[string]bool{}
+	if !accepted {
+		return leads
+	}
+	for _, rule := range kube.Lookup(observed, "spec", "rules").GetListValue().GetValues() {
+		for _, b := range kube.Lookup(rule.GetStructValue(), "backendRefs").GetListValue().GetValues() {
+			ref := b.GetStructValue()
+			if kube.Lookup(ref, "weight").GetNumberValue() > 0 {
+				leads[kube.Lookup(ref, "name").GetStringValue()] = true
+			}
+		}
+	}
+	return leads
+}

@@ -1,0 +1,352 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+)
+
+// A Fleet is what was decided about the clusters of a service.
+type Fleet struct {
+	// Ask of the service. Nil where it asks for nothing.
+	Ask *fleet.Ask
+	// Decisions for each cluster, in the order of the placement.
+	Decisions []fleet.Decision
+}
+
+// inFleet tells whether a placement is about clusters of the fleet.
+func inFleet(p *v1alpha1.Placement) bool {
+	return p != nil && (p.ClusterSelector != nil || slices.ContainsFunc(p.Clusters, func(c v1alpha1.Cluster) bool { return c.InferenceCluster != "" }))
+}
+
+// A fleetPlanner places one service.
+type fleetPlanner struct {
+	p      *Plan
+	spec   *v1alpha1.InferenceServiceSpec
+	gang   gangPolicy
+	world  World
+	units  []fleet.Unit
+	shapes map[string]fleet.Shape
+	// serving are the replicas that answer requests.
+	serving map[string]bool
+	// members of the placement, in its order, and what is left of earlier ones.
+	members []member
+}
+
+// A member is a cluster that the service may be in.
+type member struct {
+	target Target
+	// fleet is the name of the InferenceCluster, or empty.
+	fleet  string
+	weight int64
+	// gone tells that the placement does not name it any more.
+	gone bool
+}
+
+// place decides where the service runs, and lists what runs there.
+func (f *fleetPlanner) place(in *v1beta1.Input) {
+	f.p.Hub = f.hub(in)
+	f.members = f.findMembers()
+	f.units, f.shapes = f.demand()
+	r := fleet.Request{
+		Policy:        fleet.Policy(f.spec.Placement.Policy),
+		Units:         f.units,
+		Shapes:        f.shapes,
+		FailoverAfter: failoverAfter(f.spec.Placement),
+		Now:           f.world.Now,
+	}
+	for _, m := range f.members {
+		r.Candidates = append(r.Candidates, f.candidate(m))
+	}
+	f.p.Fleet = &Fleet{Decisions: fleet.Place(r)}
+	f.p.Fleet.Ask = f.ask()
+	for i, d := range f.p.Fleet.Decisions {
+		if len(d.Run)+len(d.Wait)+len(d.Units) > 0 {
+			f.deploy(f.members[i], d)
+		}
+	}
+	if f.p.Hub != nil {
+		f.p.Hub.Backends = f.backends()
+	}
+}
+
+func failoverAfter(p *v1alpha1.Placement) time.Duration {
+	d, err := time.ParseDuration(p.FailoverAfter) // It was validated.
+	if err != nil {
+		d, _ = time.ParseDuration(v1alpha1.DefaultFailoverAfter)
+	}
+	return d
+}
+
+// findMembers lists the clusters that the placement names or selects, and then those
+// where something is that it names no longer.
+func (f *fleetPlanner) findMembers() []member {
+	var all []member
+	known := map[string]bool{}
+	add := func(m member) {
+		if !known[m.target.Cluster] {
+			known[m.target.Cluster] = true
+			all = append(all, m)
+		}
+	}
+	for _, c := range f.spec.Placement.Clusters {
+		m := member{fleet: c.InferenceCluster, weight: 1, target: Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, f.p.Service.Namespace)}}
+		if c.Weight != nil {
+			m.weight = int64(*c.Weight)
+		}
+		if c.ProviderConfigRef != nil {
+			m.target.ProviderConfig = *c.ProviderConfigRef
+		}
+		add(m)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.world.Clusters)) {
+		if selects(f.spec.Placement.ClusterSelector, f.world.Clusters[name].Labels) {
+			add(member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: f.p.Service.Namespace}})
+		}
+	}
+	for i := range all {
+		f.reach(&all[i])
+	}
+	// What was asked for the last time tells how to reach what is there.
+	if f.world.Ask != nil {
+		for _, name := range slices.Sorted(maps.Keys(f.world.Ask.Clusters)) {
+			at := f.world.Ask.Clusters[name]
+			m := member{fleet: name, gone: f.world.Answered || f.spec.Placement.ClusterSelector == nil, target: Target{Cluster: at.As, Namespace: at.Namespace}}
+			if f.world.Places[at.As] != nil {
+				f.reach(&m)
+				add(m)
+			}
+		}
+	}
+	return all
+}
+
+func selects(s *metav1.LabelSelector, l map[string]string) bool {
+	if s == nil {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && selector.Matches(labels.Set(l))
+}
+
+// reach finds the provider configuration of a cluster of the fleet: the cluster's own,
+// or, while that cannot be read, the one of the last ask. What runs there keeps the
+// configuration and the namespace that it was made with.
+func (f *fleetPlanner) reach(m *member) {
+	if m.fleet == "" {
+		return
+	}
+	if c := f.world.Clusters[m.fleet]; c != nil {
+		m.target.ProviderConfig = c.Spec.ProviderConfigRef
+		m.target.ProviderConfig.Default()
+	}
+	if f.world.Ask == nil {
+		return
+	}
+	if at, ok := f.world.Ask.Clusters[m.fleet]; ok && at.As == m.target.Cluster && m.target.ProviderConfig.Name == "" {
+		m.target.ProviderConfig = v1alpha1.ProviderConfigRef{Kind: at.ConfigKind, Name: at.Config}
+	}
+}
+
+// candidate is a cluster as the placement sees it.
+func (f *fleetPlanner) candidate(m member) fleet.Candidate {
+	c := fleet.Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.gone, Routed: f.p.Hub == nil || f.world.Routed[hubName(f.p.Service, m.target.Cluster)]}
+	if at := f.world.Places[m.target.Cluster]; at != nil {
+		c.Present, c.Ready, c.Orphaned = at.Present, at.Ready, at.Orphaned
+		c.Routed = c.Routed && (f.p.Router == nil || at.RouterReady)
+	}
+	if m.fleet == "" {
+		c.Uncounted = true
+		return c
+	}
+	if f.world.Ask != nil {
+		c.Asked = map[string]bool{}
+		for _, u := range f.world.Ask.Clusters[m.fleet].Units {
+			c.Asked[u.Name] = true
+		}
+	}
+	ic := f.world.Clusters[m.fleet]
+	switch {
+	case !f.world.Answered:
+		c.Unknown = "the clusters of the fleet are not known yet"
+		return c
+	case ic == nil:
+		c.Unknown = "there is no InferenceCluster of that name"
+		return c
+	}
+	readCluster(&c, ic, f.p.Service.UID)
+	return c
+}
+
+// readCluster reads an InferenceCluster into a candidate.
+func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) {
+	for _, t := range ic.Spec.Taints {
+		switch t.Effect {
+		case v1alpha1.TaintDrain:
+			c.Drain = &t.Reason
+		case v1alpha1.TaintDead:
+			c.Dead = &t.Reason
+		}
+	}
+	for _, cond := range ic.Status.Conditions {
+		if cond.Type == fleet.ConditionReachable && cond.Status == metav1.ConditionFalse {
+			c.Unreachable = &cond.LastTransitionTime.Time
+		}
+	}
+	c.Granted = map[string]bool{}
+	for _, a := range ic.Status.Allocations {
+		if a.UID == uid {
+			for _, r := range a.Units {
+				c.Granted[r] = true
+			}
+		}
+	}
+	for _, w := range ic.Status.Waiting {
+		if w.UID == uid {
+			c.Waiting = w.Message
+		}
+	}
+	for _, p := range ic.Status.Pools {
+		pool := fleet.Pool{Name: p.Name, Labels: p.NodeSelector, Nodes: int64(p.Nodes), Total: fleet.Amounts(p.Allocatable)}
+		for _, n := range p.Free {
+			pool.Left = append(pool.Left, fleet.Nodes{Count: int64(n.Nodes), Left: fleet.Amounts(n.Resources)})
+		}
+		c.Room.Pools = append(c.Room.Pools, pool)
+	}
+}
+
+// demand lists the units of the service and the shapes of their pods. A group is never
+// split; the replicas of a service without prefill and decode are, where they are spread.
+func (f *fleetPlanner) demand() ([]fleet.Unit, map[string]fleet.Shape) {
+	shapes := map[string]fleet.Shape{}
+	pods := make([]map[string]int64, len(f.p.Roles))
+	for i, r := range f.p.Roles {
+		pods[i] = map[string]int64{}
+		// The names follow from the role, so that one role's edit renames no other shape.
+		add := func(name string, t *PodTemplate, requests corev1.ResourceList, n int64) {
+			if n > 0 {
+				shapes[r.Name+"/"+name] = fleet.Shape{Requests: fleet.Amounts(requests), NodeSelector: t.Spec.NodeSelector}
+				pods[i][r.Name+"/"+name] += n
+			}
+		}
+		add("leader", &r.Leader, r.leaderRequests, 1)
+		add("worker", &r.Worker, r.workerRequests, int64(r.Nodes)-1)
+	}
+	f.serving = map[string]bool{}
+	split := f.spec.Placement.Policy == v1alpha1.PlacementSpread && !f.p.Service.Grouped &&
+		!hasType(f.spec, v1alpha1.ComponentTypePrefiller) && !hasType(f.spec, v1alpha1.ComponentTypeDecoder)
+	groups := int32(1)
+	if f.spec.Replicas != nil {
+		groups = *f.spec.Replicas
+	}
+	var units []fleet.Unit
+	for g := range groups {
+		whole := fleet.Unit{Name: index(g)}
+		for i, r := range f.p.Roles {
+			minimum := f.gang.required(r)
+			for j := range r.Replicas {
+				replica := fleet.Replica{Name: scoped(f.p.Service, g, "/", r.Name, index(j)), Pods: pods[i], Required: j < minimum}
+				f.serving[replica.Name] = r.Type != v1alpha1.ComponentTypePrefiller
+				if split {
+					replica.Required = false
+					units = append(units, fleet.Unit{Name: replica.Name, Replicas: []fleet.Replica{replica}})
+					continue
+				}
+				whole.Replicas = append(whole.Replicas, replica)
+			}
+		}
+		if !split {
+			units = append(units, whole)
+		}
+	}
+	return units, shapes
+}
+
+// required is how many replicas of a role have to fit together: none where there is no
+// gang.
+func (g gangPolicy) required(r *Role) int32 {
+	if g.mode == v1alpha1.GangNone {
+		return 0
+	}
+	return g.minimum(r)
+}
+
+// ask is what the service wants of the clusters of the fleet.
+func (f *fleetPlanner) ask() *fleet.Ask {
+	a := &fleet.Ask{
+		UID: f.p.Service.UID, Namespace: f.p.Service.Namespace, Name: f.p.Service.Name, Since: f.world.Created,
+		Shapes: f.shapes, Clusters: map[string]fleet.AskedCluster{},
+	}
+	for i, d := range f.p.Fleet.Decisions {
+		m := f.members[i]
+		if m.fleet == "" || len(d.Units) == 0 {
+			continue
+		}
+		at := fleet.AskedCluster{
+			As: m.target.Cluster, Namespace: m.target.Namespace, Units: d.Units,
+			ConfigKind: m.target.ProviderConfig.Kind, Config: m.target.ProviderConfig.Name,
+		}
+		if p := f.world.Places[m.target.Cluster]; p != nil {
+			for _, u := range d.Units {
+				for _, r := range u.Replicas {
+					if p.Present[r.Name] {
+						at.Held = append(at.Held, r.Name)
+					}
+				}
+			}
+		}
+		a.Clusters[m.fleet] = at
+	}
+	return a
+}
+
+// deploy lists what runs in one cluster: of each group those replicas that were granted
+// or are there, and those that wait.
+func (f *fleetPlanner) deploy(m member, d fleet.Decision) {
+	waiting := map[string]bool{}
+	for _, name := range d.Wait {
+		waiting[name] = true
+	}
+	all := f.p.lay(m.target, f.spec.Replicas)
+	all.Idle, all.Leaving, all.Abandoned = !hasRun(&d), d.State == fleet.Leaving, d.Abandoned
+	var some []Group
+	for _, g := range all.Groups {
+		var run []Replica
+		for _, r := range g.Replicas {
+			name := replicaName(r.Key)
+			switch {
+			case d.Run[name]:
+				run = append(run, r)
+			case waiting[name]:
+				all.Waiting = append(all.Waiting, r)
+			}
+		}
+		if g.Replicas = run; len(run) == 0 {
+			continue
+		}
+		all.gather(f.p, &g, f.gang)
+		some = append(some, g)
+	}
+	all.Groups = some
+	for _, r := range all.Waiting {
+		f.p.Held = append(f.p.Held, Held{Key: r.Key, Reason: HeldForRoom, Message: "replicas wait for room: " + d.Message})
+	}
+	f.p.Deployments = append(f.p.Deployments, all)
+}
+
+// replicaName is how the fleet calls a replica: what its key ends with.
+func replicaName(key string) string {
+	_, local := SplitKey(key)
+	_, name, _ := strings.Cut(local, "/")
+	return name
+}

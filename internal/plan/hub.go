@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+)
+
+// A Hub is the one way to a service that runs in several clusters: a route on the
+// control plane's gateway, weighted over the gateways of the clusters.
+type Hub struct {
+	// Name of the HTTPRoute.
+	Name string
+	// Parents are the gateways of the route.
+	Parents []v1beta1.ParentRef
+	// Hostnames of the route: those of the service's own.
+	Hostnames []string
+	// Backends in the order of the placement.
+	Backends []Backend
+}
+
+// A Backend is the gateway of one cluster.
+type Backend struct {
+	// Cluster is its name in the service.
+	Cluster string
+	// Name of the Service and of the EndpointSlice that lead there.
+	Name string
+	// ServiceKey and SliceKey of these two.
+	ServiceKey, SliceKey string
+	// Address and Port of the gateway, and whether the address is of IPv6.
+	Address string
+	Port    int32
+	IPv6    bool
+	// Weight is the cluster's share of the requests: its ready replicas, or 0.
+	Weight int32
+}
+
+// Local tells the objects of a service that stay beside the XR although it runs in
+// other clusters.
+func (p *Plan) Local() Target { return Target{Namespace: p.Service.Namespace} }
+
+// hub is the one way to the service, if the platform team has a gateway for it and the
+// service a route that it can lead to.
+func (f *fleetPlanner) hub(in *v1beta1.Input) *Hub {
+	r := f.p.Router
+	if r == nil || !r.HasRoute || len(in.Fleet.ParentRefs) == 0 {
+		return nil
+	}
+	return &Hub{
+		Name:      f.p.Service.Name + "-fleet",
+		Parents:   in.Fleet.ParentRefs,
+		Hostnames: r.Hostnames,
+	}
+}
+
+// backends are the gateways of the clusters in which something runs. A cluster that is
+// on its way out stays as long as it has something, and gets no requests any more.
+func (f *fleetPlanner) backends() []Backend {
+	var all []Backend
+	for i, d := range f.p.Fleet.Decisions {
+		m := f.members[i]
+		c := f.world.Clusters[m.fleet]
+		at := f.world.Places[m.target.Cluster]
+		if c == nil || c.Status.Gateway == nil || c.Status.Gateway.Address == "" || len(d.Run) == 0 {
+			continue
+		}
+		b := Backend{
+			Cluster:    m.target.Cluster,
+			Name:       hubName(f.p.Service, m.target.Cluster),
+			ServiceKey: "service/fleet/" + m.target.Cluster,
+			SliceKey:   "endpointslice/fleet/" + m.target.Cluster,
+			Address:    c.Status.Gateway.Address,
+			Port:       c.Status.Gateway.Port,
+			IPv6:       strings.Contains(c.Status.Gateway.Address, ":"),
+		}
+		if d.Serving && at != nil && at.RouterReady {
+			b.Weight = f.ready(at)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// ready is the number of ready replicas that answer requests.
+func (f *fleetPlanner) ready(at *Place) int32 {
+	n := int32(0)
+	for name := range at.Ready {
+		if f.serving[name] {
+			n++
+		}
+	}
+	return n
+}
+
+// hubName is the name of what leads to a cluster's gateway. Service and cluster could
+// be joined in more than one way, so it always carries a hash.
+func hubName(s Service, cluster string) string {
+	return Shorten(s.Name+"-at-"+cluster, s.Name+"/"+cluster, maxLabel)
+}
+
+// AskName is the name of the object that carries the service's ask.
+func (s Service) AskName() string { return s.Name + "-ask" }
+
+// hasRun tells whether anything runs, or is to run, according to a decision.
+func hasRun(d *fleet.Decision) bool {
+	return len(d.Run) > 0 || len(d.Units) > 0 && len(d.Wait) == 0
+}

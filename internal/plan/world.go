@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+)
+
+// A World is what planning knows besides the spec. It matters to a service that is
+// placed in clusters of the fleet.
+type World struct {
+	// Now is compared with when a cluster went out of reach, and with nothing else.
+	Now time.Time
+	// Created is when the service was created. The oldest is served first.
+	Created string
+	// Answered tells that Crossplane has answered which clusters there are. Until
+	// then nothing is known, which is not the same as that there are none.
+	Answered bool
+	// Clusters of the fleet, by their names.
+	Clusters map[string]*v1alpha1.InferenceCluster
+	// Ask is what the service asked for the last time, if it did.
+	Ask *fleet.Ask
+	// Places has what exists of the service, by the name of the cluster in the
+	// service.
+	Places map[string]*Place
+	// Routed are the backends that the route over all clusters sends requests to, by
+	// their names, once its gateway has taken it up.
+	Routed map[string]bool
+}
+
+// A Place is what exists of a service in one cluster.
+type Place struct {
+	// Present replicas, of which an object exists, and those that are ready.
+	Present, Ready map[string]bool
+	// RouterReady tells that the endpoint picker runs.
+	RouterReady bool
+	// Orphaned tells that deleting the Objects leaves alone what they stand for.
+	Orphaned bool
+}
+
+// HeldForRoom waits until a cluster has room, and grants it.
+const HeldForRoom = "WaitingForRoom"
+
+// Keys of what stays beside the XR although the service runs in other clusters.
+const (
+	// AskKey is the key of the object that carries the service's ask.
+	AskKey = "configmap/ask"
+	// HubKey is the key of the route over all clusters.
+	HubKey = "httproute/fleet"
+)

@@ -34,6 +34,9 @@ type AskedCluster struct {
 	Config     string `json:"config,omitempty"`
 	// Units that it wants to run there.
 	Units []Unit `json:"units,omitempty"`
+	// Together tells that all units have to fit at once: a part of them would hold room
+	// for nothing.
+	Together bool `json:"together,omitempty"`
 	// Held are the names of replicas that are there, granted or not.
 	Held []string `json:"held,omitempty"`
 }

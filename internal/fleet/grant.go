@@ -126,7 +126,11 @@ func (b *booker) grant(a *Ask, closed string) {
 		return
 	}
 	wait := Wait{UID: a.UID, Namespace: a.Namespace, Name: a.Name}
-	for _, u := range at.Units {
+	units := at.Units
+	if at.Together && !slices.ContainsFunc(b.Grants, func(g Grant) bool { return g.UID == a.UID }) {
+		units = []Unit{{Replicas: all(units)}}
+	}
+	for _, u := range units {
 		waiting, why := b.grantUnit(a, u, closed)
 		for _, r := range waiting {
 			wait.Replicas = append(wait.Replicas, r.Name)

@@ -101,6 +101,8 @@ type Decision struct {
 	Wait []string
 	// Serving tells that requests should go there.
 	Serving bool
+	// Together tells that all units have to fit at once.
+	Together bool
 	// Abandoned clusters are dead: what runs there is forgotten, and not deleted.
 	Abandoned bool
 }
@@ -139,6 +141,8 @@ type placer struct {
 	out []fate
 	// wanted units of each candidate.
 	wanted [][]Unit
+	// asking tells that the candidates are asked, and only one of them is for good.
+	asking bool
 }
 
 // A fate is why a cluster takes nothing new.
@@ -246,6 +250,10 @@ func (p *placer) failover() {
 	home := p.first(func(c *Candidate) bool {
 		return slices.ContainsFunc(p.Units, func(u Unit) bool { return c.present(&u) })
 	})
+	// It may come back where it cannot be told: nothing else is started meanwhile.
+	if home < 0 && p.frozen(p.Units) {
+		return
+	}
 	if home < 0 {
 		home = p.first(func(c *Candidate) bool {
 			return !slices.ContainsFunc(p.Units, func(u Unit) bool { return !c.granted(&u) })
@@ -262,10 +270,7 @@ func (p *placer) failover() {
 	if home < 0 {
 		home = p.first(fitting)
 	}
-	// What cannot be told may be the best of all: nothing else is started meanwhile.
-	if home < 0 && p.frozen(p.Units) {
-		return
-	}
+	p.asking = home < 0
 	for i := range p.Candidates {
 		if i == home || (home < 0 && p.out[i].usable()) {
 			p.wanted[i] = p.Units
@@ -394,13 +399,13 @@ func (p *placer) inOrder(units []Unit) []Unit {
 
 func (p *placer) decide(i int) Decision {
 	c := &p.Candidates[i]
-	d := Decision{Name: c.Name, State: NotPlaced, Run: map[string]bool{}, Abandoned: c.Dead != nil}
+	d := Decision{Name: c.Name, State: NotPlaced, Run: map[string]bool{}, Together: p.Policy == Failover, Abandoned: c.Dead != nil}
 	for _, u := range p.Units {
 		switch {
 		case slices.ContainsFunc(p.wanted[i], func(w Unit) bool { return w.Name == u.Name }):
 			d.Units = append(d.Units, u)
 			for j := range u.Replicas {
-				if r := &u.Replicas[j]; c.has(r) {
+				if r := &u.Replicas[j]; c.has(r) && !p.asking {
 					d.Run[r.Name] = true
 				} else {
 					d.Wait = append(d.Wait, r.Name)
@@ -489,11 +494,11 @@ func waitState(d *Decision) State {
 	return Waiting
 }
 
-// places are the clusters that are wanted, without one of them.
+// places are the clusters where the service is or is to be, without one of them.
 func (p *placer) places(without int) string {
 	var names []string
 	for i := range p.Candidates {
-		if i != without && len(p.wanted[i]) > 0 {
+		if i != without && (len(p.wanted[i]) > 0 || len(p.Candidates[i].Present) > 0 && !p.out[i].leave) {
 			names = append(names, p.Candidates[i].Name)
 		}
 	}

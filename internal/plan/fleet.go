@@ -293,7 +293,7 @@ func (f *fleetPlanner) ask() *fleet.Ask {
 			continue
 		}
 		at := fleet.AskedCluster{
-			As: m.target.Cluster, Namespace: m.target.Namespace, Units: d.Units,
+			As: m.target.Cluster, Namespace: m.target.Namespace, Units: d.Units, Together: d.Together,
 			ConfigKind: m.target.ProviderConfig.Kind, Config: m.target.ProviderConfig.Name,
 		}
 		if p := f.world.Places[m.target.Cluster]; p != nil {

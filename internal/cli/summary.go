@@ -23,6 +23,7 @@ import (
 func writeSummary(w io.Writer, r *rendered) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s\n", r.xr.GetKind(), strings.TrimPrefix(r.xr.GetNamespace()+"/"+r.xr.GetName(), "/"))
+	writePlacement(b, r.xr)
 	for _, p := range places(r) {
 		p.write(b)
 	}
@@ -102,7 +103,7 @@ func (p *place) write(b *strings.Builder) {
 	if p.cluster != "" {
 		where = fmt.Sprintf("cluster %s (provider configuration %s)", p.cluster, p.config)
 	}
-	if len(p.objects) > 0 {
+	if len(p.objects) > 0 && p.objects[0].GetNamespace() != "" {
 		where += ", namespace " + p.objects[0].GetNamespace()
 	}
 	fmt.Fprintf(b, "\nIn %s: %d objects\n", where, len(p.objects))
@@ -341,6 +342,22 @@ func (p *place) strategy() string {
 		return s
 	}
 	return "without a configuration"
+}
+
+// writePlacement says which cluster has the service, and why the others have not.
+func writePlacement(b *strings.Builder, xr object) {
+	list, _, _ := unstructured.NestedSlice(xr.Object, "status", "placement")
+	for i, c := range list {
+		m, _ := c.(map[string]any)
+		text := func(f string) string { v, _, _ := unstructured.NestedString(m, f); return v }
+		units, _, _ := unstructured.NestedStringSlice(m, "units")
+		if i == 0 {
+			fmt.Fprintln(b, "\nPlacement")
+			fmt.Fprintln(b, "  CLUSTER\tSTATE\tUNITS\tWHY")
+		}
+		why := strings.Trim(text("reason")+": "+text("message"), ": ")
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\n", text("cluster"), text("state"), strings.Join(units, ","), why)
+	}
 }
 
 func writeNotTrue(b *strings.Builder, xr object) {

@@ -461,7 +461,7 @@ func (p *placer) explain(i int, d *Decision) (State, string, string) {
 	c, f := &p.Candidates[i], p.out[i]
 	switch {
 	case len(d.Run) > 0 && f.leave:
-		return Leaving, f.reason, f.message + "; it leaves once it runs elsewhere"
+		return Leaving, f.reason, f.message + ", and is left once it runs elsewhere"
 	case !f.usable() && len(d.Run) > 0:
 		return Placed, f.reason, f.message
 	case !f.usable():

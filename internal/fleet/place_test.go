@@ -118,7 +118,7 @@ func TestPlace(t *testing.T) {
 			policy: Failover, units: one,
 			candidates: []Candidate{east(runs, func(c *Candidate) { c.Unreachable = ago(time.Hour) }), named("west", east())},
 			want: map[string]told{
-				"east": {State: Leaving, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:00:00Z, longer than 5m0s; it leaves once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}},
+				"east": {State: Leaving, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:00:00Z, longer than 5m0s, and is left once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}},
 				"west": {State: Waiting, Reason: ReasonAsked, Message: "asked, and not answered yet", Wait: 2},
 			},
 		},
@@ -127,7 +127,7 @@ func TestPlace(t *testing.T) {
 			policy: Failover, units: one,
 			candidates: []Candidate{east(runs, func(c *Candidate) { c.Drain = text("maintenance") }), named("west", east(runs, func(c *Candidate) { c.Routed = false }))},
 			want: map[string]told{
-				"east": {State: Leaving, Reason: ReasonDrained, Message: "the cluster is drained: maintenance; it leaves once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}},
+				"east": {State: Leaving, Reason: ReasonDrained, Message: "the cluster is drained: maintenance, and is left once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}},
 				"west": {State: Placed, Run: []string{"0/decode/0", "0/prefill/0"}},
 			},
 		},
@@ -144,7 +144,7 @@ func TestPlace(t *testing.T) {
 			reason: "What is in a dead cluster stays until it can be forgotten without being deleted.",
 			policy: Replicate, units: one,
 			candidates: []Candidate{east(runs, func(c *Candidate) { c.Dead = text("") })},
-			want:       map[string]told{"east": {State: Leaving, Reason: ReasonDead, Message: "the cluster is declared dead; it leaves once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}}},
+			want:       map[string]told{"east": {State: Leaving, Reason: ReasonDead, Message: "the cluster is declared dead, and is left once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}}},
 		},
 		"Forgotten": {
 			reason: "Then it is forgotten at once, whether it runs elsewhere or not.",
@@ -165,7 +165,7 @@ func TestPlace(t *testing.T) {
 			reason: "The only copy stays in a drained cluster as long as there is no other.",
 			policy: Replicate, units: one,
 			candidates: []Candidate{east(runs, func(c *Candidate) { c.Drain = text("") })},
-			want:       map[string]told{"east": {State: Leaving, Reason: ReasonDrained, Message: "the cluster is drained; it leaves once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}}},
+			want:       map[string]told{"east": {State: Leaving, Reason: ReasonDrained, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}}},
 		},
 		"SpreadByWeight": {
 			reason: "Three to one, as the weights are; a group is in one cluster.",

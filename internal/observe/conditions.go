@@ -37,6 +37,9 @@ const (
 	// IsPlaced is False while some of the service waits for room in the clusters of the
 	// fleet, or is on its way from one to another.
 	IsPlaced = "Placed"
+	// SecretsInPlace is Unknown where pods need Secrets in another cluster: they are not
+	// carried there, and reading them would put them into an Object.
+	SecretsInPlace = "SecretsInPlace"
 	// KindsAvailable is False while the cluster lacks a kind.
 	KindsAvailable = "KindsAvailable"
 	// GangScheduled is True once the pods that start together have found room.
@@ -51,7 +54,7 @@ const (
 
 // ConditionTypes are all conditions, in the order in which they come.
 func ConditionTypes() []string {
-	return []string{SpecValid, NoWarnings, IsPlaced, KindsAvailable, GangScheduled, WorkloadsReady, RouterReady, RouteReady}
+	return []string{SpecValid, NoWarnings, IsPlaced, SecretsInPlace, KindsAvailable, GangScheduled, WorkloadsReady, RouterReady, RouteReady}
 }
 
 // Reasons of conditions, beside those of single objects.
@@ -64,6 +67,7 @@ const (
 	ReasonNoFleet      = "NoFleet"
 	ReasonNoCluster    = "NoCluster"
 	ReasonPlaced       = "Placed"
+	ReasonNoSecrets    = "NoneElsewhere"
 	ReasonAvailable    = "AllAvailable"
 	ReasonNotChecked   = "NotChecked"
 	ReasonNoGang       = "NoGang"
@@ -108,6 +112,7 @@ func (j *judgement) conditions() []Condition {
 		{Type: SpecValid, Status: True, Reason: ReasonValid},
 		j.noWarnings(),
 		j.placed(),
+		j.secretsInPlace(),
 		j.kindsAvailable(),
 		j.gangScheduled(parts[GangScheduled]),
 		j.workloadsReady(parts[WorkloadsReady]),

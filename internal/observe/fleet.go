@@ -2,6 +2,7 @@ package observe
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
@@ -83,4 +84,21 @@ func (j *judgement) placed() Condition {
 		return Condition{Type: IsPlaced, Status: False, Reason: reason, Message: join(append(missing, other...), maxList)}
 	}
 	return Condition{Type: IsPlaced, Status: True, Reason: ReasonPlaced, Message: join(other, maxList)}
+}
+
+// secretsInPlace says which Secrets somebody has to bring to other clusters.
+func (j *judgement) secretsInPlace() Condition {
+	if len(j.plan.Secrets) == 0 {
+		return Condition{Type: SecretsInPlace, Status: True, Reason: ReasonNoSecrets}
+	}
+	var where []string
+	for i := range j.plan.Deployments {
+		if t := j.plan.Deployments[i].Target; t.Remote() {
+			where = append(where, "namespace "+t.Namespace+" of cluster "+t.Cluster)
+		}
+	}
+	return Condition{
+		Type: SecretsInPlace, Status: Unknown, Reason: ReasonNotChecked,
+		Message: cut("Secrets are not carried to other clusters. Pods need "+strings.Join(j.plan.Secrets, ", ")+" in "+strings.Join(where, ", "), maxList),
+	}
 }

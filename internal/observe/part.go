@@ -18,6 +18,9 @@ type part struct {
 func (j *judgement) parts() map[string]*part {
 	parts := map[string]*part{GangScheduled: {}, WorkloadsReady: {}, RouterReady: {}, RouteReady: {}}
 	for _, s := range j.subjects {
+		if s.key == plan.AskKey {
+			continue // Placed speaks of it.
+		}
 		p := parts[j.conditionOf(s.key)]
 		p.subjects = append(p.subjects, s)
 	}

@@ -29,6 +29,9 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	if spec.Placement != nil {
+		p.Secrets = p.secrets()
+	}
 	if inFleet(spec.Placement) {
 		f := fleetPlanner{p: p, spec: spec, gang: gang, world: w}
 		f.place(in)

@@ -41,6 +41,8 @@ type Plan struct {
 	Fleet *Fleet
 	// Hub is the one way to all clusters. Nil where there is none.
 	Hub *Hub
+	// Secrets that the pods need in each cluster of a placement.
+	Secrets []string
 	// Held are replicas that wait for room.
 	Held []Held
 }

@@ -47,6 +47,10 @@ type Input struct {
 	// +optional
 	Scheduling Scheduling `json:"scheduling,omitempty"`
 
+	// Fleet sets up where the clusters of the fleet keep what is theirs.
+	// +optional
+	Fleet Fleet `json:"fleet,omitempty"`
+
 	// Labels on every object, and on the pods of the endpoint picker. Labels that the
 	// function itself sets win. They are not put on the engines' pods: changing
 	// them would restart every model.
@@ -242,4 +246,18 @@ type Scheduling struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Queue string `json:"queue,omitempty"`
+}
+
+// A Fleet sets up where the clusters of the fleet keep what is theirs. It is read for
+// InferenceClusters only.
+type Fleet struct {
+	// Namespace of the ledgers of the clusters, and of the Objects that observe them.
+	// Nobody but the platform team should be able to write there. Defaults to
+	// crossplane-system.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:default="crossplane-system"
+	Namespace string `json:"namespace,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/inferencecluster"
 	"github.com/fusioninfer/function-inferenceservice/internal/observe"
 	"github.com/fusioninfer/function-inferenceservice/internal/parse"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
@@ -15,7 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/respond"
 )
 
-// A Function composes InferenceServices.
+// A Function composes InferenceServices, and the InferenceClusters that they run in.
 type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
@@ -32,34 +33,42 @@ func (f *Function) now() time.Time {
 	return f.clock()
 }
 
-// RunFunction decides what an InferenceService needs, renders it, and judges
-// what exists of it. Any problem is a Fatal, which keeps all that exists: a
-// partial answer would delete what it leaves out.
+// RunFunction composes what a request is about. Any problem is a Fatal, which keeps
+// all that exists: a partial answer would delete what it leaves out.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (rsp *fnv1.RunFunctionResponse, _ error) {
 	rsp = respond.Start(req)
-	defer func() { respond.Defect(rsp, f.log, recover()) }()
+	run, fail := f.composeService, respond.Fail
+	if inferencecluster.Is(req) {
+		run, fail = inferencecluster.Run, inferencecluster.Kind.Fail
+	}
+	defer func() { respond.Defect(rsp, f.log, recover(), fail) }()
+	run(req, rsp)
+	return rsp, nil
+}
 
+// composeService decides what an InferenceService needs, renders it, and judges what exists
+// of it.
+func (f *Function) composeService(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse) {
 	r, errs := parse.Parse(req)
 	p, errs := plan.Build(r.Service, r.Spec, r.Input, observe.World(req, f.now()), errs)
 	if len(errs) > 0 {
 		respond.Refuse(rsp, errs)
-		return rsp, nil
+		return
 	}
 	objects, err := render.Render(p)
 	if err != nil {
 		respond.Fail(rsp, err)
-		return rsp, nil
+		return
 	}
 	held := require.Declare(req, rsp, p, objects)
 	seen := observe.Look(req, p)
 	held = append(append(held, p.Held...), p.HoldForGang(seen.PodGroup, seen.Observed)...)
 	if errs := append(seen.Conflicts(objects), respond.TooLarge(req, rsp, p, objects)...); len(errs) > 0 {
 		respond.Refuse(rsp, errs)
-		return rsp, nil
+		return
 	}
 	objects = render.Without(objects, held)
 	if err := respond.Accept(req, rsp, objects, observe.Judge(p, seen, objects, held)); err != nil {
 		respond.Fail(rsp, err)
 	}
-	return rsp, nil
 }

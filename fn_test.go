@@ -457,7 +457,7 @@ func TestRequirementsSettle(t *testing.T) {
 func TestDefect(t *testing.T) {
 	rsp := &fnv1.RunFunctionResponse{}
 	func() {
-		defer func() { respond.Defect(rsp, logging.NewNopLogger(), recover()) }()
+		defer func() { respond.Defect(rsp, logging.NewNopLogger(), recover(), respond.Fail) }()
 		panic("a test")
 	}()
 	if !strings.Contains(fatals(rsp), "a defect of the function: a test") {

@@ -20,6 +20,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/inferencecluster"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/require"
@@ -86,7 +87,12 @@ func exampleRequests(tb testing.TB) []*fnv1.RunFunctionRequest {
 			key := kube.Lookup(s, "metadata", "annotations", "crossplane.io/composition-resource-name").GetStringValue()
 			req.Observed.Resources[key] = &fnv1.Resource{Resource: s}
 		}
-		for _, s := range readStructs(tb, filepath.Join(dir, "required.yaml")) {
+		required := readStructs(tb, filepath.Join(dir, "required.yaml"))
+		if inferencecluster.Is(req) {
+			fulfil(tb, req, required)
+			required = nil
+		}
+		for _, s := range required {
 			name := require.Pods
 			if kube.Lookup(s, "kind").GetStringValue() == v1alpha1.KindCluster {
 				name = require.Fleet
@@ -102,6 +108,31 @@ func exampleRequests(tb testing.TB) []*fnv1.RunFunctionRequest {
 		all = append(all, req)
 	}
 	return all
+}
+
+// fulfil gives a request what the function requires of some objects.
+func fulfil(tb testing.TB, req *fnv1.RunFunctionRequest, all []*structpb.Struct) {
+	tb.Helper()
+	rsp, err := (&Function{log: logging.NewNopLogger()}).RunFunction(tb.Context(), req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req.RequiredResources = map[string]*fnv1.Resources{}
+	for name, sel := range rsp.GetRequirements().GetResources() {
+		found := &fnv1.Resources{}
+		for _, o := range all {
+			if kube.Lookup(o, "kind").GetStringValue() != sel.GetKind() || sel.GetMatchLabels() == nil {
+				continue
+			}
+			labels := kube.Lookup(o, "metadata", "labels").GetStructValue().GetFields()
+			if !slices.ContainsFunc(sortedKeys(sel.GetMatchLabels().GetLabels()), func(k string) bool {
+				return labels[k].GetStringValue() != sel.GetMatchLabels().GetLabels()[k]
+			}) {
+				found.Items = append(found.Items, &fnv1.Resource{Resource: o})
+			}
+		}
+		req.RequiredResources[name] = found
+	}
 }
 
 func readStructs(tb testing.TB, file string) []*structpb.Struct {

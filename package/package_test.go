@@ -59,6 +59,13 @@ func TestReferences(t *testing.T) {
 	xr, claim := &xpv2.CompositeResourceDefinition{}, &xpv1.CompositeResourceDefinition{}
 	strict(t, read(t, "xr", "definition.yaml"), xr)
 	strict(t, read(t, "claim", "definition.yaml"), claim)
+	cluster := &xpv2.CompositeResourceDefinition{}
+	strict(t, read(t, "xr", "cluster-definition.yaml"), cluster)
+	for _, f := range []string{"cluster-definition.yaml", "cluster-composition.yaml"} {
+		if diff := cmp.Diff(string(read(t, "xr", f)), string(read(t, "claim", f))); diff != "" {
+			t.Errorf("%s differs: -xr, +claim:\n%s", f, diff)
+		}
+	}
 	function, config := &pkgv1.Function{}, &pkgv1beta1.DeploymentRuntimeConfig{}
 	install := documents(t, "install", "function.yaml")
 	strict(t, []byte(install[0]), function)
@@ -67,29 +74,49 @@ func TestReferences(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		dir    string
-		kind   string
-		name   string
-		file   string
+		// composition is the file with the Composition.
+		composition string
+		kind        string
+		name        string
+		file        string
 	}{
 		"XR": {
-			reason: "The namespaced XRD enforces the Composition of its package.",
-			dir:    "xr",
-			kind:   xr.Spec.Names.Kind,
-			name:   xr.Spec.EnforcedCompositionRef.Name,
-			file:   "configuration.yaml",
+			reason:      "The namespaced XRD enforces the Composition of its package.",
+			dir:         "xr",
+			composition: "composition.yaml",
+			kind:        xr.Spec.Names.Kind,
+			name:        xr.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration.yaml",
 		},
 		"Claim": {
-			reason: "The XRD of claims enforces the Composition of its package.",
-			dir:    "claim",
-			kind:   claim.Spec.Names.Kind,
-			name:   claim.Spec.EnforcedCompositionRef.Name,
-			file:   "configuration-claims.yaml",
+			reason:      "The XRD of claims enforces the Composition of its package.",
+			dir:         "claim",
+			composition: "composition.yaml",
+			kind:        claim.Spec.Names.Kind,
+			name:        claim.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration-claims.yaml",
+		},
+		"ClusterBesideXR": {
+			reason:      "The XRD of clusters enforces the Composition of its package.",
+			dir:         "xr",
+			composition: "cluster-composition.yaml",
+			kind:        cluster.Spec.Names.Kind,
+			name:        cluster.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration.yaml",
+		},
+		"ClusterBesideClaim": {
+			reason:      "Clusters are the same where services are claims.",
+			dir:         "claim",
+			composition: "cluster-composition.yaml",
+			kind:        cluster.Spec.Names.Kind,
+			name:        cluster.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration-claims.yaml",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, meta, installed := &xpv1.Composition{}, &metav1.Configuration{}, &pkgv1.Configuration{}
-			strict(t, read(t, tc.dir, "composition.yaml"), c)
+			strict(t, read(t, tc.dir, tc.composition), c)
 			strict(t, read(t, tc.dir, "crossplane.yaml"), meta)
 			strict(t, read(t, "install", tc.file), installed)
 
@@ -176,6 +203,10 @@ func TestCompositions(t *testing.T) {
 			}
 		})
 	}
+	// Most of an input is of no meaning for clusters.
+	cluster := read(t, "xr", "cluster-composition.yaml")
+	check(t, input(t, cluster))
+	check(t, input(t, uncomment(cluster)))
 	if diff := cmp.Diff(string(inputs["xr"]), string(inputs["claim"])); diff != "" {
 		t.Errorf("the two inputs differ: -xr, +claim:\n%s", diff)
 	}
@@ -249,6 +280,7 @@ var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delet
 // plurals of the kinds that are composed. A kind that is new has to be added here,
 // and to the ClusterRole where it is not Crossplane's already.
 var plurals = map[string]string{
+	"EndpointSlice":         "endpointslices",
 	"Gateway":               "gateways",
 	"HTTPRoute":             "httproutes",
 	"DestinationRule":       "destinationrules",
@@ -334,8 +366,8 @@ func rendered(t *testing.T) map[need]bool {
 			if err := yaml.Unmarshal([]byte(doc), o); err != nil {
 				t.Fatalf("cannot parse %s: %v", f, err)
 			}
-			if o.Kind == "Object" {
-				continue // Its provider's.
+			if o.Kind == "Object" || o.Kind == "ObservedObjectCollection" {
+				continue // Their provider's.
 			}
 			group := o.GroupVersionKind().Group
 			plural := plurals[o.Kind]

@@ -15,6 +15,7 @@ const (
 	DefaultRayPort             = 6379
 	DefaultGangMode            = "TaskMember"
 	DefaultPodObservationLimit = 64
+	DefaultFleetNamespace      = "crossplane-system"
 )
 
 // Default fills in what is not set. An input is not an object of the API server,
@@ -28,6 +29,7 @@ func Default(in *Input) {
 	in.Sidecar.KVConnector = cmp.Or(in.Sidecar.KVConnector, DefaultKVConnector)
 	in.Ray.Port = orDefault(in.Ray.Port, DefaultRayPort)
 	in.Scheduling.GangMode = cmp.Or(in.Scheduling.GangMode, DefaultGangMode)
+	in.Fleet.Namespace = cmp.Or(in.Fleet.Namespace, DefaultFleetNamespace)
 	in.PodObservationLimit = orDefault(in.PodObservationLimit, DefaultPodObservationLimit)
 }
 

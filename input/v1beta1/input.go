@@ -47,7 +47,7 @@ type Input struct {
 	// +optional
 	Scheduling Scheduling `json:"scheduling,omitempty"`
 
-	// Fleet sets up services that are placed in InferenceClusters.
+	// Fleet sets up the clusters of the fleet, and services that are placed in them.
 	// +optional
 	Fleet Fleet `json:"fleet,omitempty"`
 
@@ -190,8 +190,18 @@ type Gateway struct {
 	IstioDestinationRule bool `json:"istioDestinationRule,omitempty"`
 }
 
-// A Fleet sets up services that are placed in InferenceClusters.
+// A Fleet sets up the clusters of the fleet, and services that are placed in them.
 type Fleet struct {
+	// Namespace of the ledgers of the clusters, and of the Objects that observe them.
+	// Nobody but the platform team should be able to write there. Defaults to
+	// crossplane-system.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:default="crossplane-system"
+	Namespace string `json:"namespace,omitempty"`
+
 	// ParentRefs are the gateways of this control plane at which each service is
 	// reached wherever it runs: one HTTPRoute for each service that has a router, with a
 	// weight for each of its clusters. None by default: each cluster then has its own

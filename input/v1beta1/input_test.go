@@ -44,6 +44,7 @@ sidecar: {image: mirror/sidecar:v1, kvConnector: nixlv2, resources: {limits: {cp
 ray: {port: 6380}
 gateway: {istioDestinationRule: true, parentRefs: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: gw, name: main, sectionName: https, port: 443}]}
 scheduling: {schedulerName: volcano, gangMode: SubGroup, queue: research}
+fleet: {namespace: platform}
 labels: {example.com/team: a}
 annotations: {Example.com/Note: "any text"}
 requireSchemas: true
@@ -103,8 +104,8 @@ podObservationLimit: 0
 		},
 		"Names": {
 			reason: "They name objects.",
-			doc:    `{gateway: {parentRefs: [{name: A, namespace: a.b, group: A_b, sectionName: Http}, {}]}, scheduling: {queue: Q}, endpointPicker: {imagePullSecrets: [{name: S}]}}`,
-			schema: []string{"gateway.parentRefs[0].group", "gateway.parentRefs[0].name", "gateway.parentRefs[0].namespace", "gateway.parentRefs[0].sectionName", "gateway.parentRefs[1].name", "scheduling.queue"},
+			doc:    `{gateway: {parentRefs: [{name: A, namespace: a.b, group: A_b, sectionName: Http}, {}]}, scheduling: {queue: Q}, fleet: {namespace: a.b}, endpointPicker: {imagePullSecrets: [{name: S}]}}`,
+			schema: []string{"fleet.namespace", "gateway.parentRefs[0].group", "gateway.parentRefs[0].name", "gateway.parentRefs[0].namespace", "gateway.parentRefs[0].sectionName", "gateway.parentRefs[1].name", "scheduling.queue"},
 			want: []string{
 				`input.endpointPicker.imagePullSecrets[0].name: Invalid value: "S": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last`,
 				`input.gateway.parentRefs[0].name: Invalid value: "A": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last`,
@@ -113,6 +114,7 @@ podObservationLimit: 0
 				`input.gateway.parentRefs[0].sectionName: Invalid value: "Http": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last`,
 				`input.gateway.parentRefs[1].name: Required value: must be the name of a gateway`,
 				`input.scheduling.queue: Invalid value: "Q": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last`,
+				`input.fleet.namespace: Invalid value: "a.b": must be lower case letters, digits and '-', with a letter or digit first and last`,
 			},
 		},
 		"Tolerations": {
@@ -157,7 +159,7 @@ podObservationLimit: 0
 
 // The schema documents the function's own defaults.
 func TestDefaultAgrees(t *testing.T) {
-	doc := []byte(`{endpointPicker: {images: {}}, sidecar: {}, ray: {}, gateway: {}, scheduling: {}}`)
+	doc := []byte(`{endpointPicker: {images: {}}, sidecar: {}, ray: {}, gateway: {}, scheduling: {}, fleet: {}}`)
 	defaulted, err := schema(t).Default(doc)
 	if err != nil {
 		t.Fatal(err)
@@ -184,6 +186,7 @@ endpointPicker: {images: {gaie: a, llmd: b}, imagePullPolicy: Never}
 sidecar: {image: c, kvConnector: d}
 ray: {port: 1}
 scheduling: {gangMode: None}
+fleet: {namespace: e}
 podObservationLimit: 0
 `)
 	want, errs := decode(t, doc)

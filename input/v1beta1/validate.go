@@ -28,6 +28,9 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 		errs = append(errs, validateParentRef(root.Child("fleet", "parentRefs").Index(i), ref)...)
 	}
 	errs = append(errs, validateScheduling(root.Child("scheduling"), &in.Scheduling)...)
+	if n := in.Fleet.Namespace; n != "" {
+		errs = append(errs, check.Label(root.Child("fleet", "namespace"), n)...)
+	}
 	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)
 	errs = append(errs, check.Annotations(root.Child("annotations"), in.Annotations)...)
 	if n := in.PodObservationLimit; n != nil {

@@ -27,21 +27,24 @@ const (
 // legacy tells the cluster-scoped XR behind a claim from a namespaced one.
 func legacy(xr object) bool { return xr.GetKind() == v1alpha1.ClusterKind }
 
-// xr reads the InferenceService and gives it what it would have in a cluster.
+// ofCluster tells an InferenceCluster from an InferenceService.
+func ofCluster(xr object) bool { return xr.GetKind() == v1alpha1.KindCluster }
+
+// xr reads the composite resource and gives it what it would have in a cluster.
 func (f *files) xr(path string) (object, error) {
 	xr, err := f.one(path)
 	if err != nil {
 		return object{}, err
 	}
 	gv := v1alpha1.Group + "/" + v1alpha1.Version
-	if xr.GetAPIVersion() != gv || (xr.GetKind() != v1alpha1.Kind && !legacy(xr)) {
-		return object{}, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s or %s in %s",
-			path, xr.GetKind(), xr.GetAPIVersion(), v1alpha1.Kind, v1alpha1.ClusterKind, gv)
+	if xr.GetAPIVersion() != gv || (xr.GetKind() != v1alpha1.Kind && !legacy(xr) && !ofCluster(xr)) {
+		return object{}, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s, %s or %s in %s",
+			path, xr.GetKind(), xr.GetAPIVersion(), v1alpha1.Kind, v1alpha1.ClusterKind, v1alpha1.KindCluster, gv)
 	}
 	if xr.GetName() == "" {
 		return object{}, fmt.Errorf("cannot read %q: it has no metadata.name", path)
 	}
-	if xr.GetNamespace() == "" && !legacy(xr) {
+	if xr.GetNamespace() == "" && !legacy(xr) && !ofCluster(xr) {
 		xr.SetNamespace(metav1.NamespaceDefault)
 	}
 	if xr.GetUID() == "" {

@@ -30,9 +30,9 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Render shows what an InferenceService becomes.
+// Render shows what an InferenceService or an InferenceCluster becomes.
 type Render struct {
-	XR          string   `arg:"" name:"xr" help:"File with the InferenceService, or the XInferenceService behind a claim. - is standard input."`
+	XR          string   `arg:"" name:"xr" help:"File with the InferenceService, the XInferenceService behind a claim, or the InferenceCluster. - is standard input."`
 	Input       string   `placeholder:"FILE" xor:"input" help:"File with the function's Input."`
 	Composition string   `placeholder:"FILE" xor:"input" help:"File with the Composition whose step has the function's Input."`
 	Observed    []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources as they are, each with the annotation crossplane.io/composition-resource-name. Can be repeated."`

@@ -329,7 +329,7 @@ func TestRender(t *testing.T) {
 			reason: "A file of another kind.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": inputDoc}, render: Render{XR: "xr.yaml"}},
 			want: want{
-				err:  `error: cannot read "xr.yaml": it is of kind Input in inferenceservice.fn.crossplane.io/v1beta1, not InferenceService or XInferenceService in fusioninfer.io/v1alpha1` + "\n",
+				err:  `error: cannot read "xr.yaml": it is of kind Input in inferenceservice.fn.crossplane.io/v1beta1, not InferenceService, XInferenceService or InferenceCluster in fusioninfer.io/v1alpha1` + "\n",
 				code: 1,
 			},
 		},

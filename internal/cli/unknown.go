@@ -22,7 +22,11 @@ func (g *given) unknown() []string {
 	for _, f := range machinery(g.xr) {
 		delete(spec, f)
 	}
-	for _, path := range unknownFields(spec, reflect.TypeFor[v1alpha1.InferenceServiceSpec](), "spec") {
+	of := reflect.TypeFor[v1alpha1.InferenceServiceSpec]()
+	if ofCluster(g.xr) {
+		of = reflect.TypeFor[v1alpha1.InferenceClusterSpec]()
+	}
+	for _, path := range unknownFields(spec, of, "spec") {
 		all = append(all, fmt.Sprintf("%s: unknown field %s: an API server drops it", g.xrFile, path))
 	}
 	if g.input == nil {

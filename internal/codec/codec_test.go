@@ -69,6 +69,9 @@ func whole(t testing.TB, read *structpb.Struct) *structpb.Struct {
 	s.Fields["metadata"].GetStructValue().Fields["annotations"] = big
 	s.Fields["spec"].GetStructValue().Fields["leaderWorkerTemplate"] = big
 	s.Fields["status"].GetStructValue().Fields["capacity"] = big
+	if data := s.Fields["data"].GetStructValue(); data != nil {
+		data.Fields["config.yaml"] = big
+	}
 	s.Fields["binaryData"] = big
 	return s
 }
@@ -77,9 +80,13 @@ func object2(t testing.TB) *structpb.Struct {
 	t.Helper()
 	s, err := structpb.NewStruct(map[string]any{
 		"apiVersion": "v1", "kind": "X",
-		"metadata": map[string]any{"name": "n", "labels": map[string]any{"l": "x"}, "ownerReferences": []any{map[string]any{"uid": "u"}}, "generation": 3.0, "deletionTimestamp": "d"},
-		"spec":     map[string]any{"replicas": 1.0, "minTaskMember": map[string]any{"a": 1.0}},
-		"status":   map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "T"}}},
+		"metadata": map[string]any{"name": "n", "labels": map[string]any{"l": "x"}, "ownerReferences": []any{map[string]any{"uid": "u"}}, "generation": 3.0, "deletionTimestamp": "d", "resourceVersion": "7"},
+		"spec":     map[string]any{"replicas": 1.0, "minTaskMember": map[string]any{"a": 1.0}, "unschedulable": true},
+		"status": map[string]any{
+			"phase": "Running", "conditions": []any{map[string]any{"type": "T"}},
+			"allocatable": map[string]any{"cpu": "1"}, "membershipLabel": map[string]any{"a": "b"},
+		},
+		"data": map[string]any{"ask": "{}", "grants": "[]"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +99,17 @@ func object3(t testing.TB) *structpb.Struct {
 	t.Helper()
 	s := object2(t)
 	s.Fields["spec"] = structpb.NewStructValue(object1(t))
-	delete(s.Fields["status"].GetStructValue().Fields, "phase")
+	delete(s.Fields, "data")
+	status, err := structpb.NewStruct(map[string]any{
+		"conditions": []any{map[string]any{"type": "T"}},
+		// Those of an InferenceCluster.
+		"allocations": []any{map[string]any{"uid": "u"}}, "pools": []any{map[string]any{"name": "p"}}, "waiting": []any{}, "gateway": map[string]any{"port": 1.0},
+		"free": "1/2 x", "nodes": 1.0, "services": 1.0,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Fields["status"] = structpb.NewStructValue(status)
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
@@ -29,13 +30,13 @@ type kept map[string]kept
 // metadata is what is read of any object's.
 var metadata = kept{
 	"name": nil, "namespace": nil, "uid": nil, "labels": nil, "ownerReferences": nil,
-	"generation": nil, "creationTimestamp": nil, "deletionTimestamp": nil,
+	"generation": nil, "creationTimestamp": nil, "deletionTimestamp": nil, "resourceVersion": nil,
 }
 
 // composite is what is read of the XR.
 var composite = kept{
 	"apiVersion": nil, "kind": nil, "metadata": metadata, "spec": nil,
-	"status": kept{"conditions": nil},
+	"status": kept{"conditions": nil, "nodes": nil, "free": nil, "services": nil, "pools": nil, "allocations": nil, "waiting": nil, "gateway": nil},
 }
 
 // observed is what is read of observed composed resources and of required
@@ -46,17 +47,17 @@ var observed = func() kept {
 	status := kept{
 		"addresses": nil, "availableReplicas": nil, "conditions": nil, "observedGeneration": nil, "parents": nil,
 		"phase": nil, "readyReplicas": nil, "reason": nil, "replicas": nil, "updatedReplicas": nil,
-		"containerStatuses": containers, "initContainerStatuses": containers,
+		"containerStatuses": containers, "initContainerStatuses": containers, "allocatable": nil, "membershipLabel": nil,
 		"pools": nil, "allocations": nil, "waiting": nil, "gateway": nil,
 	}
 	object := kept{
 		"apiVersion": nil, "kind": nil, "metadata": metadata,
 		"spec": kept{
-			"replicas": nil, "minTaskMember": nil, "subGroupPolicy": nil, "managementPolicies": nil,
+			"replicas": nil, "minTaskMember": nil, "subGroupPolicy": nil, "managementPolicies": nil, "unschedulable": nil,
 			"providerConfigRef": nil, "pools": nil, "taints": nil, "gateway": nil,
 			"rules": kept{"backendRefs": nil},
 		},
-		"status": status, "data": nil,
+		"status": status, "data": kept{fleet.AskKey: nil, fleet.GrantsKey: nil},
 	}
 	// An Object of provider-kubernetes has the object of another cluster in its status.
 	status["atProvider"] = kept{"manifest": object}

@@ -94,9 +94,3 @@ func before(a, b *Ask) int {
 // ConditionReachable is the condition of an InferenceCluster that tells whether
 // provider-kubernetes reaches it.
 const ConditionReachable = "Reachable"
-
-// AskKey is the key of an ask in its ConfigMap.
-const AskKey = "ask"
-
-// AskLabel is the label by which a cluster finds the asks that are for it.
-func AskLabel(cluster string) string { return "ask.fusioninfer.io/" + cluster }

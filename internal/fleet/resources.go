@@ -134,3 +134,23 @@ func quantityText(milli int64) string {
 	q := quantity("", milli)
 	return q.String()
 }
+
+// OfNode are the amounts that a node has for pods. What is measured in bytes, and
+// differs a little from one node to the next of the same kind, is rounded down by less
+// than a hundredth, so that nodes of a kind are alike.
+func OfNode(allocatable corev1.ResourceList) Resources {
+	r := Amounts(allocatable)
+	for name, n := range r {
+		switch {
+		case n == 0 && !slices.Contains(uncounted, name):
+			delete(r, name)
+		case name == string(corev1.ResourceMemory), name == string(corev1.ResourceEphemeralStorage):
+			each := int64(1)
+			for n/1000/each >= 1<<8 {
+				each *= 2
+			}
+			r[name] = n / 1000 / each * each * 1000
+		}
+	}
+	return r
+}

@@ -359,3 +359,41 @@ func (r *Room) Devices() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// NewPool makes a pool of nodes that run nothing. Nodes that have the same are one
+// class.
+func NewPool(name string, labels map[string]string, nodes []Nodes) Pool {
+	p := Pool{Name: name, Labels: labels, Total: Resources{}}
+	for _, n := range nodes {
+		p.Nodes += n.Count
+		p.Total.add(n.Left, n.Count)
+		p.Left = addNodes(p.Left, n)
+	}
+	return p
+}
+
+// Free are the nodes by what is left on them, those with the most first. Nodes on which
+// the same is left are one class.
+func (p *Pool) Free() []Nodes {
+	var free []Nodes
+	for _, n := range p.Left {
+		if n.Count > 0 {
+			free = addNodes(free, n)
+		}
+	}
+	slices.SortFunc(free, func(a, b Nodes) int {
+		x, y := &Shape{Requests: a.Left}, &Shape{Requests: b.Left}
+		return cmp.Or(-compareSize(x, y), strings.Compare(x.id(), y.id()))
+	})
+	return free
+}
+
+func addNodes(all []Nodes, n Nodes) []Nodes {
+	for i := range all {
+		if maps.Equal(all[i].Left, n.Left) {
+			all[i].Count += n.Count
+			return all
+		}
+	}
+	return append(all, n)
+}

@@ -79,23 +79,23 @@ const (
 	ReasonAccepted     = "Accepted"
 )
 
-// NotJudged are the conditions of a service that could not be judged.
-func NotJudged(err error) []Condition {
-	conditions := make([]Condition, 0, len(ConditionTypes()))
-	for _, t := range ConditionTypes() {
+// NotJudged are the conditions, of these types, of something that could not be judged.
+func NotJudged(types []string, err error) []Condition {
+	conditions := make([]Condition, 0, len(types))
+	for _, t := range types {
 		conditions = append(conditions, Condition{Type: t, Status: Unknown, Reason: ReasonNotJudged, Message: cut(err.Error(), maxList)})
 	}
 	return conditions
 }
 
-// Refused are the conditions of a service whose spec is refused.
-func Refused(errs field.ErrorList) []Condition {
+// Refused are the conditions, of these types, of something whose spec is refused.
+func Refused(types []string, errs field.ErrorList) []Condition {
 	all := make([]string, 0, len(errs))
 	for _, e := range errs {
 		all = append(all, e.Error())
 	}
 	var conditions []Condition
-	for _, t := range ConditionTypes() {
+	for _, t := range types {
 		c := Condition{Type: t, Status: Unknown, Reason: ReasonNotJudged, Message: "not judged while the spec is refused"}
 		if t == SpecValid {
 			c = Condition{Type: t, Status: False, Reason: ReasonRefused, Message: join(all, maxErrors)}

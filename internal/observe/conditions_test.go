@@ -26,7 +26,7 @@ func TestConditionsAreAlwaysAllThere(t *testing.T) {
 		"First":   story3(t).judge().Conditions,
 		"Ready":   running(story3(t)).judge().Conditions,
 		"Router":  story3(t).routed(plan.Router{HasRoute: true}).judge().Conditions,
-		"Refused": Refused(field.ErrorList{field.Required(nil, "roles")}),
+		"Refused": Refused(ConditionTypes(), field.ErrorList{field.Required(nil, "roles")}),
 	} {
 		if diff := cmp.Diff(ConditionTypes(), typesOf(v)); diff != "" {
 			t.Errorf("%s: -want, +got:\n%s", name, diff)
@@ -52,7 +52,7 @@ func TestRefused(t *testing.T) {
 		field.Required(field.NewPath("spec", "roles"), "at least one"),
 		field.Invalid(field.NewPath("spec", "replicas"), -1, "must not be negative"),
 	}
-	for _, c := range Refused(errs) {
+	for _, c := range Refused(ConditionTypes(), errs) {
 		want := Condition{Type: c.Type, Status: Unknown, Reason: ReasonNotJudged, Message: "not judged while the spec is refused"}
 		if c.Type == SpecValid {
 			want = Condition{Type: SpecValid, Status: False, Reason: ReasonRefused, Message: "spec.roles: Required value: at least one; spec.replicas: Invalid value: -1: must not be negative"}

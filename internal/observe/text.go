@@ -14,6 +14,9 @@ const (
 	maxSaid = 256
 )
 
+// Join puts items into the message of a condition, each once.
+func Join(items []string) string { return join(items, maxList) }
+
 // join puts items into one text of about limit bytes at most, each once. What does not fit is counted.
 func join(items []string, limit int) string {
 	var b strings.Builder

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -61,8 +60,8 @@ func (c *cluster) inferenceCluster() *v1alpha1.InferenceCluster {
 func look(w *plan.World, key string, observed *structpb.Struct) {
 	switch key {
 	case plan.AskKey:
-		a := &fleet.Ask{}
-		if json.Unmarshal([]byte(kube.Lookup(observed, "data", fleet.AskKey).GetStringValue()), a) == nil {
+		// One that cannot be read is as good as none: it is written anew.
+		if a, err := fleet.DecodeAsk(kube.Lookup(observed, "data", fleet.AskKey).GetStringValue()); err == nil {
 			w.Ask = a
 		}
 		return

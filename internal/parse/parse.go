@@ -53,7 +53,7 @@ type spec struct {
 // Parse reads a request. It reports every problem that it finds, and always
 // returns what it could read.
 func Parse(req *fnv1.RunFunctionRequest) (Request, field.ErrorList) {
-	in, errs := input(req.GetInput())
+	in, errs := Input(req.GetInput())
 	x := xr{}
 	unread := kube.Decode(req.GetObserved().GetComposite().GetResource(), nil, &x)
 	v1alpha1.Default(&x.Spec.InferenceServiceSpec)
@@ -69,7 +69,7 @@ func Parse(req *fnv1.RunFunctionRequest) (Request, field.ErrorList) {
 		Spec: x.Spec.InferenceServiceSpec,
 	}
 	errs = append(errs, unread...)
-	errs = append(errs, without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread)...)
+	errs = append(errs, Without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread)...)
 	name, namespace := v1alpha1.Identity(service, x.Spec.ClaimRef)
 	return Request{
 		Service: plan.Service{
@@ -85,9 +85,9 @@ func Parse(req *fnv1.RunFunctionRequest) (Request, field.ErrorList) {
 	}, errs
 }
 
-// without leaves out what is wrong only because a field could not be read, which
+// Without leaves out what is wrong only because a field could not be read, which
 // has been said.
-func without(errs, unread field.ErrorList) field.ErrorList {
+func Without(errs, unread field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {
 		return slices.ContainsFunc(unread, func(u *field.Error) bool {
 			return e.Field == u.Field || strings.HasPrefix(e.Field, u.Field+".") || strings.HasPrefix(e.Field, u.Field+"[")
@@ -95,7 +95,8 @@ func without(errs, unread field.ErrorList) field.ErrorList {
 	})
 }
 
-func input(s *structpb.Struct) (*v1beta1.Input, field.ErrorList) {
+// Input reads the platform team's input.
+func Input(s *structpb.Struct) (*v1beta1.Input, field.ErrorList) {
 	in := &v1beta1.Input{}
 	root := field.NewPath("input")
 	errs := kube.Decode(s, root, in)

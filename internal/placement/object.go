@@ -48,7 +48,7 @@ type objectSpec struct {
 	ForProvider       forProvider       `json:"forProvider"`
 	ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
 	Readiness         readiness         `json:"readiness"`
-
+	// ManagementPolicies say what the provider may do. Unset, it may do everything.
 	ManagementPolicies []string `json:"managementPolicies,omitempty"`
 }
 

@@ -30,7 +30,7 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 		return nil, err
 	}
 	for i := range all {
-		all[i].Resource = decorate(all[i].Resource, p.Labels, p.Annotations)
+		all[i].Resource = Decorate(all[i].Resource, p.Labels, p.Annotations)
 	}
 	for i := range p.Deployments {
 		d := &p.Deployments[i]
@@ -42,12 +42,12 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 			return nil, err
 		}
 		for _, o := range objects {
-			o.Resource = decorate(o.Resource, p.Labels, p.Annotations)
+			o.Resource = Decorate(o.Resource, p.Labels, p.Annotations)
 			if d.Target.Remote() {
 				if o, err = placement.Wrap(o, p.Service, d.Target, d.Abandoned); err != nil {
 					return nil, err
 				}
-				o.Resource = decorate(o.Resource, p.Labels, p.Annotations)
+				o.Resource = Decorate(o.Resource, p.Labels, p.Annotations)
 			}
 			all = append(all, o)
 		}
@@ -92,8 +92,8 @@ func deployment(p *plan.Plan, d *plan.Deployment, workloads *workload.Renderer) 
 	return all, nil
 }
 
-// decorate adds the platform's labels and annotations. The function's own win.
-func decorate(s *structpb.Struct, labels, annotations map[string]string) *structpb.Struct {
+// Decorate adds the platform's labels and annotations. The function's own win.
+func Decorate(s *structpb.Struct, labels, annotations map[string]string) *structpb.Struct {
 	s = addMissing(s, labels, "labels")
 	return addMissing(s, annotations, "annotations")
 }

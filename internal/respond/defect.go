@@ -10,10 +10,10 @@ import (
 
 // Defect answers a panic with a Fatal, which keeps all that exists. A crash
 // would take the answers to all other services with it.
-func Defect(rsp *fnv1.RunFunctionResponse, log logging.Logger, recovered any) {
+func Defect(rsp *fnv1.RunFunctionResponse, log logging.Logger, recovered any, fail func(*fnv1.RunFunctionResponse, error)) {
 	if recovered == nil {
 		return
 	}
 	log.Info("Recovered from a defect", "panic", recovered, "stack", string(debug.Stack()))
-	Fail(rsp, fmt.Errorf("a defect of the function: %v", recovered))
+	fail(rsp, fmt.Errorf("a defect of the function: %v", recovered))
 }

@@ -41,15 +41,23 @@ func Start(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 // is. Conditions of an answer with a Fatal are kept, so they tell what Ready,
 // which stays as it was, hides.
 func Refuse(rsp *fnv1.RunFunctionResponse, errs field.ErrorList) {
+	refuse(rsp, observe.ConditionTypes(), errs)
+}
+
+func refuse(rsp *fnv1.RunFunctionResponse, conditions []string, errs field.ErrorList) {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
-	setConditions(rsp, observe.Refused(errs))
+	setConditions(rsp, observe.Refused(conditions, errs))
 	response.Fatal(rsp, fmt.Errorf("nothing was changed: %s", Join(errs)))
 }
 
 // Fail answers with a Fatal for a problem that is not the user's.
 func Fail(rsp *fnv1.RunFunctionResponse, err error) {
+	fail(rsp, observe.ConditionTypes(), err)
+}
+
+func fail(rsp *fnv1.RunFunctionResponse, conditions []string, err error) {
 	rsp.Conditions = nil
-	setConditions(rsp, observe.NotJudged(err))
+	setConditions(rsp, observe.NotJudged(conditions, err))
 	response.Fatal(rsp, fmt.Errorf("nothing was changed: %w", err))
 }
 
@@ -67,19 +75,36 @@ func Join(errs field.ErrorList) string {
 // Accept answers with the desired objects, their readiness, the status and the
 // conditions.
 func Accept(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, objects []kube.Object, v observe.Verdict) error {
+	return accept(req, rsp, Answer{Objects: objects, Ready: v.Ready, Status: v.Status, Conditions: v.Conditions, Held: v.Held, Settled: v.Settled})
+}
+
+// An Answer is what is said about a composite resource of any kind.
+type Answer struct {
+	// Objects that are desired, and whether each of them is ready, by its key.
+	Objects []kube.Object
+	Ready   map[string]bool
+	// Status of the composite resource.
+	Status     any
+	Conditions []observe.Condition
+	// Held tells that something wanted is left out, and Settled that there is nothing
+	// to wait for.
+	Held, Settled bool
+}
+
+func accept(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, a Answer) error {
 	// The request's own desired state is not changed.
-	desired := &fnv1.State{Composite: req.GetDesired().GetComposite(), Resources: make(map[string]*fnv1.Resource, len(objects))}
+	desired := &fnv1.State{Composite: req.GetDesired().GetComposite(), Resources: make(map[string]*fnv1.Resource, len(a.Objects))}
 	maps.Copy(desired.Resources, req.GetDesired().GetResources())
 	rsp.Desired = desired
-	for _, o := range objects {
-		rsp.Desired.Resources[o.Key] = &fnv1.Resource{Resource: o.Resource, Ready: ready(v.Ready[o.Key])}
+	for _, o := range a.Objects {
+		rsp.Desired.Resources[o.Key] = &fnv1.Resource{Resource: o.Resource, Ready: ready(a.Ready[o.Key])}
 	}
-	if err := setStatus(req, rsp, v); err != nil {
+	if err := setStatus(req, rsp, a.Status, a.Held); err != nil {
 		return err
 	}
-	setConditions(rsp, v.Conditions)
-	announce(req, rsp, v.Conditions)
-	if v.Settled {
+	setConditions(rsp, a.Conditions)
+	announce(req, rsp, a.Conditions)
+	if a.Settled {
 		rsp.Meta.Ttl = durationpb.New(Later)
 	}
 	return nil
@@ -95,8 +120,8 @@ func ready(ok bool) fnv1.Ready {
 // setStatus adds the status to the desired XR, beside what functions before
 // this one put there. The XR's readiness follows from that of its resources,
 // except while some are held back: those Crossplane does not see.
-func setStatus(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, v observe.Verdict) error {
-	status, err := kube.Encode(v.Status)
+func setStatus(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, of any, held bool) error {
+	status, err := kube.Encode(of)
 	if err != nil {
 		return fmt.Errorf("cannot write the status: %w", err)
 	}
@@ -112,7 +137,7 @@ func setStatus(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, v ob
 	}
 	xr.Fields["status"] = structpb.NewStructValue(status)
 	composite := &fnv1.Resource{Resource: xr, Ready: req.GetDesired().GetComposite().GetReady()}
-	if v.Held {
+	if held {
 		composite.Ready = fnv1.Ready_READY_FALSE
 	}
 	rsp.Desired.Composite = composite

@@ -123,6 +123,15 @@ func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 	return errs
 }
 
+// Amounts checks what something has of each resource.
+func Amounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
+	var errs field.ErrorList
+	for _, n := range slices.Sorted(maps.Keys(list)) {
+		errs = append(errs, qualified(path, string(n))...)
+	}
+	return append(errs, amounts(path, list)...)
+}
+
 func amounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
 	var errs field.ErrorList
 	for _, n := range slices.Sorted(maps.Keys(list)) {

@@ -14,6 +14,13 @@ const (
 	MaxPoolNodes = 5000
 	// MaxClusterName is the limit of a label's value, since asks are labelled with it.
 	MaxClusterName = 63
+	// MaxSelectorLabels is the limit of a pool's nodeSelector.
+	MaxSelectorLabels = 16
+	MaxTaints         = 2
+	// DefaultGatewayPort is that of plain HTTP.
+	DefaultGatewayPort = 80
+
+	maxPort = 65535
 )
 
 // An InferenceCluster is a Kubernetes cluster that InferenceServices may run in. Its
@@ -44,7 +51,9 @@ type InferenceCluster struct {
 // An InferenceClusterSpec says how to reach a cluster and what it has.
 type InferenceClusterSpec struct {
 	// ProviderConfigRef names the provider-kubernetes configuration with the
-	// cluster's credentials.
+	// cluster's credentials. What this cluster itself makes is namespaced Objects with
+	// a ClusterProviderConfig, and cluster-scoped ones, which claims use, with a
+	// ProviderConfig.
 	ProviderConfigRef ProviderConfigRef `json:"providerConfigRef"`
 
 	// Pools of nodes. What is in none of them is not used.
@@ -247,8 +256,8 @@ type Allocation struct {
 	// Name of the service.
 	Name string `json:"name"`
 
-	// Units of the service that were granted: the indices of groups, or roles and
-	// replicas of a service that is spread by its replicas.
+	// Units of the service that were granted: the names of its replicas, as their keys
+	// end.
 	// +optional
 	// +listType=set
 	Units []string `json:"units,omitempty"`
@@ -273,7 +282,7 @@ type WaitingAsk struct {
 	// Name of the service.
 	Name string `json:"name"`
 
-	// Units that wait.
+	// Units that wait, by the same names.
 	// +optional
 	// +listType=set
 	Units []string `json:"units,omitempty"`

@@ -58,7 +58,15 @@ func generate() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := serviceSchema(service)
+	cluster, err := types.crd(clusterKind)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := schemaOf(service)
+	if err != nil {
+		return nil, err
+	}
+	clusterSchema, err := schemaOf(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +74,8 @@ func generate() (map[string][]byte, error) {
 	for name, obj := range map[string]any{
 		"package/xr/definition.yaml":                                  namespacedXRD(service, schema),
 		"package/claim/definition.yaml":                               claimXRD(service, schema),
+		"package/xr/cluster-definition.yaml":                          clusterXRD(cluster, clusterSchema),
+		"package/claim/cluster-definition.yaml":                       clusterXRD(cluster, clusterSchema),
 		"package/input/inferenceservice.fn.crossplane.io_inputs.yaml": input,
 	} {
 		if files[name], err = asYAML(obj); err != nil {

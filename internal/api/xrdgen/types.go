@@ -27,6 +27,7 @@ const (
 
 var (
 	serviceKind = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.Kind}
+	clusterKind = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.KindCluster}
 	inputKind   = schema.GroupKind{Group: v1beta1.Group, Kind: v1beta1.Kind}
 )
 

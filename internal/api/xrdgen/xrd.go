@@ -21,9 +21,9 @@ const (
 	clusterPlural    = "xinferenceservices"
 )
 
-// serviceSchema is the schema of an InferenceService as an XRD has it: without
-// what Crossplane adds itself.
-func serviceSchema(c *extv1.CustomResourceDefinition) (runtime.RawExtension, error) {
+// schemaOf is the schema of a kind as an XRD has it: without what Crossplane adds
+// itself.
+func schemaOf(c *extv1.CustomResourceDefinition) (runtime.RawExtension, error) {
 	s := c.Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
 	for _, p := range []string{"apiVersion", "kind", "metadata"} {
 		delete(s.Properties, p)
@@ -54,6 +54,30 @@ func namespacedXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtensio
 				Schema:                   &xrdv2.CompositeResourceValidation{OpenAPIV3Schema: schema},
 				AdditionalPrinterColumns: v.AdditionalPrinterColumns,
 				Subresources:             &xrdv2.CompositeResourceDefinitionVersionSubresources{Scale: v.Subresources.Scale},
+			}},
+		},
+	}
+}
+
+// clusterXRD serves InferenceClusters, which are the same in both Configurations: no
+// tenant has a cluster of its own, so there is nothing to claim.
+func clusterXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *xrdv2.CompositeResourceDefinition {
+	v := c.Spec.Versions[0]
+	name := c.Spec.Names.Plural + "." + v1alpha1.Group
+	return &xrdv2.CompositeResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: xrdv2.SchemeGroupVersion.String(), Kind: xrdv2.CompositeResourceDefinitionKind},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: xrdv2.CompositeResourceDefinitionSpec{
+			Group:                  v1alpha1.Group,
+			Names:                  c.Spec.Names,
+			Scope:                  xrdv2.CompositeResourceScopeCluster,
+			EnforcedCompositionRef: &xrdv2.CompositionReference{Name: name},
+			Versions: []xrdv2.CompositeResourceDefinitionVersion{{
+				Name:                     v.Name,
+				Referenceable:            true,
+				Served:                   true,
+				Schema:                   &xrdv2.CompositeResourceValidation{OpenAPIV3Schema: schema},
+				AdditionalPrinterColumns: v.AdditionalPrinterColumns,
 			}},
 		},
 	}

@@ -3,7 +3,6 @@
 package fleet
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,15 +65,15 @@ func labels(p *plan.Plan) map[string]string {
 // label of its own. It is a ConfigMap, because a package of Crossplane brings no kinds
 // without a controller.
 func askOf(p *plan.Plan) (*apply.ConfigMapApplyConfiguration, error) {
-	text, err := json.Marshal(p.Fleet.Ask)
+	text, err := fleet.EncodeAsk(p.Fleet.Ask)
 	if err != nil {
-		return nil, fmt.Errorf("cannot write the ask: %w", err)
+		return nil, err
 	}
 	l := labels(p)
 	for _, name := range slices.Sorted(maps.Keys(p.Fleet.Ask.Clusters)) {
-		l[fleet.AskLabel(name)] = "true"
+		l[fleet.AskLabel(name)] = fleet.AskLabelValue
 	}
-	return apply.ConfigMap(p.Service.AskName(), p.Service.Namespace).WithLabels(l).WithData(map[string]string{fleet.AskKey: string(text)}), nil
+	return apply.ConfigMap(p.Service.AskName(), p.Service.Namespace).WithLabels(l).WithData(map[string]string{fleet.AskKey: text}), nil
 }
 
 // route sends each request to one of the clusters. It stays when the last of them has

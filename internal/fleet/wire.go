@@ -1,0 +1,112 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Asks and grants travel in ConfigMaps: a service composes one with what it asks for,
+// which is labelled for every cluster that it asks, and a cluster composes one with
+// what it granted.
+const (
+	// AskKey is the key of the data of an ask's ConfigMap.
+	AskKey = "ask"
+	// GrantsKey is the key of the data of a ledger.
+	GrantsKey = "grants"
+	// AskLabelValue is the value of the label that names a cluster.
+	AskLabelValue = "true"
+)
+
+// AskLabel is the label of the asks that a cluster reads.
+func AskLabel(cluster string) string { return "ask.fusioninfer.io/" + cluster }
+
+// maxPods bounds the pods of one replica. It keeps sums of them far from overflow.
+const maxPods = 1 << 20
+
+// EncodeAsk writes an ask. The same ask gives the same text.
+func EncodeAsk(a *Ask) (string, error) {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return "", fmt.Errorf("cannot write the ask of %s/%s: %w", a.Namespace, a.Name, err)
+	}
+	return string(b), nil
+}
+
+// DecodeAsk reads an ask. Nobody else looks at what is in it: whoever may write a
+// ConfigMap may write an ask.
+func DecodeAsk(text string) (*Ask, error) {
+	a := &Ask{}
+	if err := json.Unmarshal([]byte(text), a); err != nil {
+		return nil, fmt.Errorf("cannot read an ask: %w", err)
+	}
+	if err := a.check(); err != nil {
+		return nil, fmt.Errorf("cannot use an ask: %w", err)
+	}
+	return a, nil
+}
+
+func (a *Ask) check() error {
+	if a.UID == "" || a.Namespace == "" || a.Name == "" {
+		return fmt.Errorf("it is of a service with the UID %q, namespace %q and name %q, and needs all of them", a.UID, a.Namespace, a.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Shapes)) {
+		for resource, n := range a.Shapes[name].Requests {
+			if n < 0 {
+				return fmt.Errorf("shape %q requests less than nothing of %s", name, resource)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Clusters)) {
+		if err := a.checkCluster(name, a.Clusters[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Ask) checkCluster(cluster string, at AskedCluster) error {
+	if len(validation.IsDNS1123Label(cluster)) > 0 {
+		return fmt.Errorf("%q is no name of a cluster", cluster)
+	}
+	if len(validation.IsDNS1123Label(at.Namespace)) > 0 {
+		return fmt.Errorf("%q is no name of a namespace", at.Namespace)
+	}
+	known := map[string]bool{}
+	for _, r := range all(at.Units) {
+		if r.Name == "" || known[r.Name] {
+			return fmt.Errorf("each replica has a name of its own, and one is called %q", r.Name)
+		}
+		known[r.Name] = true
+		for shape, n := range r.Pods {
+			if _, ok := a.Shapes[shape]; !ok || n < 0 || n > maxPods {
+				return fmt.Errorf("replica %q has %d pods of shape %q", r.Name, n, shape)
+			}
+		}
+	}
+	return nil
+}
+
+// EncodeGrants writes what a ledger has. The same grants give the same text.
+func EncodeGrants(grants []Grant) (string, error) {
+	if grants == nil {
+		grants = []Grant{}
+	}
+	b, err := json.Marshal(grants)
+	if err != nil {
+		return "", fmt.Errorf("cannot write grants: %w", err)
+	}
+	return string(b), nil
+}
+
+// DecodeGrants reads what a ledger has.
+func DecodeGrants(text string) ([]Grant, error) {
+	var grants []Grant
+	if err := json.Unmarshal([]byte(text), &grants); err != nil {
+		return nil, fmt.Errorf("cannot read grants: %w", err)
+	}
+	return grants, nil
+}

@@ -1,0 +1,109 @@
+package inferencecluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+)
+
+// A decision is who has what of a cluster.
+type decision struct {
+	fleet.Booking
+
+	// ledger is the text of the grants.
+	ledger string
+	// kept tells that everything stays as it was, because nothing is known about who
+	// asks. Only the ledger is decided on then.
+	kept bool
+	// closed says why nothing new is granted, in a word and in a sentence. Both are
+	// empty where something is.
+	closed, why string
+	// namespaces that services need in the cluster.
+	namespaces []string
+}
+
+// maxLedger is below what an API server stores of a ConfigMap, 1 MiB with its names.
+const maxLedger = 900 << 10
+
+// Reasons why a cluster grants nothing new.
+const (
+	reasonDead        = "Dead"
+	reasonDrain       = "Draining"
+	reasonNoLedger    = "NoLedgerYet"
+	reasonUnreachable = "Unreachable"
+	reasonNodes       = "NodesNotKnown"
+	reasonFull        = "LedgerFull"
+)
+
+// decide keeps what is granted, and grants what is asked for.
+func decide(c *cluster, seen *reality) (*decision, error) {
+	d := &decision{}
+	d.closed, d.why = closed(c, seen)
+	if !seen.answered {
+		d.kept, d.Grants = true, seen.ledger.grants
+		return d, d.write()
+	}
+	d.Booking = fleet.Book(c.Name, seen.room, seen.ledger.grants, seen.asks, d.why)
+	if err := d.write(); err != nil {
+		return d, err
+	}
+	if len(d.ledger) > maxLedger && d.closed == "" {
+		d.closed, d.why = reasonFull, fmt.Sprintf("the ledger of what was granted would have %d bytes, at most %d", len(d.ledger), maxLedger)
+		d.Booking = fleet.Book(c.Name, seen.room, seen.ledger.grants, seen.asks, d.why)
+		if err := d.write(); err != nil {
+			return d, err
+		}
+	}
+	d.namespaces = needed(c.Name, d.Grants, seen.asks)
+	return d, nil
+}
+
+func (d *decision) write() (err error) {
+	d.ledger, err = fleet.EncodeGrants(d.Grants)
+	return err
+}
+
+// closed says why a cluster grants nothing new.
+func closed(c *cluster, seen *reality) (reason, message string) {
+	if why, dead := c.taint(v1alpha1.TaintDead); dead {
+		return reasonDead, "the cluster is declared dead" + because(why)
+	}
+	if why, drained := c.taint(v1alpha1.TaintDrain); drained {
+		return reasonDrain, "the cluster is drained" + because(why)
+	}
+	switch {
+	case !seen.ledger.there:
+		return reasonNoLedger, "the cluster has no ledger yet"
+	case !seen.reach.Readable():
+		return reasonUnreachable, "the cluster cannot be read"
+	case len(seen.unknown) > 0:
+		return reasonNodes, "the nodes are not known: " + strings.Join(seen.unknown, "; ")
+	}
+	return "", ""
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+// needed are the namespaces of services that have been granted something.
+func needed(cluster string, grants []fleet.Grant, asks []fleet.Ask) []string {
+	granted := map[string]bool{}
+	for _, g := range grants {
+		granted[g.UID] = true
+	}
+	all := map[string]bool{}
+	for i := range asks {
+		if granted[asks[i].UID] {
+			all[asks[i].Clusters[cluster].Namespace] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}

@@ -1,0 +1,195 @@
+package inferencecluster
+
+import (
+	"math"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/observe"
+	"github.com/fusioninfer/function-inferenceservice/internal/placement"
+	"github.com/fusioninfer/function-inferenceservice/internal/respond"
+)
+
+// The conditions of an InferenceCluster.
+const (
+	// SpecValid is False while the spec is refused. Nothing changes then.
+	SpecValid = "SpecValid"
+	// Reachable is True while provider-kubernetes reads the cluster.
+	Reachable = "Reachable"
+	// NodesKnown is True while the nodes of all pools are known.
+	NodesKnown = "NodesKnown"
+	// AsksRead is False while something asks for room in a way that cannot be read.
+	AsksRead = "AsksRead"
+	// RoomKept is False while more was granted than there is room for.
+	RoomKept = "RoomKept"
+	// GatewayKnown is True while it is known where requests reach the cluster.
+	GatewayKnown = "GatewayKnown"
+	// Open is False while nothing new is granted.
+	Open = "Open"
+)
+
+// ConditionTypes are all conditions, in the order in which they come.
+func ConditionTypes() []string {
+	return []string{SpecValid, Reachable, NodesKnown, AsksRead, RoomKept, GatewayKnown, Open}
+}
+
+// judge says what became of a cluster.
+func judge(c *cluster, seen *reality, d *decision, objects []kube.Object) respond.Answer {
+	a := respond.Answer{
+		Objects:    objects,
+		Ready:      make(map[string]bool, len(objects)),
+		Status:     status(c, seen, d),
+		Conditions: conditions(c, seen, d),
+		Settled:    settled(c, seen, d),
+	}
+	for _, o := range objects {
+		a.Ready[o.Key] = seen.ready(o)
+	}
+	return a
+}
+
+// ready tells whether an object does what it is there for.
+func (r *reality) ready(o kube.Object) bool {
+	observed := r.observed[o.Key].GetResource()
+	if observed == nil {
+		return false
+	}
+	state := placement.State{}
+	switch o.Kind() {
+	case "Object":
+		_, state = r.unwrap(o.Key)
+	case "ObservedObjectCollection":
+		state = placement.Synced(observed)
+	}
+	return state.Readable()
+}
+
+// settled tells that nothing is waited for that would not show by itself.
+func settled(c *cluster, seen *reality, d *decision) bool {
+	if d.kept || !seen.ledger.there || len(d.Waiting) > 0 {
+		return false
+	}
+	return c.dead() || seen.reach.Readable() && len(seen.unknown) == 0 && seen.noGateway == ""
+}
+
+// status of a cluster. What is not known stays as it was.
+func status(c *cluster, seen *reality, d *decision) v1alpha1.InferenceClusterStatus {
+	if d.kept {
+		st := c.Status
+		st.ObservedGeneration = c.Generation
+		return st
+	}
+	st := v1alpha1.InferenceClusterStatus{
+		ObservedGeneration: c.Generation,
+		Free:               d.Room.Devices(),
+		Services:           count(int64(len(d.Grants))),
+		Gateway:            seen.gateway,
+	}
+	for i := range d.Room.Pools {
+		p := poolStatus(&d.Room.Pools[i])
+		st.Nodes += p.Nodes
+		st.Pools = append(st.Pools, p)
+	}
+	for i, g := range d.Grants {
+		st.Allocations = append(st.Allocations, v1alpha1.Allocation{
+			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Units: g.Replicas,
+			Pods: count(d.Used[i].Pods), Resources: d.Used[i].Resources.List(false),
+		})
+	}
+	for _, w := range d.Waiting {
+		st.Waiting = append(st.Waiting, v1alpha1.WaitingAsk{UID: w.UID, Namespace: w.Namespace, Name: w.Name, Units: w.Replicas, Message: w.Message})
+	}
+	return st
+}
+
+func poolStatus(p *fleet.Pool) v1alpha1.PoolStatus {
+	st := v1alpha1.PoolStatus{Name: p.Name, Nodes: count(p.Nodes), NodeSelector: p.Labels, Allocatable: p.Total.List(true)}
+	for _, n := range p.Free() {
+		st.Free = append(st.Free, v1alpha1.FreeNodes{Nodes: count(n.Count), Resources: n.Left.List(true)})
+	}
+	return st
+}
+
+// count is a number as the API has it.
+func count(n int64) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // It is below the limit.
+
+// conditions in the order of ConditionTypes.
+func conditions(c *cluster, seen *reality, d *decision) []observe.Condition {
+	return []observe.Condition{
+		{Type: SpecValid, Status: observe.True, Reason: observe.ReasonValid},
+		isReachable(seen),
+		nodesKnown(c, seen),
+		asksRead(seen),
+		roomKept(seen, d),
+		gatewayKnown(c, seen),
+		isOpen(d),
+	}
+}
+
+func isReachable(seen *reality) observe.Condition {
+	s := observe.Condition{Type: Reachable, Reason: seen.reach.Reason, Message: seen.reach.Message}
+	switch seen.reach.Reason {
+	case "":
+		s.Status, s.Reason = observe.True, "Read"
+	case placement.NotSynced:
+		s.Status = observe.False
+	default:
+		s.Status = observe.Unknown
+	}
+	return s
+}
+
+func nodesKnown(c *cluster, seen *reality) observe.Condition {
+	if len(seen.unknown) > 0 {
+		return observe.Condition{Type: NodesKnown, Status: observe.Unknown, Reason: "NotRead", Message: observe.Join(seen.unknown)}
+	}
+	if !seen.reach.Readable() && c.observesNodes() {
+		return observe.Condition{Type: NodesKnown, Status: observe.Unknown, Reason: "NotReadNow", Message: "they are as they were when the cluster was read last"}
+	}
+	return observe.Condition{Type: NodesKnown, Status: observe.True, Reason: "Known"}
+}
+
+func asksRead(seen *reality) observe.Condition {
+	switch {
+	case !seen.answered:
+		return observe.Condition{Type: AsksRead, Status: observe.Unknown, Reason: "NotRead", Message: "Crossplane has not said yet who asks"}
+	case len(seen.ignored) > 0:
+		return observe.Condition{Type: AsksRead, Status: observe.False, Reason: "Ignored", Message: observe.Join(seen.ignored)}
+	}
+	return observe.Condition{Type: AsksRead, Status: observe.True, Reason: "Read"}
+}
+
+func roomKept(seen *reality, d *decision) observe.Condition {
+	switch {
+	case d.kept:
+		return observe.Condition{Type: RoomKept, Status: observe.Unknown, Reason: "NotCounted", Message: "it is not known who asks"}
+	case len(seen.unknown) > 0:
+		return observe.Condition{Type: RoomKept, Status: observe.Unknown, Reason: "NotCounted", Message: "not all nodes are known"}
+	case d.Overbooked:
+		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "Overbooked", Message: "more was granted than there is room for: nodes have gone, or replicas have grown. Nothing new is granted"}
+	}
+	return observe.Condition{Type: RoomKept, Status: observe.True, Reason: "Fits"}
+}
+
+func gatewayKnown(c *cluster, seen *reality) observe.Condition {
+	switch {
+	case c.Spec.Gateway == nil:
+		return observe.Condition{Type: GatewayKnown, Status: observe.True, Reason: "NoGateway"}
+	case seen.noGateway != "":
+		return observe.Condition{Type: GatewayKnown, Status: observe.Unknown, Reason: "NotRead", Message: "Gateway " + c.Spec.Gateway.Namespace + "/" + c.Spec.Gateway.Name + ": " + seen.noGateway}
+	}
+	return observe.Condition{Type: GatewayKnown, Status: observe.True, Reason: "Known"}
+}
+
+func isOpen(d *decision) observe.Condition {
+	switch {
+	case d.closed != "":
+		return observe.Condition{Type: Open, Status: observe.False, Reason: d.closed, Message: d.why}
+	case d.kept:
+		return observe.Condition{Type: Open, Status: observe.False, Reason: "AsksNotRead", Message: "it is not known who asks"}
+	case d.Overbooked:
+		return observe.Condition{Type: Open, Status: observe.False, Reason: "Overbooked", Message: "more was granted than there is room for"}
+	}
+	return observe.Condition{Type: Open, Status: observe.True, Reason: "Grants"}
+}

@@ -37,6 +37,7 @@ type Render struct {
 	Composition string   `placeholder:"FILE" xor:"input" help:"File with the Composition whose step has the function's Input."`
 	Observed    []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources as they are, each with the annotation crossplane.io/composition-resource-name. Can be repeated."`
 	Required    []string `placeholder:"PATH" sep:"none" help:"File or directory with what else is in the cluster, such as the service's pods. Can be repeated."`
+	Settle      bool     `help:"Let the InferenceServices and InferenceClusters among the required objects agree on who runs where first, as if every cluster were reachable. Without it, clusters are taken as their status says."`
 	Format      string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
 }
 
@@ -48,6 +49,11 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	}
 	for _, u := range given.unknown() {
 		_, _ = fmt.Fprintln(s.Err, "warning: "+u)
+	}
+	if r.Settle {
+		if err := settle(ctx, fn, given); err != nil {
+			return err
+		}
 	}
 	rsp, err := call(ctx, fn, given)
 	if err != nil {

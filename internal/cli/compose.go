@@ -20,6 +20,8 @@ import (
 type rendered struct {
 	xr       object
 	composed []object
+	// fleet has the clusters that have agreed with their services.
+	fleet []object
 }
 
 // compose does what Crossplane does with the answer of the last function.

@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
@@ -68,6 +69,9 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	out, err := compose(given, rsp)
 	if err != nil {
 		return err
+	}
+	if r.Settle {
+		out.fleet = slices.DeleteFunc(slices.Clone(given.cluster), func(o object) bool { return !ofCluster(o) })
 	}
 	b := &bytes.Buffer{}
 	if err := write(b, r.Format, out); err != nil {

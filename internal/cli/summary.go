@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
 
@@ -24,6 +25,7 @@ func writeSummary(w io.Writer, r *rendered) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s\n", r.xr.GetKind(), strings.TrimPrefix(r.xr.GetNamespace()+"/"+r.xr.GetName(), "/"))
 	writePlacement(b, r.xr)
+	writeFleet(b, r.fleet)
 	for _, p := range places(r) {
 		p.write(b)
 	}
@@ -342,6 +344,28 @@ func (p *place) strategy() string {
 		return s
 	}
 	return "without a configuration"
+}
+
+// writeFleet says who runs in which cluster, and who waits.
+func writeFleet(b *strings.Builder, clusters []object) {
+	if len(clusters) == 0 {
+		return
+	}
+	fmt.Fprintln(b, "\nFleet")
+	fmt.Fprintln(b, "  CLUSTER\tFREE\tSERVICE\tPODS\tREPLICAS")
+	for _, o := range clusters {
+		c := v1alpha1.InferenceCluster{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &c) != nil {
+			continue // It is as the function wrote it.
+		}
+		fmt.Fprintf(b, "  %s\t%s\t\t\t\n", c.Name, c.Status.Free)
+		for _, a := range c.Status.Allocations {
+			fmt.Fprintf(b, "  \t\t%s/%s\t%d\t%s\n", a.Namespace, a.Name, a.Pods, strings.Join(a.Units, ","))
+		}
+		for _, w := range c.Status.Waiting {
+			fmt.Fprintf(b, "  \t\t%s/%s\t\twaits: %s\n", w.Namespace, w.Name, w.Message)
+		}
+	}
 }
 
 // writePlacement says which cluster has the service, and why the others have not.

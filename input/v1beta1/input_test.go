@@ -46,7 +46,7 @@ gateway: {istioDestinationRule: true, parentRefs: [{group: gateway.networking.k8
 scheduling: {schedulerName: volcano, gangMode: SubGroup, queue: research}
 labels: {example.com/team: a}
 annotations: {Example.com/Note: "any text"}
-requireSchemas: true
+requireKinds: true
 podObservationLimit: 0
 `,
 		},

@@ -80,7 +80,8 @@ func examples(t *testing.T, claimed bool) []*example {
 
 // TestExamples proves that every valid example becomes Ready, all of them at once, that
 // what it says of its roles is what its pods say, that each pod is as it was composed,
-// and that another reconcile writes nothing.
+// that another reconcile writes nothing, and that llm-d's endpoint picker would take
+// what it is given, where it is the one.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
@@ -94,10 +95,14 @@ func TestExamples(t *testing.T) {
 		apply(t, c, e.xr)
 		valid = append(valid, e)
 	}
+	llmd := 0
 	for _, e := range valid {
 		t.Run(e.name, func(t *testing.T) {
 			e.ready(t, c, observed)
 			asComposed(t, c, e.xr)
+			if ofLLMD(t, c, e.xr.GetNamespace(), e.xr.GetName()) {
+				llmd++
+			}
 			before := writes(t, c, e.xr)
 			// Another generation, which the function does not see.
 			r, err := c.Resource(e.xr)
@@ -115,6 +120,9 @@ func TestExamples(t *testing.T) {
 				t.Errorf("another reconcile of what is ready writes: -before, +after:\n%s", diff)
 			}
 		})
+	}
+	if llmd == 0 {
+		t.Error("no example has llm-d's endpoint picker")
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/structpb"
 	"sigs.k8s.io/yaml"
 
@@ -238,24 +240,28 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-func TestRequireSchemas(t *testing.T) {
-	input := `{apiVersion: inferenceservice.fn.crossplane.io/v1beta1, kind: Input, requireSchemas: true, podObservationLimit: 0}`
-	const lws, pg = "LeaderWorkerSet.leaderworkerset.x-k8s.io/v1", "PodGroup.scheduling.volcano.sh/v1beta1"
+func TestRequireKinds(t *testing.T) {
+	input := `{apiVersion: inferenceservice.fn.crossplane.io/v1beta1, kind: Input, requireKinds: true, podObservationLimit: 0}`
+	const lws, pg = "kind/leaderworkersets.leaderworkerset.x-k8s.io", "kind/podgroups.scheduling.volcano.sh"
 	req := request(t, service(twoNodes), input)
 	rsp := run(t, req)
-	if diff := cmp.Diff([]string{lws, pg}, sortedKeys(rsp.GetRequirements().GetSchemas())); diff != "" {
-		t.Errorf("asks for the kinds that a cluster may lack: -want, +got:\n%s", diff)
+	if diff := cmp.Diff([]string{"existing/service", lws, pg}, sortedKeys(rsp.GetRequirements().GetResources())); diff != "" {
+		t.Errorf("asks for the definitions of kinds that a cluster may lack, and by name only for kinds that are known to exist, since for others the whole call would fail: -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"existing/service"}, sortedKeys(rsp.GetRequirements().GetResources())); diff != "" {
-		t.Errorf("asks by name only for kinds that are known to exist, since for others the whole call would fail: -want, +got:\n%s", diff)
+	want := &fnv1.ResourceSelector{
+		ApiVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition",
+		Match: &fnv1.ResourceSelector_MatchName{MatchName: "leaderworkersets.leaderworkerset.x-k8s.io"},
+	}
+	if diff := cmp.Diff(want, rsp.GetRequirements().GetResources()[lws], protocmp.Transform()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 
-	req.RequiredSchemas = map[string]*fnv1.Schema{lws: {}, pg: {OpenapiV3: &structpb.Struct{}}}
+	req.RequiredResources = map[string]*fnv1.Resources{lws: {}, pg: definition(t, "v1beta1", "")}
 	rsp = run(t, req)
 	if diff := cmp.Diff([]string{"podgroup", "service"}, sortedKeys(rsp.GetDesired().GetResources())); diff != "" {
 		t.Errorf("what the cluster lacks is left out: -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"existing/podgroup", "existing/service"}, sortedKeys(rsp.GetRequirements().GetResources())); diff != "" {
+	if diff := cmp.Diff([]string{"existing/podgroup", "existing/service", lws, pg}, sortedKeys(rsp.GetRequirements().GetResources())); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if got := condition(rsp, "KindsAvailable"); got != "FALSE KindMissing" {
@@ -270,8 +276,52 @@ func TestRequireSchemas(t *testing.T) {
 	if rsp.GetDesired().GetResources()["leaderworkerset/w/0"] == nil {
 		t.Error("what is observed is never left out")
 	}
-	if rsp.GetRequirements().GetSchemas()[lws] != nil {
-		t.Error("a kind of which something is observed exists: its schema, the largest of all, is not asked for")
+	if rsp.GetRequirements().GetResources()[lws] != nil {
+		t.Error("a kind of which something is observed exists: its definition, the largest of all, is not asked for")
+	}
+}
+
+// definition is that of a kind with one version. What differs from one that is
+// served is in YAML.
+func definition(t *testing.T, version, differs string) *fnv1.Resources {
+	t.Helper()
+	crd := fromYAML(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+spec: {versions: [{name: `+version+`, served: true}]}
+status: {conditions: [{type: NamesAccepted, status: "True"}, {type: Established, status: "True"}]}
+`)
+	maps.Copy(crd.GetFields(), fromYAML(t, "{"+differs+"}").GetFields())
+	return &fnv1.Resources{Items: []*fnv1.Resource{{Resource: crd}}}
+}
+
+// TestKindAvailable proves when a kind counts as one that the cluster has. Were it too
+// early, an apply would stop half way.
+func TestKindAvailable(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		differs string
+		version string
+		want    string
+	}{
+		"Served":         {reason: "it is there, and served", version: "v1", want: "TRUE AllAvailable"},
+		"OtherVersion":   {reason: "objects of a version that nobody knows cannot be created", version: "v1beta1", want: "FALSE KindMissing"},
+		"NotServed":      {reason: "nor of one that is not served any more", version: "v1", differs: `spec: {versions: [{name: v2, served: true}, {name: v1, served: false}]}`, want: "FALSE KindMissing"},
+		"New":            {reason: "nothing is served in the first moment", version: "v1", differs: `status: {}`, want: "FALSE KindMissing"},
+		"NotEstablished": {reason: "nor while another kind has its names", version: "v1", differs: `status: {conditions: [{type: NamesAccepted, status: "False"}, {type: Established, status: "False"}]}`, want: "FALSE KindMissing"},
+		"Deleted":        {reason: "one that is being deleted takes nothing new", version: "v1", differs: `metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}`, want: "FALSE KindMissing"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, service(twoNodes), `{requireKinds: true}`)
+			req.RequiredResources = map[string]*fnv1.Resources{
+				"kind/leaderworkersets.leaderworkerset.x-k8s.io": definition(t, tc.version, tc.differs),
+				"kind/podgroups.scheduling.volcano.sh":           definition(t, "v1beta1", ""),
+			}
+			if got := condition(run(t, req), "KindsAvailable"); got != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+			}
+		})
 	}
 }
 
@@ -431,7 +481,7 @@ func TestScaling(t *testing.T) {
 // Crossplane calls again until the requirements are the same twice, five times
 // at most.
 func TestRequirementsSettle(t *testing.T) {
-	for _, input := range []string{"", `{requireSchemas: true}`} {
+	for _, input := range []string{"", `{requireKinds: true}`} {
 		req := request(t, service(twoNodes), input)
 		var last *fnv1.Requirements
 		for i := 0; ; i++ {
@@ -443,12 +493,12 @@ func TestRequirementsSettle(t *testing.T) {
 				t.Fatal("the requirements do not settle")
 			}
 			last = rsp.GetRequirements()
-			req.RequiredResources, req.RequiredSchemas = map[string]*fnv1.Resources{}, map[string]*fnv1.Schema{}
+			req.RequiredResources = map[string]*fnv1.Resources{}
 			for name := range last.GetResources() {
 				req.RequiredResources[name] = &fnv1.Resources{}
-			}
-			for name := range last.GetSchemas() {
-				req.RequiredSchemas[name] = &fnv1.Schema{OpenapiV3: &structpb.Struct{}}
+				if strings.HasPrefix(name, "kind/") {
+					req.RequiredResources[name] = definition(t, "v1", "")
+				}
 			}
 		}
 	}

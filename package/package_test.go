@@ -196,8 +196,8 @@ func TestCompositions(t *testing.T) {
 				delete(schema, p)
 			}
 			// The packages turn this one on.
-			delete(shown, "requireSchemas")
-			delete(schema, "requireSchemas")
+			delete(shown, "requireKinds")
+			delete(schema, "requireKinds")
 			if diff := cmp.Diff(described(schema, nil), described(schema, shown)); diff != "" {
 				t.Errorf("fields and defaults: -schema, +shown:\n%s", diff)
 			}

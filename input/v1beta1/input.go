@@ -61,11 +61,11 @@ type Input struct {
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// RequireSchemas makes the function ask Crossplane which kinds the cluster
-	// has, and leave out (and name in a condition) what it lacks, instead of
-	// failing in the middle of an apply. It needs Crossplane v2.2 or later.
+	// RequireKinds makes the function ask Crossplane for the definitions of the
+	// kinds that it composes, and leave out (and name in a condition) what the
+	// cluster lacks, instead of failing in the middle of an apply.
 	// +optional
-	RequireSchemas bool `json:"requireSchemas,omitempty"`
+	RequireKinds bool `json:"requireKinds,omitempty"`
 
 	// PodObservationLimit is the number of pods up to which the function reads
 	// the pods of a service themselves, to count ready ones and to name a failing

@@ -47,7 +47,7 @@ scheduling: {schedulerName: volcano, gangMode: SubGroup, queue: research}
 fleet: {namespace: platform}
 labels: {example.com/team: a}
 annotations: {Example.com/Note: "any text"}
-requireSchemas: true
+requireKinds: true
 podObservationLimit: 0
 `,
 		},

@@ -47,14 +47,16 @@ func call(ctx context.Context, fn Runner, g *given) (*fnv1.RunFunctionResponse, 
 	return nil, fmt.Errorf("the function still asks for something else after %d calls", maxIterations+1)
 }
 
-// schemas names the kinds whose schemas the function asked for.
-func schemas(rsp *fnv1.RunFunctionResponse) string {
-	var kinds []string
-	for _, s := range rsp.GetRequirements().GetSchemas() {
-		kinds = append(kinds, s.GetKind())
+// missing names the definitions of kinds that the function asked for and nobody gave.
+func missing(rsp *fnv1.RunFunctionResponse, cluster []object) string {
+	var names []string
+	for _, s := range rsp.GetRequirements().GetResources() {
+		if s.GetKind() == "CustomResourceDefinition" && len(find(cluster, s)) == 0 {
+			names = append(names, s.GetMatchName())
+		}
 	}
-	slices.Sort(kinds)
-	return strings.Join(slices.Compact(kinds), ", ")
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
 }
 
 func isFatal(rsp *fnv1.RunFunctionResponse) bool {
@@ -98,8 +100,7 @@ func asStruct(o object) (*structpb.Struct, error) {
 	return s, nil
 }
 
-// fulfil puts into the request what the function requires. Schemas of a cluster
-// are not at hand, so each is answered as one that the cluster lacks.
+// fulfil puts into the request what the function requires, of what is given.
 func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, cluster []object) error {
 	req.RequiredResources = map[string]*fnv1.Resources{}
 	for name, sel := range reqs.GetResources() {
@@ -112,10 +113,6 @@ func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, cluster []obj
 			found.Items = append(found.Items, &fnv1.Resource{Resource: s})
 		}
 		req.RequiredResources[name] = found
-	}
-	req.RequiredSchemas = map[string]*fnv1.Schema{}
-	for name := range reqs.GetSchemas() {
-		req.RequiredSchemas[name] = &fnv1.Schema{}
 	}
 	return nil
 }

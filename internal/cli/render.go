@@ -60,8 +60,8 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	if err != nil {
 		return err
 	}
-	if missing := schemas(rsp); missing != "" {
-		_, _ = fmt.Fprintf(s.Err, "warning: no cluster is asked which kinds it has, so these count as missing: %s. Without requireSchemas in the Input everything is rendered.\n", missing)
+	if names := missing(rsp, given.cluster); names != "" {
+		_, _ = fmt.Fprintf(s.Err, "warning: these kinds count as missing, for --required has no definition of them: %s. Without requireKinds in the Input everything is rendered.\n", names)
 	}
 	if err := report(s.Err, rsp.GetResults()); err != nil {
 		return err

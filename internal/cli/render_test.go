@@ -249,23 +249,32 @@ func TestRender(t *testing.T) {
 			},
 			want: want{err: `fatal: nothing was changed: spec.roles[0].name: Invalid value: "A; B": must be lower case; or not` + "\n" + "fatal: spec.roles[1].name: Required value\n", code: 1},
 		},
-		"Schemas": {
-			reason: "A function that asks for schemas hears that there are none, and so does the person.",
+		"Kinds": {
+			reason: "A function that asks for definitions of kinds is given those of the files. The person is told of the others.",
 			args: args{
 				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 					rsp, err := echo(req)
-					rsp.Requirements.Schemas = map[string]*fnv1.SchemaSelector{"b": {Kind: "B"}, "a": {Kind: "A"}, "c": {Kind: "B"}}
-					if s, answered := req.GetRequiredSchemas()["a"]; !answered || s.GetOpenapiV3() != nil {
+					for _, name := range []string{"a", "b", "c"} {
+						rsp.Requirements.Resources[name] = &fnv1.ResourceSelector{
+							ApiVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition",
+							Match: &fnv1.ResourceSelector_MatchName{MatchName: name + ".example.com"},
+						}
+					}
+					if len(req.GetRequiredResources()["b"].GetItems()) != 1 {
 						rsp.Desired.Resources = nil
 					}
 					return rsp, err
 				},
-				files:  map[string]string{"xr.yaml": xrDoc},
-				render: Render{XR: "xr.yaml"},
+				files: map[string]string{
+					"xr.yaml":   xrDoc,
+					"crds.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: b.example.com}\n",
+				},
+				render: Render{XR: "xr.yaml", Required: []string{"crds.yaml"}},
 			},
 			want: want{
 				out: echoed("echo", 0, 0, 0, 0),
-				err: "warning: no cluster is asked which kinds it has, so these count as missing: A, B. Without requireSchemas in the Input everything is rendered.\n",
+				err: "warning: these kinds count as missing, for --required has no definition of them: a.example.com, c.example.com. " +
+					"Without requireKinds in the Input everything is rendered.\n",
 			},
 		},
 		"AnswerSharesRequest": {

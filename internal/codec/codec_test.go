@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 func object1(t testing.TB) *structpb.Struct {
@@ -68,6 +70,9 @@ func whole(t testing.TB, read *structpb.Struct) *structpb.Struct {
 	s.Fields["metadata"].GetStructValue().Fields["managedFields"] = big
 	s.Fields["metadata"].GetStructValue().Fields["annotations"] = big
 	s.Fields["spec"].GetStructValue().Fields["leaderWorkerTemplate"] = big
+	for _, v := range kube.Lookup(s, "spec", "versions").GetListValue().GetValues() {
+		v.GetStructValue().Fields["schema"] = big
+	}
 	s.Fields["status"].GetStructValue().Fields["capacity"] = big
 	if data := s.Fields["data"].GetStructValue(); data != nil {
 		data.Fields["config.yaml"] = big
@@ -81,7 +86,10 @@ func object2(t testing.TB) *structpb.Struct {
 	s, err := structpb.NewStruct(map[string]any{
 		"apiVersion": "v1", "kind": "X",
 		"metadata": map[string]any{"name": "n", "labels": map[string]any{"l": "x"}, "ownerReferences": []any{map[string]any{"uid": "u"}}, "generation": 3.0, "deletionTimestamp": "d", "resourceVersion": "7"},
-		"spec":     map[string]any{"replicas": 1.0, "minTaskMember": map[string]any{"a": 1.0}, "unschedulable": true},
+		"spec": map[string]any{
+			"replicas": 1.0, "minTaskMember": map[string]any{"a": 1.0}, "unschedulable": true,
+			"versions": []any{map[string]any{"name": "v1", "served": true}},
+		},
 		"status": map[string]any{
 			"phase": "Running", "conditions": []any{map[string]any{"type": "T"}},
 			"allocatable": map[string]any{"cpu": "1"}, "membershipLabel": map[string]any{"a": "b"},
@@ -131,13 +139,11 @@ func TestUnmarshalLeavesOutWhatNobodyReads(t *testing.T) {
 		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}, Resources: map[string]*fnv1.Resource{"a": {Resource: big}}},
 		Desired:           &fnv1.State{Resources: map[string]*fnv1.Resource{"a": {Resource: big}}},
 		RequiredResources: map[string]*fnv1.Resources{"r": {Items: []*fnv1.Resource{{Resource: big}}}},
-		RequiredSchemas:   map[string]*fnv1.Schema{"here": {OpenapiV3: big}},
 	}
 	want := proto.Clone(req).(*fnv1.RunFunctionRequest)
 	want.Observed.Composite.Resource = object3(t)
 	want.Observed.Resources["a"].Resource = small
 	want.RequiredResources["r"].Items[0].Resource = small
-	want.RequiredSchemas["here"].OpenapiV3 = &structpb.Struct{}
 	b, _ := proto.Marshal(req)
 	got := &fnv1.RunFunctionRequest{}
 	if err := unmarshal(string(b), got); err != nil {
@@ -267,7 +273,7 @@ func FuzzUnmarshal(f *testing.F) {
 			return
 		}
 		if err := proto.Unmarshal(b, want); err != nil {
-			if got.Observed == nil && got.RequiredResources == nil && got.RequiredSchemas == nil {
+			if got.Observed == nil && got.RequiredResources == nil {
 				t.Fatalf("reads what protobuf refuses: %v", err)
 			}
 			return // What is left out is not looked at either.
@@ -279,12 +285,6 @@ func FuzzUnmarshal(f *testing.F) {
 		for _, rs := range want.GetRequiredResources() {
 			for _, r := range rs.GetItems() {
 				cut(r.GetResource(), observed)
-			}
-		}
-		for _, s := range want.GetRequiredSchemas() {
-			if s.OpenapiV3 != nil || len(s.ProtoReflect().GetUnknown()) > 0 {
-				s.OpenapiV3 = &structpb.Struct{}
-				s.ProtoReflect().SetUnknown(nil)
 			}
 		}
 		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {

@@ -10,17 +10,8 @@ import (
 // requirements writes what an answer asks for: a name or two for each object
 // that is to be composed.
 func (w *writer) requirements(r *fnv1.Requirements) error {
-	if len(r.GetExtraResources()) > 0 || len(r.ProtoReflect().GetUnknown()) > 0 { //nolint:staticcheck // Deprecated, and not ours; a function before this one may use it.
+	if len(r.GetExtraResources())+len(r.GetSchemas()) > 0 || len(r.ProtoReflect().GetUnknown()) > 0 { //nolint:staticcheck // Deprecated, and not ours; a function before this one may use it.
 		return w.message(r)
-	}
-	for name := range descending(w, r.GetSchemas()) {
-		before := w.len()
-		if err := w.message(r.GetSchemas()[name]); err != nil {
-			return err
-		}
-		if err := w.named(3, name, before); err != nil {
-			return err
-		}
 	}
 	for name := range descending(w, r.GetResources()) {
 		before := w.len()

@@ -56,6 +56,8 @@ var observed = func() kept {
 			"replicas": nil, "minTaskMember": nil, "subGroupPolicy": nil, "managementPolicies": nil, "unschedulable": nil,
 			"providerConfigRef": nil, "pools": nil, "taints": nil, "gateway": nil,
 			"rules": kept{"backendRefs": nil},
+			// Of the definition of a kind, which is large for its schemas.
+			"versions": kept{"name": nil, "served": nil},
 		},
 		"status": status, "data": kept{fleet.AskKey: nil, fleet.GrantsKey: nil},
 	}
@@ -74,8 +76,7 @@ func (k kept) below(name string) (kept, bool) {
 }
 
 // unmarshal reads a request. Of what is observed and required it leaves out the
-// fields that nobody reads, and of required schemas everything but whether they
-// are there.
+// fields that nobody reads.
 func unmarshal(s string, req *fnv1.RunFunctionRequest) error {
 	if err := new(decoder).request(s, req); err == nil {
 		return nil
@@ -169,10 +170,8 @@ func (d *decoder) requestField(num protowire.Number, content string, req *fnv1.R
 		return err
 	case num == 8|bytesField:
 		return entry(content, func(key, value string) error { return d.requiredResources(req, key, value) })
-	case num == 9|bytesField:
-		return entry(content, func(key, value string) error { return requiredSchema(req, key, value) })
-	case num == 1|bytesField, num >= 5|bytesField && num <= 7|bytesField:
-		// Meta, context, extra resources, credentials: small, if there at all.
+	case num == 1|bytesField, num >= 5|bytesField && num <= 7|bytesField, num == 9|bytesField:
+		// Meta, context, extra resources, credentials, schemas: small, if there at all.
 		return proto.UnmarshalOptions{Merge: true}.Unmarshal(field(num&^bytesField, content), req)
 	}
 	return errUnusual
@@ -185,18 +184,6 @@ func (d *decoder) requiredResources(req *fnv1.RunFunctionRequest, key, value str
 	res := &fnv1.Resources{}
 	req.RequiredResources[key] = res
 	return d.items(value, res)
-}
-
-func requiredSchema(req *fnv1.RunFunctionRequest, key, value string) error {
-	if req.GetRequiredSchemas() == nil {
-		req.RequiredSchemas = map[string]*fnv1.Schema{}
-	}
-	schema := &fnv1.Schema{}
-	if value != "" {
-		schema.OpenapiV3 = &structpb.Struct{}
-	}
-	req.RequiredSchemas[key] = schema
-	return nil
 }
 
 // field is a message that has nothing but one length-delimited field.

@@ -142,10 +142,10 @@ func (j *judgement) kindsAvailable() Condition {
 	if len(missing) > 0 {
 		return Condition{Type: KindsAvailable, Status: False, Reason: plan.HeldForKind, Message: join(missing, maxList)}
 	}
-	if j.plan.RequireSchemas || j.everyKindExists() {
+	if j.plan.RequireKinds || j.everyKindExists() {
 		return Condition{Type: KindsAvailable, Status: True, Reason: ReasonAvailable}
 	}
-	return Condition{Type: KindsAvailable, Status: Unknown, Reason: ReasonNotChecked, Message: "the Composition's input does not set requireSchemas"}
+	return Condition{Type: KindsAvailable, Status: Unknown, Reason: ReasonNotChecked, Message: "the Composition's input does not set requireKinds"}
 }
 
 // everyKindExists tells whether something of each kind is observed.

@@ -805,7 +805,7 @@ func TestJudgeGroups(t *testing.T) {
 
 func TestJudgeKinds(t *testing.T) {
 	s := story3(t)
-	if got, want := conditionLine(s.judge(), KindsAvailable), "Unknown NotChecked: the Composition's input does not set requireSchemas"; got != want {
+	if got, want := conditionLine(s.judge(), KindsAvailable), "Unknown NotChecked: the Composition's input does not set requireKinds"; got != want {
 		t.Errorf("unchecked: want %q, got %q", want, got)
 	}
 	if got := conditionLine(running(s).judge(), KindsAvailable); got != "True AllAvailable" {

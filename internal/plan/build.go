@@ -14,11 +14,11 @@ import (
 // problems are reported at once, but with any problem there is no plan.
 func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w World, errs field.ErrorList) (*Plan, field.ErrorList) {
 	p := &Plan{
-		Service:        s,
-		PodLimit:       *in.PodObservationLimit,
-		RequireSchemas: in.RequireSchemas,
-		Labels:         in.Labels,
-		Annotations:    in.Annotations,
+		Service:      s,
+		PodLimit:     *in.PodObservationLimit,
+		RequireKinds: in.RequireKinds,
+		Labels:       in.Labels,
+		Annotations:  in.Annotations,
 	}
 	errs = append(errs, p.planRoles(spec, in)...)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)

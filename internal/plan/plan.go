@@ -30,8 +30,8 @@ type Plan struct {
 	Deployments []Deployment
 	// PodLimit is the number of pods up to which pods are read one by one.
 	PodLimit int32
-	// RequireSchemas asks for the kinds that the cluster has.
-	RequireSchemas bool
+	// RequireKinds asks for the kinds that the cluster has.
+	RequireKinds bool
 	// Labels and Annotations that every object gets.
 	Labels, Annotations map[string]string
 	// Warnings about what is passed on although it will hardly work.

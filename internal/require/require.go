@@ -5,15 +5,17 @@ service wants, and which kinds the cluster has.
 
 Crossplane calls the function again until it asks for the same as before, five
 times at most. What is asked for depends on the XR, the observed resources and
-the schemas only, which do not change between those calls, so it settles at the
-second or third.
+the definitions of kinds only, which do not change between those calls, so it
+settles at the second or third.
 */
 package require
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/utils/ptr"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -41,17 +43,33 @@ func Headless(key string) string { return "headless/" + key }
 // the name of the composed resource of that key.
 func Existing(key string) string { return existing + key }
 
-// Schema is the name of the requirement for the schema of a kind.
-func Schema(o kube.Object) string { return o.Kind() + "." + o.APIVersion() }
+// Definition is the name of the requirement for the definition of an object's kind.
+//
+// The schema of a kind would tell as well whether the cluster has it, and costs
+// about as much to send. But Crossplane (2.4) reads the list of schemas anew only
+// when a definition changes, and often before the API server has changed the
+// list: a kind that was installed could then be missing for ever, and after one
+// was deleted each call failed before the function was asked. Definitions it
+// watches, and its own role lets it read them.
+//
+// What speaks for schemas is that Crossplane keeps those that were asked for, and
+// of definitions all that there are: see docs/operations.md. And a kind
+// that an aggregated API server serves has a schema and no definition. None of
+// those that are composed is such a kind.
+func Definition(o kube.Object) string { return "kind/" + definition(o) }
+
+// definition is the name of the definition of an object's kind. All kinds that are
+// composed have their plural with an s.
+func definition(o kube.Object) string {
+	group, _, _ := strings.Cut(o.APIVersion(), "/")
+	return strings.ToLower(o.Kind()) + "s." + group
+}
 
 // Declare adds the requirements to the response and returns the objects that
 // have to wait for their kind. An object whose kind is missing is left out only
 // while it is not observed.
 func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) []plan.Held {
-	r := &fnv1.Requirements{
-		Resources: map[string]*fnv1.ResourceSelector{},
-		Schemas:   map[string]*fnv1.SchemaSelector{},
-	}
+	r := &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{}}
 	observed := req.GetObserved().GetResources()
 	pods(r, p)
 	if p.Fleet != nil {
@@ -61,26 +79,30 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 	}
 	var held []plan.Held
 	var known map[string]bool
-	if p.RequireSchemas {
+	if p.RequireKinds {
 		known = kinds(objects, observed)
 	}
 	for _, o := range objects {
 		if observed[o.Key] != nil {
 			continue
 		}
-		if p.RequireSchemas && !builtIn(o) && !known[Schema(o)] {
-			r.Schemas[Schema(o)] = &fnv1.SchemaSelector{ApiVersion: o.APIVersion(), Kind: o.Kind()}
-			answer, answered := req.GetRequiredSchemas()[Schema(o)]
+		if p.RequireKinds && !builtIn(o) && !known[definition(o)] {
+			r.Resources[Definition(o)] = &fnv1.ResourceSelector{
+				ApiVersion: "apiextensions.k8s.io/v1",
+				Kind:       "CustomResourceDefinition",
+				Match:      &fnv1.ResourceSelector_MatchName{MatchName: definition(o)},
+			}
+			answer, answered := req.GetRequiredResources()[Definition(o)]
 			if !answered {
 				continue
 			}
-			if answer.GetOpenapiV3() == nil {
+			if !available(answer, o) {
 				held = append(held, missing(o))
 				continue
 			}
 		}
 		// Asking by name for a kind that is missing would fail the whole
-		// reconcile, so it comes after the schema.
+		// reconcile, so it comes after the definition.
 		r.Resources[Existing(o.Key)] = named(o, o.APIVersion(), o.Kind())
 		if o.Kind() == "LeaderWorkerSet" {
 			r.Resources[Headless(o.Key)] = named(o, "v1", "Service")
@@ -88,6 +110,39 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 	}
 	rsp.Requirements = r
 	return held
+}
+
+// available tells whether objects of the kind and version of o can be created, by
+// the definition of its kind. One that is being deleted still serves its version,
+// and takes no more objects.
+func available(definition *fnv1.Resources, o kube.Object) bool {
+	if len(definition.GetItems()) == 0 {
+		return false
+	}
+	crd := definition.GetItems()[0].GetResource()
+	return kube.Lookup(crd, "metadata", "deletionTimestamp").GetStringValue() == "" && established(crd) && serves(crd, o.APIVersion())
+}
+
+// established tells whether the API server has begun to serve a definition.
+func established(crd *structpb.Struct) bool {
+	for _, v := range kube.Lookup(crd, "status", "conditions").GetListValue().GetValues() {
+		c := v.GetStructValue().GetFields()
+		if c["type"].GetStringValue() == "Established" {
+			return c["status"].GetStringValue() == "True"
+		}
+	}
+	return false
+}
+
+func serves(crd *structpb.Struct, apiVersion string) bool {
+	_, version, _ := strings.Cut(apiVersion, "/")
+	for _, v := range kube.Lookup(crd, "spec", "versions").GetListValue().GetValues() {
+		c := v.GetStructValue().GetFields()
+		if c["name"].GetStringValue() == version {
+			return c["served"].GetBoolValue()
+		}
+	}
+	return false
 }
 
 func missing(o kube.Object) plan.Held {
@@ -118,12 +173,12 @@ func pods(r *fnv1.Requirements, p *plan.Plan) {
 }
 
 // kinds are those of which something is observed, and which the cluster
-// therefore has. Their schemas, which are large, are not asked for.
+// therefore has. Their definitions, which are large, are not asked for.
 func kinds(objects []kube.Object, observed map[string]*fnv1.Resource) map[string]bool {
 	known := map[string]bool{}
 	for _, o := range objects {
 		if observed[o.Key] != nil {
-			known[Schema(o)] = true
+			known[definition(o)] = true
 		}
 	}
 	return known

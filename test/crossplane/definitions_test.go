@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // definitions are directories of modules that have the schemas of what is
@@ -97,53 +95,19 @@ func customResourceDefinitions(t *testing.T, path string) []*object {
 	return all
 }
 
-// openAPI writes the schemas as an API server shows them, a file for each version
-// of a group, and returns the directory.
-func openAPI(t *testing.T) string {
+// installed are the definitions of everything that is composed as a cluster has them
+// that serves them.
+func installed(t *testing.T) []*object {
 	t.Helper()
-	groups := map[string]map[string]any{}
+	var all []*object
 	for _, path := range extensions(t) {
 		for _, o := range customResourceDefinitions(t, path) {
-			addSchemas(t, groups, o)
+			set(t, o, map[string]any{"conditions": []any{
+				map[string]any{"type": "NamesAccepted", "status": "True"},
+				map[string]any{"type": "Established", "status": "True"},
+			}}, "status")
+			all = append(all, o)
 		}
 	}
-	dir := t.TempDir()
-	for name, schemas := range groups {
-		b, err := json.Marshal(map[string]any{
-			"openapi": "3.0.0", "info": map[string]any{"title": name, "version": "v1"}, "paths": map[string]any{},
-			"components": map[string]any{"schemas": schemas},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name+".json"), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// addSchemas adds those of a definition to the ones of its group.
-func addSchemas(t *testing.T, groups map[string]map[string]any, crd *object) {
-	t.Helper()
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range versions {
-		m := v.(map[string]any)
-		version := m["name"].(string)
-		schema, ok, err := unstructured.NestedMap(m, "schema", "openAPIV3Schema")
-		if !ok || err != nil {
-			t.Fatalf("%s %s has no schema: %v", crd.GetName(), version, err)
-		}
-		schema["x-kubernetes-group-version-kind"] = []any{map[string]any{"group": group, "version": version, "kind": kind}}
-		name := group + "." + version
-		if groups[name] == nil {
-			groups[name] = map[string]any{}
-		}
-		groups[name][kind] = schema
-	}
+	return all
 }

@@ -4,9 +4,8 @@ themselves, built from their modules, on free ports of the loopback address,
 without Docker and without being root. Up starts all of it, with Crossplane and
 what an InferenceService needs; Start and the Run methods start parts.
 
-There is no container. What kubelets would do is done by KWOK, or by the Kubelet
-of this package, which say that pods run. Only of Crossplane's functions there are
-processes.
+There is no container. What kubelets would do is done by KWOK, which says that pods
+run. Only of Crossplane's functions there are processes.
 */
 package cluster
 

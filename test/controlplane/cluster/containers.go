@@ -65,6 +65,20 @@ func (c *Cluster) runContainers() error {
 	return nil
 }
 
+// every does something again and again, until it fails or the context ends.
+func every(ctx context.Context, f func(context.Context) error) error {
+	for {
+		if err := f(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
 func (k *Containers) log(format string, args ...any) {
 	f, err := os.OpenFile(filepath.Join(k.c.dir, "containers.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

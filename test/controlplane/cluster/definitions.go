@@ -6,11 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // fieldManager of what the tests themselves apply.
@@ -69,17 +69,29 @@ func (c *Cluster) Define(ctx context.Context, crds ...*unstructured.Unstructured
 	return nil
 }
 
-// Until waits until something is so.
+// Until waits until something is so. It looks less and less often, so that many who
+// wait at once do not keep the API server busy, and waits a tenth too long at most.
 func (c *Cluster) Until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, pollEvery, patience, true, func(ctx context.Context) (bool, error) {
-		ok, err := done(ctx)
-		// That there is no time left says nothing about what is wrong.
-		if err == nil || ctx.Err() == nil {
-			last = err
+	err := func() error {
+		for begun := time.Now(); ; {
+			ok, err := done(ctx)
+			if ok {
+				return nil
+			}
+			// That there is no time left says nothing about what is wrong.
+			if err == nil || ctx.Err() == nil {
+				last = err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(min(max(time.Since(begun)/10, pollEvery), time.Second)):
+			}
 		}
-		return ok, nil
-	})
+	}()
 	switch {
 	case err == nil:
 		return nil

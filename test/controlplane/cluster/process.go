@@ -131,7 +131,7 @@ func (p *process) waitFor(ctx context.Context, what string, done func(context.Co
 // patience is how long anything may take before a test gives up. It is far more
 // than is needed, because slow machines are not what is tested.
 const (
-	patience  = 3 * time.Minute
+	patience  = 10 * time.Minute
 	pollEvery = 50 * time.Millisecond
 )
 

@@ -54,8 +54,8 @@ func (c *Cluster) Install(ctx context.Context, version string) error {
 	}
 	for _, args := range [][]string{
 		{"apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml", "-f", "package/install/configuration.yaml"},
-		{"wait", "--for=condition=Healthy", "--timeout=3m", "functions.pkg.crossplane.io,configurations.pkg.crossplane.io", "--all"},
-		{"wait", "--for=condition=Established", "--timeout=1m", "xrd/inferenceservices.fusioninfer.io"},
+		{"wait", "--for=condition=Healthy", "--timeout=10m", "functions.pkg.crossplane.io,configurations.pkg.crossplane.io", "--all"},
+		{"wait", "--for=condition=Established", "--timeout=10m", "xrd/inferenceservices.fusioninfer.io"},
 	} {
 		if _, err := c.Kubectl(ctx, args...); err != nil {
 			return err

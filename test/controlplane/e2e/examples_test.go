@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,15 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
-// An example is a directory of example/ with a namespaced XR.
+// An example is a directory of example/.
 type example struct {
 	name string
-	xr   *unstructured.Unstructured
+	// xr that a user creates, or the claim.
+	xr *unstructured.Unstructured
 	// refused examples have nothing rendered.
 	refused bool
 	// input tells that the platform team sets something there, which here it does not.
@@ -30,10 +33,9 @@ type example struct {
 	way bool
 }
 
-// examples are those that a namespaced control plane can serve. Left out are the XRs
-// behind claims, which only a claim makes, and those for other clusters, which need
-// provider-kubernetes.
-func examples(t *testing.T) []*example {
+// examples are those that a control plane can serve which has no other clusters: as
+// namespaced XRs, or as the claims behind which their XRs are.
+func examples(t *testing.T, claimed bool) []*example {
 	t.Helper()
 	root, err := cluster.Root()
 	if err != nil {
@@ -52,7 +54,7 @@ func examples(t *testing.T) []*example {
 		}
 		e := &example{name: name, xr: docs[0]}
 		_, placed, _ := unstructured.NestedMap(e.xr.Object, "spec", "placement")
-		if e.xr.GetKind() != "InferenceService" || placed {
+		if (e.xr.GetKind() != "InferenceService") != claimed || placed {
 			continue
 		}
 		is := func(file string) bool {
@@ -60,6 +62,11 @@ func examples(t *testing.T) []*example {
 			return len(found) > 0
 		}
 		e.refused, e.input = !is("rendered.yaml"), is("input.yaml")
+		if claimed {
+			e.xr = inference("", e.xr.GetLabels()["crossplane.io/claim-name"])
+			e.xr.Object["spec"] = docs[0].Object["spec"]
+			unstructured.RemoveNestedField(e.xr.Object, "spec", "claimRef")
+		}
 		// They are what an API server gave once.
 		e.xr.SetUID("")
 		e.xr.SetGeneration(0)
@@ -71,13 +78,15 @@ func examples(t *testing.T) []*example {
 	return all
 }
 
-// TestExamples proves that every valid example becomes Ready, all of them at once,
-// and that what it says of its roles is what its pods say.
+// TestExamples proves that every valid example becomes Ready, all of them at once, that
+// what it says of its roles is what its pods say, that each pod is as it was composed,
+// that another reconcile writes nothing, and that llm-d's endpoint picker would take
+// what it is given, where it is the one.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
 	var valid []*example
-	for _, e := range examples(t) {
+	for _, e := range examples(t, false) {
 		if e.refused {
 			continue
 		}
@@ -86,46 +95,156 @@ func TestExamples(t *testing.T) {
 		apply(t, c, e.xr)
 		valid = append(valid, e)
 	}
+	llmd := 0
 	for _, e := range valid {
 		t.Run(e.name, func(t *testing.T) {
-			want := []string{"Ready", "Synced", "SpecValid", "KindsAvailable", "GangScheduled", "WorkloadsReady", "RouterReady"}
-			if e.way {
-				want = append(want, "RouteReady")
+			e.ready(t, c, observed)
+			asComposed(t, c, e.xr)
+			if ofLLMD(t, c, e.xr.GetNamespace(), e.xr.GetName()) {
+				llmd++
 			}
-			var s *unstructured.Unstructured
-			until(t, c, "it is ready, and says what its pods say", func(ctx context.Context) (bool, error) {
-				if by, _, _ := unstructured.NestedString(e.xr.Object, "spec", "schedulingStrategy", "schedulerName"); by == elsewhere {
-					if err := bind(ctx, c, e.xr.GetNamespace()); err != nil {
-						return false, err
-					}
-				}
-				var err error
-				if s, err = c.Get(ctx, e.xr); err != nil {
-					return false, err
-				}
-				if err := observed(s); err != nil {
-					return false, err
-				}
-				if err := conditions(s, want...); err != nil {
-					return false, err
-				}
-				pods, err := c.List(ctx, podKind, e.xr.GetNamespace())
-				if err != nil {
-					return false, err
-				}
-				if diff := gocmp.Diff(counted(s, pods), components(s)); diff != "" {
-					return false, fmt.Errorf("its components: -by its pods, +by itself:\n%s", diff)
-				}
-				return true, nil
-			})
-			// Without a host name it is where the Gateway happens to be, which no golden
-			// knows, or what the platform team sets.
-			url, _, _ := unstructured.NestedString(s.Object, "status", "url")
-			if wanted := e.url(t); wanted != "" && !e.input && url != wanted {
-				t.Errorf("its URL is %q, want %q", url, wanted)
+			before := writes(t, c, e.xr)
+			// Another generation, which the function does not see.
+			r, err := c.Resource(e.xr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Patch(t.Context(), e.xr.GetName(), types.MergePatchType,
+				[]byte(`{"spec":{"crossplane":{"compositionUpdatePolicy":"Manual"}}}`), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if s := e.ready(t, c, observed); s.GetGeneration() < 2 {
+				t.Errorf("it is of generation %d, so it may not have been reconciled again", s.GetGeneration())
+			}
+			if diff := gocmp.Diff(before, writes(t, c, e.xr)); diff != "" {
+				t.Errorf("another reconcile of what is ready writes: -before, +after:\n%s", diff)
 			}
 		})
 	}
+	if llmd == 0 {
+		t.Error("no example has llm-d's endpoint picker")
+	}
+}
+
+// ready waits until the example is ready, says what its pods say, and is as newly
+// observed as is asked for.
+func (e *example) ready(t *testing.T, c *cluster.Cluster, observed func(*unstructured.Unstructured) error) *unstructured.Unstructured {
+	t.Helper()
+	want := []string{"Ready", "Synced", "SpecValid", "KindsAvailable", "GangScheduled", "WorkloadsReady", "RouterReady"}
+	if e.way {
+		want = append(want, "RouteReady")
+	}
+	var s *unstructured.Unstructured
+	until(t, c, e.name+" is ready, and says what its pods say", lasting(func(ctx context.Context) (bool, error) {
+		if by, _, _ := unstructured.NestedString(e.xr.Object, "spec", "schedulingStrategy", "schedulerName"); by == elsewhere {
+			if err := bind(ctx, c, e.xr.GetNamespace()); err != nil {
+				return false, err
+			}
+		}
+		var err error
+		if s, err = c.Get(ctx, e.xr); err != nil {
+			return false, err
+		}
+		if err := observed(s); err != nil {
+			return false, err
+		}
+		if err := conditions(s, want...); err != nil {
+			return false, err
+		}
+		pods, err := c.List(ctx, podKind, e.xr.GetNamespace())
+		if err != nil {
+			return false, err
+		}
+		if diff := gocmp.Diff(counted(s, pods), components(s)); diff != "" {
+			return false, fmt.Errorf("its components: -by its pods, +by itself:\n%s", diff)
+		}
+		return true, nil
+	}))
+	// Without a host name it is where the Gateway happens to be, which no golden
+	// knows, or what the platform team sets.
+	url, _, _ := unstructured.NestedString(s.Object, "status", "url")
+	if wanted := e.url(t); wanted != "" && !e.input && url != wanted {
+		t.Errorf("its URL is %q, want %q", url, wanted)
+	}
+	return s
+}
+
+// asComposed checks that every LeaderWorkerSet of a service has as many pods as it
+// should, each with the labels and annotations of the template that it was made of.
+func asComposed(t *testing.T, c *cluster.Cluster, of *unstructured.Unstructured) {
+	t.Helper()
+	pods, looked := list(t, c, podKind, of.GetNamespace()), 0
+	for _, o := range parts(t, c, of) {
+		if o.GetKind() != "LeaderWorkerSet" {
+			continue
+		}
+		size, _, _ := unstructured.NestedInt64(o.Object, "spec", "leaderWorkerTemplate", "size")
+		n := int64(0)
+		for i := range pods {
+			p := &pods[i]
+			if p.GetLabels()["leaderworkerset.sigs.k8s.io/name"] != o.GetName() {
+				continue
+			}
+			n++
+			template := templateOf(t, o, p)
+			if len(template.GetLabels()) == 0 {
+				t.Errorf("the template of pod %s has no labels", p.GetName())
+			}
+			same(t, "the labels of pod "+p.GetName(), template.GetLabels(), p.GetLabels())
+			same(t, "the annotations of pod "+p.GetName(), template.GetAnnotations(), p.GetAnnotations())
+			if _, ok := p.GetLabels()["fusioninfer.io/spec-hash"]; ok {
+				t.Errorf("pod %s has the spec's hash, which belongs to the LeaderWorkerSet only", p.GetName())
+			}
+		}
+		if size == 0 || n != size {
+			t.Errorf("%s has %d pods, want %d", title(o), n, size)
+		}
+		looked++
+	}
+	if looked == 0 {
+		t.Error("there is no LeaderWorkerSet to look at")
+	}
+}
+
+// templateOf returns the template of which a pod is made.
+func templateOf(t *testing.T, lws, pod *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	at := []string{"spec", "leaderWorkerTemplate", "workerTemplate"}
+	if pod.GetLabels()["leaderworkerset.sigs.k8s.io/worker-index"] == "0" {
+		if _, ok, _ := unstructured.NestedMap(lws.Object, "spec", "leaderWorkerTemplate", "leaderTemplate"); ok {
+			at[2] = "leaderTemplate"
+		}
+	}
+	m, ok, err := unstructured.NestedMap(lws.Object, at...)
+	if !ok || err != nil {
+		t.Fatalf("%s has no %s: %v", lws.GetName(), strings.Join(at, "."), err)
+	}
+	return &unstructured.Unstructured{Object: m}
+}
+
+// writes tells of everything that a service is composed of what it is, and when
+// Crossplane last changed it. Both, because that time has seconds only.
+func writes(t *testing.T, c *cluster.Cluster, of *unstructured.Unstructured) map[string]string {
+	t.Helper()
+	return each(parts(t, c, of), func(o *unstructured.Unstructured) string {
+		at := ""
+		for _, m := range o.GetManagedFields() {
+			if strings.HasPrefix(m.Manager, "apiextensions.crossplane.io/composed/") && m.Subresource == "" {
+				at = m.Time.String()
+			}
+		}
+		if at == "" {
+			t.Errorf("Crossplane manages no field of %s", title(o))
+		}
+		unstructured.RemoveNestedField(o.Object, "status")
+		o.SetManagedFields(nil)
+		o.SetResourceVersion("")
+		b, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at + " " + string(b)
+	})
 }
 
 // routed makes the Gateways that the example's router names, and tells whether

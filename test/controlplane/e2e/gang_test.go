@@ -16,10 +16,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
-// The gang tests of test/controlplane create story 4 anew on 80, 64, 48, 32 and 16
-// GPUs, in both modes, and without Crossplane. Here the machines of a service that is
-// there come and go, and what happens passes through everything: function,
-// Crossplane, LeaderWorkerSet, Volcano, and back into the status of the service.
+// The machines of a service that is there come and go, and what happens passes through
+// everything: function, Crossplane, LeaderWorkerSet, Volcano, and back into the status
+// of the service.
 
 // gpusPerNode of the machines that story 4 is about.
 const gpusPerNode = 8
@@ -33,32 +32,29 @@ type gang struct {
 	round int
 }
 
-// alone makes a gang's machines the only ones that take pods. Those that were there
-// keep what they have.
-func alone(t *testing.T, c *cluster.Cluster, name string) *gang {
+// alone makes a gang whose pods go to its own machines only, where no others go.
+func alone(t *testing.T, name string) *gang {
 	t.Helper()
+	t.Parallel()
+	c := shared(t)
 	g := &gang{name: strings.ToLower(name)}
-	var before []string
-	nodes := &tenant{T: t, c: c}
-	for _, o := range nodes.list(kindNode) {
-		before = append(before, o.GetName())
-	}
-	kubectl(t, c, append([]string{"cordon"}, before...)...)
 	// Cleanups run backwards: the namespace goes before the machines do.
 	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
 		for _, n := range g.nodes {
-			if err := c.Delete(ctx, nodes.named(kindNode, n)); err != nil {
+			o := &unstructured.Unstructured{}
+			o.SetGroupVersionKind(kindNode)
+			o.SetName(n)
+			if err := c.Delete(context.WithoutCancel(t.Context()), o); err != nil {
 				t.Error(err)
 			}
-		}
-		if _, err := c.Kubectl(ctx, append([]string{"uncordon"}, before...)...); err != nil {
-			t.Error(err)
 		}
 	})
 	g.tenant = settle(t, c, "gang-"+g.name)
 	return g
 }
+
+// machineOf marks the machines of a gang, by a label and by a taint.
+const machineOf = "test.fusioninfer.io/gang"
 
 // machines adds machines until there are so many.
 func (g *gang) machines(n int) {
@@ -77,6 +73,10 @@ metadata:
   name: ` + name + `
   labels:
     kubernetes.io/hostname: ` + name + `
+    ` + machineOf + `: ` + g.name + `
+spec:
+  taints:
+  - {key: ` + machineOf + `, value: ` + g.name + `, effect: NoSchedule}
 status:
   capacity: &has
     cpu: "128"
@@ -119,14 +119,38 @@ func (g *gang) story4(mode string) {
 	if err := yaml.Unmarshal([]byte(read(g.T, "example", "story-4-pd-multinode", "xr.yaml")), &o.Object); err != nil {
 		g.Fatal(err)
 	}
-	o.SetNamespace(g.namespace)
-	o.SetName("llm")
 	if err := unstructured.SetNestedField(o.Object, mode, "spec", "schedulingStrategy", "gang", "mode"); err != nil {
 		g.Fatal(err)
 	}
-	if _, err := g.c.Apply(g.Context(), o, "tenant"); err != nil {
+	g.start(o.Object["spec"])
+}
+
+// start serves a service called llm, whose pods may go to the gang's machines, and
+// nowhere else.
+func (g *gang) start(spec any) {
+	g.Helper()
+	o := g.named(kindService, "llm")
+	o.Object["spec"] = spec
+	roles, _, _ := unstructured.NestedSlice(o.Object, "spec", "roles")
+	for _, r := range roles {
+		pod := podSpec(r.(map[string]any))
+		pod["nodeSelector"] = map[string]any{machineOf: g.name}
+		pod["tolerations"] = []any{map[string]any{"key": machineOf, "value": g.name, "effect": "NoSchedule"}}
+	}
+	if err := unstructured.SetNestedSlice(o.Object, roles, "spec", "roles"); err != nil {
 		g.Fatal(err)
 	}
+	apply(g.T, g.c, o)
+}
+
+// startOf does so with a spec in YAML.
+func (g *gang) startOf(text string) {
+	g.Helper()
+	o := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &o); err != nil {
+		g.Fatal(err)
+	}
+	g.start(o["spec"])
 }
 
 // place waits until as many pods of each role and replica have a node as should have,
@@ -241,11 +265,11 @@ func (g *gang) says(gangScheduled string, components map[string]string) {
 	})
 }
 
-// testSubGroup proves the seed's table of what is scheduled for story 4 on a service
+// TestSubGroup proves the seed's table of what is scheduled for story 4 on a service
 // that is there, while machines come: exactly its rows, in the mode SubGroup. Then
 // a machine is lost and comes back. Never is a replica placed in part.
-func testSubGroup(t *testing.T, c *cluster.Cluster) {
-	g := alone(t, c, "SubGroup")
+func TestSubGroup(t *testing.T) {
+	g := alone(t, "SubGroup")
 	g.machines(2)
 	g.story4("SubGroup")
 	none := map[string][]int{"prefill": {0}, "decode": {0, 0}}
@@ -315,25 +339,29 @@ func (g *gang) leaders() map[string]string {
 	return all
 }
 
-// testTaskMember proves that a service in the mode TaskMember is all or nothing, and
-// starts when the last machine comes.
-func testTaskMember(t *testing.T, c *cluster.Cluster) {
-	g := alone(t, c, "TaskMember")
-	g.machines(9)
+// TestTaskMember proves that a service in the mode TaskMember is all or nothing on as
+// many machines, and starts when the last one comes.
+func TestTaskMember(t *testing.T) {
+	g := alone(t, "TaskMember")
+	g.machines(2)
 	g.story4("TaskMember")
-	g.place("72 GPUs", 10, map[string][]int{"prefill": {0}, "decode": {0, 0}})
+	none := map[string][]int{"prefill": {0}, "decode": {0, 0}}
+	for _, gpus := range []int{16, 32, 48, 64, 72} {
+		g.machines(gpus / gpusPerNode)
+		g.place(fmt.Sprintf("%d GPUs", gpus), 10, none)
+	}
 	g.says("False", map[string]string{"prefill": "Deploying 0/1 0/2", "decode": "Deploying 0/2 0/8"})
 	g.machines(10)
 	g.place("80 GPUs", 10, map[string][]int{"prefill": {2}, "decode": {4, 4}})
 	g.ready("llm")
 }
 
-// testMinRoleReplicas proves that as many replicas of each role as it says start
+// TestMinRoleReplicas proves that as many replicas of each role as it says start
 // together, and others follow one by one.
-func testMinRoleReplicas(t *testing.T, c *cluster.Cluster) {
-	g := alone(t, c, "MinRoleReplicas")
+func TestMinRoleReplicas(t *testing.T) {
+	g := alone(t, "MinRoleReplicas")
 	g.machines(5)
-	g.serve("llm", spec("", []rolePart{
+	g.startOf(spec("", []rolePart{
 		{name: "prefill", kind: "prefiller", replicas: 3, nodes: 1, gpus: gpusPerNode},
 		{name: "decode", kind: "decoder", replicas: 2, nodes: 2, gpus: gpusPerNode},
 	}, "  schedulingStrategy: {gang: {mode: SubGroup, minRoleReplicas: {prefill: 2, decode: 2}}}\n"))
@@ -346,11 +374,11 @@ func testMinRoleReplicas(t *testing.T, c *cluster.Cluster) {
 	g.ready("llm")
 }
 
-// testNetworkTopology proves that a gang which may not spread further than a rack waits
+// TestNetworkTopology proves that a gang which may not spread further than a rack waits
 // while no rack has room for all of it, though all racks together have, and then is
 // in one rack.
-func testNetworkTopology(t *testing.T, c *cluster.Cluster) {
-	g := alone(t, c, "Topology")
+func TestNetworkTopology(t *testing.T) {
+	g := alone(t, "Topology")
 	rack := map[string]string{}
 	for _, r := range []string{"a", "b"} {
 		var members []string
@@ -366,7 +394,7 @@ func testNetworkTopology(t *testing.T, c *cluster.Cluster) {
 	}
 	g.hyperNode("topology", "{tier: 2, members: [{type: HyperNode, selector: {exactMatch: {name: topology-a}}}, "+
 		"{type: HyperNode, selector: {exactMatch: {name: topology-b}}}]}")
-	g.serve("llm", spec("", []rolePart{
+	g.startOf(spec("", []rolePart{
 		{name: "prefill", kind: "prefiller", replicas: 1, nodes: 2, gpus: gpusPerNode},
 		{name: "decode", kind: "decoder", replicas: 1, nodes: 2, gpus: gpusPerNode},
 	}, "  schedulingStrategy: {gang: {networkTopology: {mode: hard, highestTierAllowed: 1}}}\n"))

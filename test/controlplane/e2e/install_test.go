@@ -47,8 +47,9 @@ func up(t *testing.T, versions ...string) *cluster.Cluster {
 	return c
 }
 
-// TestXR installs the namespaced API in one step, which installs the function as
-// well; runs the quickstart; upgrades; and uninstalls.
+// TestXR installs the namespaced API in one step, which installs the function as well;
+// lets definitions go and come; runs the quickstart, and sees it through everything
+// that fails, and through an upgrade; and uninstalls.
 func TestXR(t *testing.T) {
 	c := up(t, first)
 	before, err := c.Inventory(t.Context())
@@ -68,12 +69,28 @@ func TestXR(t *testing.T) {
 	// The dependency runs as any function does. The manifest says how it should.
 	kubectl(t, c, "apply", "-f", "package/install/function.yaml")
 	healthy(t, c, "Function", function, first)
+	t.Run("MissingKinds", func(t *testing.T) { testMissingKinds(t, c) })
 
 	kubectl(t, c, "apply", "-f", "example/quickstart/xr.yaml")
 	quickstart := service("deepseek-r1")
 	ready(t, c, quickstart)
 	served(t, c, quickstart)
-	upgrade(t, c, quickstart)
+	workloads, pods := identities(t, c, "LeaderWorkerSet", quickstart), identities(t, c, "Pod", quickstart)
+	if len(workloads) != 3 || len(pods) != 11 {
+		t.Fatalf("the quickstart has %d LeaderWorkerSets and %d pods, want 3 and 11", len(workloads), len(pods))
+	}
+	t.Run("Faults", func(t *testing.T) { testFaults(t, c) })
+	kubectl(t, c, "apply", "-f", at(t, "configuration.yaml", second))
+	healthy(t, c, "Configuration", configuration, second)
+	// Whatever the new function wants is there by the end of another round.
+	kubectl(t, c, "annotate", "inferenceservice", quickstart.GetName(), "test.fusioninfer.io/round=1")
+	ready(t, c, quickstart)
+	if diff := cmp.Diff(workloads, identities(t, c, "LeaderWorkerSet", quickstart)); diff != "" {
+		t.Errorf("faults and an upgrade change LeaderWorkerSets: -before, +after:\n%s", diff)
+	}
+	if diff := cmp.Diff(pods, identities(t, c, "Pod", quickstart)); diff != "" {
+		t.Errorf("faults and an upgrade change pods: -before, +after:\n%s", diff)
+	}
 
 	uninstall(t, c, "configuration.yaml")
 	if err := c.OnlyHas(t.Context(), before); err != nil {
@@ -103,11 +120,27 @@ func TestClaims(t *testing.T) {
 	}
 	kubectl(t, c, "create", "namespace", "team")
 	kubectl(t, c, "apply", "--namespace=team", "-f", quickstartOf(t, "team"))
+	all := examples(t, true)
+	for _, e := range all {
+		// The claims of some have the same name.
+		kubectl(t, c, "create", "namespace", e.name)
+		e.xr.SetNamespace(e.name)
+		e.way = e.routed(t, c)
+		apply(t, c, e.xr)
+	}
 	claim := service("deepseek-r1")
 	claim.SetNamespace("team")
 	ready(t, c, claim)
 	served(t, c, claim)
+	for _, e := range all {
+		e.claimed(t, c)
+	}
 
+	for _, e := range all {
+		kubectl(t, c, "delete", "--namespace="+e.name, "inferenceservice", e.xr.GetName())
+		kubectl(t, c, "delete", "namespace", e.name, "--wait=false")
+	}
+	kubectl(t, c, "delete", "namespace", "gateway-system", "--wait=false")
 	kubectl(t, c, "delete", "--namespace=team", "inferenceservice", "deepseek-r1")
 	if left := kubectl(t, c, "get", "--namespace=team", "--selector=fusioninfer.io/service", "--output=name",
 		composed); left != "" {
@@ -115,7 +148,7 @@ func TestClaims(t *testing.T) {
 	}
 	kubectl(t, c, "delete", "namespace", "team")
 	if err := c.OnlyHas(t.Context(), installed); err != nil {
-		t.Errorf("the claim was deleted: %v", err)
+		t.Errorf("the claims were deleted: %v", err)
 	}
 
 	kubectl(t, c, "apply", "-f", "example/quickstart/xr.yaml")
@@ -123,6 +156,40 @@ func TestClaims(t *testing.T) {
 	uninstall(t, c, "configuration-claims.yaml")
 	if err := c.OnlyHas(t.Context(), before); err != nil {
 		t.Error(err)
+	}
+}
+
+// claimed proves that an example's claim becomes Ready, and that the XR which Crossplane
+// makes of it is composed of what the example shows, in the namespace of the claim.
+func (e *example) claimed(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	// What the status is of is the XR's generation.
+	claim := e.ready(t, c, func(*unstructured.Unstructured) error { return nil })
+	name, _, _ := unstructured.NestedString(claim.Object, "spec", "resourceRef", "name")
+	xr := object(schema.GroupVersionKind{Group: "fusioninfer.io", Version: "v1alpha1", Kind: "XInferenceService"}, "", name)
+	xr, err := c.Get(t.Context(), xr)
+	if err != nil {
+		t.Fatalf("example/%s: the claim has no XR: %v", e.name, err)
+	}
+	docs, err := cluster.Documents([]byte(read(t, "example", e.name, "rendered.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := func(of *unstructured.Unstructured, in string) map[string]string {
+		all, _, _ := unstructured.NestedSlice(of.Object, "spec", "resourceRefs")
+		got := map[string]string{}
+		for _, v := range all {
+			m := v.(map[string]any)
+			at := m["namespace"].(string)
+			if at == in {
+				at = "the claim's"
+			}
+			got[fmt.Sprint(m["kind"], " ", m["name"])] = at
+		}
+		return got
+	}
+	if diff := cmp.Diff(refs(docs[0], "team-a"), refs(xr, e.name)); diff != "" {
+		t.Errorf("example/%s is composed of: -shown, +got:\n%s", e.name, diff)
 	}
 }
 
@@ -169,35 +236,6 @@ func uninstall(t *testing.T, c *cluster.Cluster, configuration string) {
 	}
 	if got == 0 {
 		t.Error("the README does not wait until nothing is left")
-	}
-}
-
-// upgrade installs the second version of the packages while a service runs. The new
-// function takes over, and finds nothing to change.
-func upgrade(t *testing.T, c *cluster.Cluster, xr *unstructured.Unstructured) {
-	t.Helper()
-	if err := c.PushPackages(second); err != nil {
-		t.Fatal(err)
-	}
-	workloads, pods := identities(t, c, "LeaderWorkerSet", xr), identities(t, c, "Pod", xr)
-	if len(workloads) != 3 || len(pods) != 11 {
-		t.Fatalf("the quickstart has %d LeaderWorkerSets and %d pods, want 3 and 11", len(workloads), len(pods))
-	}
-	for _, f := range []string{"function.yaml", "configuration.yaml"} {
-		kubectl(t, c, "apply", "-f", at(t, f, second))
-	}
-	healthy(t, c, "Function", function, second)
-	healthy(t, c, "Configuration", configuration, second)
-	called(t, c)
-
-	// Whatever the new function wants is there by the end of another round.
-	kubectl(t, c, "annotate", "inferenceservice", xr.GetName(), "test.fusioninfer.io/round=1")
-	ready(t, c, xr)
-	if diff := cmp.Diff(workloads, identities(t, c, "LeaderWorkerSet", xr)); diff != "" {
-		t.Errorf("the upgrade changes LeaderWorkerSets: -before, +after:\n%s", diff)
-	}
-	if diff := cmp.Diff(pods, identities(t, c, "Pod", xr)); diff != "" {
-		t.Errorf("the upgrade changes pods: -before, +after:\n%s", diff)
 	}
 }
 

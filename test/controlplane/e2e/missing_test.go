@@ -2,18 +2,13 @@ package e2e
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
@@ -27,10 +22,9 @@ var lacking = []struct{ kind, crd string }{
 
 // testMissingKinds proves that a service says which kinds the cluster lacks (those of
 // Volcano, LeaderWorkerSet and the Gateway API Inference Extension), that everything
-// else of it is there meanwhile, and that it heals when they come.
+// else of it is there meanwhile, and that it heals when they come, with nobody's help.
 func testMissingKinds(t *testing.T, c *cluster.Cluster) {
 	n := settle(t, c, "missing")
-	keepTouching(t, c)
 	crds := map[string]*unstructured.Unstructured{}
 	for _, l := range lacking {
 		crds[l.kind] = takeDefinition(t, c, l.crd)
@@ -123,35 +117,4 @@ func define(t *testing.T, c *cluster.Cluster, crds ...*unstructured.Unstructured
 	if err := c.Define(t.Context(), crds...); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// keepTouching touches a definition again and again until the test ends. Crossplane
-// (2.4.2) keeps the list of schemas until a definition changes. It often reads it anew
-// before the API server has written it, and then keeps what is out of date until the
-// next change, for however long that takes. docs/operations.md says to touch one; this
-// does it until it helps.
-func keepTouching(t *testing.T, c *cluster.Cluster) {
-	t.Helper()
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	o.SetName("httproutes.gateway.networking.k8s.io")
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		done <- wait.PollUntilContextCancel(ctx, 3*time.Second, true, func(ctx context.Context) (bool, error) {
-			r, err := c.Resource(o)
-			if err != nil {
-				return false, err
-			}
-			touch := fmt.Sprintf(`{"metadata":{"annotations":{"test.fusioninfer.io/touched":%q}}}`, rand.Text())
-			_, err = r.Patch(ctx, o.GetName(), types.MergePatchType, []byte(touch), metav1.PatchOptions{})
-			return false, err
-		})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("cannot touch a definition: %v", err)
-		}
-	})
 }

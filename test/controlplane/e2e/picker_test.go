@@ -28,13 +28,14 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
-// testPicker proves that the real endpoint picker, the release whose image is
+// TestPicker proves that the real endpoint picker, the release whose image is
 // rendered for plain strategies, works with what is rendered for it: it starts with
 // its Deployment's arguments, environment, configuration and ServiceAccount, is
 // healthy as its probes ask, knows the leaders of the pool and nobody else, and sends
 // requests where its strategy says, over the TLS that gateways use.
-func testPicker(t *testing.T, c *cluster.Cluster) {
-	n := settle(t, c, "picker")
+func TestPicker(t *testing.T) {
+	t.Parallel()
+	n := settle(t, shared(t), "picker")
 	strategies := []string{"queue-size", "kv-cache-utilization", "lora-affinity", "prefix-cache"}
 	for _, s := range strategies {
 		n.serve(s, spec(s, []rolePart{{name: "worker", kind: "worker", replicas: 3, nodes: 2}}, ""))

@@ -13,11 +13,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -194,7 +197,7 @@ func apply(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 func settled(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	var s *unstructured.Unstructured
-	until(t, c, o.GetName()+" is ready as it was last applied", func(ctx context.Context) (bool, error) {
+	until(t, c, o.GetName()+" is ready as it was last applied", lasting(func(ctx context.Context) (bool, error) {
 		var err error
 		if s, err = c.Get(ctx, o); err != nil {
 			return false, err
@@ -205,12 +208,30 @@ func settled(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) *un
 		err = conditions(s, "Ready", "Synced",
 			"SpecValid", "WorkloadsReady", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable", "NoWarnings")
 		return err == nil, err
-	})
+	}))
 	return s
 }
 
+// lasting wants something to be so for longer than Crossplane takes from the first to
+// the second of the two steps in which it writes a status. After an edit the first
+// has the new generation, and the conditions may still be those of before: with a
+// generation that Crossplane read when it had called the function already.
+func lasting(done func(context.Context) (bool, error)) func(context.Context) (bool, error) {
+	var since time.Time
+	return func(ctx context.Context) (bool, error) {
+		ok, err := done(ctx)
+		switch {
+		case !ok:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		}
+		return ok && time.Since(since) > 2*time.Second, err
+	}
+}
+
 // observed tells whether a service's status is about its newest spec. Crossplane
-// writes the conditions a moment after the rest.
+// writes the conditions a moment after the rest, see lasting.
 func observed(o *unstructured.Unstructured) error {
 	if seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration"); seen != o.GetGeneration() {
 		return fmt.Errorf("its status is of generation %d, not %d", seen, o.GetGeneration())
@@ -292,6 +313,22 @@ func object(gvk schema.GroupVersionKind, namespace, name string) *unstructured.U
 	return o
 }
 
+// typed reads an object, and tells whether it is there.
+func typed(t *testing.T, c *cluster.Cluster, gvk schema.GroupVersionKind, namespace, name string, into any) bool {
+	t.Helper()
+	o, err := c.Get(t.Context(), object(gvk, namespace, name))
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
+		t.Fatal(err)
+	}
+	return true
+}
+
 func list(t *testing.T, c *cluster.Cluster, gvk schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
 	t.Helper()
 	all, err := c.List(t.Context(), gvk, namespace)
@@ -346,9 +383,10 @@ func identity(o *unstructured.Unstructured) string {
 // may be more now.
 func same(t *testing.T, when string, before, now map[string]string) {
 	t.Helper()
-	left := maps.Clone(now)
+	left := map[string]string{}
+	maps.Copy(left, now)
 	maps.DeleteFunc(left, func(k, _ string) bool { _, was := before[k]; return !was })
-	if diff := cmp.Diff(before, left); diff != "" {
+	if diff := cmp.Diff(before, left, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("%s: what should stay as it is does not: -before, +now:\n%s", when, diff)
 	}
 }

@@ -24,40 +24,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
-// TestTogether runs on one control plane what leaves it as it was, each in namespaces
-// of its own.
-func TestTogether(t *testing.T) {
-	c := installed(t, cluster.Options{Nodes: 4, GPUs: 8, CoreArgs: cluster.RecommendedCoreArgs})
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *cluster.Cluster)
-	}{
-		{"SameNames", testSameNames},
-		{"NameTaken", testNameTaken},
-		{"ForeignWorkload", testForeignWorkload},
-		{"PickerMayNoMore", testPickerMayNoMore},
-		{"Picker", testPicker},
-		{"SubGroup", testSubGroup},
-		{"TaskMember", testTaskMember},
-		{"MinRoleReplicas", testMinRoleReplicas},
-		{"NetworkTopology", testNetworkTopology},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
-	}
-}
-
-// installed is a control plane with the packages.
-func installed(t *testing.T, o cluster.Options) *cluster.Cluster {
-	t.Helper()
-	c := cluster.TestUp(t, o)
-	if err := c.Install(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	healthy(t, c, "Function", function, first)
-	healthy(t, c, "Configuration", configuration, first)
-	return c
-}
-
 // A tenant has a namespace, and services in it.
 type tenant struct {
 	*testing.T
@@ -235,9 +201,11 @@ func spec(router string, parts []rolePart, more string) string {
 	return b.String()
 }
 
-// testSameNames proves that two tenants can have services of the same name: both get
+// TestSameNames proves that two tenants can have services of the same name: both get
 // ready, and the end of one is not noticed by the other.
-func testSameNames(t *testing.T, c *cluster.Cluster) {
+func TestSameNames(t *testing.T) {
+	t.Parallel()
+	c := shared(t)
 	red, blue := settle(t, c, "red"), settle(t, c, "blue")
 	worker := []rolePart{{name: "worker", kind: "worker", replicas: 2, nodes: 1, gpus: 1}}
 	for _, n := range []*tenant{red, blue} {
@@ -268,10 +236,12 @@ func testSameNames(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// testNameTaken proves that service a-b with role c does not take what service a with
+// TestNameTaken proves that service a-b with role c does not take what service a with
 // role b-c has made: both would be a-b-c-0. It is refused, and is served once the
 // name is free.
-func testNameTaken(t *testing.T, c *cluster.Cluster) {
+func TestNameTaken(t *testing.T) {
+	t.Parallel()
+	c := shared(t)
 	n := settle(t, c, "taken")
 	n.serve("a", spec("", []rolePart{{name: "b-c", kind: "worker", replicas: 1, nodes: 1}}, ""))
 	n.ready("a")
@@ -290,9 +260,11 @@ func testNameTaken(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// testForeignWorkload proves that a LeaderWorkerSet which somebody made by hand is
+// TestForeignWorkload proves that a LeaderWorkerSet which somebody made by hand is
 // neither adopted nor changed.
-func testForeignWorkload(t *testing.T, c *cluster.Cluster) {
+func TestForeignWorkload(t *testing.T) {
+	t.Parallel()
+	c := shared(t)
 	n := settle(t, c, "foreign")
 	all, err := cluster.Documents([]byte(`
 apiVersion: leaderworkerset.x-k8s.io/v1
@@ -334,10 +306,12 @@ spec:
 	n.ready("llm")
 }
 
-// testPickerMayNoMore proves that the ServiceAccount of an endpoint picker may do
+// TestPickerMayNoMore proves that the ServiceAccount of an endpoint picker may do
 // what the Role says that was rendered for it, and nothing else: neither in its
 // own namespace, nor in another tenant's, nor in the whole cluster.
-func testPickerMayNoMore(t *testing.T, c *cluster.Cluster) {
+func TestPickerMayNoMore(t *testing.T) {
+	t.Parallel()
+	c := shared(t)
 	n, other := settle(t, c, "mine"), settle(t, c, "theirs")
 	worker := []rolePart{{name: "worker", kind: "worker", replicas: 1, nodes: 1}}
 	for _, n := range []*tenant{n, other} {

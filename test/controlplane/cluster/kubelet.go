@@ -24,7 +24,7 @@ type Kubelet struct {
 
 // RunKubelet starts a kubelet that ends with the cluster. Pods are bound to the
 // given node as they come, unless it is empty: then they wait for a scheduler.
-func (c *Cluster) RunKubelet(bind string) error {
+func (c *Kubernetes) RunKubelet(bind string) error {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return err

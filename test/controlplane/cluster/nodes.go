@@ -14,7 +14,7 @@ import (
 
 // AddNodes adds ready nodes with GPUs that nobody is behind, and returns how to
 // remove them.
-func (c *Cluster) AddNodes(ctx context.Context, n int, gpus int64) (remove func(context.Context) error, err error) {
+func (c *Kubernetes) AddNodes(ctx context.Context, n int, gpus int64) (remove func(context.Context) error, err error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return nil, err

@@ -169,6 +169,16 @@ func (c *Cluster) StopCore() { c.end(c.core) }
 
 // As returns a kubeconfig that may do what a ServiceAccount may do.
 func (c *Kubernetes) As(ctx context.Context, namespace, name string) (string, error) {
+	token, err := c.token(ctx, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(c.dir, fmt.Sprintf("kubeconfig-%s-%s", namespace, name))
+	return file, c.writeKubeconfig(file, token)
+}
+
+// token of a ServiceAccount.
+func (c *Kubernetes) token(ctx context.Context, namespace, name string) (string, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return "", err
@@ -181,8 +191,7 @@ func (c *Kubernetes) As(ctx context.Context, namespace, name string) (string, er
 	if err != nil {
 		return "", fmt.Errorf("cannot get a token of ServiceAccount %s/%s: %w", namespace, name, err)
 	}
-	file := filepath.Join(c.dir, fmt.Sprintf("kubeconfig-%s-%s", namespace, name))
-	return file, c.writeKubeconfig(file, r.Status.Token)
+	return r.Status.Token, nil
 }
 
 // writeFiles writes files into a directory of their own.

@@ -112,12 +112,21 @@ func (c *Cluster) connectRemotes(ctx context.Context) error {
 	return c.addContexts()
 }
 
+// connectRemote lets provider-kubernetes do in a remote cluster what package/install says,
+// and no more.
 func (c *Cluster) connectRemote(ctx context.Context, r *Remote) error {
-	client, err := kubernetes.NewForConfig(c.Config)
+	if _, err := r.Kubectl(ctx, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/rbac-remote.yaml"); err != nil {
+		return err
+	}
+	token, err := r.token(ctx, "kube-system", "inferenceservices")
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := clientcmd.Write(r.kubeconfig("https://"+r.gate.at, r.Config.BearerToken))
+	kubeconfig, err := clientcmd.Write(r.kubeconfig("https://"+r.gate.at, token))
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return err
 	}

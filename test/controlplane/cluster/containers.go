@@ -157,17 +157,20 @@ func (k *Containers) program(ctx context.Context, pod *corev1.Pod) (program, err
 		mounted[m.MountPath] = dir
 	}
 	p := program{name: pod.Name, bin: bin}
+	var known []string
 	for _, e := range of.Env {
 		if e.ValueFrom != nil {
 			continue // Neither reads any of those.
 		}
-		value := e.Value
+		// A value may name a variable before it.
+		value := strings.NewReplacer(known...).Replace(e.Value)
 		for at, dir := range mounted {
 			if value == at || strings.HasPrefix(value, at+"/") {
 				value = dir + strings.TrimPrefix(value, at)
 			}
 		}
 		p.env = append(p.env, e.Name+"="+value)
+		known = append(known, "$("+e.Name+")", value)
 	}
 	// All pods are on one machine, so each listens at its own address only.
 	if pod.Labels[functionPods] != "" {
@@ -188,7 +191,7 @@ func (k *Containers) program(ctx context.Context, pod *corev1.Pod) (program, err
 	p.env = append(p.env, "KUBECONFIG="+kubeconfig)
 	p.args = append(slices.Clone(of.Args),
 		"--metrics-bind-address="+net.JoinHostPort(pod.Status.PodIP, "8080"),
-		"--health-probe-bind-addr="+net.JoinHostPort(pod.Status.PodIP, "8081"),
+		"--health-probe-bind-addr="+net.JoinHostPort(pod.Status.PodIP, providerHealthPort),
 		"--webhook-port="+strconv.Itoa(free[0]))
 	return p, nil
 }

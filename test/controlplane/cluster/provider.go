@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,6 +29,8 @@ const (
 	providerModule  = "github.com/crossplane-contrib/provider-kubernetes"
 	// providerOrganization is where its package is published.
 	providerOrganization = "xpkg.crossplane.io/crossplane-contrib"
+	// providerHealthPort is where it says that it is ready, at the address of its pod.
+	providerHealthPort = "8081"
 )
 
 // installProvider pushes the package of provider-kubernetes to the registry, and installs
@@ -104,12 +107,36 @@ func (c *Cluster) connectRemotes(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	if err := c.providerServes(ctx); err != nil {
+		return err
+	}
 	for _, r := range c.remotes {
 		if err := c.connectRemote(ctx, r); err != nil {
 			return fmt.Errorf("cannot tell provider-kubernetes of %s: %w", r.name, err)
 		}
 	}
 	return c.addContexts()
+}
+
+// providerServes waits until the process of the provider is ready: that its pod is, KWOK
+// says of any pod.
+func (c *Cluster) providerServes(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	return c.Until(ctx, "the process of provider-kubernetes is ready", func(ctx context.Context) (bool, error) {
+		pods, err := client.CoreV1().Pods(crossplaneNamespace).List(ctx, metav1.ListOptions{LabelSelector: providerPods})
+		if err != nil {
+			return false, err
+		}
+		for i := range pods.Items {
+			if err = healthy(ctx, "http://"+net.JoinHostPort(pods.Items[i].Status.PodIP, providerHealthPort)+"/readyz"); err != nil {
+				return false, fmt.Errorf("see %s.log: %w", pods.Items[i].Name, err)
+			}
+		}
+		return len(pods.Items) > 0, nil
+	})
 }
 
 // connectRemote lets provider-kubernetes do in a remote cluster what package/install says,

@@ -134,7 +134,7 @@ func testRemotePodFails(t *testing.T, f *fleet, xr *unstructured.Unstructured) {
 	r := f.Remote("cluster-2")
 	pod := f.pods(t, "west", xr)[0]
 	at := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetName()}
-	if err := r.SetPod(t.Context(), at, cluster.Waiting("CrashLoopBackOff"), 1, false); err != nil {
+	if err := r.SetPod(t.Context(), at, cluster.Running(), 0, false); err != nil {
 		t.Fatal(err)
 	}
 	until(t, f, "it says that a replica in west is not ready", func(ctx context.Context) (bool, error) {
@@ -148,7 +148,7 @@ func testRemotePodFails(t *testing.T, f *fleet, xr *unstructured.Unstructured) {
 		return true, nil
 	})
 	f.tellsOfPods(t, xr)
-	if err := r.SetPod(t.Context(), at, cluster.Running(), 1, true); err != nil {
+	if err := r.SetPod(t.Context(), at, cluster.Running(), 0, true); err != nil {
 		t.Fatal(err)
 	}
 	settled(t, f.Cluster, xr)
@@ -213,7 +213,9 @@ func testCutOff(t *testing.T, f *fleet, xr *unstructured.Unstructured) {
 // testRemoteGang serves prefill and decode on several nodes in each of two clusters:
 // Volcano starts each gang in its own.
 func testRemoteGang(t *testing.T, f *fleet) {
-	xr := inference("team-a", "pd", picker("pd.example.com"), engine("prefill", "prefiller", 1, 2), engine("decode", "decoder", 2, 2))
+	router := picker("pd.example.com")
+	router["strategy"] = "pd-disaggregation"
+	xr := inference("team-a", "pd", router, engine("prefill", "prefiller", 1, 2), engine("decode", "decoder", 2, 2))
 	var clusters []any
 	for _, r := range f.Remotes() {
 		clusters = append(clusters, map[string]any{"name": r.Name(), "providerConfigRef": map[string]any{"name": r.Name()}})

@@ -48,6 +48,7 @@ type objectSpec struct {
 	ForProvider       forProvider       `json:"forProvider"`
 	ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
 	Readiness         readiness         `json:"readiness"`
+	Watch             bool              `json:"watch,omitempty"`
 }
 
 type forProvider struct {

@@ -28,6 +28,8 @@ func Wrap(o kube.Object, s plan.Service, t plan.Target) (kube.Object, error) {
 			Readiness:         readinessOf(o.Kind() + "." + group),
 		},
 	}
+	// What has a status is watched by a provider with --enable-watches. Others poll it.
+	w.Spec.Watch = w.Spec.Readiness.CelQuery != ""
 	if s.Claimed {
 		w.APIVersion = apiVersionCluster
 		w.Metadata.Namespace = ""
@@ -40,8 +42,8 @@ func Wrap(o kube.Object, s plan.Service, t plan.Target) (kube.Object, error) {
 	return kube.Object{Key: o.Key, Resource: r}, nil
 }
 
-// provider-kubernetes looks at a remote object every 30 seconds while its Object
-// is not ready, and every 10 minutes afterwards. So an Object is ready when the
+// provider-kubernetes looks at a remote object that it does not watch every 30 seconds
+// while its Object is not ready, and every 10 minutes (--poll) afterwards. So an Object is ready when the
 // remote object has nothing more to say that a status here would wait for.
 var queries = map[string]string{
 	"LeaderWorkerSet.leaderworkerset.x-k8s.io":  condition("Available"),

@@ -5,8 +5,8 @@ without Docker and without being root. Up starts all of it, with Crossplane and
 what an InferenceService needs; Start and the Run methods start parts.
 
 There is no container. What kubelets would do is done by KWOK, or by the Kubelet
-of this package, which say that pods run. Only of Crossplane's functions there are
-processes.
+of this package, which say that pods run. Only of Crossplane's functions and providers
+there are processes.
 */
 package cluster
 

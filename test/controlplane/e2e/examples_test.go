@@ -31,8 +31,8 @@ type example struct {
 }
 
 // examples are those that a namespaced control plane can serve. Left out are the XRs
-// behind claims, which only a claim makes, and those for other clusters, which need
-// provider-kubernetes.
+// behind claims, which only a claim makes, and those for other clusters, which
+// TestRemote serves.
 func examples(t *testing.T) []*example {
 	t.Helper()
 	root, err := cluster.Root()

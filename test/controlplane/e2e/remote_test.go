@@ -62,12 +62,15 @@ func TestRemote(t *testing.T) {
 			if err := r.Namespace(t.Context(), ns); err != nil {
 				t.Fatal(err)
 			}
+			// What a controller makes in each namespace belongs to what was there before.
+			until(t, r, ns+" has its ServiceAccount", func(ctx context.Context) (bool, error) {
+				_, err := r.Get(ctx, object(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, ns, "default"))
+				return err == nil, err
+			})
 		}
-		if err := applyTo(t.Context(), r, sharedGateway("gateway-system", "inference-gateway")); err != nil {
+		if _, err := r.Apply(t.Context(), sharedGateway("gateway-system", "inference-gateway"), "user"); err != nil {
 			t.Fatal(err)
 		}
-	}
-	for _, r := range f.Remotes() {
 		all, err := r.Inventory(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -254,6 +257,7 @@ func testRemoteClaim(t *testing.T, f *fleet) {
 	})
 	kubectl(t, f.Cluster, "apply", "-f", "package/install/configuration-claims.yaml")
 	healthy(t, f.Cluster, "Configuration", claims, first)
+	kubectl(t, f.Cluster, "wait", "--for=condition=Offered", "--timeout=3m", "xrd/xinferenceservices.fusioninfer.io")
 
 	// What a user writes for the XR of the example.
 	claim := f.example(t, "claim-two-clusters")
@@ -490,9 +494,4 @@ func (f *fleet) nothingLeft(t *testing.T) {
 			t.Errorf("in %s: %v", r.Name(), err)
 		}
 	}
-}
-
-func applyTo(ctx context.Context, r *cluster.Remote, o *unstructured.Unstructured) error {
-	_, err := r.Apply(ctx, o, "user")
-	return err
 }

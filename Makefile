@@ -91,11 +91,13 @@ tools:
 NODES ?= 12
 GPUS ?= 8
 HYPERNODE ?= 0
+# Remote clusters with as many nodes each, for provider-kubernetes.
+CLUSTERS ?= 0
 
 .PHONY: up
-up: tools ## Start a control plane with NODES of GPUS each in the background. The first run builds it, which takes minutes.
+up: tools ## Start a control plane with NODES of GPUS each, and CLUSTERS like it beside it, in the background. The first run builds it, which takes minutes.
 	@$(GO) -C test/controlplane build -o ../../.cache/bin/controlplane ./up
-	@.cache/bin/controlplane up --nodes $(NODES) --gpus $(GPUS) --nodes-per-hypernode $(HYPERNODE)
+	@.cache/bin/controlplane up --nodes $(NODES) --gpus $(GPUS) --nodes-per-hypernode $(HYPERNODE) --clusters $(CLUSTERS)
 
 .PHONY: down
 down: ## End the control plane, and remove everything that it left.

@@ -330,13 +330,20 @@ func TestRBAC(t *testing.T) {
 		needed[need{v, "policy", "poddisruptionbudgets"}] = true
 	}
 
-	var missing, unused []need
+	// In another cluster provider-kubernetes has what Crossplane has here.
+	remote := &rbacv1.ClusterRole{}
+	strict(t, []byte(documents(t, "install", "rbac-remote.yaml")[1]), remote)
+
+	var missing, lacking, unused []need
 	for n := range needed {
 		if !allows(granted, n) && !allows(core, n) {
 			missing = append(missing, n)
 		}
+		if !allows(granted, n) && !allows(remote.Rules, n) {
+			lacking = append(lacking, n)
+		}
 	}
-	for _, r := range granted {
+	for _, r := range append(granted, remote.Rules...) {
 		for _, n := range needs(r) {
 			if !needed[n] {
 				unused = append(unused, n)
@@ -345,6 +352,9 @@ func TestRBAC(t *testing.T) {
 	}
 	if len(missing) > 0 {
 		t.Errorf("Crossplane needs and may not: %v", missing)
+	}
+	if len(lacking) > 0 {
+		t.Errorf("provider-kubernetes needs and may not: %v", lacking)
 	}
 	if len(unused) > 0 {
 		t.Errorf("Crossplane may and does not need: %v", unused)

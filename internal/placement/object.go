@@ -48,6 +48,8 @@ type objectSpec struct {
 	ForProvider       forProvider       `json:"forProvider"`
 	ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
 	Readiness         readiness         `json:"readiness"`
+	// Watch asks for a watch of the remote object, if the provider has any.
+	Watch bool `json:"watch,omitempty"`
 	// ManagementPolicies say what the provider may do. Unset, it may do everything.
 	ManagementPolicies []string `json:"managementPolicies,omitempty"`
 }

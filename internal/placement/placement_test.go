@@ -62,7 +62,7 @@ func TestWrap(t *testing.T) {
 			},
 		},
 		"Claimed": {
-			reason:  "The XR behind a claim composes cluster-scoped Objects, which know one kind of configuration.",
+			reason:  "The XR behind a claim composes cluster-scoped Objects, which know one kind of configuration. What reports a status is watched.",
 			service: claimed,
 			object:  leaders,
 			want: map[string]any{
@@ -75,6 +75,7 @@ func TestWrap(t *testing.T) {
 						"policy":   "DeriveFromCelQuery",
 						"celQuery": `has(object.status) && has(object.status.conditions) && object.status.conditions.exists(c, c.type == "Available" && c.status == "True")`,
 					},
+					"watch": true,
 				},
 			},
 		},

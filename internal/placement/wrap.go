@@ -34,6 +34,8 @@ func Wrap(o kube.Object, s plan.Service, t plan.Target, abandoned bool) (kube.Ob
 	if abandoned {
 		w.Spec.ManagementPolicies = withoutDelete
 	}
+	// What has a status is watched by a provider with --enable-watches. Others poll it.
+	w.Spec.Watch = w.Spec.Readiness.CelQuery != ""
 	if s.Claimed {
 		w.APIVersion = apiVersionCluster
 		w.Metadata.Namespace = ""
@@ -46,8 +48,8 @@ func Wrap(o kube.Object, s plan.Service, t plan.Target, abandoned bool) (kube.Ob
 	return kube.Object{Key: o.Key, Resource: r}, nil
 }
 
-// provider-kubernetes looks at a remote object every 30 seconds while its Object
-// is not ready, and every 10 minutes afterwards. So an Object is ready when the
+// provider-kubernetes looks at a remote object that it does not watch every 30 seconds
+// while its Object is not ready, and every 10 minutes (--poll) afterwards. So an Object is ready when the
 // remote object has nothing more to say that a status here would wait for.
 var queries = map[string]string{
 	"LeaderWorkerSet.leaderworkerset.x-k8s.io":  condition("Available"),

@@ -18,7 +18,7 @@ var definitions = []struct{ in, module, dir string }{
 	{"tools/crds", "sigs.k8s.io/gateway-api", "config/crd/standard"},
 	{"tools/crds", "sigs.k8s.io/gateway-api-inference-extension", "config/crd/bases"},
 	{"tools/crds", "istio.io/api", "kubernetes"},
-	{"tools/crds", "github.com/crossplane-contrib/provider-kubernetes", "package/crds"},
+	{"tools/provider-kubernetes", "github.com/crossplane-contrib/provider-kubernetes", "package/crds"},
 }
 
 // extensions are the files and directories with the schemas.

@@ -23,6 +23,7 @@ volcano-controller-manager volcano volcano.sh/volcano/cmd/controller-manager
 volcano-webhook-manager volcano volcano.sh/volcano/cmd/webhook-manager
 crossplane-core crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
 crossplane cli github.com/crossplane/cli/v2/cmd/crossplane
+provider-kubernetes provider-kubernetes github.com/crossplane-contrib/provider-kubernetes/cmd/provider
 epp ../epp/v1.5.0 sigs.k8s.io/gateway-api-inference-extension/cmd/epp
 EOF
 }
@@ -41,6 +42,8 @@ ldflags() {
     # The RBAC manager has no flag for the address of its metrics, and several may run on one machine.
     printf -- ' -X sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=127.0.0.1:0'
     ;;
+  # It becomes a package, which is smaller without what only a debugger reads.
+  provider-kubernetes) printf -- '-s -w' ;;
   cli) crossplane_version cli github.com/crossplane/cli/v2 ;;
   esac
 }

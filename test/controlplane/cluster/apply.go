@@ -23,18 +23,18 @@ func (w *Warnings) HandleWarningHeader(_ int, _ string, text string) { *w = appe
 
 // WithWarnings returns a client of the cluster that collects warnings. It can do
 // nothing but read and write.
-func (c *Cluster) WithWarnings(w *Warnings) (*Cluster, error) {
+func (c *Kubernetes) WithWarnings(w *Warnings) (*Kubernetes, error) {
 	cfg := rest.CopyConfig(c.Config)
 	cfg.WarningHandler = w
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Config: cfg, Client: client, mapper: c.mapper}, nil
+	return &Kubernetes{Config: cfg, Client: client, mapper: c.mapper}, nil
 }
 
 // Resource is where objects of a kind are.
-func (c *Cluster) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+func (c *Kubernetes) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := o.GroupVersionKind()
 	m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
@@ -52,7 +52,7 @@ func (c *Cluster) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 }
 
 // Create creates an object, and refuses unknown fields.
-func (c *Cluster) Create(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Kubernetes) Create(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	r, err := c.Resource(o)
 	if err != nil {
 		return nil, err
@@ -62,16 +62,16 @@ func (c *Cluster) Create(ctx context.Context, o *unstructured.Unstructured) (*un
 
 // Apply applies an object on the server's side, as Crossplane does, and refuses
 // unknown fields, as Crossplane does not.
-func (c *Cluster) Apply(ctx context.Context, o *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+func (c *Kubernetes) Apply(ctx context.Context, o *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	return c.apply(ctx, o, manager)
 }
 
 // ApplyStatus applies the status of an object in the same way.
-func (c *Cluster) ApplyStatus(ctx context.Context, o *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+func (c *Kubernetes) ApplyStatus(ctx context.Context, o *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	return c.apply(ctx, o, manager, "status")
 }
 
-func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, manager string, subresource ...string) (*unstructured.Unstructured, error) {
+func (c *Kubernetes) apply(ctx context.Context, o *unstructured.Unstructured, manager string, subresource ...string) (*unstructured.Unstructured, error) {
 	r, err := c.Resource(o)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, manag
 }
 
 // Get reads an object anew.
-func (c *Cluster) Get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Kubernetes) Get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	r, err := c.Resource(o)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (c *Cluster) Get(ctx context.Context, o *unstructured.Unstructured) (*unstr
 }
 
 // Delete deletes an object at once, if it is there.
-func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) error {
+func (c *Kubernetes) Delete(ctx context.Context, o *unstructured.Unstructured) error {
 	r, err := c.Resource(o)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) erro
 }
 
 // Namespace makes a namespace.
-func (c *Cluster) Namespace(ctx context.Context, name string) error {
+func (c *Kubernetes) Namespace(ctx context.Context, name string) error {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("v1")
 	o.SetKind("Namespace")
@@ -122,7 +122,7 @@ func (c *Cluster) Namespace(ctx context.Context, name string) error {
 }
 
 // Gone waits until an object is no more.
-func (c *Cluster) Gone(ctx context.Context, o *unstructured.Unstructured) error {
+func (c *Kubernetes) Gone(ctx context.Context, o *unstructured.Unstructured) error {
 	return c.Until(ctx, o.GetName()+" is gone", func(ctx context.Context) (bool, error) {
 		_, err := c.Get(ctx, o)
 		return apierrors.IsNotFound(err), err
@@ -130,7 +130,7 @@ func (c *Cluster) Gone(ctx context.Context, o *unstructured.Unstructured) error 
 }
 
 // Table returns what kubectl get shows of a path.
-func (c *Cluster) Table(ctx context.Context, path string) ([]byte, error) {
+func (c *Kubernetes) Table(ctx context.Context, path string) ([]byte, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
 		return nil, err

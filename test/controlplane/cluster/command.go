@@ -24,17 +24,25 @@ func output(name string, args ...string) ([]byte, error) {
 // module returns the directory of a module at the version that the go.mod in a
 // directory of test/ requires. It is the version that is built where it is built.
 func module(in, path string) (string, error) {
+	m, err := download(in, path)
+	return m.Dir, err
+}
+
+// A downloaded module, and where it is.
+type downloaded struct{ Dir, Version string }
+
+func download(in, path string) (downloaded, error) {
+	m := downloaded{}
 	root, err := Root()
 	if err != nil {
-		return "", err
+		return m, err
 	}
 	out, err := output("go", "-C", filepath.Join(root, "test", filepath.FromSlash(in)), "mod", "download", "-json", path)
 	if err != nil {
-		return "", err
+		return m, err
 	}
-	m := struct{ Dir string }{}
 	if err := json.Unmarshal(out, &m); err != nil {
-		return "", fmt.Errorf("cannot find module %s: %w", path, err)
+		return m, fmt.Errorf("cannot find module %s: %w", path, err)
 	}
-	return m.Dir, nil
+	return m, nil
 }

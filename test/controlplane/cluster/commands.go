@@ -11,7 +11,7 @@ import (
 
 // Kubectl runs kubectl on the cluster, at the root of the repository, and returns
 // what it writes.
-func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+func (c *Kubernetes) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.command(ctx, "kubectl", args...)
 }
 
@@ -30,7 +30,7 @@ func (c *Cluster) Shell(ctx context.Context, line string) (string, error) {
 	return c.execute(ctx, "/bin/sh", "-c", "PATH="+bin+":$PATH; "+line)
 }
 
-func (c *Cluster) command(ctx context.Context, name string, args ...string) (string, error) {
+func (c *Kubernetes) command(ctx context.Context, name string, args ...string) (string, error) {
 	bin, err := programs(name)
 	if err != nil {
 		return "", err
@@ -38,7 +38,7 @@ func (c *Cluster) command(ctx context.Context, name string, args ...string) (str
 	return c.execute(ctx, filepath.Join(bin, name), args...)
 }
 
-func (c *Cluster) execute(ctx context.Context, name string, args ...string) (string, error) {
+func (c *Kubernetes) execute(ctx context.Context, name string, args ...string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err

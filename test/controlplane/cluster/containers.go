@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,10 +19,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// functionPods are those of Crossplane's functions.
-const functionPods = "pkg.crossplane.io/function"
+// The labels of the pods of Crossplane's packages.
+const (
+	packagePods  = "pkg.crossplane.io/revision"
+	functionPods = "pkg.crossplane.io/function"
+	providerPods = "pkg.crossplane.io/provider"
+)
 
-// Containers run the processes of functions. KWOK says that their pods run; this
+// Containers run the processes of functions and providers. KWOK says that their pods run; this
 // makes it true: for each pod the program of its image is started, with the
 // arguments of its container and its secrets, at the address of the pod. It is
 // ended when the pod goes.
@@ -34,12 +39,12 @@ type Containers struct {
 }
 
 type container struct {
-	pod     string
+	pod     *corev1.Pod
 	process *process
 	started time.Time
 }
 
-// runContainers runs the processes of functions until the cluster stops.
+// runContainers runs the processes of packages until the cluster stops.
 func (c *Cluster) runContainers() error {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -89,7 +94,7 @@ func (k *Containers) log(format string, args ...any) {
 }
 
 func (k *Containers) sync(ctx context.Context) error {
-	pods, err := k.client.CoreV1().Pods(crossplaneNamespace).List(ctx, metav1.ListOptions{LabelSelector: functionPods})
+	pods, err := k.client.CoreV1().Pods(crossplaneNamespace).List(ctx, metav1.ListOptions{LabelSelector: packagePods})
 	if err != nil {
 		return err
 	}
@@ -103,7 +108,7 @@ func (k *Containers) sync(ctx context.Context) error {
 	}
 	for uid, r := range k.running {
 		if wanted[uid] == nil {
-			k.log("pod %s goes", r.pod)
+			k.log("pod %s goes", r.pod.Name)
 			r.process.stop()
 			delete(k.running, uid)
 		}
@@ -139,7 +144,7 @@ func (k *Containers) keep(ctx context.Context, uid types.UID, pod *corev1.Pod) e
 		return err
 	}
 	k.log("pod %s runs at %s", pod.Name, pod.Status.PodIP)
-	k.running[uid] = &container{pod: pod.Name, process: started, started: time.Now()}
+	k.running[uid] = &container{pod: pod, process: started, started: time.Now()}
 	return nil
 }
 
@@ -166,21 +171,41 @@ func (k *Containers) program(ctx context.Context, pod *corev1.Pod) (program, err
 		mounted[m.MountPath] = dir
 	}
 	p := program{name: pod.Name, bin: bin}
+	var known []string
 	for _, e := range of.Env {
 		if e.ValueFrom != nil {
-			continue // The function reads none of those.
+			continue // Neither reads any of those.
 		}
-		value := e.Value
+		// A value may name a variable before it.
+		value := strings.NewReplacer(known...).Replace(e.Value)
 		for at, dir := range mounted {
 			if value == at || strings.HasPrefix(value, at+"/") {
 				value = dir + strings.TrimPrefix(value, at)
 			}
 		}
 		p.env = append(p.env, e.Name+"="+value)
+		known = append(known, "$("+e.Name+")", value)
 	}
 	// All pods are on one machine, so each listens at its own address only.
+	if pod.Labels[functionPods] != "" {
+		p.args = append(slices.Clone(of.Args),
+			"--address="+net.JoinHostPort(pod.Status.PodIP, "9443"),
+			"--metrics-address="+net.JoinHostPort(pod.Status.PodIP, "8080"))
+		return p, nil
+	}
+	kubeconfig, err := k.c.As(ctx, pod.Namespace, pod.Spec.ServiceAccountName)
+	if err != nil {
+		return program{}, err
+	}
+	// That of its webhook, which converts what nobody here asks for, has a port only.
+	free, err := ports(1)
+	if err != nil {
+		return program{}, err
+	}
+	p.env = append(p.env, "KUBECONFIG="+kubeconfig)
 	p.args = append(slices.Clone(of.Args),
-		"--address="+net.JoinHostPort(pod.Status.PodIP, "9443"),
-		"--metrics-address="+net.JoinHostPort(pod.Status.PodIP, "8080"))
+		"--metrics-bind-address="+net.JoinHostPort(pod.Status.PodIP, "8080"),
+		"--health-probe-bind-addr="+net.JoinHostPort(pod.Status.PodIP, providerHealthPort),
+		"--webhook-port="+strconv.Itoa(free[0]))
 	return p, nil
 }

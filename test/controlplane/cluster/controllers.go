@@ -16,7 +16,7 @@ import (
 
 // RunControllers starts those controllers of Kubernetes that make pods, and those
 // that remove what has no owner any more, and others besides.
-func (c *Cluster) RunControllers(ctx context.Context, besides ...string) error {
+func (c *Kubernetes) RunControllers(ctx context.Context, besides ...string) error {
 	p, err := ports(1)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *Cluster) RunControllers(ctx context.Context, besides ...string) error {
 // RunVolcano starts Volcano's scheduler and the controllers that open its queues.
 // It is configured as its own chart does, and to heed a networkTopology, which that
 // leaves to the user.
-func (c *Cluster) RunVolcano(ctx context.Context) error {
+func (c *Kubernetes) RunVolcano(ctx context.Context) error {
 	if err := c.Namespace(ctx, "volcano-system"); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *Cluster) RunVolcano(ctx context.Context) error {
 }
 
 // volcanoConfig is the configuration of a file, with the plugin that HyperNodes need.
-func (c *Cluster) volcanoConfig(file string) (string, error) {
+func (c *Kubernetes) volcanoConfig(file string) (string, error) {
 	b, err := os.ReadFile(file) //nolint:gosec // A file of a module.
 	if err != nil {
 		return "", err
@@ -114,7 +114,7 @@ func (c *Cluster) volcanoConfig(file string) (string, error) {
 }
 
 // RunVolcanoAdmission starts Volcano's webhooks, those that its chart enables.
-func (c *Cluster) RunVolcanoAdmission(ctx context.Context) error {
+func (c *Kubernetes) RunVolcanoAdmission(ctx context.Context) error {
 	dir, err := module("tools/volcano", "volcano.sh/volcano")
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (c *Cluster) RunVolcanoAdmission(ctx context.Context) error {
 }
 
 // RunScheduler starts the scheduler of pods that name none.
-func (c *Cluster) RunScheduler(ctx context.Context) error {
+func (c *Kubernetes) RunScheduler(ctx context.Context) error {
 	p, err := ports(1)
 	if err != nil {
 		return err

@@ -83,14 +83,15 @@ func (c *Cluster) coreEnvironment(ctx context.Context) ([]string, error) {
 		"TLS_CLIENT_SECRET_NAME=crossplane-tls-client",
 		"TLS_CLIENT_CERTS_DIR=" + c.clientCerts(),
 		"XPKG_CACHE_DIR=" + c.packageCache(),
-		"HTTPS_PROXY=" + c.network.proxy,
+		"HTTPS_PROXY=" + c.proxy,
 	}, nil
 }
 
 func (c *Cluster) clientCerts() string  { return filepath.Join(c.dir, "crossplane-tls-client") }
 func (c *Cluster) packageCache() string { return filepath.Join(c.dir, "crossplane-packages") }
 
-// initCore does what core's init container does.
+// initCore does what core's init container does, with the arguments of the chart's own
+// values.
 func (c *Cluster) initCore(ctx context.Context, dir string) error {
 	env, err := c.coreEnvironment(ctx)
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *Cluster) initCore(ctx context.Context, dir string) error {
 		// It fails until its definitions are served and its ClusterRole is put
 		// together, as an init container does, too.
 		p, err := start(c.dir, program{
-			name: "crossplane-init", bin: filepath.Join(bin, "crossplane-core"), args: []string{"core", "init"},
+			name: "crossplane-init", bin: filepath.Join(bin, "crossplane-core"), args: []string{"core", "init", "--activation=*"},
 			env: append(env, "CRDS_PATH="+filepath.Join(dir, "cluster", "crds")),
 		})
 		if err != nil {
@@ -167,7 +168,17 @@ func (c *Cluster) RunCore(ctx context.Context) error {
 func (c *Cluster) StopCore() { c.end(c.core) }
 
 // As returns a kubeconfig that may do what a ServiceAccount may do.
-func (c *Cluster) As(ctx context.Context, namespace, name string) (string, error) {
+func (c *Kubernetes) As(ctx context.Context, namespace, name string) (string, error) {
+	token, err := c.token(ctx, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(c.dir, fmt.Sprintf("kubeconfig-%s-%s", namespace, name))
+	return file, c.writeKubeconfig(file, token)
+}
+
+// token of a ServiceAccount.
+func (c *Kubernetes) token(ctx context.Context, namespace, name string) (string, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return "", err
@@ -180,8 +191,7 @@ func (c *Cluster) As(ctx context.Context, namespace, name string) (string, error
 	if err != nil {
 		return "", fmt.Errorf("cannot get a token of ServiceAccount %s/%s: %w", namespace, name, err)
 	}
-	file := filepath.Join(c.dir, fmt.Sprintf("kubeconfig-%s-%s", namespace, name))
-	return file, c.writeKubeconfig(file, r.Status.Token)
+	return r.Status.Token, nil
 }
 
 // writeFiles writes files into a directory of their own.

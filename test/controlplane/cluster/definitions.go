@@ -26,13 +26,17 @@ var definitions = []struct{ in, module, files string }{
 	{"tools/crds", "sigs.k8s.io/gateway-api", "config/crd/standard/*.yaml"},
 	{"tools/crds", "sigs.k8s.io/gateway-api-inference-extension", "config/crd/bases/*.yaml"},
 	{"tools/crds", "istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml"},
-	{"tools/crds", "github.com/crossplane-contrib/provider-kubernetes", "package/crds/*.yaml"},
+	{providerIn, providerModule, "package/crds/*.yaml"},
 }
 
-// InstallDefinitions installs the definitions of everything that is composed.
-func (c *Cluster) InstallDefinitions(ctx context.Context) error {
+// InstallDefinitions installs the definitions of everything that is composed, except for
+// those of some modules.
+func (c *Kubernetes) InstallDefinitions(ctx context.Context, except ...string) error {
 	var all []*unstructured.Unstructured
 	for _, d := range definitions {
+		if slices.Contains(except, d.module) {
+			continue
+		}
 		dir, err := module(d.in, d.module)
 		if err != nil {
 			return err
@@ -51,7 +55,7 @@ func (c *Cluster) InstallDefinitions(ctx context.Context) error {
 }
 
 // Define installs definitions, and waits until their kinds are served.
-func (c *Cluster) Define(ctx context.Context, crds ...*unstructured.Unstructured) error {
+func (c *Kubernetes) Define(ctx context.Context, crds ...*unstructured.Unstructured) error {
 	for _, crd := range crds {
 		if _, err := c.Apply(ctx, crd, fieldManager); err != nil {
 			return fmt.Errorf("cannot install %s: %w", crd.GetName(), err)
@@ -71,7 +75,7 @@ func (c *Cluster) Define(ctx context.Context, crds ...*unstructured.Unstructured
 
 // Until waits until something is so. It looks less and less often, so that many who
 // wait at once do not keep the API server busy, and waits a tenth too long at most.
-func (c *Cluster) Until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
+func (c *Kubernetes) Until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var last error
@@ -181,7 +185,7 @@ func llmdDefinitions() ([]*unstructured.Unstructured, error) {
 }
 
 // List lists all objects of a kind, in all namespaces, by their names.
-func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+func (c *Kubernetes) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(gvk)
 	o.SetNamespace(namespace)

@@ -19,7 +19,7 @@ import (
 // the status that a conformant one writes on Gateways, HTTPRoutes and
 // InferencePools, whatever the class of the Gateway.
 type StandInGateway struct {
-	c *Cluster
+	c *Kubernetes
 	// address that all Gateways are given.
 	address string
 }
@@ -42,7 +42,7 @@ var (
 
 // RunStandInGateway starts a stand-in for a gateway's controller. Its kinds have
 // to be installed.
-func (c *Cluster) RunStandInGateway(address string) {
+func (c *Kubernetes) RunStandInGateway(address string) {
 	g := &StandInGateway{c: c, address: address}
 	c.begin(func(ctx context.Context) error {
 		f := dynamicinformer.NewDynamicSharedInformerFactory(c.Client, 0)

@@ -20,7 +20,7 @@ var passing = sets.New("events", "leases")
 
 // Inventory names every object of the cluster, of whatever kind, as
 // "RESOURCE NAMESPACE/NAME".
-func (c *Cluster) Inventory(ctx context.Context) (sets.Set[string], error) {
+func (c *Kubernetes) Inventory(ctx context.Context) (sets.Set[string], error) {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (c *Cluster) Inventory(ctx context.Context) (sets.Set[string], error) {
 }
 
 // OnlyHas waits until nothing is there besides what was there before.
-func (c *Cluster) OnlyHas(ctx context.Context, before sets.Set[string]) error {
+func (c *Kubernetes) OnlyHas(ctx context.Context, before sets.Set[string]) error {
 	return c.Until(ctx, "nothing is left", func(ctx context.Context) (bool, error) {
 		// It is much to ask for.
 		time.Sleep(time.Second)

@@ -15,7 +15,7 @@ import (
 
 // RunKWOK starts KWOK, which does for nodes and pods what kubelets would do, without
 // any container.
-func (c *Cluster) RunKWOK(ctx context.Context) error {
+func (c *Kubernetes) RunKWOK(ctx context.Context) error {
 	dir, err := module("tools/kwok", "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *Cluster) RunKWOK(ctx context.Context) error {
 }
 
 // addKWOKNodes adds nodes with GPUs for KWOK to look after.
-func (c *Cluster) addKWOKNodes(ctx context.Context, n, gpus int) error {
+func (c *Kubernetes) addKWOKNodes(ctx context.Context, n, gpus int) error {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func nodeName(i int) string { return "node-" + strconv.Itoa(i) }
 
 // addHyperNodes tells Volcano which nodes are near each other: so many below each
 // HyperNode of the first tier, and all of those below one of the second.
-func (c *Cluster) addHyperNodes(ctx context.Context, nodes, below int) error {
+func (c *Kubernetes) addHyperNodes(ctx context.Context, nodes, below int) error {
 	var racks []string
 	for first := 0; first < nodes; first += below {
 		var members []string
@@ -95,7 +95,7 @@ func (c *Cluster) addHyperNodes(ctx context.Context, nodes, below int) error {
 	return c.addHyperNode(ctx, "spine", 2, "HyperNode", racks)
 }
 
-func (c *Cluster) addHyperNode(ctx context.Context, name string, tier int64, kind string, members []string) error {
+func (c *Kubernetes) addHyperNode(ctx context.Context, name string, tier int64, kind string, members []string) error {
 	var all []any
 	for _, m := range members {
 		all = append(all, map[string]any{

@@ -24,7 +24,7 @@ const (
 // its controllers: another manager, which is none, holds the lease. What
 // the webhooks do to an object can be seen alone then. Its gang scheduling is
 // off, because it would put each LeaderWorkerSet into a gang of its own.
-func (c *Cluster) StandbyLWS(ctx context.Context) error {
+func (c *Kubernetes) StandbyLWS(ctx context.Context) error {
 	objects, err := Documents([]byte(`
 apiVersion: v1
 kind: Namespace
@@ -94,7 +94,7 @@ webhook:
 }
 
 // LeadLWS gives the lease free, so that the manager's controllers start.
-func (c *Cluster) LeadLWS(ctx context.Context) error {
+func (c *Kubernetes) LeadLWS(ctx context.Context) error {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("coordination.k8s.io/v1")
 	o.SetKind("Lease")
@@ -115,7 +115,7 @@ func (c *Cluster) LeadLWS(ctx context.Context) error {
 
 // lwsWebhooks installs the module's webhooks, as what its kustomization makes of
 // them: pods are looked at only if they are a LeaderWorkerSet's.
-func (c *Cluster) lwsWebhooks(ctx context.Context, url string, ca []byte) error {
+func (c *Kubernetes) lwsWebhooks(ctx context.Context, url string, ca []byte) error {
 	dir, err := module("tools/lws", "sigs.k8s.io/lws")
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (c *Cluster) lwsWebhooks(ctx context.Context, url string, ca []byte) error 
 
 // webhooks installs the configurations of webhooks that are served here, in place of
 // a Service.
-func (c *Cluster) webhooks(ctx context.Context, all []*unstructured.Unstructured, url string, ca []byte) error {
+func (c *Kubernetes) webhooks(ctx context.Context, all []*unstructured.Unstructured, url string, ca []byte) error {
 	for _, o := range all {
 		hooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
 		if err != nil {

@@ -66,7 +66,7 @@ func (c *Cluster) FunctionMetrics(ctx context.Context) ([]Metrics, error) {
 }
 
 // ServerMetrics are those of the API server.
-func (c *Cluster) ServerMetrics(ctx context.Context) (Metrics, error) {
+func (c *Kubernetes) ServerMetrics(ctx context.Context) (Metrics, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
 		return nil, err

@@ -33,23 +33,18 @@ That is an HTTP proxy which knows one method, CONNECT, and the names of Services
 Whoever calls a function by the name of its Service calls it through this proxy, if
 HTTPS_PROXY says so. gRPC honours it, and leaves it to the proxy to find the name.
 */
-type network struct {
-	client kubernetes.Interface
-	prefix string
-	proxy  string
-}
+type network struct{ prefix string }
+
+// A serviceProxy is the proxy of a network.
+type serviceProxy struct{ client kubernetes.Interface }
 
 // kubeletPort of a node. Holding it at the first address of a part of the network
 // keeps that part for this cluster.
 const kubeletPort = "10250"
 
-// openNetwork takes a part of the network that nobody has, and starts the proxy.
-func (c *Cluster) openNetwork() error {
-	client, err := kubernetes.NewForConfig(c.Config)
-	if err != nil {
-		return err
-	}
-	n := &network{client: client}
+// openNetwork takes a part of the network that nobody has.
+func (c *Kubernetes) openNetwork() error {
+	n := &network{}
 	held, err := n.take()
 	if err != nil {
 		return err
@@ -58,17 +53,26 @@ func (c *Cluster) openNetwork() error {
 		<-ctx.Done()
 		return held.Close()
 	})
-	at, err := c.serveHTTP(n)
-	if err != nil {
-		return err
-	}
-	n.proxy = "http://" + at
 	c.network = n
 	return nil
 }
 
+// runProxy starts the proxy that finds Services.
+func (c *Cluster) runProxy() error {
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	at, err := c.serveHTTP(&serviceProxy{client: client})
+	if err != nil {
+		return err
+	}
+	c.proxy = "http://" + at
+	return nil
+}
+
 // serveHTTP serves at a free port until the cluster stops, and returns where.
-func (c *Cluster) serveHTTP(h http.Handler) (string, error) {
+func (c *Kubernetes) serveHTTP(h http.Handler) (string, error) {
 	l, err := net.Listen("tcp", address(0)) //nolint:noctx // It returns at once.
 	if err != nil {
 		return "", err
@@ -104,7 +108,7 @@ func (n *network) nodeIP() string { return n.prefix + "1" }
 func (n *network) cidr() string   { return n.prefix + "0/16" }
 
 // ServeHTTP connects a caller with a pod of a Service.
-func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (n *serviceProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "only CONNECT, to a Service", http.StatusMethodNotAllowed)
 		return
@@ -148,7 +152,7 @@ func between(a, b net.Conn) {
 
 // dial connects with one of a Service's pods. A pod is said to be ready a moment
 // before its process is there, so it is tried for a while.
-func (n *network) dial(ctx context.Context, to string) (net.Conn, error) {
+func (n *serviceProxy) dial(ctx context.Context, to string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
@@ -164,7 +168,7 @@ func (n *network) dial(ctx context.Context, to string) (net.Conn, error) {
 	}
 }
 
-func (n *network) dialOnce(ctx context.Context, to string) (net.Conn, error) {
+func (n *serviceProxy) dialOnce(ctx context.Context, to string) (net.Conn, error) {
 	all, err := n.endpoints(ctx, to)
 	if err != nil {
 		return nil, err
@@ -182,7 +186,7 @@ func (n *network) dialOnce(ctx context.Context, to string) (net.Conn, error) {
 
 // endpoints are the addresses of the ready pods of a Service, which is called
 // NAME.NAMESPACE, perhaps with the rest of its DNS name.
-func (n *network) endpoints(ctx context.Context, to string) ([]string, error) {
+func (n *serviceProxy) endpoints(ctx context.Context, to string) ([]string, error) {
 	host, port, err := net.SplitHostPort(to)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type Picker struct {
 	// Liveness and Readiness are the services that its probes ask for.
 	Liveness, Readiness string
 
-	c       *Cluster
+	c       *Kubernetes
 	process *process
 }
 
@@ -38,7 +38,7 @@ func (p *Picker) Failed(why string) error { return p.process.failed(why) }
 // and the arguments that name its place name this one. And the ports of all pods
 // are on one machine, so it is given free ones, in place of those that it would
 // take by itself.
-func (c *Cluster) RunPicker(ctx context.Context, namespace, deployment string) (*Picker, error) {
+func (c *Kubernetes) RunPicker(ctx context.Context, namespace, deployment string) (*Picker, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func onlyPod(ctx context.Context, client kubernetes.Interface, d *appsv1.Deploym
 
 // mountConfig writes the ConfigMaps of a pod to directories, by the paths where its
 // first container wants them.
-func (c *Cluster) mountConfig(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (map[string]string, error) {
+func (c *Kubernetes) mountConfig(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (map[string]string, error) {
 	mounted := map[string]string{}
 	for _, m := range pod.Spec.Containers[0].VolumeMounts {
 		i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })

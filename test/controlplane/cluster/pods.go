@@ -31,7 +31,7 @@ func Ended(reason string, code int32) corev1.ContainerState {
 // SetPod says of a pod what its kubelet would: the state of its first container,
 // how often that was started again, and whether the pod is ready. KWOK has
 // nothing to say about a pod any more once it runs, so this stays.
-func (c *Cluster) SetPod(ctx context.Context, pod types.NamespacedName, is corev1.ContainerState, restarts int32, ready bool) error {
+func (c *Kubernetes) SetPod(ctx context.Context, pod types.NamespacedName, is corev1.ContainerState, restarts int32, ready bool) error {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *Cluster) SetPod(ctx context.Context, pod types.NamespacedName, is corev
 }
 
 // Cordon keeps new pods away from a node, or no longer. What runs there stays.
-func (c *Cluster) Cordon(ctx context.Context, node string, away bool) error {
+func (c *Kubernetes) Cordon(ctx context.Context, node string, away bool) error {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return err
@@ -73,4 +73,21 @@ func (c *Cluster) Cordon(ctx context.Context, node string, away bool) error {
 	}
 	_, err = client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
+}
+
+// Taint gives a node these taints and no others, so that none takes all away.
+func (c *Kubernetes) Taint(ctx context.Context, node string, taints ...corev1.Taint) error {
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		n.Spec.Taints = taints
+		_, err = client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+		return err
+	})
 }

@@ -67,7 +67,7 @@ func (c *Cluster) Install(ctx context.Context, version string) error {
 // redirectImages makes Crossplane take packages from the registry here when they
 // are asked for by the name under which they are published.
 func (c *Cluster) redirectImages(ctx context.Context) error {
-	all, err := Documents([]byte(`
+	return c.applyAll(ctx, `
 apiVersion: pkg.crossplane.io/v1beta1
 kind: ImageConfig
 metadata:
@@ -75,15 +75,10 @@ metadata:
 spec:
   matchImages:
   - type: Prefix
-    prefix: ` + organization + `/
+    prefix: `+organization+`/
   rewriteImage:
-    prefix: ` + c.registry.Organization + `/
-`))
-	if err != nil {
-		return err
-	}
-	_, err = c.Apply(ctx, all[0], fieldManager)
-	return err
+    prefix: `+c.registry.Organization+`/
+`)
 }
 
 // PushPackages builds the project's packages as a version, and pushes them to the

@@ -3,8 +3,10 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,21 +31,26 @@ var controllersBesides = []string{
 // cluster.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	begun := time.Now()
-	c := &Cluster{options: o}
+	c := newCluster(ctx, o)
 	c.progress("building what is not built yet")
-	if _, err := programs(Programs...); err != nil {
-		c.stop = func() {}
+	needed := Programs
+	var except []string
+	if o.Clusters > 0 {
+		needed = append(slices.Clone(Programs), providerProgram, "crossplane")
+		// Its package brings them.
+		except = []string{providerModule}
+	}
+	if _, err := programs(needed...); err != nil {
 		return c, err
 	}
-	c, err := Start(ctx, o)
-	if err != nil {
+	if err := c.start(ctx); err != nil {
 		return c, err
 	}
 	c.progress("API server ready after %s", since(begun))
-	if err := errors.Join(c.openNetwork(), c.runRegistry()); err != nil {
+	if err := errors.Join(c.openNetwork(), c.runProxy(), c.runRegistry()); err != nil {
 		return c, err
 	}
-	err = together(
+	err := together(
 		func() error {
 			if err := c.RunControllers(ctx, controllersBesides...); err != nil {
 				return err
@@ -52,44 +59,66 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 				return err
 			}
 			c.progress("Crossplane ready after %s", since(begun))
-			return errors.Join(c.redirectImages(ctx), c.runContainers())
+			if err := errors.Join(c.redirectImages(ctx), c.runContainers()); err != nil || o.Clusters == 0 {
+				return err
+			}
+			return c.installProvider(ctx)
 		},
 		func() error {
-			if err := c.InstallDefinitions(ctx); err != nil {
+			if err := c.InstallDefinitions(ctx, except...); err != nil {
 				return err
 			}
 			c.progress("definitions installed after %s", since(begun))
-			c.RunStandInGateway(c.network.nodeIP())
-			return together(
-				func() error { return errors.Join(c.StandbyLWS(ctx), c.LeadLWS(ctx)) },
-				func() error {
-					if err := c.RunVolcano(ctx); err != nil {
-						return err
-					}
-					if err := c.RunVolcanoAdmission(ctx); err != nil {
-						return err
-					}
-					if o.NodesPerHyperNode > 0 {
-						return c.addHyperNodes(ctx, o.Nodes, o.NodesPerHyperNode)
-					}
-					return nil
-				})
+			return c.runInference(ctx, o)
 		},
+		func() error { return c.runNodes(ctx, o) },
 		func() error {
-			if err := c.RunScheduler(ctx); err != nil {
+			if err := c.runRemotes(ctx); err != nil || o.Clusters == 0 {
 				return err
 			}
-			if err := c.RunKWOK(ctx); err != nil {
-				return err
-			}
-			return c.addKWOKNodes(ctx, o.Nodes, o.GPUs)
+			c.progress("remote clusters ready after %s", since(begun))
+			return nil
 		},
 	)
 	if err != nil {
 		return c, err
 	}
+	if err := c.connectRemotes(ctx); err != nil {
+		return c, err
+	}
 	c.progress("everything ready after %s", since(begun))
 	return c, nil
+}
+
+// runInference starts what serves: LeaderWorkerSet, Volcano and a stand-in for a
+// gateway. Their definitions have to be there.
+func (c *Kubernetes) runInference(ctx context.Context, o Options) error {
+	c.RunStandInGateway(c.network.nodeIP())
+	return together(
+		func() error { return errors.Join(c.StandbyLWS(ctx), c.LeadLWS(ctx)) },
+		func() error {
+			if err := c.RunVolcano(ctx); err != nil {
+				return err
+			}
+			if err := c.RunVolcanoAdmission(ctx); err != nil {
+				return err
+			}
+			if o.NodesPerHyperNode > 0 {
+				return c.addHyperNodes(ctx, o.Nodes, o.NodesPerHyperNode)
+			}
+			return nil
+		})
+}
+
+// runNodes starts the scheduler and nodes.
+func (c *Kubernetes) runNodes(ctx context.Context, o Options) error {
+	if err := c.RunScheduler(ctx); err != nil {
+		return err
+	}
+	if err := c.RunKWOK(ctx); err != nil {
+		return err
+	}
+	return c.addKWOKNodes(ctx, o.Nodes, o.GPUs)
 }
 
 // TestUp starts a whole control plane that ends with the test. Its logs are kept if
@@ -119,15 +148,29 @@ func logs(t testing.TB) string {
 			_ = os.RemoveAll(dir)
 			return
 		}
-		all, _ := os.ReadDir(dir)
-		for _, e := range all {
-			if filepath.Ext(e.Name()) != ".log" {
-				_ = os.RemoveAll(filepath.Join(dir, e.Name()))
-			}
-		}
+		KeepLogs(dir)
 		t.Logf("the logs of all processes are in %s", dir)
 	})
 	return dir
+}
+
+// KeepLogs removes everything from the directory of a cluster that ended, but the logs.
+func KeepLogs(dir string) {
+	var dirs []string
+	_ = filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+		case e.IsDir():
+			dirs = append(dirs, file)
+		case filepath.Ext(file) != ".log":
+			_ = os.Remove(file)
+		}
+		return nil
+	})
+	// Those that have something stay.
+	for _, d := range slices.Backward(dirs) {
+		_ = os.Remove(d)
+	}
 }
 
 func since(t time.Time) time.Duration { return time.Since(t).Round(100 * time.Millisecond) }

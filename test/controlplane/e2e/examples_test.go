@@ -34,7 +34,8 @@ type example struct {
 }
 
 // examples are those that a control plane can serve which has no other clusters: as
-// namespaced XRs, or as the claims behind which their XRs are.
+// namespaced XRs, or as the claims behind which their XRs are. TestRemote serves those for
+// other clusters.
 func examples(t *testing.T, claimed bool) []*example {
 	t.Helper()
 	root, err := cluster.Root()
@@ -275,6 +276,11 @@ func gateway(t *testing.T, c *cluster.Cluster, namespace, name string) {
 	if err := c.Namespace(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
+	apply(t, c, sharedGateway(namespace, name))
+}
+
+// sharedGateway is a Gateway that takes routes of all namespaces.
+func sharedGateway(namespace, name string) *unstructured.Unstructured {
 	g := object(schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "Gateway"}, namespace, name)
 	g.Object["spec"] = map[string]any{
 		"gatewayClassName": "stand-in",
@@ -283,7 +289,7 @@ func gateway(t *testing.T, c *cluster.Cluster, namespace, name string) {
 			"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": "All"}},
 		}},
 	}
-	apply(t, c, g)
+	return g
 }
 
 // url is what was rendered for the example, in the namespace where it is here.

@@ -356,7 +356,7 @@ func served(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 
 // identities are the UIDs and generations of the objects in the namespace of a
 // service.
-func identities(t *testing.T, c *cluster.Cluster, kind string, of *unstructured.Unstructured) map[string]string {
+func identities(t *testing.T, c api, kind string, of *unstructured.Unstructured) map[string]string {
 	t.Helper()
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: kind}
 	if kind == "LeaderWorkerSet" {
@@ -446,7 +446,7 @@ func kubectl(t *testing.T, c *cluster.Cluster, args ...string) string {
 	return out
 }
 
-func until(t *testing.T, c *cluster.Cluster, what string, done func(context.Context) (bool, error)) {
+func until(t *testing.T, c api, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := c.Until(t.Context(), what, done); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -89,12 +88,7 @@ func (p *plane) stop(failed bool) error {
 	if !failed && err == nil {
 		return os.RemoveAll(p.dir)
 	}
-	all, _ := os.ReadDir(p.dir)
-	for _, e := range all {
-		if filepath.Ext(e.Name()) != ".log" {
-			_ = os.RemoveAll(filepath.Join(p.dir, e.Name()))
-		}
-	}
+	cluster.KeepLogs(p.dir)
 	fmt.Fprintf(os.Stderr, "the logs of the shared control plane are in %s\n", p.dir)
 	return err
 }
@@ -329,7 +323,14 @@ func typed(t *testing.T, c *cluster.Cluster, gvk schema.GroupVersionKind, namesp
 	return true
 }
 
-func list(t *testing.T, c *cluster.Cluster, gvk schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
+// An api is that of the control plane or of a remote cluster.
+type api interface {
+	Get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	List(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error)
+	Until(ctx context.Context, what string, done func(context.Context) (bool, error)) error
+}
+
+func list(t *testing.T, c api, gvk schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
 	t.Helper()
 	all, err := c.List(t.Context(), gvk, namespace)
 	if err != nil {

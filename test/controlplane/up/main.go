@@ -1,7 +1,8 @@
 /*
 Command up runs a whole control plane on this machine, without Docker and without
 being root: Kubernetes with nodes that have GPUs, LeaderWorkerSet, Volcano, a
-stand-in for a gateway, Crossplane, and a registry for packages.
+stand-in for a gateway, Crossplane, and a registry for packages. With --clusters there
+are remote clusters of the same kind besides, which provider-kubernetes reaches.
 
 	up up     starts it in the background, and says how to use it
 	up down   ends it and removes what it left
@@ -49,6 +50,7 @@ func run(args []string) error {
 	flags.IntVar(&o.Nodes, "nodes", 12, "`number` of nodes")
 	flags.IntVar(&o.GPUs, "gpus", 8, "`number` of GPUs of each node")
 	flags.IntVar(&o.NodesPerHyperNode, "nodes-per-hypernode", 0, "`number` of nodes below each of Volcano's HyperNodes; 0 makes none")
+	flags.IntVar(&o.Clusters, "clusters", 0, "`number` of remote clusters, each with as many nodes")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -223,16 +225,25 @@ func (s state) supervise(o cluster.Options) error {
 
 func usage(c *cluster.Cluster, o cluster.Options) []byte {
 	bin := filepath.Join(filepath.Dir(o.Dir), "bin")
+	remotes := ""
+	if all := c.Remotes(); len(all) > 0 {
+		remotes = fmt.Sprintf(`
+Its remote clusters, %s to %s, are contexts of the same file, and ClusterProviderConfigs
+of provider-kubernetes:
+
+  kubectl --context %s get nodes
+`, all[0].Name(), all[len(all)-1].Name(), all[0].Name())
+	}
 	return fmt.Appendf(nil, `
 A control plane with %d nodes of %d GPUs each is up. In your shell:
 
   export KUBECONFIG=%s
   export PATH=%s:$PATH    # kubectl and crossplane
-
+%s
 Packages go to its registry, %s, and are found there under their public names:
 
   make packages push-packages VERSION=v0.1.0 ARCH=%s REGISTRY=%s
 
 make demo shows it at work, make down ends it. Logs are in %s.
-`, o.Nodes, o.GPUs, c.Kubeconfig, bin, c.Registry().Organization, runtime.GOARCH, c.Registry().Organization, o.Dir)
+`, o.Nodes, o.GPUs, c.Kubeconfig, bin, remotes, c.Registry().Organization, runtime.GOARCH, c.Registry().Organization, o.Dir)
 }

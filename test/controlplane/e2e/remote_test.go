@@ -1,0 +1,497 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
+)
+
+var (
+	objectKind = schema.GroupVersionKind{Group: "kubernetes.m.crossplane.io", Version: "v1alpha1", Kind: "Object"}
+	// What the XR behind a claim is composed of.
+	clusterObjectKind = schema.GroupVersionKind{Group: "kubernetes.crossplane.io", Version: "v1alpha2", Kind: "Object"}
+)
+
+// placed are the clusters of the examples, by the names that those give them, and the
+// namespace of each that is not the tenant's.
+var placed = map[string]struct{ config, remote, namespace string }{
+	"east": {"gpu-east", "cluster-1", ""},
+	"west": {"gpu-west", "cluster-2", "models"},
+}
+
+// A fleet is a control plane with two remote clusters.
+type fleet struct {
+	*cluster.Cluster
+
+	// before is what the remote clusters had before anything was placed there.
+	before map[string]sets.Set[string]
+}
+
+// TestRemote proves that a service runs in clusters that are not the control plane's
+// own, through the real provider-kubernetes: what is made there, what is said of it,
+// that nothing is lost while a cluster cannot be reached, and that nothing stays behind.
+func TestRemote(t *testing.T) {
+	f := &fleet{
+		Cluster: cluster.TestUp(t, cluster.Options{Nodes: 4, GPUs: 8, Clusters: len(placed), CoreArgs: cluster.RecommendedCoreArgs}),
+		before:  map[string]sets.Set[string]{},
+	}
+	if err := f.Install(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	tenants := []string{"llm", "llm-2", "team-a"}
+	for _, tenant := range tenants {
+		if err := f.Namespace(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range f.Remotes() {
+		for _, ns := range append(tenants, "models", "gateway-system") {
+			if err := r.Namespace(t.Context(), ns); err != nil {
+				t.Fatal(err)
+			}
+			// What a controller makes in each namespace belongs to what was there before.
+			until(t, r, ns+" has its ServiceAccount", func(ctx context.Context) (bool, error) {
+				_, err := r.Get(ctx, object(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, ns, "default"))
+				return err == nil, err
+			})
+		}
+		if _, err := r.Apply(t.Context(), sharedGateway("gateway-system", "inference-gateway"), "user"); err != nil {
+			t.Fatal(err)
+		}
+		all, err := r.Inventory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.before[r.Name()] = all
+	}
+	t.Run("TwoClusters", func(t *testing.T) { testTwoClusters(t, f) })
+	t.Run("Gang", func(t *testing.T) { testRemoteGang(t, f) })
+	t.Run("Claim", func(t *testing.T) { testRemoteClaim(t, f) })
+}
+
+// testTwoClusters serves the examples of two clusters, each of a tenant of its own, so
+// that two services of one name meet in the namespace that they share.
+func testTwoClusters(t *testing.T, f *fleet) {
+	files, err := filepath.Glob("../../../example/two-clusters-*/xr.yaml")
+	if err != nil || len(files) != 2 {
+		t.Fatalf("there are the examples %q (%v), want two", files, err)
+	}
+	var services []*unstructured.Unstructured
+	for i, file := range files {
+		xr := f.example(t, filepath.Base(filepath.Dir(file)))
+		if i > 0 {
+			xr.SetNamespace(fmt.Sprintf("llm-%d", i+1))
+		}
+		apply(t, f.Cluster, xr)
+		services = append(services, xr)
+	}
+	for i, xr := range services {
+		s := settled(t, f.Cluster, xr)
+		f.tellsOfPods(t, xr)
+		if url, _, _ := unstructured.NestedString(s.Object, "status", "url"); i == 0 && url != "http://qwen.example.com" {
+			t.Errorf("its URL is %q, want that of its route", url)
+		}
+		f.carried(t, list(t, f, objectKind, xr.GetNamespace()))
+	}
+	// The golden is of the same service in the same namespace.
+	var got, want []string
+	for _, o := range list(t, f, objectKind, "llm") {
+		got = append(got, f.where(t, o))
+	}
+	for _, o := range rendered(t, "two-clusters-first-reconcile") {
+		want = append(want, f.where(t, o))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is in the clusters is not what the example shows: -want, +got:\n%s", diff)
+	}
+
+	t.Run("PodFails", func(t *testing.T) { testRemotePodFails(t, f, services[0]) })
+	t.Run("CutOff", func(t *testing.T) { testCutOff(t, f, services[0]) })
+
+	// The second goes first, from the namespace that it shares with the first.
+	left := f.everything(t, services[0])
+	f.remove(t, services[1])
+	same(t, "the other service was deleted", left, f.everything(t, services[0]))
+	f.remove(t, services[0])
+	f.nothingLeft(t)
+}
+
+// testRemotePodFails proves that the status of a role is that of its pods, in the cluster
+// where they are.
+func testRemotePodFails(t *testing.T, f *fleet, xr *unstructured.Unstructured) {
+	r := f.Remote("cluster-2")
+	pod := f.pods(t, "west", xr)[0]
+	at := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetName()}
+	if err := r.SetPod(t.Context(), at, cluster.Running(), 0, false); err != nil {
+		t.Fatal(err)
+	}
+	until(t, f, "it says that a replica in west is not ready", func(ctx context.Context) (bool, error) {
+		s, err := f.Get(ctx, xr)
+		if err != nil {
+			return false, err
+		}
+		if status, reason, message := condition(s, "WorkloadsReady"); status != "False" || !strings.Contains(message, "cluster west") {
+			return false, fmt.Errorf("WorkloadsReady is %s (%s: %s), want False with a message that names cluster west", status, reason, message)
+		}
+		return true, nil
+	})
+	f.tellsOfPods(t, xr)
+	if err := r.SetPod(t.Context(), at, cluster.Running(), 0, true); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, f.Cluster, xr)
+	f.tellsOfPods(t, xr)
+}
+
+// testCutOff proves that nothing is deleted or made anew while a cluster cannot be reached,
+// that the service says so, and that it goes on where it was.
+func testCutOff(t *testing.T, f *fleet, xr *unstructured.Unstructured) {
+	before := f.everything(t, xr)
+	r := f.Remote("cluster-1")
+	t.Cleanup(r.Reconnect)
+	r.CutOff()
+	until(t, f, "it says that east cannot be read", func(ctx context.Context) (bool, error) {
+		s, err := f.Get(ctx, xr)
+		if err != nil {
+			return false, err
+		}
+		for _, name := range []string{"WorkloadsReady", "RouterReady"} {
+			if status, reason, message := condition(s, name); status != "Unknown" || reason != "CannotBeRead" || !strings.Contains(message, "cluster east") {
+				return false, fmt.Errorf("%s is %s (%s: %s), want Unknown (CannotBeRead) with a message that names cluster east", name, status, reason, message)
+			}
+		}
+		return true, nil
+	})
+	// What is known of the other is as it was.
+	s, err := f.Get(t.Context(), xr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"inference": "Running 2/2 2/2"}, clusterComponents(s)["west"]); diff != "" {
+		t.Errorf("what it says of west: -want, +got:\n%s", diff)
+	}
+	same(t, "a cluster is cut off", before, f.everything(t, xr))
+
+	// An edit reaches the cluster that is there, and the other when it is back.
+	roles, _, _ := unstructured.NestedSlice(xr.Object, "spec", "roles")
+	roles[1].(map[string]any)["replicas"] = int64(3)
+	if err := unstructured.SetNestedSlice(xr.Object, roles, "spec", "roles"); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, f.Cluster, xr)
+	until(t, f, "west has a third replica", func(context.Context) (bool, error) {
+		if n := len(f.pods(t, "west", xr)); n != 3 {
+			return false, fmt.Errorf("it has %d", n)
+		}
+		return true, nil
+	})
+	if n := len(f.pods(t, "east", xr)); n != 2 {
+		t.Errorf("east has %d pods while it is cut off, want 2", n)
+	}
+	same(t, "a cluster is cut off and the service edited", before, f.everything(t, xr))
+	r.Reconnect()
+	settled(t, f.Cluster, xr)
+	f.tellsOfPods(t, xr)
+	same(t, "a cluster is back", before, f.everything(t, xr))
+	if n := len(f.pods(t, "east", xr)); n != 3 {
+		t.Errorf("east has %d pods after it is back, want 3", n)
+	}
+}
+
+// testRemoteGang serves prefill and decode on several nodes in each of two clusters:
+// Volcano starts each gang in its own.
+func testRemoteGang(t *testing.T, f *fleet) {
+	router := picker("pd.example.com")
+	router["strategy"] = "pd-disaggregation"
+	xr := inference("team-a", "pd", router, engine("prefill", "prefiller", 1, 2), engine("decode", "decoder", 2, 2))
+	var clusters []any
+	for _, r := range f.Remotes() {
+		clusters = append(clusters, map[string]any{"name": r.Name(), "providerConfigRef": map[string]any{"name": r.Name()}})
+	}
+	xr.Object["spec"].(map[string]any)["placement"] = map[string]any{"clusters": clusters}
+	apply(t, f.Cluster, xr)
+	s := settled(t, f.Cluster, xr)
+	want := map[string]string{"prefill": "Running 1/1 2/2", "decode": "Running 2/2 4/4"}
+	if diff := cmp.Diff(map[string]map[string]string{"cluster-1": want, "cluster-2": want}, clusterComponents(s)); diff != "" {
+		t.Errorf("what it says of its clusters: -want, +got:\n%s", diff)
+	}
+	for _, r := range f.Remotes() {
+		groups := list(t, r, podGroupKind, "team-a")
+		if len(groups) != 1 {
+			t.Fatalf("%s has %d PodGroups, want one", r.Name(), len(groups))
+		}
+		if phase, _, _ := unstructured.NestedString(groups[0].Object, "status", "phase"); phase != "Running" {
+			t.Errorf("the PodGroup in %s is %s", r.Name(), phase)
+		}
+	}
+	f.carried(t, list(t, f, objectKind, "team-a"))
+	f.remove(t, xr)
+	f.nothingLeft(t)
+}
+
+// testRemoteClaim installs the API as a claim in place of the other, and serves the example
+// in two clusters, through cluster-scoped Objects.
+func testRemoteClaim(t *testing.T, f *fleet) {
+	kubectl(t, f.Cluster, "delete", "-f", "package/install/configuration.yaml")
+	until(t, f, "the namespaced API is gone", func(ctx context.Context) (bool, error) {
+		out, err := f.Kubectl(ctx, "get", "--ignore-not-found", "--output=name", "xrd/inferenceservices.fusioninfer.io", "crd/inferenceservices.fusioninfer.io")
+		if err == nil && out != "" {
+			err = fmt.Errorf("there still is %s", out)
+		}
+		return err == nil, err
+	})
+	kubectl(t, f.Cluster, "apply", "-f", "package/install/configuration-claims.yaml")
+	healthy(t, f.Cluster, "Configuration", claims, first)
+	kubectl(t, f.Cluster, "wait", "--for=condition=Offered", "--timeout=3m", "xrd/xinferenceservices.fusioninfer.io")
+
+	// What a user writes for the XR of the example.
+	claim := f.example(t, "claim-two-clusters")
+	claim.SetKind("InferenceService")
+	claim.SetName("qwen")
+	claim.SetNamespace("team-a")
+	claim.SetLabels(nil)
+	unstructured.RemoveNestedField(claim.Object, "spec", "claimRef")
+	apply(t, f.Cluster, claim)
+	ready(t, f.Cluster, claim)
+	f.tellsOfPods(t, claim)
+	all := list(t, f, clusterObjectKind, "")
+	if want := len(rendered(t, "claim-two-clusters")); len(all) != want {
+		t.Errorf("it is composed of %d Objects, want %d", len(all), want)
+	}
+	f.carried(t, all)
+	f.remove(t, claim)
+	f.nothingLeft(t)
+}
+
+// example is the XR of an example, placed in the clusters that there are.
+func (f *fleet) example(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	docs, err := cluster.Documents([]byte(placedHere(read(t, "example", name, "xr.yaml"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	xr := docs[0]
+	// They are what an API server gave once.
+	xr.SetUID("")
+	xr.SetGeneration(0)
+	return xr
+}
+
+// rendered are the Objects that an example shows.
+func rendered(t *testing.T, name string) []unstructured.Unstructured {
+	t.Helper()
+	docs, err := cluster.Documents([]byte(placedHere(read(t, "example", name, "rendered.yaml"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []unstructured.Unstructured
+	for _, d := range docs {
+		if d.GetKind() == objectKind.Kind {
+			all = append(all, *d)
+		}
+	}
+	return all
+}
+
+// placedHere names the configurations that there are in place of the examples'.
+func placedHere(text string) string {
+	for _, p := range placed {
+		text = strings.ReplaceAll(text, p.config, p.remote)
+	}
+	return text
+}
+
+// manifest that an Object carries, and the cluster to which.
+func (f *fleet) manifest(t *testing.T, o *unstructured.Unstructured) (*unstructured.Unstructured, *cluster.Remote) {
+	t.Helper()
+	m, _, err := unstructured.NestedMap(o.Object, "spec", "forProvider", "manifest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, _, _ := unstructured.NestedString(o.Object, "spec", "providerConfigRef", "name")
+	return &unstructured.Unstructured{Object: m}, f.Remote(to)
+}
+
+// where an Object makes what.
+func (f *fleet) where(t *testing.T, o unstructured.Unstructured) string {
+	t.Helper()
+	m, r := f.manifest(t, &o)
+	return fmt.Sprintf("%s: %s %s/%s", r.Name(), m.GetKind(), m.GetNamespace(), m.GetName())
+}
+
+// carried proves of Objects that their clusters have all that they carry.
+func (f *fleet) carried(t *testing.T, all []unstructured.Unstructured) {
+	t.Helper()
+	if len(all) == 0 {
+		t.Error("there are no Objects")
+	}
+	for i := range all {
+		want, r := f.manifest(t, &all[i])
+		got, err := r.Get(t.Context(), want)
+		if err != nil {
+			t.Errorf("%s: %v", f.where(t, all[i]), err)
+			continue
+		}
+		if lacks := unlike(want.Object, got.Object, ""); len(lacks) > 0 {
+			t.Errorf("%s is not as its Object says:\n%s", f.where(t, all[i]), strings.Join(lacks, "\n"))
+		}
+	}
+}
+
+// unlike are the fields that are not as wanted. There may be more than those.
+func unlike(want, got any, at string) []string {
+	switch want := want.(type) {
+	case map[string]any:
+		m, _ := got.(map[string]any)
+		var all []string
+		for _, k := range slices.Sorted(maps.Keys(want)) {
+			all = append(all, unlike(want[k], m[k], at+"."+k)...)
+		}
+		return all
+	case []any:
+		l, _ := got.([]any)
+		if len(l) != len(want) {
+			return []string{fmt.Sprintf("%s has %d elements, want %d", at, len(l), len(want))}
+		}
+		var all []string
+		for i := range want {
+			all = append(all, unlike(want[i], l[i], fmt.Sprintf("%s[%d]", at, i))...)
+		}
+		return all
+	}
+	if !cmp.Equal(want, got) {
+		return []string{fmt.Sprintf("%s is %v, want %v", at, got, want)}
+	}
+	return nil
+}
+
+// pods of a service in one of its clusters, by the name that it gives to that.
+func (f *fleet) pods(t *testing.T, name string, xr *unstructured.Unstructured) []unstructured.Unstructured {
+	t.Helper()
+	p := placed[name]
+	namespace := xr.GetNamespace()
+	if p.namespace != "" {
+		namespace = p.namespace
+	}
+	// In a shared namespace, those of the LeaderWorkerSets that its Objects carry.
+	mine := sets.New[string]()
+	for _, o := range f.objects(t, xr) {
+		if m, r := f.manifest(t, &o); r.Name() == p.remote && m.GetKind() == lwsKind.Kind {
+			mine.Insert(m.GetName())
+		}
+	}
+	var all []unstructured.Unstructured
+	for _, pod := range list(t, f.Remote(p.remote), podKind, namespace) {
+		if mine.Has(pod.GetLabels()["leaderworkerset.sigs.k8s.io/name"]) {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+// objects that a service, or the XR behind a claim, is composed of.
+func (f *fleet) objects(t *testing.T, xr *unstructured.Unstructured) []unstructured.Unstructured {
+	t.Helper()
+	of := list(t, f, objectKind, xr.GetNamespace())
+	if len(of) == 0 {
+		of = list(t, f, clusterObjectKind, "")
+	}
+	return of
+}
+
+// tellsOfPods waits until a service says of its roles in each cluster what its pods there
+// say.
+func (f *fleet) tellsOfPods(t *testing.T, xr *unstructured.Unstructured) {
+	t.Helper()
+	until(t, f, xr.GetName()+" says what its pods say", func(ctx context.Context) (bool, error) {
+		s, err := f.Get(ctx, xr)
+		if err != nil {
+			return false, err
+		}
+		want := map[string]map[string]string{}
+		var all []unstructured.Unstructured
+		for name := range placed {
+			pods := f.pods(t, name, xr)
+			all = append(all, pods...)
+			want[name] = counted(s, pods)
+		}
+		if len(all) == 0 {
+			return false, fmt.Errorf("there are no pods")
+		}
+		if diff := cmp.Diff(want, clusterComponents(s)); diff != "" {
+			return false, fmt.Errorf("-by its pods, +by itself:\n%s", diff)
+		}
+		return true, nil
+	})
+}
+
+// clusterComponents is what components returns, for each cluster.
+func clusterComponents(s *unstructured.Unstructured) map[string]map[string]string {
+	all := map[string]map[string]string{}
+	clusters, _, _ := unstructured.NestedSlice(s.Object, "status", "clusters")
+	for _, v := range clusters {
+		m := v.(map[string]any)
+		all[m["name"].(string)] = components(&unstructured.Unstructured{Object: map[string]any{"status": m}})
+	}
+	return all
+}
+
+// everything that a service is made of: its Objects, what they carry, and the pods there.
+func (f *fleet) everything(t *testing.T, xr *unstructured.Unstructured) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, o := range f.objects(t, xr) {
+		all["Object "+o.GetName()] = string(o.GetUID())
+		m, r := f.manifest(t, &o)
+		got, err := r.Get(t.Context(), m)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[f.where(t, o)] = identity(got)
+	}
+	for name := range placed {
+		for _, pod := range f.pods(t, name, xr) {
+			all[name+": pod "+pod.GetName()] = string(pod.GetUID())
+		}
+	}
+	return all
+}
+
+// remove deletes a service, and waits until its Objects are gone.
+func (f *fleet) remove(t *testing.T, xr *unstructured.Unstructured) {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, o := range f.objects(t, xr) {
+		all = append(all, &o)
+	}
+	kubectl(t, f.Cluster, "delete", "inferenceservice", xr.GetName(), "--namespace="+xr.GetNamespace())
+	vanished(t, f.Cluster, all...)
+}
+
+// nothingLeft waits until the remote clusters have what they had before.
+func (f *fleet) nothingLeft(t *testing.T) {
+	t.Helper()
+	for _, r := range f.Remotes() {
+		if err := r.OnlyHas(t.Context(), f.before[r.Name()]); err != nil {
+			t.Errorf("in %s: %v", r.Name(), err)
+		}
+	}
+}

@@ -53,8 +53,7 @@ func (r Resources) List(zeros bool) corev1.ResourceList {
 
 func quantity(name string, milli int64) resource.Quantity {
 	format := resource.DecimalSI
-	switch corev1.ResourceName(name) {
-	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+	if name == string(corev1.ResourceMemory) || name == string(corev1.ResourceEphemeralStorage) {
 		format = resource.BinarySI
 	}
 	if milli%1000 == 0 {

@@ -251,15 +251,16 @@ func (r *Room) search(needs []Need, from int, steps *int) bool {
 	return false
 }
 
+// A sharing are pods that may go to the same pools, and share what these have.
+type sharing struct {
+	pools []int
+	want  Resources
+}
+
 // missing says of which resource there is too little in all, wherever it is. It is
 // empty where the sums suffice.
 func (r *Room) missing(needs []Need) string {
-	// Pods that may go to the same pools share what these have.
-	type group struct {
-		pools []int
-		want  Resources
-	}
-	var groups []*group
+	var groups []*sharing
 	for _, n := range needs {
 		var pools []int
 		for i := range r.Pools {
@@ -270,18 +271,13 @@ func (r *Room) missing(needs []Need) string {
 		if len(pools) == 0 {
 			return "no pool has the labels " + labelText(n.Shape.NodeSelector)
 		}
-		var g *group
-		for _, known := range groups {
-			if slices.Equal(known.pools, pools) {
-				g = known
-			}
+		i := slices.IndexFunc(groups, func(g *sharing) bool { return slices.Equal(g.pools, pools) })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &sharing{pools: pools, want: Resources{}})
 		}
-		if g == nil {
-			g = &group{pools: pools, want: Resources{}}
-			groups = append(groups, g)
-		}
-		g.want.add(n.Shape.Requests, n.Pods)
-		g.want.add(Resources{"pods": 1000}, n.Pods)
+		groups[i].want.add(n.Shape.Requests, n.Pods)
+		groups[i].want.add(Resources{"pods": 1000}, n.Pods)
 	}
 	for _, g := range groups {
 		for _, name := range sortedNames(g.want) {

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const gpu = "nvidia.com/gpu"
 
 // nodes is a pool of nodes with some GPUs each.
 func nodes(name string, n, gpus int64) Pool {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +19,7 @@ func ask(uid string, gpus int64, units ...int) Ask {
 	a := Ask{UID: uid, Namespace: "team", Name: "s-" + uid, Since: "2026-03-01T10:00:00Z", Shapes: map[string]Shape{"w": *shape(gpus, 1)}}
 	at := AskedCluster{Namespace: "team"}
 	for i, n := range units {
-		u := Unit{Name: fmt.Sprint(i)}
+		u := Unit{Name: strconv.Itoa(i)}
 		for j := range n {
 			u.Replicas = append(u.Replicas, Replica{Name: fmt.Sprintf("%d/%d", i, j), Pods: map[string]int64{"w": 1}})
 		}

@@ -386,10 +386,11 @@ func TestNames(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	label := func() string {
 		parts := []string{"a", "b", "us", "nodes", "namespace", "gateway", "reachable", "-", "-"}
-		s := "x"
+		all := []string{"x"}
 		for range random.IntN(20) {
-			s += parts[random.IntN(len(parts))]
+			all = append(all, parts[random.IntN(len(parts))])
 		}
+		s := strings.Join(all, "")
 		return strings.Trim(s[:min(len(s), 63)], "-")
 	}
 	seen := map[string]string{}

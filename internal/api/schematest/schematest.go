@@ -105,7 +105,7 @@ func load(f Flavour) (*extv1.CustomResourceDefinition, error) {
 		return crd, read("package/input/inferenceservice.fn.crossplane.io_inputs.yaml", crd)
 	}
 	file := "package/claim/definition.yaml"
-	switch f {
+	switch f { //nolint:exhaustive // The others are those of claims.
 	case XR:
 		file = "package/xr/definition.yaml"
 	case Cluster:

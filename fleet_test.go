@@ -73,7 +73,7 @@ func TestRace(t *testing.T) {
 				for i := range 50 {
 					docs = append(docs, fmt.Sprintf(racer, i, i%7, i, i, policy))
 				}
-				r := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // A test that can be repeated.
+				r := rand.New(rand.NewPCG(uint64(seed), 1))
 				r.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
 				rest := append(slices.Clone(docs[1:]), fmt.Sprintf(raced, 1, 1), fmt.Sprintf(raced, 2, 2))
 				summary := settled(t, docs[0], strings.Join(rest, ""))

@@ -9,8 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
 
@@ -94,7 +92,7 @@ func (p *party) ask(ctx context.Context, fn Runner, g *given, clusters []*party)
 	now.observed = maps.Clone(p.given.observed)
 	maps.Copy(now.observed, p.kept)
 	now.cluster = append(without(g.cluster, clusters), xrs(clusters)...)
-	out, _, err := run(ctx, fn, &now)
+	out, err := run(ctx, fn, &now)
 	if err != nil {
 		return err
 	}
@@ -118,7 +116,7 @@ func (p *party) grant(ctx context.Context, fn Runner, services []*party) error {
 			now.cluster = append(now.cluster, o)
 		}
 	}
-	out, _, err := run(ctx, fn, &now)
+	out, err := run(ctx, fn, &now)
 	if err != nil {
 		return err
 	}
@@ -148,16 +146,15 @@ func carried(o object) object {
 
 // run calls the function and composes its answer. Its results are of no interest
 // before everybody agrees, unless it refuses.
-func run(ctx context.Context, fn Runner, g *given) (*rendered, *fnv1.RunFunctionResponse, error) {
+func run(ctx context.Context, fn Runner, g *given) (*rendered, error) {
 	rsp, err := call(ctx, fn, g)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if isFatal(rsp) {
-		return nil, rsp, fmt.Errorf("cannot plan %s %s: %s", g.xr.GetKind(), g.xr.GetName(), rsp.GetResults()[0].GetMessage())
+		return nil, fmt.Errorf("cannot plan %s %s: %s", g.xr.GetKind(), g.xr.GetName(), rsp.GetResults()[0].GetMessage())
 	}
-	out, err := compose(g, rsp)
-	return out, rsp, err
+	return compose(g, rsp)
 }
 
 // without leaves out the clusters as they were given.

@@ -24,10 +24,14 @@ import (
 func writeSummary(w io.Writer, r *rendered) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s\n", r.xr.GetKind(), strings.TrimPrefix(r.xr.GetNamespace()+"/"+r.xr.GetName(), "/"))
-	writePlacement(b, r.xr)
-	writeFleet(b, r.fleet)
-	for _, p := range places(r) {
-		p.write(b)
+	if ofCluster(r.xr) {
+		writeCluster(b, r.xr)
+	} else {
+		writePlacement(b, r.xr)
+		writeFleet(b, r.fleet)
+		for _, p := range places(r) {
+			p.write(b)
+		}
 	}
 	writeNotTrue(b, r.xr)
 	return align(w, b.String())

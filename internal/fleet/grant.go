@@ -99,6 +99,20 @@ func (b *booker) keep(grants []Grant, asks []Ask) {
 	for i := range asks {
 		add(&asks[i], nil)
 	}
+	b.place()
+}
+
+// place puts what is granted onto nodes.
+func (b *booker) place() {
+	// All at once, whatever the order in which they came: what is large finds its place
+	// first. Only where that does not work out one is looked at after the other.
+	var needs []Need
+	for i := range b.Grants {
+		needs = append(needs, b.asks[i].needs(b.granted(i))...)
+	}
+	if ok, _ := b.Room.Take(needs); ok {
+		return
+	}
 	for i := range b.Grants {
 		if !b.Room.TakeAnyway(b.asks[i].needs(b.granted(i))) {
 			b.Overbooked = true

@@ -315,13 +315,7 @@ func (p *placer) spread() {
 		if p.frozen([]Unit{u}) {
 			continue
 		}
-		home := p.first(func(c *Candidate) bool { return c.present(&u) && c.ready(&u) })
-		if home < 0 {
-			home = p.first(func(c *Candidate) bool { return c.present(&u) })
-		}
-		if home < 0 {
-			home = p.first(func(c *Candidate) bool { return len(u.Replicas) > 0 && c.granted(&u) })
-		}
+		home := p.home(&u)
 		if home < 0 {
 			homeless = append(homeless, u)
 			continue
@@ -331,13 +325,16 @@ func (p *placer) spread() {
 	}
 	var later []Unit
 	for _, u := range homeless {
-		if home := p.first(func(c *Candidate) bool { return c.Asked[u.Name] }); home >= 0 {
-			if ok, _ := p.fits(&rooms[home], &p.Candidates[home], []Unit{u}); ok {
-				p.wanted[home] = append(p.wanted[home], u)
-				continue
-			}
+		home := p.first(func(c *Candidate) bool { return c.Asked[u.Name] })
+		if home < 0 {
+			later = append(later, u)
+			continue
 		}
-		later = append(later, u)
+		if ok, _ := p.fits(&rooms[home], &p.Candidates[home], []Unit{u}); !ok {
+			later = append(later, u)
+			continue
+		}
+		p.wanted[home] = append(p.wanted[home], u)
 	}
 	for _, u := range later {
 		home := p.lightest(func(i int) bool {
@@ -355,6 +352,20 @@ func (p *placer) spread() {
 	for i := range p.wanted {
 		p.wanted[i] = p.inOrder(p.wanted[i])
 	}
+}
+
+// home is where a unit is already, or was granted, or -1.
+func (p *placer) home(u *Unit) int {
+	for _, is := range []func(*Candidate) bool{
+		func(c *Candidate) bool { return c.present(u) && c.ready(u) },
+		func(c *Candidate) bool { return c.present(u) },
+		func(c *Candidate) bool { return len(u.Replicas) > 0 && c.granted(u) },
+	} {
+		if i := p.first(is); i >= 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // lightest is the usable candidate that has the fewest units for its weight and takes
@@ -390,7 +401,7 @@ func (p *placer) lightest(takes func(int) bool) int {
 func (p *placer) inOrder(units []Unit) []Unit {
 	var sorted []Unit
 	for _, u := range p.Units {
-		if slices.ContainsFunc(units, func(o Unit) bool { return o.Name == u.Name }) {
+		if contains(units, &u) {
 			sorted = append(sorted, u)
 		}
 	}
@@ -402,29 +413,43 @@ func (p *placer) decide(i int) Decision {
 	d := Decision{Name: c.Name, State: NotPlaced, Run: map[string]bool{}, Together: p.Policy == Failover, Abandoned: c.Dead != nil}
 	for _, u := range p.Units {
 		switch {
-		case slices.ContainsFunc(p.wanted[i], func(w Unit) bool { return w.Name == u.Name }):
-			d.Units = append(d.Units, u)
-			for j := range u.Replicas {
-				if r := &u.Replicas[j]; c.has(r) && !p.asking {
-					d.Run[r.Name] = true
-				} else {
-					d.Wait = append(d.Wait, r.Name)
-				}
-			}
+		case contains(p.wanted[i], &u):
+			p.want(&d, c, u)
 		case c.present(&u) && p.stays(i, &u):
-			there := Unit{Name: u.Name}
-			for _, r := range u.Replicas {
-				if c.Present[r.Name] {
-					there.Replicas = append(there.Replicas, r)
-					d.Run[r.Name] = true
-				}
-			}
-			d.Units = append(d.Units, there)
+			d.keep(c, u)
 		}
 	}
 	d.State, d.Reason, d.Message = p.explain(i, &d)
 	d.Serving = len(d.Run) > 0 && c.Dead == nil && (p.out[i].usable() || !p.elsewhere(i))
 	return d
+}
+
+// want adds a unit that is wanted: what was granted or is there runs, the rest waits.
+func (p *placer) want(d *Decision, c *Candidate, u Unit) {
+	d.Units = append(d.Units, u)
+	for i := range u.Replicas {
+		if r := &u.Replicas[i]; c.has(r) && !p.asking {
+			d.Run[r.Name] = true
+		} else {
+			d.Wait = append(d.Wait, r.Name)
+		}
+	}
+}
+
+// keep adds what is there of a unit that is wanted elsewhere.
+func (d *Decision) keep(c *Candidate, u Unit) {
+	there := Unit{Name: u.Name}
+	for _, r := range u.Replicas {
+		if c.Present[r.Name] {
+			there.Replicas = append(there.Replicas, r)
+			d.Run[r.Name] = true
+		}
+	}
+	d.Units = append(d.Units, there)
+}
+
+func contains(units []Unit, u *Unit) bool {
+	return slices.ContainsFunc(units, func(o Unit) bool { return o.Name == u.Name })
 }
 
 // stays tells whether a unit that is not wanted where it is has to stay for now.
@@ -436,7 +461,7 @@ func (p *placer) stays(i int, u *Unit) bool {
 		return !p.Candidates[i].Orphaned
 	}
 	for j := range p.Candidates {
-		if j == i || !slices.ContainsFunc(p.wanted[j], func(w Unit) bool { return w.Name == u.Name }) {
+		if j == i || !contains(p.wanted[j], u) {
 			continue
 		}
 		if c := &p.Candidates[j]; c.ready(u) && c.Routed {

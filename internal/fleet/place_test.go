@@ -6,13 +6,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-const gpu = "nvidia.com/gpu"
 
 // nodes is a pool of nodes with some GPUs each.
 func nodes(name string, n, gpus int64) Pool {
@@ -219,7 +219,8 @@ type simService struct {
 }
 
 func newSim(t *testing.T, seed uint64) *sim {
-	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // A test that can be repeated.
+	t.Helper()
+	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 1))}
 	for i := range 1 + s.rand.IntN(5) {
 		c := &simCluster{name: fmt.Sprintf("c%d", i), total: Room{Pools: []Pool{nodes("a", int64(s.rand.IntN(12)), 8)}}}
 		if s.rand.IntN(3) == 0 {
@@ -231,7 +232,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 	for i := range 1 + s.rand.IntN(12) {
 		v := &simService{uid: fmt.Sprintf("u%02d", i), policy: []Policy{Replicate, Spread, Failover}[s.rand.IntN(3)], present: map[string]map[string]bool{}}
 		for g := range 1 + s.rand.IntN(3) {
-			name := fmt.Sprint(g)
+			name := strconv.Itoa(g)
 			if v.policy == Spread && s.rand.IntN(2) == 0 {
 				v.units = append(v.units, Unit{Name: name, Replicas: []Replica{{Name: name, Pods: map[string]int64{"small": 1 + s.rand.Int64N(4)}}}})
 				continue
@@ -352,7 +353,7 @@ var fleets = flag.Int("fleets", 1000, "how many random fleets to run")
 // clusters, everything comes to rest, and a cluster that is added moves nobody.
 func TestFleets(t *testing.T) {
 	for seed := range *fleets {
-		s := newSim(t, uint64(seed)) //nolint:gosec // Never negative.
+		s := newSim(t, uint64(seed))
 		for range 6 {
 			s.round()
 		}
@@ -426,7 +427,7 @@ func (s *sim) straddles(seed int, v *simService) {
 func BenchmarkPlace(b *testing.B) {
 	r := Request{Policy: Spread, Shapes: shapes, FailoverAfter: time.Minute}
 	for i := range 4 {
-		r.Units = append(r.Units, group(fmt.Sprint(i), 2, 4))
+		r.Units = append(r.Units, group(strconv.Itoa(i), 2, 4))
 	}
 	for i := range 20 {
 		c := Candidate{Name: fmt.Sprintf("c%02d", i), Weight: 1, Routed: true, Room: Room{Pools: []Pool{nodes("h100", 200, 8)}}}

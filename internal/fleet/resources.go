@@ -53,14 +53,18 @@ func (r Resources) List(zeros bool) corev1.ResourceList {
 
 func quantity(name string, milli int64) resource.Quantity {
 	format := resource.DecimalSI
-	switch corev1.ResourceName(name) {
-	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+	if bytes(name) {
 		format = resource.BinarySI
 	}
 	if milli%1000 == 0 {
 		return *resource.NewQuantity(milli/1000, format)
 	}
 	return *resource.NewMilliQuantity(milli, format)
+}
+
+// bytes tells the resources that are measured in bytes.
+func bytes(name string) bool {
+	return name == string(corev1.ResourceMemory) || name == string(corev1.ResourceEphemeralStorage)
 }
 
 // add adds n times the other amounts.
@@ -144,7 +148,7 @@ func OfNode(allocatable corev1.ResourceList) Resources {
 		switch {
 		case n == 0 && !slices.Contains(uncounted, name):
 			delete(r, name)
-		case name == string(corev1.ResourceMemory), name == string(corev1.ResourceEphemeralStorage):
+		case bytes(name):
 			each := int64(1)
 			for n/1000/each >= 1<<8 {
 				each *= 2

@@ -70,7 +70,7 @@ func (r *Room) Take(needs []Need) (bool, string) {
 	}
 	tried = r.Clone()
 	steps := searchSteps
-	if tried.search(needs, 0, &steps) {
+	if tried.search(needs, &steps) {
 		*r = tried
 		return true, ""
 	}
@@ -86,11 +86,8 @@ func (r *Room) TakeAnyway(needs []Need) bool {
 	}
 	all := true
 	for _, n := range needs {
-		for range n.Pods {
-			if ok, _ := r.Take([]Need{{Shape: n.Shape, Pods: 1}}); !ok {
-				all = false
-				break
-			}
+		if n.Pods > 0 && r.fillShape(n) > 0 {
+			all = false
 		}
 	}
 	return all
@@ -103,8 +100,13 @@ func compareSize(a, b *Shape) int {
 		all = Resources{}
 	}
 	maps.Copy(all, b.Requests)
-	for _, name := range sortedNames(all) {
-		if c := cmp.Compare(a.Requests[name], b.Requests[name]); c != 0 {
+	return compareBy(sortedNames(all), a.Requests, b.Requests)
+}
+
+// compareBy orders amounts by the resources in their order.
+func compareBy(names []string, a, b Resources) int {
+	for _, name := range names {
+		if c := cmp.Compare(a[name], b[name]); c != 0 {
 			return c
 		}
 	}
@@ -178,11 +180,25 @@ func (r *Room) spots(s *Shape) []spot {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b spot) int {
-		x, y := &Shape{Requests: r.at(a).Left}, &Shape{Requests: r.at(b).Left}
-		return compareSize(x, y)
-	})
+	if len(all) < 2 {
+		return all
+	}
+	named := Resources{}
+	for _, s := range all {
+		maps.Copy(named, r.at(s).Left)
+	}
+	names := sortedNames(named)
+	slices.SortStableFunc(all, func(a, b spot) int { return compareBy(names, r.at(a).Left, r.at(b).Left) })
 	return all
+}
+
+// classes of nodes that there are.
+func (r *Room) classes() int {
+	n := 0
+	for i := range r.Pools {
+		n += len(r.Pools[i].Left)
+	}
+	return n
 }
 
 func (r *Room) at(s spot) *Nodes { return &r.Pools[s.pool].Left[s.nodes] }
@@ -222,28 +238,31 @@ func (r *Room) put(s spot, count int64, left Resources) {
 	p.Left = append(p.Left, Nodes{Count: count, Left: left})
 }
 
-// searchSteps bounds a search. It takes some milliseconds.
-const searchSteps = 20000
+// searchSteps bounds a search, in classes of nodes that are looked at. It takes some
+// milliseconds.
+const searchSteps = 5000
 
 // search tries to place pods one by one, in every way that differs.
-func (r *Room) search(needs []Need, from int, steps *int) bool {
+func (r *Room) search(needs []Need, steps *int) bool {
 	if len(needs) == 0 {
 		return true
 	}
-	if *steps--; *steps < 0 {
+	if *steps -= r.classes(); *steps < 0 {
 		return false
 	}
 	need := needs[0]
 	spots := r.spots(need.Shape)
-	for i := min(from, len(spots)); i < len(spots); i++ {
+	for _, s := range spots {
+		if *steps < 0 {
+			return false
+		}
 		tried := r.Clone()
-		n := tried.at(spots[i])
-		tried.put(spots[i], 1, n.after(need.Shape, 1))
-		rest, next := needs[1:], 0
+		tried.put(s, 1, tried.at(s).after(need.Shape, 1))
+		rest := needs[1:]
 		if need.Pods > 1 {
 			rest = append([]Need{{Shape: need.Shape, Pods: need.Pods - 1}}, needs[1:]...)
 		}
-		if tried.search(rest, next, steps) {
+		if tried.search(rest, steps) {
 			*r = tried
 			return true
 		}
@@ -251,37 +270,28 @@ func (r *Room) search(needs []Need, from int, steps *int) bool {
 	return false
 }
 
+// A sharing are pods that may go to the same pools, and share what these have.
+type sharing struct {
+	pools []int
+	want  Resources
+}
+
 // missing says of which resource there is too little in all, wherever it is. It is
 // empty where the sums suffice.
 func (r *Room) missing(needs []Need) string {
-	// Pods that may go to the same pools share what these have.
-	type group struct {
-		pools []int
-		want  Resources
-	}
-	var groups []*group
+	var groups []*sharing
 	for _, n := range needs {
-		var pools []int
-		for i := range r.Pools {
-			if r.Pools[i].takes(n.Shape) {
-				pools = append(pools, i)
-			}
-		}
+		pools := r.poolsFor(n.Shape)
 		if len(pools) == 0 {
 			return "no pool has the labels " + labelText(n.Shape.NodeSelector)
 		}
-		var g *group
-		for _, known := range groups {
-			if slices.Equal(known.pools, pools) {
-				g = known
-			}
+		i := slices.IndexFunc(groups, func(g *sharing) bool { return slices.Equal(g.pools, pools) })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &sharing{pools: pools, want: Resources{}})
 		}
-		if g == nil {
-			g = &group{pools: pools, want: Resources{}}
-			groups = append(groups, g)
-		}
-		g.want.add(n.Shape.Requests, n.Pods)
-		g.want.add(Resources{"pods": 1000}, n.Pods)
+		groups[i].want.add(n.Shape.Requests, n.Pods)
+		groups[i].want.add(Resources{"pods": 1000}, n.Pods)
 	}
 	for _, g := range groups {
 		for _, name := range sortedNames(g.want) {
@@ -292,6 +302,17 @@ func (r *Room) missing(needs []Need) string {
 		}
 	}
 	return ""
+}
+
+// poolsFor are the pools that pods of a shape may go to.
+func (r *Room) poolsFor(s *Shape) []int {
+	var pools []int
+	for i := range r.Pools {
+		if r.Pools[i].takes(s) {
+			pools = append(pools, i)
+		}
+	}
+	return pools
 }
 
 // sum of a resource in some pools, and whether one of them does not count it.

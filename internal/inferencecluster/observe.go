@@ -57,7 +57,7 @@ func look(req *fnv1.RunFunctionRequest, c *cluster) (*reality, error) {
 		return nil, err
 	}
 	_, r.reach = r.unwrap(c.key(reachable))
-	r.readAsks(req, c)
+	r.readAsks(req)
 	r.readPools(req, c)
 	r.readGateway(c)
 	return r, nil
@@ -115,7 +115,7 @@ func controller(o *structpb.Struct) string {
 
 // readAsks reads those that are what they say: of the service that composed them, in
 // its namespace. A tenant may write ConfigMaps, but not for another tenant.
-func (r *reality) readAsks(req *fnv1.RunFunctionRequest, c *cluster) {
+func (r *reality) readAsks(req *fnv1.RunFunctionRequest) {
 	found, answered := req.GetRequiredResources()[asks]
 	r.answered = answered
 	items := slices.Clone(found.GetItems())

@@ -26,36 +26,41 @@ func (p *Plan) secrets() []string {
 }
 
 func addSecrets(found map[string]bool, spec *corev1.PodSpec) {
+	add := func(name string, optional *bool) {
+		if !ptr.Deref(optional, false) {
+			found[name] = true
+		}
+	}
 	for _, s := range spec.ImagePullSecrets {
-		found[s.Name] = true
+		add(s.Name, nil)
 	}
 	for i := range spec.Volumes {
-		v := &spec.Volumes[i]
-		if s := v.Secret; s != nil && !ptr.Deref(s.Optional, false) {
-			found[s.SecretName] = true
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, source := range v.Projected.Sources {
-			if s := source.Secret; s != nil && !ptr.Deref(s.Optional, false) {
-				found[s.Name] = true
-			}
-		}
+		volumeSecrets(&spec.Volumes[i], add)
 	}
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		for _, e := range c.EnvFrom {
-			if s := e.SecretRef; s != nil && !ptr.Deref(s.Optional, false) {
-				found[s.Name] = true
+			if e.SecretRef != nil {
+				add(e.SecretRef.Name, e.SecretRef.Optional)
 			}
 		}
 		for _, e := range c.Env {
-			if e.ValueFrom == nil {
-				continue
+			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+				add(e.ValueFrom.SecretKeyRef.Name, e.ValueFrom.SecretKeyRef.Optional)
 			}
-			if s := e.ValueFrom.SecretKeyRef; s != nil && !ptr.Deref(s.Optional, false) {
-				found[s.Name] = true
-			}
+		}
+	}
+}
+
+func volumeSecrets(v *corev1.Volume, add func(name string, optional *bool)) {
+	if v.Secret != nil {
+		add(v.Secret.SecretName, v.Secret.Optional)
+	}
+	if v.Projected == nil {
+		return
+	}
+	for _, source := range v.Projected.Sources {
+		if source.Secret != nil {
+			add(source.Secret.Name, source.Secret.Optional)
 		}
 	}
 }

@@ -18,7 +18,12 @@ import (
 // XR, and that of the claim where it has one.
 func definitionsOf(t *testing.T, flavour string) []*unstructured.Unstructured {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root(t), "package", flavour, "definition.yaml"))
+	return definitionsIn(t, flavour, "definition.yaml")
+}
+
+func definitionsIn(t *testing.T, flavour, file string) []*unstructured.Unstructured {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root(t), "package", flavour, file))
 	if err != nil {
 		t.Fatal(err)
 	}

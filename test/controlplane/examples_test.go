@@ -28,6 +28,9 @@ func (e *example) namespace() string { return "example-" + e.name }
 // claimed tells whether the example is an XR behind a claim.
 func (e *example) claimed() bool { return e.xr.GetKind() == "XInferenceService" }
 
+// ofCluster tells whether the example is a cluster of the fleet.
+func (e *example) ofCluster() bool { return e.xr.GetKind() == "InferenceCluster" }
+
 // examples reads all examples of one flavour. There have to be some, and what is
 // composed as well: an example that is refused has no rendered.yaml, and says why in
 // stderr.txt.
@@ -41,7 +44,7 @@ func examples(t *testing.T, claimed bool) []*example {
 	for _, f := range dirs {
 		dir := filepath.Dir(f)
 		e := &example{name: filepath.Base(dir), xr: documents(t, f)[0]}
-		if e.claimed() != claimed {
+		if e.claimed() != claimed || e.ofCluster() {
 			continue
 		}
 		all = append(all, e)

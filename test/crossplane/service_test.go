@@ -38,20 +38,28 @@ const (
 	namespaced flavour = "xr"
 	// claimed XRs are those that Crossplane makes of claims.
 	claimed flavour = "claim"
+	// clusters are InferenceClusters, which are the same in both directories.
+	clusters flavour = "cluster"
 )
 
 var flavours = []flavour{namespaced, claimed}
 
 // kinds of the XRs.
-var kinds = map[flavour]string{namespaced: "InferenceService", claimed: "XInferenceService"}
+var kinds = map[flavour]string{namespaced: "InferenceService", claimed: "XInferenceService", clusters: "InferenceCluster"}
 
 // definition is the file with the XRD.
 func (f flavour) definition() string {
+	if f == clusters {
+		return filepath.Join(root, "package", string(namespaced), "cluster-definition.yaml")
+	}
 	return filepath.Join(root, "package", string(f), "definition.yaml")
 }
 
 // composition is the file with the Composition that comes with the XRD.
 func (f flavour) composition() string {
+	if f == clusters {
+		return filepath.Join(root, "package", string(namespaced), "cluster-composition.yaml")
+	}
 	return filepath.Join(root, "package", string(f), "composition.yaml")
 }
 
@@ -100,12 +108,20 @@ func examples(t *testing.T) []*example {
 			found["input"]++
 		}
 	}
-	for _, of := range []string{string(namespaced), string(claimed), "refused", "observed", "required", "input"} {
+	for _, of := range []string{string(namespaced), string(claimed), string(clusters), "refused", "observed", "required", "input"} {
 		if found[of] == 0 {
 			t.Fatalf("of %d examples none is for: %s", len(all), of)
 		}
 	}
 	return all
+}
+
+// flavours that the example can be rendered in. A cluster is no service.
+func (e *example) flavours() []flavour {
+	if e.flavour == clusters {
+		return []flavour{clusters}
+	}
+	return flavours
 }
 
 func readExample(t *testing.T, dir string) *example {
@@ -121,6 +137,8 @@ func readExample(t *testing.T, dir string) *example {
 		}
 	case kinds[claimed]:
 		e.flavour = claimed
+	case kinds[clusters]:
+		e.flavour = clusters
 	default:
 		t.Fatalf("example/%s is of kind %q", e.name, e.xr.GetKind())
 	}

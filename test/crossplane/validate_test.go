@@ -40,7 +40,7 @@ func validate(t *testing.T, f flavour, all []*object) []verdict {
 // TestValidate validates what is rendered of every example with its whole XR, the
 // claims that users would create, and the objects that are for other clusters.
 func TestValidate(t *testing.T) {
-	for _, f := range flavours {
+	for _, f := range append(slices.Clone(flavours), clusters) {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			all, from := composed(t, f)
@@ -93,7 +93,7 @@ func TestValidateRefuses(t *testing.T) {
 func composed(t *testing.T, f flavour) (all []*object, from []string) {
 	t.Helper()
 	for _, e := range examples(t) {
-		if e.rendered == "" {
+		if e.rendered == "" || !slices.Contains(e.flavours(), f) {
 			continue
 		}
 		s := e.as(t, f)
@@ -113,8 +113,9 @@ func manifests(t *testing.T, all []*object) []*object {
 	t.Helper()
 	var found []*object
 	for _, o := range all {
-		if !isObject(o) {
-			continue
+		policies, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "managementPolicies")
+		if !isObject(o) || slices.Equal(policies, []string{"Observe"}) {
+			continue // What is only observed is named, and no more.
 		}
 		m, ok, err := unstructured.NestedMap(o.Object, "spec", "forProvider", "manifest")
 		if !ok || err != nil {

@@ -102,6 +102,9 @@ func TestContents(t *testing.T) {
 					"Configuration meta.pkg.crossplane.io/v1",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
+					// Those of InferenceClusters.
+					"Composition apiextensions.crossplane.io/v1",
+					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 				},
 				meta:       "configuration-inferenceservice",
 				dependency: "Function ghcr.io/fusioninfer/function-inferenceservice >=" + version,
@@ -116,6 +119,9 @@ func TestContents(t *testing.T) {
 					"Configuration meta.pkg.crossplane.io/v1",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v1",
+					// Those of InferenceClusters, which nobody claims.
+					"Composition apiextensions.crossplane.io/v1",
+					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 				},
 				meta:       "configuration-inferenceservice-claims",
 				dependency: "Function ghcr.io/fusioninfer/function-inferenceservice >=" + version,

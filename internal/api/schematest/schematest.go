@@ -44,6 +44,8 @@ const (
 	Claim Flavour = "claim"
 	// ClaimedXR is the XInferenceService behind a claim.
 	ClaimedXR Flavour = "claimed XR"
+	// Cluster is the InferenceCluster, which is the same in both packages.
+	Cluster Flavour = "cluster"
 	// Input of the function. No API server ever sees it, but tools validate by its
 	// schema.
 	Input Flavour = "input"
@@ -103,8 +105,11 @@ func load(f Flavour) (*extv1.CustomResourceDefinition, error) {
 		return crd, read("package/input/inferenceservice.fn.crossplane.io_inputs.yaml", crd)
 	}
 	file := "package/claim/definition.yaml"
-	if f == XR {
+	switch f { //nolint:exhaustive // The others are those of claims.
+	case XR:
 		file = "package/xr/definition.yaml"
+	case Cluster:
+		file = "package/xr/cluster-definition.yaml"
 	}
 	xrd := &xrdv1.CompositeResourceDefinition{}
 	if err := read(file, xrd); err != nil {

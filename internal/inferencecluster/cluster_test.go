@@ -1,0 +1,413 @@
+package inferencecluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/placement"
+	"github.com/fusioninfer/function-inferenceservice/internal/respond"
+)
+
+const (
+	head     = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3}\n"
+	typedIn  = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodes: 1, allocatable: {nvidia.com/gpu: 8}}]}\n"
+	observes = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeSelector: {a: b}}, {name: q, nodeSelector: {c: d}}]}\n"
+	// allocated is the status of a cluster that has granted something.
+	allocated = "status: {services: 1, free: old, allocations: [{uid: u1, namespace: team, name: s1, units: [w/0]}]}\n"
+	granted   = `[{"uid":"u1","namespace":"team","name":"s1","replicas":["w/0"]}]`
+	reached   = "{kind: Object, apiVersion: kubernetes.m.crossplane.io/v1alpha1, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {kind: Namespace}}}}"
+)
+
+func doc(tb testing.TB, y string) *fnv1.Resource {
+	tb.Helper()
+	j, err := yaml.YAMLToJSON([]byte(y))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &structpb.Struct{}
+	if err := s.UnmarshalJSON(j); err != nil {
+		tb.Fatal(err)
+	}
+	return &fnv1.Resource{Resource: s}
+}
+
+func ledgerOf(grants string) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: inferencecluster-us-east, namespace: crossplane-system, resourceVersion: '7', ownerReferences: [{controller: true, uid: me}]}, data: {grants: %q}}", grants)
+}
+
+// ask of one replica with some GPUs.
+func ask(uid, namespace string, gpus int, owner string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-ask, namespace: team, ownerReferences: [{controller: true, uid: %s}]}, data: {ask: '{"uid":%q,"namespace":%q,"name":"s%s","shapes":{"w":{"requests":{"nvidia.com/gpu":%d}}},"clusters":{"us-east":{"namespace":"models","units":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}]}}}'}}`,
+		uid, owner, uid, namespace, strings.TrimPrefix(uid, "u"), 1000*gpus)
+}
+
+func member(name string, more string) string {
+	return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {metadata: {name: " + name + "}, " + more + " status: {allocatable: {nvidia.com/gpu: '8'}, conditions: [{type: Ready, status: 'True'}]}}}}}"
+}
+
+const collection = "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: ObservedObjectCollection, status: {conditions: [{type: Synced, status: 'True'}], membershipLabel: {m: c}}}"
+
+func request(tb testing.TB, xr string, observed map[string]string, required map[string][]string) *fnv1.RunFunctionRequest {
+	tb.Helper()
+	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: doc(tb, xr), Resources: map[string]*fnv1.Resource{}}}
+	for k, o := range observed {
+		req.Observed.Resources[k] = doc(tb, o)
+	}
+	for name, all := range required {
+		found := &fnv1.Resources{}
+		for _, o := range all {
+			found.Items = append(found.Items, doc(tb, o))
+		}
+		if req.RequiredResources == nil {
+			req.RequiredResources = map[string]*fnv1.Resources{}
+		}
+		req.RequiredResources[name] = found
+	}
+	return req
+}
+
+func run(tb testing.TB, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
+	tb.Helper()
+	before := proto.CloneOf(req)
+	rsp := respond.Start(req)
+	Run(req, rsp)
+	if !proto.Equal(before, req) {
+		tb.Error("the request was changed")
+	}
+	var types []string
+	for _, c := range rsp.GetConditions() {
+		types = append(types, c.GetType())
+	}
+	if diff := cmp.Diff(ConditionTypes(), types); diff != "" {
+		tb.Errorf("every condition is set in every answer: -want +got:\n%s", diff)
+	}
+	return rsp
+}
+
+// outcome is what most tests look at.
+type outcome struct {
+	fatal string
+	// ledger has the grants, and the version over which they are written.
+	ledger, version string
+	// allocated and waiting are the services of the status, and free its line.
+	allocated, waiting []string
+	free               string
+	keys               []string
+	// not has the conditions that are not True, with their reasons.
+	not map[string]string
+}
+
+func outcomeOf(rsp *fnv1.RunFunctionResponse) outcome {
+	o := outcome{}
+	for _, r := range rsp.GetResults() {
+		if r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL {
+			o.fatal = r.GetMessage()
+		}
+	}
+	for _, c := range rsp.GetConditions() {
+		if c.GetStatus() != fnv1.Status_STATUS_CONDITION_TRUE {
+			if o.not == nil {
+				o.not = map[string]string{}
+			}
+			o.not[c.GetType()] = c.GetReason()
+		}
+	}
+	if o.fatal != "" {
+		return o
+	}
+	l := rsp.GetDesired().GetResources()[keyLedger].GetResource()
+	o.ledger = kube.Lookup(l, "data", fleet.GrantsKey).GetStringValue()
+	o.version = kube.Lookup(l, "metadata", "resourceVersion").GetStringValue()
+	status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
+	for _, a := range kube.Lookup(status, "allocations").GetListValue().GetValues() {
+		o.allocated = append(o.allocated, a.GetStructValue().GetFields()["name"].GetStringValue())
+	}
+	for _, a := range kube.Lookup(status, "waiting").GetListValue().GetValues() {
+		o.waiting = append(o.waiting, a.GetStructValue().GetFields()["name"].GetStringValue()+": "+a.GetStructValue().GetFields()["message"].GetStringValue())
+	}
+	o.free = kube.Lookup(status, "free").GetStringValue()
+	for _, k := range []string{"object/namespace/models", "object/namespace/old", "clusterobject/namespace/models"} {
+		if rsp.GetDesired().GetResources()[k] != nil {
+			o.keys = append(o.keys, k)
+		}
+	}
+	return o
+}
+
+func TestRun(t *testing.T) {
+	there := func(more ...string) map[string]string {
+		m := map[string]string{keyLedger: ledgerOf("[]"), "object/reachable": reached}
+		for i := 0; i < len(more); i += 2 {
+			m[more[i]] = more[i+1]
+		}
+		return m
+	}
+	one := map[string][]string{asks: {ask("u1", "team", 8, "u1")}}
+	const otherLedger = "existing/ledger"
+	cases := map[string]struct {
+		reason   string
+		xr       string
+		observed map[string]string
+		required map[string][]string
+		want     outcome
+	}{
+		"Grants": {
+			reason:   "What is granted is in the ledger, over the version that was read, and in the status.",
+			xr:       typedIn,
+			observed: there(),
+			required: one,
+			want:     outcome{ledger: granted, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/models"}},
+		},
+		"NoLedger": {
+			reason:   "Without a ledger nothing is granted: two calls could both believe that they make it.",
+			xr:       typedIn,
+			observed: map[string]string{"object/reachable": reached},
+			required: one,
+			want:     outcome{ledger: "[]", waiting: []string{"s1: the cluster has no ledger yet"}, free: "8/8 nvidia.com/gpu", not: map[string]string{Open: reasonNoLedger}},
+		},
+		"LedgerDeleted": {
+			reason:   "The status has what the ledger had.",
+			xr:       typedIn + allocated,
+			observed: map[string]string{"object/reachable": reached},
+			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), ask("u0", "team", 8, "u0")}, otherLedger: nil},
+			want: outcome{
+				ledger: granted, allocated: []string{"s1"}, waiting: []string{"s0: the cluster has no ledger yet"}, free: "0/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/models"}, not: map[string]string{Open: reasonNoLedger},
+			},
+		},
+		"LedgerFound": {
+			reason:   "A ledger that Crossplane does not know of is used as it is.",
+			xr:       typedIn,
+			observed: map[string]string{"object/reachable": reached},
+			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), ask("u0", "team", 8, "u0")}, otherLedger: {ledgerOf(granted)}},
+			want: outcome{
+				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 0 of 8 nvidia.com/gpu free in pool p, 8 short"},
+				free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/models"},
+			},
+		},
+		"LedgerOfSomebodyElse": {
+			reason:   "The ledger of an earlier cluster of this name, which is being deleted.",
+			xr:       typedIn,
+			observed: map[string]string{"object/reachable": reached},
+			required: map[string][]string{otherLedger: {strings.ReplaceAll(ledgerOf(granted), "uid: me", "uid: other")}},
+			want:     outcome{fatal: "nothing was changed: ConfigMap inferencecluster-us-east in namespace crossplane-system is somebody else's, and would be the ledger: delete it if its owner is gone for good", not: notJudged()},
+		},
+		"LedgerUnreadable": {
+			reason:   "Everything that was granted would be lost.",
+			xr:       typedIn,
+			observed: map[string]string{keyLedger: ledgerOf("{"), "object/reachable": reached},
+			required: one,
+			want: outcome{
+				fatal: "nothing was changed: cannot use ConfigMap inferencecluster-us-east in namespace crossplane-system, which is the ledger of what was granted " +
+					"(delete it to have it made anew from the status): cannot read grants: unexpected end of JSON input", not: notJudged(),
+			},
+		},
+		"NotAnswered": {
+			reason:   "While nobody says who asks, everything stays as it is.",
+			xr:       typedIn + allocated,
+			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": reached, "object/namespace/old": reached},
+			want: outcome{
+				ledger: granted, version: "7", allocated: []string{"s1"}, free: "old", keys: []string{"object/namespace/old"},
+				not: map[string]string{AsksRead: "NotRead", RoomKept: "NotCounted", Open: "AsksNotRead"},
+			},
+		},
+		"NobodyAsks": {
+			reason:   "What is not asked for any more is given back, and its namespace is left alone.",
+			xr:       typedIn + allocated,
+			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": reached, "object/namespace/old": reached},
+			required: map[string][]string{asks: nil},
+			want:     outcome{ledger: "[]", version: "7", free: "8/8 nvidia.com/gpu"},
+		},
+		"ForgedAsks": {
+			reason:   "An ask counts only in the service's namespace, from the service, once.",
+			xr:       typedIn,
+			observed: there(),
+			required: map[string][]string{asks: {ask("u1", "other", 1, "u1"), ask("u2", "team", 1, "u1"), "{metadata: {name: bad, namespace: team}}", ask("u3", "team", 1, "u3"), ask("u3", "team", 1, "u3")}},
+			want: outcome{
+				ledger: strings.ReplaceAll(strings.ReplaceAll(granted, "u1", "u3"), "s1", "s3"), version: "7", allocated: []string{"s3"}, free: "7/8 nvidia.com/gpu", keys: []string{"object/namespace/models"},
+				not: map[string]string{AsksRead: "Ignored"},
+			},
+		},
+		"Unreachable": {
+			reason:   "A cluster that does not answer keeps what it granted.",
+			xr:       typedIn,
+			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": strings.ReplaceAll(reached, "'True'", "'False'")},
+			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), ask("u0", "team", 8, "u0")}},
+			want: outcome{
+				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: the cluster cannot be read"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/models"},
+				not: map[string]string{Reachable: placement.NotSynced, Open: reasonUnreachable},
+			},
+		},
+		"NodesUnknown": {
+			reason:   "Nodes that have not been read are not none.",
+			xr:       observes,
+			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": reached, "object/nodes/p": collection},
+			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), ask("u0", "team", 8, "u0")}},
+			want: outcome{
+				ledger: granted, version: "7", allocated: []string{"s1"},
+				waiting: []string{"s0: the nodes are not known: pool p: they have not been read yet; pool q: provider-kubernetes has not reported it yet"},
+				keys:    []string{"object/namespace/models"}, not: map[string]string{NodesKnown: "NotRead", RoomKept: "NotCounted", Open: reasonNodes},
+			},
+		},
+		"NodesRead": {
+			reason:   "A node of two pools counts once; one that is cordoned or going does not.",
+			xr:       observes,
+			observed: there("object/nodes/p", collection, "object/nodes/q", collection),
+			required: map[string][]string{
+				asks: nil, nodesOf("p"): {member("a", ""), member("b", "spec: {unschedulable: true},")},
+				nodesOf("q"): {member("a", ""), member("c", ""), strings.ReplaceAll(member("d", ""), "type: Ready, status: 'True'", "type: Ready, status: Unknown")},
+			},
+			want: outcome{ledger: "[]", version: "7", free: "16/16 nvidia.com/gpu"},
+		},
+		"NodesGone": {
+			reason:   "Fewer nodes than were granted: nothing is taken away, and nothing is added.",
+			xr:       typedIn,
+			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": reached},
+			required: map[string][]string{asks: {ask("u1", "team", 9, "u1"), ask("u0", "team", 1, "u0")}},
+			want: outcome{
+				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: more runs in the cluster than it has room for"}, free: "8/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "Overbooked", Open: "Overbooked"},
+			},
+		},
+		"ForClaims": {
+			reason:   "A ProviderConfig is read for cluster-scoped Objects.",
+			xr:       strings.Replace(typedIn, "{name: us-east}, pools", "{name: us-east, kind: ProviderConfig}, pools", 1),
+			observed: map[string]string{keyLedger: ledgerOf("[]"), "clusterobject/reachable": strings.Replace(reached, "kubernetes.m.crossplane.io/v1alpha1", "kubernetes.crossplane.io/v1alpha2", 1)},
+			required: one,
+			want:     outcome{ledger: granted, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"clusterobject/namespace/models"}},
+		},
+		"Refused": {
+			reason:   "A spec that is wrong changes nothing.",
+			xr:       strings.Replace(typedIn, "nodes: 1", "nodes: -1", 1),
+			observed: there(),
+			want: outcome{
+				fatal: "nothing was changed: spec.pools[0].nodes: Invalid value: -1: must be from 0 to 5000",
+				not:   with(notJudged(), SpecValid, "Refused"),
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := outcomeOf(run(t, request(t, tc.xr, tc.observed, tc.required)))
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(outcome{})); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func notJudged() map[string]string {
+	m := map[string]string{}
+	for _, c := range ConditionTypes() {
+		m[c] = "NotJudged"
+	}
+	return m
+}
+
+func with(m map[string]string, k, v string) map[string]string {
+	m[k] = v
+	return m
+}
+
+// What is composed never deletes anything in the cluster, so that a cluster that is dead
+// can be deleted here: provider-kubernetes lets go of an Object without Delete before it
+// connects.
+func TestNothingIsDeletedThere(t *testing.T) {
+	for _, effect := range []string{"Drain", "Dead"} {
+		xr := strings.Replace(typedIn, "pools:", "taints: [{effect: "+effect+"}], pools:", 1)
+		rsp := run(t, request(t, xr, map[string]string{keyLedger: ledgerOf(granted)}, map[string][]string{asks: {ask("u1", "team", 8, "u1")}}))
+		objects := 0
+		for key, r := range rsp.GetDesired().GetResources() {
+			if kube.Lookup(r.GetResource(), "kind").GetStringValue() != "Object" {
+				continue
+			}
+			objects++
+			policies := kube.Lookup(r.GetResource(), "spec", "managementPolicies").GetListValue().GetValues()
+			if len(policies) == 0 {
+				t.Errorf("%s may do everything", key)
+			}
+			for _, p := range policies {
+				if s := p.GetStringValue(); s != "Observe" && s != "Create" && s != "Update" {
+					t.Errorf("%s may %s", key, s)
+				}
+			}
+		}
+		if objects != 2 {
+			t.Errorf("want the Objects of kube-system and of the namespace, got %d", objects)
+		}
+		// A dead cluster is not waited for.
+		if ttl := rsp.GetMeta().GetTtl().AsDuration(); (ttl == respond.Later) != (effect == "Dead") {
+			t.Errorf("%s: the answer lives for %s", effect, ttl)
+		}
+	}
+}
+
+// What is required depends on the XR and on what is observed only.
+func TestRequirements(t *testing.T) {
+	observed := map[string]string{"object/reachable": reached, "object/nodes/p": collection}
+	first := run(t, request(t, observes, observed, nil)).GetRequirements()
+	again := run(t, request(t, observes, observed, map[string][]string{asks: {ask("u1", "team", 1, "u1")}, nodesOf("p"): {member("a", "")}})).GetRequirements()
+	if !proto.Equal(first, again) {
+		t.Errorf("requirements change with the answers: %v, %v", first, again)
+	}
+	want := map[string]string{
+		"asks":            "v1 ConfigMap  map[ask.fusioninfer.io/us-east:true]",
+		"existing/ledger": "v1 ConfigMap crossplane-system inferencecluster-us-east",
+		"nodes/p":         "kubernetes.m.crossplane.io/v1alpha1 Object crossplane-system map[m:c]",
+	}
+	got := map[string]string{}
+	for name, s := range first.GetResources() {
+		got[name] = fmt.Sprintf("%s %s %s %s", s.GetApiVersion(), s.GetKind(), s.GetNamespace(), s.GetMatchName())
+		if s.GetMatchLabels() != nil {
+			got[name] += fmt.Sprint(s.GetMatchLabels().GetLabels())
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The names of what clusters compose never meet, and leave room for what
+// provider-kubernetes appends.
+func TestNames(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	label := func() string {
+		parts := []string{"a", "b", "us", "nodes", "namespace", "gateway", "reachable", "-", "-"}
+		all := []string{"x"}
+		for range random.IntN(20) {
+			all = append(all, parts[random.IntN(len(parts))])
+		}
+		s := strings.Join(all, "")
+		return strings.Trim(s[:min(len(s), 63)], "-")
+	}
+	seen := map[string]string{}
+	for range 100000 {
+		c := &cluster{InferenceCluster: v1alpha1.InferenceCluster{}}
+		c.Name = label()
+		if random.IntN(2) == 0 {
+			c.carrier.Config.Kind = v1alpha1.KindProviderConfig
+		}
+		key := c.key([]string{reachable, gateway, nodesOf(label()), namespaces + label()}[random.IntN(4)])
+		of, name := c.Name+" "+key, c.name(key)
+		if other, taken := seen[name]; taken && other != of {
+			t.Fatalf("%s and %s are both called %s", of, other, name)
+		}
+		seen[name] = of
+		if errs := validation.IsDNS1123Label(name + "-1234567"); len(errs) > 0 {
+			t.Fatalf("%s: %v", name, errs)
+		}
+	}
+}

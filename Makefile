@@ -107,6 +107,12 @@ down: ## End the control plane, and remove everything that it left.
 demo: up ## Install the packages on the control plane, and show the quickstart come up.
 	@test/controlplane/demo.sh
 
+.PHONY: demo-fleet
+demo-fleet: CLUSTERS = 3
+demo-fleet: NODES = 4
+demo-fleet: up ## Install the packages on a control plane above three clusters, and show services land, and move.
+	@test/controlplane/demo-fleet.sh
+
 # The version of a release, such as v0.1.0. Without one, packages are of something in between.
 VERSION ?=
 REGISTRY ?= ghcr.io/fusioninfer

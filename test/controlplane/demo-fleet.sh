@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Shows services that are placed in three clusters, on the control plane that make up CLUSTERS=3 starts: each command, and what it says.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export KUBECONFIG=$PWD/.cache/controlplane/kubeconfig PATH=$PWD/.cache/bin:$PATH
+registry=$(cat .cache/controlplane/registry.txt)
+kubectl get clusterproviderconfigs.kubernetes.m.crossplane.io cluster-3 >/dev/null 2>&1 || {
+  echo "what is up has no three remote clusters: end it with make down" >&2
+  exit 1
+}
+
+bold='' plain=''
+if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; fi
+heading() { printf '\n%s# %s%s\n\n' "$bold" "$*" "$plain"; }
+# The command as a user would type it, then its output.
+show() {
+  local arg line='$'
+  for arg in "$@"; do
+    if [[ $arg =~ [^A-Za-z0-9_./:=,@-] ]]; then arg="'$arg'"; fi
+    line+=" $arg"
+  done
+  printf '%s%s%s\n' "$bold" "$line" "$plain"
+  "$@"
+}
+# A gateway that all routes may use.
+gateway() {
+  cat <<GATEWAY
+apiVersion: v1
+kind: Namespace
+metadata: {name: gateway-system}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: $1, namespace: gateway-system}
+spec:
+  gatewayClassName: stand-in
+  listeners: [{name: http, protocol: HTTP, port: 80, allowedRoutes: {namespaces: {from: All}}}]
+GATEWAY
+}
+placement='jsonpath={range .status.placement[*]}{.cluster}{"\t"}{.state}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}'
+weights='jsonpath={range .spec.rules[*].backendRefs[*]}{.weight}{"\t"}{.name}{"\n"}{end}'
+
+heading "The packages, built from this tree and pushed to the registry of the control plane"
+show make --no-print-directory packages push-packages VERSION=v0.1.0 ARCH="$(go env GOARCH)" REGISTRY="$registry"
+
+heading "Installed with a gateway for all services, which is set in a copy of the Composition"
+show kubectl apply -f package/install/rbac.yaml -f package/install/function.yaml
+mine=.cache/controlplane/package
+rm -rf "$mine" && cp -r package/xr "$mine"
+show sed -i 's|^      requireKinds: true$|&\n      fleet: {parentRefs: [{name: hub, namespace: gateway-system}]}|' "$mine/composition.yaml"
+show kubectl apply -f "$mine/definition.yaml" -f "$mine/cluster-definition.yaml" -f "$mine/composition.yaml" -f "$mine/cluster-composition.yaml"
+show kubectl wait --for=condition=Healthy --timeout=2m functions.pkg.crossplane.io --all
+show kubectl wait --for=condition=Established --timeout=1m xrd --all
+gateway hub | kubectl apply -f - >/dev/null
+for c in cluster-1 cluster-2 cluster-3; do gateway inference-gateway | kubectl --context "$c" apply -f - >/dev/null; done
+
+heading "Three clusters"
+show kubectl apply -f test/controlplane/demo-fleet-clusters.yaml
+show kubectl wait --for=condition=Ready --timeout=2m inferenceclusters --all
+show kubectl get inferenceclusters -L region
+
+heading "Two services for the US, of which only one fits into us-east"
+kubectl create namespace team-a --dry-run=client -o yaml | kubectl apply -f - >/dev/null
+kubectl create namespace team-b --dry-run=client -o yaml | kubectl apply -f - >/dev/null
+show kubectl apply -f test/controlplane/demo-fleet-services.yaml
+show kubectl wait --for=condition=Ready --timeout=2m inferenceservices --all --all-namespaces
+show kubectl get inferenceservices --all-namespaces
+for s in team-a/llama team-b/qwen; do show kubectl get -n "${s%/*}" inferenceservice "${s#*/}" -o "$placement"; done
+show kubectl get inferenceclusters
+show kubectl --context cluster-1 get leaderworkersets,pods --all-namespaces -l fusioninfer.io/service
+show kubectl --context cluster-2 get leaderworkersets,pods --all-namespaces -l fusioninfer.io/service
+
+heading "The way to llama: one route, weighted over its clusters"
+show kubectl get -n team-a httproutes,services,endpointslices
+show kubectl get -n team-a httproute llama-fleet -o "$weights"
+
+heading "Where llama runs is drained. There is no room for it anywhere else: it stays, and says so"
+home=$(kubectl get -n team-a inferenceservice llama -o 'jsonpath={.status.placement[?(@.state=="Placed")].cluster}')
+show kubectl patch inferencecluster "$home" --type=merge -p '{"spec":{"taints":[{"effect":"Drain","reason":"new kernel"}]}}'
+show kubectl wait -n team-a --for=condition=Placed=false --timeout=1m inferenceservice/llama
+show kubectl get -n team-a inferenceservice llama -o "$placement"
+show kubectl get -n team-a httproute llama-fleet -o "$weights"
+
+heading "The other service goes, and llama moves: it leaves only when it is ready, and routed, where it goes"
+show kubectl delete -n team-b inferenceservice qwen
+show kubectl wait -n team-a --for='jsonpath={.status.placement[?(@.cluster=="'"$home"'")].state}=NotPlaced' --timeout=2m inferenceservice/llama
+show kubectl wait -n team-a --for=condition=Ready --timeout=1m inferenceservice/llama
+show kubectl get -n team-a inferenceservice llama -o "$placement"
+show kubectl get -n team-a httproute llama-fleet -o "$weights"
+show kubectl get inferenceclusters
+show kubectl get -n team-a events --field-selector=involvedObject.kind=InferenceService --sort-by=.metadata.creationTimestamp -o 'custom-columns=WHAT:.message'
+
+heading "Look around"
+cat <<USAGE
+  export KUBECONFIG=$KUBECONFIG
+  export PATH=$PWD/.cache/bin:\$PATH
+
+  kubectl get inferenceclusters
+  kubectl describe inferencecluster us-west
+  kubectl describe inferenceservice -n team-a llama
+  kubectl --context cluster-2 get pods -n team-a
+  make down
+USAGE

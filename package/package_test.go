@@ -330,8 +330,17 @@ func TestRBAC(t *testing.T) {
 		needed[need{v, "policy", "poddisruptionbudgets"}] = true
 	}
 
-	// In another cluster provider-kubernetes has what Crossplane has here.
+	// In another cluster provider-kubernetes has what Crossplane has here, and what
+	// InferenceClusters observe. Namespaces are made there, and never deleted.
 	remote := &rbacv1.ClusterRole{}
+	clusters := map[need]bool{}
+	for _, v := range []string{"get", "list", "watch", "patch"} {
+		clusters[need{v, "", "nodes"}] = true
+		clusters[need{v, "", "namespaces"}] = true
+	}
+	for _, v := range []string{"create", "update"} {
+		clusters[need{v, "", "namespaces"}] = true
+	}
 	strict(t, []byte(documents(t, "install", "rbac-remote.yaml")[1]), remote)
 
 	var missing, lacking, unused []need
@@ -343,9 +352,14 @@ func TestRBAC(t *testing.T) {
 			lacking = append(lacking, n)
 		}
 	}
+	for n := range clusters {
+		if !allows(remote.Rules, n) {
+			lacking = append(lacking, n)
+		}
+	}
 	for _, r := range append(granted, remote.Rules...) {
 		for _, n := range needs(r) {
-			if !needed[n] {
+			if !needed[n] && !clusters[n] {
 				unused = append(unused, n)
 			}
 		}

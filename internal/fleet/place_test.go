@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-
 // nodes is a pool of nodes with some GPUs each.
 func nodes(name string, n, gpus int64) Pool {
 	return Pool{Name: name, Nodes: n, Total: Resources{gpu: n * gpus * 1000}, Left: []Nodes{{Count: n, Left: Resources{gpu: gpus * 1000}}}}

@@ -253,7 +253,7 @@ func (f *fleetPlanner) demand() ([]fleet.Unit, map[string]fleet.Shape) {
 	for g := range groups {
 		whole := fleet.Unit{Name: index(g)}
 		for i, r := range f.p.Roles {
-			minimum := f.gang.required(r)
+			minimum := f.required(r)
 			for j := range r.Replicas {
 				replica := fleet.Replica{Name: scoped(f.p.Service, g, "/", r.Name, index(j)), Pods: pods[i], Required: j < minimum}
 				f.serving[replica.Name] = r.Type != v1alpha1.ComponentTypePrefiller
@@ -272,13 +272,16 @@ func (f *fleetPlanner) demand() ([]fleet.Unit, map[string]fleet.Shape) {
 	return units, shapes
 }
 
-// required is how many replicas of a role have to fit together: none where there is no
-// gang.
-func (g gangPolicy) required(r *Role) int32 {
-	if g.mode == v1alpha1.GangNone {
-		return 0
+// required is how many replicas of a role have to fit together: those of the gang. Without
+// one it is none, but for one each of prefill and decode, which are of no use alone.
+func (f *fleetPlanner) required(r *Role) int32 {
+	switch {
+	case f.gang.mode != v1alpha1.GangNone:
+		return f.gang.minimum(r)
+	case hasType(f.spec, v1alpha1.ComponentTypePrefiller) && hasType(f.spec, v1alpha1.ComponentTypeDecoder):
+		return min(1, r.Replicas)
 	}
-	return g.minimum(r)
+	return 0
 }
 
 // ask is what the service wants of the clusters of the fleet.

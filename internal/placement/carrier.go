@@ -75,7 +75,7 @@ func (c Carrier) Object(name string, labels map[string]string, manifest any, car
 
 // A collection is a provider-kubernetes ObservedObjectCollection, as far as it is
 // written here: apis/namespaced/observedobjectcollection/v1alpha1 and apis/cluster/...
-// of v1.3.0. It makes an Object that only observes for each remote object that it
+// of v1.3.1. It makes an Object that only observes for each remote object that it
 // selects.
 type collection struct {
 	APIVersion string         `json:"apiVersion"`

@@ -28,7 +28,7 @@ const (
 )
 
 // An object is a provider-kubernetes Object, as far as it is written here. The
-// fields are those of github.com/crossplane-contrib/provider-kubernetes v1.3.0,
+// fields are those of github.com/crossplane-contrib/provider-kubernetes v1.3.1,
 // apis/namespaced/object/v1alpha1 and apis/cluster/object/v1alpha2, whose module
 // brings three cloud providers' clients with it.
 type object struct {

@@ -249,7 +249,7 @@ func TestBookKeepsItsPromises(t *testing.T) {
 	const steps = 500
 	runs := max(1, *fleets/5)
 	refused, granted, waited, doubted := 0, 0, 0, 0
-	for run := range uint64(runs) { //nolint:gosec // Above 0.
+	for run := range uint64(runs) {
 		random := rand.New(rand.NewPCG(run, 5))
 		w := &world{room: Room{Pools: []Pool{NewPool("p", nil, []Nodes{of(1+random.Int64N(4), 8, 640), of(random.Int64N(3), 4, 640)})}}}
 		views := []view{w.view()}

@@ -117,18 +117,32 @@ func (f *fleetPlanner) findMembers() []member {
 	for i := range all {
 		f.reach(&all[i])
 	}
-	// What was asked for the last time tells how to reach what is there.
-	if f.world.Ask != nil {
-		for _, name := range slices.Sorted(maps.Keys(f.world.Ask.Clusters)) {
-			at := f.world.Ask.Clusters[name]
-			m := member{fleet: name, gone: f.world.Answered || f.spec.Placement.ClusterSelector == nil, target: Target{Cluster: at.As, Namespace: at.Namespace}}
-			if f.world.Places[at.As] != nil {
-				f.reach(&m)
-				add(m)
-			}
-		}
+	for _, name := range slices.Sorted(maps.Keys(f.world.Places)) {
+		m := f.remembered(name)
+		f.reach(&m)
+		add(m)
 	}
 	return all
+}
+
+// remembered is a cluster that the placement does not name, and where something is.
+// The last ask tells which cluster of the fleet it is; one that was never of the fleet,
+// or the place beside the XR, is left like any other.
+func (f *fleetPlanner) remembered(name string) member {
+	at := f.world.Places[name]
+	m := member{gone: true, target: Target{Cluster: name, Namespace: cmp.Or(at.Namespace, f.p.Service.Namespace), ProviderConfig: at.Config}}
+	if f.world.Ask == nil {
+		return m
+	}
+	for _, of := range slices.Sorted(maps.Keys(f.world.Ask.Clusters)) {
+		if f.world.Ask.Clusters[of].As == name {
+			m.fleet = of
+			// A selector may still select it, for as long as nobody has said which clusters there are.
+			m.gone = f.world.Answered || f.spec.Placement.ClusterSelector == nil
+			m.target.Namespace = f.world.Ask.Clusters[of].Namespace
+		}
+	}
+	return m
 }
 
 func selects(s *metav1.LabelSelector, l map[string]string) bool {

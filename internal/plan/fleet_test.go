@@ -164,6 +164,28 @@ func TestFleet(t *testing.T) {
 				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 2}, Held: 2,
 			},
 		},
+		"FromBeside": {
+			reason:    "A service that ran beside the XR stays there until it runs in the fleet.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world:     runs(world(aCluster("east")), "", "worker/0", "worker/1"),
+			want: want{
+				Deployments: map[string]deployment{"": {Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "east": {Config: "east-config", Waiting: 2, Idle: true}},
+				Asks:        map[string]int{"east": 1}, Held: 2,
+			},
+		},
+		"FromElsewhere": {
+			reason:    "So does one that ran in a cluster that is not of the fleet.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world: func() World {
+				w := runs(world(aCluster("east", granted("worker/0", "worker/1"))), "old", "worker/0", "worker/1")
+				w.Places["old"].Config.Name, w.Places["old"].Namespace = "old-config", "shared"
+				return runs(w, "east", "worker/0", "worker/1")
+			}(),
+			want: want{
+				Deployments: map[string]deployment{"old": {Config: "old-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}},
+				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
+			},
+		},
 		"ScaledToZero": {
 			reason:    "A service of no groups keeps its router where it is.",
 			placement: with(named, v1alpha1.PlacementFailover),

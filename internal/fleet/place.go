@@ -46,9 +46,14 @@ type Candidate struct {
 	Waiting string
 	// Orphaned tells that what is there can be forgotten without being deleted.
 	Orphaned bool
-	// Routed tells that requests can reach the cluster. It is true where there is no
-	// route over clusters.
+	// Answers tells that requests which reach the cluster are answered: its endpoint picker
+	// runs, and its gateway is known. It is true where there is no need of them.
+	Answers bool
+	// Routed tells that requests reach the cluster. It is true where there is no route
+	// over clusters.
 	Routed bool
+	// Led tells that the route over clusters leads there, or may still do so.
+	Led bool
 }
 
 // A Request is what has to be placed.
@@ -460,25 +465,41 @@ func (p *placer) stays(i int, u *Unit) bool {
 	if p.Candidates[i].Dead != nil {
 		return !p.Candidates[i].Orphaned
 	}
-	for j := range p.Candidates {
-		if j == i || !contains(p.wanted[j], u) {
-			continue
-		}
-		if c := &p.Candidates[j]; c.ready(u) && c.Routed {
-			return false
-		}
+	if !p.replaced(i, u) {
+		return true
 	}
-	return true
+	// Requests that still come find something ready.
+	c := &p.Candidates[i]
+	return c.Led && !slices.ContainsFunc(p.Units, func(o Unit) bool { return c.ready(&o) && len(o.Replicas) > 0 && !p.replaced(i, &o) })
 }
 
-// elsewhere tells whether another cluster than i has something ready to serve.
-func (p *placer) elsewhere(i int) bool {
+// replaced tells whether a unit that is in a cluster is ready in another, and requests
+// reach it there.
+func (p *placer) replaced(i int, u *Unit) bool {
 	for j := range p.Candidates {
-		if j != i && p.out[j].usable() && len(p.Candidates[j].Ready) > 0 {
+		if c := &p.Candidates[j]; j != i && contains(p.wanted[j], u) && c.ready(u) && c.Routed {
 			return true
 		}
 	}
 	return false
+}
+
+// elsewhere tells whether all that is in a cluster is ready to serve in others.
+func (p *placer) elsewhere(i int) bool {
+	for _, u := range p.Units {
+		if !p.Candidates[i].present(&u) {
+			continue
+		}
+		serves := false
+		for j := range p.Candidates {
+			c := &p.Candidates[j]
+			serves = serves || j != i && p.out[j].usable() && c.ready(&u) && c.Answers
+		}
+		if !serves {
+			return false
+		}
+	}
+	return true
 }
 
 // explain says in one reason what became of a candidate.

@@ -43,7 +43,7 @@ func TestPlace(t *testing.T) {
 	one := []Unit{group("0", 1, 1)}
 	there := set("0/prefill/0", "0/decode/0")
 	east := func(change ...func(*Candidate)) Candidate {
-		c := Candidate{Name: "east", Weight: 1, Routed: true, Room: Room{Pools: []Pool{nodes("h100", 4, 8)}}}
+		c := Candidate{Name: "east", Weight: 1, Routed: true, Answers: true, Room: Room{Pools: []Pool{nodes("h100", 4, 8)}}}
 		for _, f := range change {
 			f(&c)
 		}
@@ -192,6 +192,70 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestServing proves of a cluster that is drained that requests go there until all of it is
+// answered elsewhere, and that it is left only after none go there any more.
+func TestServing(t *testing.T) {
+	drained := "a test"
+	all := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0")
+	half := set("0/prefill/0", "0/decode/0")
+	cases := map[string]struct {
+		reason     string
+		east, west Candidate
+		// serving and runs are of the cluster that is drained.
+		serving, runs bool
+	}{
+		"NothingElsewhere": {
+			reason: "Its only copy serves.",
+			east:   Candidate{Ready: all, Led: true}, west: Candidate{Answers: true},
+			serving: true, runs: true,
+		},
+		"PartElsewhere": {
+			reason: "A part of it would be too little.",
+			east:   Candidate{Ready: all, Led: true}, west: Candidate{Present: all, Ready: half, Answers: true, Routed: true},
+			serving: true, runs: true,
+		},
+		"NoPickerElsewhere": {
+			reason: "What is ready elsewhere answers nothing without its endpoint picker.",
+			east:   Candidate{Ready: all, Led: true}, west: Candidate{Present: all, Ready: all},
+			serving: true, runs: true,
+		},
+		"AllElsewhere": {
+			reason: "Requests turn to the other, and it is left once the gateway has taken that up.",
+			east:   Candidate{Ready: all, Led: true}, west: Candidate{Present: all, Ready: all, Answers: true, Routed: true},
+			serving: false, runs: true,
+		},
+		"NoneComeHere": {
+			reason: "It is left.",
+			east:   Candidate{Ready: all}, west: Candidate{Present: all, Ready: all, Answers: true, Routed: true},
+			serving: false, runs: false,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.east.Drain, tc.east.Present, tc.east.Granted, tc.west.Granted = &drained, all, all, all
+			got := Place(Request{Policy: Failover, Units: []Unit{group("0", 1, 1), group("1", 1, 1)}, Shapes: shapes, Candidates: []Candidate{tc.east, tc.west}})
+			if d := got[0]; d.Serving != tc.serving || (len(d.Run) > 0) != tc.runs {
+				t.Errorf("%s It serves: %t, want %t; it runs: %v, want some: %t", tc.reason, d.Serving, tc.serving, d.Run, tc.runs)
+			}
+		})
+	}
+}
+
+// TestLeavesPartly proves that a unit leaves a cluster that requests go to while another unit
+// answers them there.
+func TestLeavesPartly(t *testing.T) {
+	drained := "a test"
+	all, half := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0"), set("0/prefill/0", "0/decode/0")
+	got := Place(Request{Policy: Spread, Units: []Unit{group("0", 1, 1), group("1", 1, 1)}, Shapes: shapes, Candidates: []Candidate{
+		{Weight: 1, Drain: &drained, Present: all, Granted: all, Ready: all, Led: true},
+		{Weight: 1, Present: half, Granted: half, Ready: half, Answers: true, Routed: true},
+	}})
+	want := []string{"1/decode/0", "1/prefill/0"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got[0].Run))); diff != "" || !got[0].Serving {
+		t.Errorf("it serves: %t, want true; it runs: -want, +got:\n%s", got[0].Serving, diff)
+	}
+}
+
 // A sim is a fleet with its services, in which everybody acts on what they last saw.
 type sim struct {
 	t        *testing.T
@@ -270,7 +334,7 @@ func (s *sim) round() {
 func (v *simService) act(clusters []*simCluster) {
 	r := Request{Policy: v.policy, Units: v.units, Shapes: shapes, FailoverAfter: time.Minute}
 	for _, c := range clusters {
-		m := Candidate{Name: c.name, Weight: 1, Routed: true, Room: c.booking.Room, Granted: map[string]bool{}, Present: v.present[c.name], Ready: v.present[c.name], Asked: map[string]bool{}}
+		m := Candidate{Name: c.name, Weight: 1, Routed: true, Answers: true, Room: c.booking.Room, Granted: map[string]bool{}, Present: v.present[c.name], Ready: v.present[c.name], Asked: map[string]bool{}}
 		if c.drain {
 			why := "drained"
 			m.Drain = &why
@@ -430,7 +494,7 @@ func BenchmarkPlace(b *testing.B) {
 		r.Units = append(r.Units, group(strconv.Itoa(i), 2, 4))
 	}
 	for i := range 20 {
-		c := Candidate{Name: fmt.Sprintf("c%02d", i), Weight: 1, Routed: true, Room: Room{Pools: []Pool{nodes("h100", 200, 8)}}}
+		c := Candidate{Name: fmt.Sprintf("c%02d", i), Weight: 1, Routed: true, Answers: true, Room: Room{Pools: []Pool{nodes("h100", 200, 8)}}}
 		for range 50 {
 			_, _ = c.Room.Take([]Need{{Shape: &Shape{Requests: Resources{gpu: 3000}}, Pods: 5}})
 		}

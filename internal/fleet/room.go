@@ -282,6 +282,9 @@ func (r *Room) missing(needs []Need) string {
 	var groups []*sharing
 	for _, n := range needs {
 		pools := r.poolsFor(n.Shape)
+		if len(r.Pools) == 0 {
+			return "it has no nodes, or they are not known yet"
+		}
 		if len(pools) == 0 {
 			return "no pool has the labels " + labelText(n.Shape.NodeSelector)
 		}

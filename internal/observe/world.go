@@ -70,7 +70,7 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		}
 		return
 	case plan.HubKey:
-		w.Routed = routed(observed)
+		w.Routed, w.Led = routed(observed)
 		return
 	}
 	name, local := plan.SplitKey(key)
@@ -80,7 +80,7 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 	}
 	at := w.Places[name]
 	if at == nil {
-		at = &plan.Place{Present: map[string]bool{}, Ready: map[string]bool{}, Orphaned: true}
+		at = &plan.Place{Present: map[string]bool{}, Ready: map[string]bool{}, Served: map[string]bool{}, Orphaned: true}
 		w.Places[name] = at
 	}
 	at.Orphaned = at.Orphaned && placement.Orphaned(observed)
@@ -96,22 +96,23 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		at.Config.Name = cmp.Or(kube.Lookup(observed, "spec", "providerConfigRef", "name").GetStringValue(), at.Config.Name)
 		at.Namespace = cmp.Or(kube.Lookup(remote, "metadata", "namespace").GetStringValue(), at.Namespace)
 	}
-	if !state.Readable() {
-		return
-	}
 	v := &view{}
 	_ = kube.Decode(remote, nil, v) // Fields of the wrong type are as good as absent.
 	switch ready := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0; {
 	case kind == "deployment":
-		at.RouterReady = ready
+		at.RouterServed, at.RouterReady = ready, ready && state.Readable()
 	case ready:
-		at.Ready[replica] = true
+		at.Served[replica] = true
+		if state.Readable() {
+			at.Ready[replica] = true
+		}
 	}
 }
 
-// routed are the clusters that a route over all of them leads to. A route that its
-// gateway has not accepted as it is now leads nowhere new.
-func routed(observed *structpb.Struct) map[string]bool {
+// routed are the backends that a route over all clusters leads to, and those that it may
+// lead to. A route that its gateway has not accepted as it is now leads nowhere new, and
+// perhaps to everything that it names.
+func routed(observed *structpb.Struct) (leads, may map[string]bool) {
 	v := &view{}
 	_ = kube.Decode(observed, nil, v)
 	accepted := false
@@ -119,17 +120,18 @@ func routed(observed *structpb.Struct) map[string]bool {
 		c := find(p.Conditions, "Accepted")
 		accepted = accepted || c.Status == True && c.ObservedGeneration >= v.Metadata.Generation
 	}
-	leads := map[string]bool{}
-	if !accepted {
-		return leads
-	}
+	leads, may = map[string]bool{}, map[string]bool{}
 	for _, rule := range kube.Lookup(observed, "spec", "rules").GetListValue().GetValues() {
 		for _, b := range kube.Lookup(rule.GetStructValue(), "backendRefs").GetListValue().GetValues() {
 			ref := b.GetStructValue()
-			if kube.Lookup(ref, "weight").GetNumberValue() > 0 {
-				leads[kube.Lookup(ref, "name").GetStringValue()] = true
+			name, weighs := kube.Lookup(ref, "name").GetStringValue(), kube.Lookup(ref, "weight").GetNumberValue() > 0
+			if weighs || !accepted {
+				may[name] = true
+			}
+			if weighs && accepted {
+				leads[name] = true
 			}
 		}
 	}
-	return leads
+	return leads, may
 }

@@ -174,11 +174,17 @@ func (f *fleetPlanner) reach(m *member) {
 
 // candidate is a cluster as the placement sees it.
 func (f *fleetPlanner) candidate(m member) fleet.Candidate {
-	c := fleet.Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.gone, Routed: f.p.Hub == nil || f.world.Routed[hubName(f.p.Service, m.target.Cluster)]}
+	c := fleet.Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.gone, Answers: f.p.Router == nil, Routed: true}
 	if at := f.world.Places[m.target.Cluster]; at != nil {
 		c.Present, c.Ready, c.Orphaned = at.Present, at.Ready, at.Orphaned
-		c.Routed = c.Routed && (f.p.Router == nil || at.RouterReady)
+		c.Answers = c.Answers || at.RouterReady
 	}
+	if f.p.Hub != nil {
+		backend := hubName(f.p.Service, m.target.Cluster)
+		c.Answers = c.Answers && f.gateway(m) != nil
+		c.Routed, c.Led = f.world.Routed[backend], f.world.Led[backend]
+	}
+	c.Routed = c.Routed && c.Answers
 	if m.fleet == "" {
 		c.Uncounted = true
 		return c

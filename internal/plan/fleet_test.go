@@ -50,9 +50,9 @@ func world(clusters ...*v1alpha1.InferenceCluster) World {
 }
 
 func there(replicas ...string) *Place {
-	p := &Place{Present: map[string]bool{}, Ready: map[string]bool{}, RouterReady: true}
+	p := &Place{Present: map[string]bool{}, Ready: map[string]bool{}, Served: map[string]bool{}, RouterReady: true, RouterServed: true}
 	for _, r := range replicas {
-		p.Present[r], p.Ready[r] = true, true
+		p.Present[r], p.Ready[r], p.Served[r] = true, true, true
 	}
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
 )
 
@@ -60,9 +61,8 @@ func (f *fleetPlanner) backends() []Backend {
 	var all []Backend
 	for i, d := range f.p.Fleet.Decisions {
 		m := f.members[i]
-		c := f.world.Clusters[m.fleet]
-		at := f.world.Places[m.target.Cluster]
-		if c == nil || c.Status.Gateway == nil || c.Status.Gateway.Address == "" || len(d.Run) == 0 {
+		at, g := f.world.Places[m.target.Cluster], f.gateway(m)
+		if g == nil || len(d.Run) == 0 {
 			continue
 		}
 		b := Backend{
@@ -70,11 +70,11 @@ func (f *fleetPlanner) backends() []Backend {
 			Name:       hubName(f.p.Service, m.target.Cluster),
 			ServiceKey: "service/fleet/" + m.target.Cluster,
 			SliceKey:   "endpointslice/fleet/" + m.target.Cluster,
-			Address:    c.Status.Gateway.Address,
-			Port:       c.Status.Gateway.Port,
-			IPv6:       strings.Contains(c.Status.Gateway.Address, ":"),
+			Address:    g.Address,
+			Port:       g.Port,
+			IPv6:       strings.Contains(g.Address, ":"),
 		}
-		if d.Serving && at != nil && at.RouterReady {
+		if d.Serving && at != nil && at.RouterServed {
 			b.Weight = f.ready(at)
 		}
 		all = append(all, b)
@@ -82,10 +82,19 @@ func (f *fleetPlanner) backends() []Backend {
 	return all
 }
 
-// ready is the number of ready replicas that answer requests.
+// gateway is where requests reach a cluster, or nil.
+func (f *fleetPlanner) gateway(m member) *v1alpha1.GatewayStatus {
+	c := f.world.Clusters[m.fleet]
+	if c == nil || c.Status.Gateway == nil || c.Status.Gateway.Address == "" {
+		return nil
+	}
+	return c.Status.Gateway
+}
+
+// ready is the number of replicas that answer requests, as far as is known.
 func (f *fleetPlanner) ready(at *Place) int32 {
 	n := int32(0)
-	for name := range at.Ready {
+	for name := range at.Served {
 		if f.serving[name] {
 			n++
 		}

@@ -25,8 +25,9 @@ type World struct {
 	// service, which is empty beside the XR.
 	Places map[string]*Place
 	// Routed are the backends that the route over all clusters sends requests to, by
-	// their names, once its gateway has taken it up.
-	Routed map[string]bool
+	// their names, once its gateway has taken it up. Led are those to which the gateway may
+	// send some.
+	Routed, Led map[string]bool
 }
 
 // A Place is what exists of a service in one cluster.
@@ -39,6 +40,10 @@ type Place struct {
 	// empty beside the XR.
 	Config    v1alpha1.ProviderConfigRef
 	Namespace string
+	// Served and RouterServed are as Ready and RouterReady were when the cluster was read
+	// last: that it cannot be read now does not mean that it serves nobody.
+	Served       map[string]bool
+	RouterServed bool
 	// Orphaned tells that deleting the Objects leaves alone what they stand for.
 	Orphaned bool
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
@@ -438,7 +439,9 @@ type recording struct {
 }
 
 // record records from now on until the test ends.
-func record(t *testing.T, c *cluster.Cluster, gvk schema.GroupVersionKind, namespace string) *recording {
+func record(t *testing.T, c interface {
+	Resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error)
+}, gvk schema.GroupVersionKind, namespace string) *recording {
 	t.Helper()
 	r, err := c.Resource(object(gvk, namespace, ""))
 	if err != nil {
@@ -462,6 +465,13 @@ func record(t *testing.T, c *cluster.Cluster, gvk schema.GroupVersionKind, names
 		}
 	}()
 	return rec
+}
+
+// all are the events so far.
+func (r *recording) all() []watch.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
 }
 
 // first is the revision of the first event that matches, or 0. All kinds are in

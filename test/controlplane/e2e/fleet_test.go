@@ -1,0 +1,796 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
+)
+
+var (
+	clusterKind   = schema.GroupVersionKind{Group: "fusioninfer.io", Version: "v1alpha1", Kind: "InferenceCluster"}
+	routeKind     = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
+	configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	sliceKind     = schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}
+)
+
+// A hub is a control plane above two clusters, with a gateway for all services.
+type hub struct{ *cluster.Cluster }
+
+// TestFleet proves on real clusters what docs/placement.md says: who lands where and why, that
+// nothing is booked twice, and that a service is served at every moment while it moves.
+func TestFleet(t *testing.T) {
+	h := &hub{cluster.TestUp(t, cluster.Options{Nodes: 6, GPUs: 64, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
+	h.install(t)
+	t.Run("Failover", func(t *testing.T) { testFailover(t, h) })
+	t.Run("Spread", func(t *testing.T) { testSpread(t, h) })
+	t.Run("SameNames", func(t *testing.T) { testFleetSameNames(t, h) })
+}
+
+// install does what package/xr/composition.yaml says to set something: it applies the
+// definitions and the Compositions as they are, but for the gateway that all services have.
+func (h *hub) install(t *testing.T) {
+	t.Helper()
+	if err := h.PushPackages(first); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, h.Cluster, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml")
+	const before = "      requireKinds: true\n"
+	composition := read(t, "package", "xr", "composition.yaml")
+	if !strings.Contains(composition, before) {
+		t.Fatalf("package/xr/composition.yaml does not say %q", before)
+	}
+	composition = strings.Replace(composition, before, before+"      fleet: {parentRefs: [{name: hub, namespace: gateway-system}]}\n", 1)
+	kubectl(t, h.Cluster, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml",
+		"-f", "package/xr/cluster-composition.yaml", "-f", written(t, "composition.yaml", composition))
+	healthy(t, h.Cluster, "Function", function, first)
+	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
+	gateway(t, h.Cluster, "gateway-system", "hub")
+	for _, r := range h.Remotes() {
+		if err := r.Namespace(t.Context(), "gateway-system"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Apply(t.Context(), sharedGateway("gateway-system", "inference-gateway"), "user"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A member is a cluster of the fleet. Several may be one real cluster: each test has its own,
+// which it selects by a label.
+type member struct {
+	name, remote string
+	// nodes of 8 GPUs. There are as many as are observed, if it is 0.
+	nodes int64
+	// gateway is its address.
+	gateway string
+}
+
+// joins makes a member of a fleet, and waits until it grants something.
+func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstructured {
+	t.Helper()
+	o := object(clusterKind, "", m.name)
+	o.SetLabels(map[string]string{"fleet": fleet})
+	pool := map[string]any{"name": "h100", "nodeSelector": map[string]any{"type": "kwok"}}
+	if m.nodes > 0 {
+		pool = map[string]any{"name": "h100", "nodes": m.nodes, "allocatable": map[string]any{"nvidia.com/gpu": int64(8)}}
+	}
+	spec := map[string]any{"providerConfigRef": map[string]any{"name": m.remote}, "pools": []any{pool}}
+	if m.gateway != "" {
+		spec["gateway"] = map[string]any{"address": m.gateway}
+	}
+	o.Object["spec"] = spec
+	apply(t, h.Cluster, o)
+	h.is(t, o, "Ready", "Synced", "Reachable", "NodesKnown", "AsksRead", "RoomKept", "GatewayKnown", "Open")
+	return o
+}
+
+// taint gives a cluster this taint and no other, or none.
+func (h *hub) taint(t *testing.T, o *unstructured.Unstructured, effect string) {
+	t.Helper()
+	unstructured.RemoveNestedField(o.Object, "spec", "taints")
+	if effect != "" {
+		o.Object["spec"].(map[string]any)["taints"] = []any{map[string]any{"effect": effect, "reason": "a test"}}
+	}
+	apply(t, h.Cluster, o)
+}
+
+// is waits until an object has these conditions.
+func (h *hub) is(t *testing.T, o *unstructured.Unstructured, want ...string) {
+	t.Helper()
+	until(t, h, title(o)+" is "+strings.Join(want, ", "), func(ctx context.Context) (bool, error) {
+		now, err := h.Get(ctx, o)
+		if err == nil {
+			err = conditions(now, want...)
+		}
+		return err == nil, err
+	})
+}
+
+// placedService is a service of a fleet, with roles that take 8 GPUs a pod.
+func placedService(namespace, name, policy, fleet string, roles ...map[string]any) *unstructured.Unstructured {
+	for _, r := range roles {
+		if r["componentType"] != "router" {
+			podSpec(r)["containers"].([]any)[0].(map[string]any)["resources"] = map[string]any{"limits": map[string]any{"nvidia.com/gpu": int64(8)}}
+		}
+	}
+	o := inference(namespace, name, roles...)
+	o.Object["spec"].(map[string]any)["placement"] = map[string]any{
+		"policy": policy, "failoverAfter": "10s",
+		"clusterSelector": map[string]any{"matchLabels": map[string]any{"fleet": fleet}},
+	}
+	return o
+}
+
+// entrance is a router at the gateway that each cluster has.
+func entrance(host, strategy string) map[string]any {
+	return map[string]any{
+		"name": "router", "componentType": "router", "strategy": strategy,
+		"httproute": map[string]any{
+			"hostnames":  []any{host},
+			"parentRefs": []any{map[string]any{"name": "inference-gateway", "namespace": "gateway-system"}},
+		},
+	}
+}
+
+// placement is what a service says of each cluster: state, units, weight and why.
+func placement(s *unstructured.Unstructured) map[string]string {
+	all, _, _ := unstructured.NestedSlice(s.Object, "status", "placement")
+	got := map[string]string{}
+	for _, v := range all {
+		m := v.(map[string]any)
+		text := fmt.Sprint(m["state"])
+		if units, ok := m["units"].([]any); ok {
+			text += fmt.Sprintf(" %v", units)
+		}
+		if w, ok := m["weight"]; ok {
+			text += fmt.Sprintf(" weight %v", w)
+		}
+		if m["reason"] != nil {
+			text += fmt.Sprintf(" %v: %v", m["reason"], m["message"])
+		}
+		got[m["cluster"].(string)] = text
+	}
+	return got
+}
+
+// lands waits until a service is ready where it should be, says so of each cluster, and the
+// clusters have as many pods of it.
+func (h *hub) lands(t *testing.T, xr *unstructured.Unstructured, want map[string]string, pods map[string]int) *unstructured.Unstructured {
+	t.Helper()
+	var s *unstructured.Unstructured
+	until(t, h, xr.GetName()+" is where it should be", func(ctx context.Context) (bool, error) {
+		var err error
+		if s, err = h.Get(ctx, xr); err != nil {
+			return false, err
+		}
+		if diff := cmp.Diff(want, placement(s)); diff != "" {
+			return false, fmt.Errorf("what it says of its clusters: -want, +got:\n%s", diff)
+		}
+		if err := conditions(s, "Ready", "Synced", "SpecValid", "Placed", "WorkloadsReady"); err != nil {
+			return false, err
+		}
+		got := map[string]int{}
+		for _, r := range h.Remotes() {
+			all, err := enginesOf(ctx, r, xr)
+			if err != nil {
+				return false, err
+			}
+			if len(all) > 0 {
+				got[r.Name()] = len(all)
+			}
+		}
+		if diff := cmp.Diff(pods, got); diff != "" {
+			return false, fmt.Errorf("its pods: -want, +got:\n%s", diff)
+		}
+		return true, nil
+	})
+	return s
+}
+
+// enginesOf are the pods of a service in a remote cluster, without its endpoint picker.
+func enginesOf(ctx context.Context, r *cluster.Remote, xr *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
+	all, err := r.List(ctx, podKind, xr.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(p unstructured.Unstructured) bool {
+		return !strings.HasPrefix(p.GetLabels()["leaderworkerset.sigs.k8s.io/name"], xr.GetName()+"-")
+	}), nil
+}
+
+// weights are those of the route over all clusters, by the clusters' names.
+func weights(route *unstructured.Unstructured) map[string]int64 {
+	got := map[string]int64{}
+	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
+	for _, r := range rules {
+		refs, _, _ := unstructured.NestedSlice(r.(map[string]any), "backendRefs")
+		for _, v := range refs {
+			m := v.(map[string]any)
+			_, name, _ := strings.Cut(m["name"].(string), "-at-")
+			got[name[:strings.LastIndexByte(name, '-')]] = m["weight"].(int64)
+		}
+	}
+	return got
+}
+
+// routes waits until the route over all clusters has these weights.
+func (h *hub) routes(t *testing.T, xr *unstructured.Unstructured, want map[string]int64) {
+	t.Helper()
+	until(t, h, "requests for "+xr.GetName()+" go where it is", func(ctx context.Context) (bool, error) {
+		r, err := h.Get(ctx, object(routeKind, xr.GetNamespace(), xr.GetName()+"-fleet"))
+		if err != nil {
+			return false, err
+		}
+		if diff := cmp.Diff(want, weights(r)); diff != "" {
+			return false, fmt.Errorf("weights: -want, +got:\n%s", diff)
+		}
+		return true, nil
+	})
+}
+
+// remove deletes a service, and waits until nothing is left of it here and there.
+func (h *hub) remove(t *testing.T, xr *unstructured.Unstructured) {
+	t.Helper()
+	all := parts(t, h.Cluster, xr)
+	kubectl(t, h.Cluster, "delete", "inferenceservice", xr.GetName(), "--namespace="+xr.GetNamespace())
+	vanished(t, h.Cluster, all...)
+	h.gone(t, xr, "cluster-1", "cluster-2")
+}
+
+// gone waits until nothing is left of a service in some clusters.
+func (h *hub) gone(t *testing.T, xr *unstructured.Unstructured, remotes ...string) {
+	t.Helper()
+	for _, name := range remotes {
+		r := h.Remote(name)
+		until(t, r, "nothing is left of "+xr.GetName(), func(ctx context.Context) (bool, error) {
+			left, err := r.Kubectl(ctx, "get", "--namespace="+xr.GetNamespace(), "--selector=fusioninfer.io/service="+xr.GetName(), "--output=name", composed)
+			if err == nil && left != "" {
+				err = fmt.Errorf("there still is in %s:\n%s", name, left)
+			}
+			return err == nil, err
+		})
+	}
+}
+
+// testFailover proves that a service lands on the first cluster with room, that it says why not
+// on the other, that its pods run there, and that weights follow what is ready.
+func testFailover(t *testing.T, h *hub) {
+	ns := namespace(t, h.Cluster)
+	h.joins(t, "failover", member{"failover-east", "cluster-1", 1, "10.1.0.10"})
+	h.joins(t, "failover", member{"failover-west", "cluster-2", 3, "10.2.0.10"})
+	xr := placedService(ns, "llama", "Failover", "failover", entrance("failover.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
+	apply(t, h.Cluster, xr)
+	want := map[string]string{
+		"failover-east": "NotPlaced NoRoom: 8 of 8 nvidia.com/gpu free in pool h100, 8 short",
+		"failover-west": "Placed [0] weight 2",
+	}
+	s := h.lands(t, xr, want, map[string]int{"cluster-2": 2})
+	if url, _, _ := unstructured.NestedString(s.Object, "status", "url"); url != "http://failover.example.com" {
+		t.Errorf("its URL is %q", url)
+	}
+	h.routes(t, xr, map[string]int64{"failover-west": 2})
+	h.is(t, xr, "RouterReady", "RouteReady")
+	slices := list(t, h, sliceKind, ns)
+	if len(slices) != 1 {
+		t.Fatalf("there are %d EndpointSlices, want one", len(slices))
+	}
+	if e, _, _ := unstructured.NestedSlice(slices[0].Object, "endpoints"); fmt.Sprint(e[0].(map[string]any)["addresses"]) != "[10.2.0.10]" {
+		t.Errorf("the EndpointSlice leads to %v", e)
+	}
+
+	r := h.Remote("cluster-2")
+	pods, err := enginesOf(t.Context(), r, xr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := types.NamespacedName{Namespace: ns, Name: pods[0].GetName()}
+	if err := r.SetPod(t.Context(), at, cluster.Running(), 0, false); err != nil {
+		t.Fatal(err)
+	}
+	h.routes(t, xr, map[string]int64{"failover-west": 1})
+	if err := r.SetPod(t.Context(), at, cluster.Running(), 0, true); err != nil {
+		t.Fatal(err)
+	}
+	h.routes(t, xr, map[string]int64{"failover-west": 2})
+	h.lands(t, xr, want, map[string]int{"cluster-2": 2})
+	h.remove(t, xr)
+}
+
+// testSpread proves that groups are split over clusters, one of them with nodes that are
+// observed, and that none straddles them.
+func testSpread(t *testing.T, h *hub) {
+	ns := namespace(t, h.Cluster)
+	h.joins(t, "spread", member{"spread-east", "cluster-1", 2, "10.1.0.10"})
+	west := h.joins(t, "spread", member{"spread-west", "cluster-2", 0, "10.2.0.10"})
+	now, err := h.Get(t.Context(), west)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if free, _, _ := unstructured.NestedString(now.Object, "status", "free"); free != "384/384 nvidia.com/gpu" {
+		t.Errorf("6 nodes of 64 GPUs are observed, and it says that %q are free", free)
+	}
+	xr := placedService(ns, "llama", "Spread", "spread", entrance("spread.example.com", "pd-disaggregation"),
+		engine("prefill", "prefiller", 1, 1), engine("decode", "decoder", 1, 1))
+	xr.Object["spec"].(map[string]any)["replicas"] = int64(3)
+	apply(t, h.Cluster, xr)
+	h.lands(t, xr, map[string]string{
+		"spread-east": "Placed [0] weight 1",
+		"spread-west": "Placed [1 2] weight 2",
+	}, map[string]int{"cluster-1": 2, "cluster-2": 4})
+	h.routes(t, xr, map[string]int64{"spread-east": 1, "spread-west": 2})
+	in := map[string][]string{}
+	for _, r := range h.Remotes() {
+		for _, o := range list(t, r, lwsKind, ns) {
+			in[r.Name()] = append(in[r.Name()], o.GetName())
+		}
+	}
+	want := map[string][]string{
+		"cluster-1": {"llama-0-decode-0", "llama-0-prefill-0"},
+		"cluster-2": {"llama-1-decode-0", "llama-1-prefill-0", "llama-2-decode-0", "llama-2-prefill-0"},
+	}
+	if diff := cmp.Diff(want, in); diff != "" {
+		t.Errorf("its replicas: -want, +got:\n%s", diff)
+	}
+	h.remove(t, xr)
+}
+
+// testFleetSameNames proves that two tenants' services of one name do not meet in a cluster.
+func testFleetSameNames(t *testing.T, h *hub) {
+	h.joins(t, "same", member{"same", "cluster-1", 4, "10.1.0.10"})
+	var services []*unstructured.Unstructured
+	for i := range 2 {
+		xr := placedService(namespace(t, h.Cluster), "llama", "Failover", "same", entrance(fmt.Sprintf("same-%d.example.com", i), "queue-size"), engine("worker", "worker", 2, 1))
+		apply(t, h.Cluster, xr)
+		services = append(services, xr)
+	}
+	want, pods := map[string]string{"same": "Placed [0] weight 2"}, map[string]int{"cluster-1": 2}
+	for _, xr := range services {
+		h.lands(t, xr, want, pods)
+	}
+	h.remove(t, services[0])
+	h.lands(t, services[1], want, pods)
+	h.remove(t, services[1])
+}
+
+// An observer has what happened to a service's route and to its pods, in the order in which it
+// happened: all clusters are in one etcd.
+type observer struct {
+	h      *hub
+	xr     *unstructured.Unstructured
+	routes *recording
+	pods   map[string]*recording
+}
+
+func (h *hub) observe(t *testing.T, xr *unstructured.Unstructured, members map[string]string) *observer {
+	t.Helper()
+	o := &observer{h: h, xr: xr, routes: record(t, h, routeKind, xr.GetNamespace()), pods: map[string]*recording{}}
+	for name, remote := range members {
+		o.pods[name] = record(t, h.Remote(remote), podKind, xr.GetNamespace())
+	}
+	return o
+}
+
+// alwaysServed proves that from the moment when the first request could be answered, the
+// route has never led to clusters that have nothing ready. It looks at the route as it is
+// and as its gateway last took it up.
+func (o *observer) alwaysServed(t *testing.T) {
+	t.Helper()
+	type event struct {
+		at      uint64
+		cluster string
+		gone    bool
+		o       *unstructured.Unstructured
+	}
+	var all []event
+	add := func(r *recording, cluster string) {
+		for _, e := range r.all() {
+			v, ok := e.Object.(*unstructured.Unstructured)
+			if !ok {
+				t.Fatalf("the watch ended: %v", e.Object)
+			}
+			n, err := strconv.ParseUint(v.GetResourceVersion(), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, event{n, cluster, e.Type == watch.Deleted, v})
+		}
+	}
+	add(o.routes, "")
+	for name, r := range o.pods {
+		add(r, name)
+	}
+	slices.SortFunc(all, func(a, b event) int { return int(int64(a.at) - int64(b.at)) }) //nolint:gosec // Revisions are small.
+	ready := map[string]map[string]bool{}
+	var now, accepted map[string]int64
+	begun, moved, route := false, false, ""
+	for _, e := range all {
+		if e.cluster == "" {
+			if e.o.GetName() != o.xr.GetName()+"-fleet" {
+				continue
+			}
+			now = weights(e.o)
+			if acceptedAsItIs(e.o) {
+				accepted = now
+			}
+			text := fmt.Sprint("wants ", now, ", has ", accepted)
+			if e.gone {
+				t.Errorf("the route was deleted")
+			}
+			if text != route {
+				t.Logf("revision %d: the route %s, ready are %v", e.at, text, sizes(ready))
+				route = text
+			}
+		} else {
+			if !strings.HasPrefix(e.o.GetLabels()["leaderworkerset.sigs.k8s.io/name"], o.xr.GetName()+"-") {
+				continue
+			}
+			if ready[e.cluster] == nil {
+				ready[e.cluster] = map[string]bool{}
+			}
+			delete(ready[e.cluster], e.o.GetName())
+			if !e.gone && e.o.GetDeletionTimestamp() == nil && readyPod(e.o) {
+				ready[e.cluster][e.o.GetName()] = true
+			}
+		}
+		leads := func(w map[string]int64) bool {
+			for name, n := range w {
+				if n > 0 && len(ready[name]) > 0 {
+					return true
+				}
+			}
+			return false
+		}
+		if begun = begun || leads(accepted); begun && (!leads(now) || !leads(accepted)) {
+			t.Errorf("revision %d: the route wants %v and has %v, but ready are %v", e.at, now, accepted, sizes(ready))
+		}
+		moved = moved || begun && len(ready) > 1
+	}
+	if !begun || !moved {
+		t.Errorf("of %d events none shows that it was served (%t) and moved (%t)", len(all), begun, moved)
+	}
+}
+
+func sizes(ready map[string]map[string]bool) map[string]int {
+	n := map[string]int{}
+	for name, pods := range ready {
+		n[name] = len(pods)
+	}
+	return n
+}
+
+func readyPod(o *unstructured.Unstructured) bool {
+	status, _, _ := condition(o, "Ready")
+	return status == "True"
+}
+
+// acceptedAsItIs tells whether a gateway has taken up the newest generation of a route.
+func acceptedAsItIs(o *unstructured.Unstructured) bool {
+	parents, _, _ := unstructured.NestedSlice(o.Object, "status", "parents")
+	for _, p := range parents {
+		all, _, _ := unstructured.NestedSlice(p.(map[string]any), "conditions")
+		for _, v := range all {
+			m := v.(map[string]any)
+			if seen, _, _ := unstructured.NestedInt64(m, "observedGeneration"); m["type"] == "Accepted" && m["status"] == "True" && seen == o.GetGeneration() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// testDrain proves that a service leaves a cluster that is drained, and at no moment has
+// nothing ready that requests are sent to.
+func testDrain(t *testing.T, h *hub) {
+	ns := namespace(t, h.Cluster)
+	east := h.joins(t, "drain", member{"drain-east", "cluster-1", 4, "10.1.0.10"})
+	h.joins(t, "drain", member{"drain-west", "cluster-2", 4, "10.2.0.10"})
+	xr := placedService(ns, "llama", "Failover", "drain", entrance("drain.example.com", "prefix-cache"), engine("worker", "worker", 3, 1))
+	seen := h.observe(t, xr, map[string]string{"drain-east": "cluster-1", "drain-west": "cluster-2"})
+	apply(t, h.Cluster, xr)
+	h.lands(t, xr, map[string]string{
+		"drain-east": "Placed [0] weight 3",
+		"drain-west": "NotPlaced NotNeeded: it runs in drain-east",
+	}, map[string]int{"cluster-1": 3})
+	h.routes(t, xr, map[string]int64{"drain-east": 3})
+	h.taint(t, east, "Drain")
+	h.lands(t, xr, map[string]string{
+		"drain-east": "NotPlaced Drained: the cluster is drained: a test",
+		"drain-west": "Placed [0] weight 3",
+	}, map[string]int{"cluster-2": 3})
+	h.routes(t, xr, map[string]int64{"drain-west": 3})
+	h.gone(t, xr, "cluster-1")
+	seen.alwaysServed(t)
+	h.remove(t, xr)
+}
+
+// testFleetCutOff proves that a service moves away from a cluster that is out of reach for
+// longer than failoverAfter, that nothing is lost meanwhile, and that the old copy goes when
+// the cluster is back.
+func testFleetCutOff(t *testing.T, h *hub) {
+	ns := namespace(t, h.Cluster)
+	h.joins(t, "cutoff", member{"cutoff-east", "cluster-1", 4, "10.1.0.10"})
+	h.joins(t, "cutoff", member{"cutoff-west", "cluster-2", 4, "10.2.0.10"})
+	xr := placedService(ns, "llama", "Failover", "cutoff", entrance("cutoff.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
+	seen := h.observe(t, xr, map[string]string{"cutoff-east": "cluster-1", "cutoff-west": "cluster-2"})
+	apply(t, h.Cluster, xr)
+	h.lands(t, xr, map[string]string{
+		"cutoff-east": "Placed [0] weight 2",
+		"cutoff-west": "NotPlaced NotNeeded: it runs in cutoff-east",
+	}, map[string]int{"cluster-1": 2})
+	h.routes(t, xr, map[string]int64{"cutoff-east": 2})
+	r := h.Remote("cluster-1")
+	t.Cleanup(r.Reconnect)
+	r.CutOff()
+	begun := time.Now()
+	until(t, h, "it runs in the other cluster", func(ctx context.Context) (bool, error) {
+		pods, err := enginesOf(ctx, h.Remote("cluster-2"), xr)
+		if len(pods) > 0 && time.Since(begun) < 10*time.Second {
+			return false, fmt.Errorf("it moved after %s", time.Since(begun))
+		}
+		return len(pods) == 2, err
+	})
+	t.Logf("it runs in the other cluster after %s", time.Since(begun))
+	h.routes(t, xr, map[string]int64{"cutoff-west": 2})
+	if pods, err := enginesOf(t.Context(), r, xr); err != nil || len(pods) != 2 {
+		t.Errorf("the cluster that is cut off has %d of its 2 pods: %v", len(pods), err)
+	}
+	r.Reconnect()
+	h.gone(t, xr, "cluster-1")
+	h.lands(t, xr, map[string]string{
+		"cutoff-east": "NotPlaced NotNeeded: it runs in cutoff-west",
+		"cutoff-west": "Placed [0] weight 2",
+	}, map[string]int{"cluster-2": 2})
+	seen.alwaysServed(t)
+	h.remove(t, xr)
+}
+
+// testDead proves that nothing hangs because of a cluster that is out of reach and declared
+// dead: the service's Objects go, and so does the service, and the cluster itself.
+func testDead(t *testing.T, h *hub) {
+	ns := namespace(t, h.Cluster)
+	east := h.joins(t, "dead", member{"dead-east", "cluster-1", 4, "10.1.0.10"})
+	h.joins(t, "dead", member{"dead-west", "cluster-2", 4, "10.2.0.10"})
+	xr := placedService(ns, "llama", "Replicate", "dead", entrance("dead.example.com", "prefix-cache"), engine("worker", "worker", 1, 1))
+	apply(t, h.Cluster, xr)
+	h.lands(t, xr, map[string]string{
+		"dead-east": "Placed [0] weight 1",
+		"dead-west": "Placed [0] weight 1",
+	}, map[string]int{"cluster-1": 1, "cluster-2": 1})
+	of := map[string][]*unstructured.Unstructured{}
+	for _, o := range parts(t, h.Cluster, xr) {
+		to, _, _ := unstructured.NestedString(o.Object, "spec", "providerConfigRef", "name")
+		of[to] = append(of[to], o)
+	}
+	r := h.Remote("cluster-1")
+	t.Cleanup(r.Reconnect)
+	r.CutOff()
+	h.taint(t, east, "Dead")
+	if len(of["cluster-1"]) == 0 {
+		t.Fatal("it has no Objects for the cluster that dies")
+	}
+	vanished(t, h.Cluster, of["cluster-1"]...)
+	h.lands(t, xr, map[string]string{
+		"dead-east": "NotPlaced Dead: the cluster is declared dead: a test",
+		"dead-west": "Placed [0] weight 1",
+	}, map[string]int{"cluster-1": 1, "cluster-2": 1})
+	h.routes(t, xr, map[string]int64{"dead-west": 1})
+	all := parts(t, h.Cluster, xr)
+	kubectl(t, h.Cluster, "delete", "inferenceservice", xr.GetName(), "--namespace="+ns, "--timeout=1m")
+	vanished(t, h.Cluster, all...)
+	h.gone(t, xr, "cluster-2")
+	kubectl(t, h.Cluster, "delete", "inferencecluster", "dead-east", "--timeout=1m")
+	vanished(t, h.Cluster, east)
+
+	// What is in a dead cluster is not touched. Here it comes back.
+	r.Reconnect()
+	if pods, err := enginesOf(t.Context(), r, xr); err != nil || len(pods) != 1 {
+		t.Errorf("the cluster that came back has %d pods, want 1: %v", len(pods), err)
+	}
+	if _, err := r.Kubectl(t.Context(), "delete", "namespace", ns, "--wait=false"); err != nil {
+		t.Error(err)
+	}
+}
+
+// testStaleLedger proves that the API server refuses to apply a ledger over another version than
+// the one that was read, which is what keeps room from being granted twice.
+func testStaleLedger(t *testing.T, h *hub) {
+	h.joins(t, "ledger", member{"ledger", "cluster-1", 1, ""})
+	at := object(configMapKind, "crossplane-system", "inferencecluster-ledger")
+	read, err := h.Get(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager := ""
+	for _, m := range read.GetManagedFields() {
+		if m.Operation == metav1.ManagedFieldsOperationApply {
+			manager = m.Manager
+		}
+	}
+	write := func(version, grants string) error {
+		o := at.DeepCopy()
+		o.SetResourceVersion(version)
+		o.SetOwnerReferences(read.GetOwnerReferences())
+		o.SetAnnotations(read.GetAnnotations())
+		o.SetLabels(read.GetLabels())
+		o.Object["data"] = map[string]any{"grants": grants}
+		_, err := h.Apply(t.Context(), o, manager)
+		return err
+	}
+	other := at.DeepCopy()
+	other.SetLabels(map[string]string{"test.fusioninfer.io/round": "1"})
+	if _, err := h.Apply(t.Context(), other, "somebody"); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(read.GetResourceVersion(), `[{"uid":"u","namespace":"n","name":"n","replicas":["worker/0"]}]`); !apierrors.IsConflict(err) {
+		t.Errorf("a ledger that was computed from an old one is answered with %v, want a conflict", err)
+	}
+	if err := write("", `[]`); err != nil {
+		t.Errorf("without a version it is not refused, want no error: %v", err)
+	}
+	// It goes on with the version that there is now.
+	h.is(t, object(clusterKind, "", "ledger"), "Ready", "Synced", "Open")
+}
+
+// testRace lets 50 services ask for the ten slots of two clusters. Exactly ten get one, and the
+// same ten have it after a restart of Crossplane, which moves nothing.
+func testRace(t *testing.T, h *hub) {
+	ns := namespace(t, h.Cluster)
+	var clusters []*unstructured.Unstructured
+	for i, r := range h.Remotes() {
+		clusters = append(clusters, h.joins(t, "race", member{fmt.Sprintf("race-%d", i+1), r.Name(), 5, ""}))
+	}
+	const services, slots = 50, 10
+	order := rand.New(rand.NewPCG(1, 2)).Perm(services) //nolint:gosec // A test that can be repeated.
+	begun := time.Now()
+	for _, i := range order {
+		apply(t, h.Cluster, placedService(ns, fmt.Sprintf("s%02d", i), "Failover", "race", engine("worker", "worker", 1, 1)))
+	}
+	var got map[string]string
+	until(t, h, "ten services are ready and all others wait", func(ctx context.Context) (bool, error) {
+		var err error
+		got, err = h.racers(ctx, ns, services, slots)
+		return err == nil, err
+	})
+	t.Logf("ten services are ready, and 40 know why not, after %s", time.Since(begun))
+	h.notOverbooked(t, clusters)
+
+	h.StopCore()
+	if err := h.RunCore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	quiet := time.Now().Add(25 * time.Second)
+	before := got
+	for time.Now().Before(quiet) {
+		now, err := h.racers(t.Context(), ns, services, slots)
+		if err != nil {
+			t.Fatalf("after a restart of Crossplane: %v", err)
+		}
+		if diff := cmp.Diff(before, now); diff != "" {
+			t.Fatalf("a restart of Crossplane moves services: -before, +after:\n%s", diff)
+		}
+		h.notOverbooked(t, clusters)
+		time.Sleep(time.Second)
+	}
+	kubectl(t, h.Cluster, "delete", "inferenceservice", "--all", "--namespace="+ns)
+	for _, r := range h.Remotes() {
+		until(t, r, "nothing is left of the race", func(ctx context.Context) (bool, error) {
+			left, err := r.List(ctx, lwsKind, ns)
+			return len(left) == 0, err
+		})
+	}
+	for _, c := range clusters {
+		until(t, h, c.GetName()+" has nobody any more", func(ctx context.Context) (bool, error) {
+			now, err := h.Get(ctx, c)
+			if err != nil {
+				return false, err
+			}
+			free, _, _ := unstructured.NestedString(now.Object, "status", "free")
+			return free == "40/40 nvidia.com/gpu", fmt.Errorf("%s are free", free)
+		})
+	}
+}
+
+// racers are the workloads of the services that have a slot, by cluster and name, if they are as
+// many as there are slots, and all other services say that they wait.
+func (h *hub) racers(ctx context.Context, ns string, services, slots int) (map[string]string, error) {
+	all, err := h.List(ctx, kindService, ns)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	waiting := 0
+	for i := range all {
+		states := slices.Sorted(maps.Values(placement(&all[i])))
+		switch {
+		case len(states) != 2:
+			return nil, fmt.Errorf("%s says %q", all[i].GetName(), states)
+		case strings.HasPrefix(states[1], "Placed"):
+			if err := conditions(&all[i], "Ready", "Placed"); err != nil {
+				return nil, fmt.Errorf("%s: %w", all[i].GetName(), err)
+			}
+			has[all[i].GetName()] = true
+		case strings.HasPrefix(states[0], "Waiting NotGranted") && strings.HasPrefix(states[1], "Waiting NotGranted"):
+			waiting++
+		default:
+			return nil, fmt.Errorf("%s says %q", all[i].GetName(), states)
+		}
+	}
+	if len(has) != slots || waiting != services-slots {
+		return nil, fmt.Errorf("%d services have a slot and %d wait, want %d and %d", len(has), waiting, slots, services-slots)
+	}
+	runs := map[string]string{}
+	for _, r := range h.Remotes() {
+		there, err := r.List(ctx, lwsKind, ns)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range there {
+			name := strings.TrimSuffix(o.GetName(), "-worker-0")
+			if !has[name] {
+				return nil, fmt.Errorf("%s runs in %s without a slot", name, r.Name())
+			}
+			runs[r.Name()+" "+name] = identity(&o)
+		}
+	}
+	if len(runs) != slots {
+		return nil, fmt.Errorf("%d run: %v", len(runs), runs)
+	}
+	return runs, nil
+}
+
+// notOverbooked proves that clusters have granted no more than they have.
+func (h *hub) notOverbooked(t *testing.T, all []*unstructured.Unstructured) {
+	t.Helper()
+	for _, o := range all {
+		now, err := h.Get(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grants, _, _ := unstructured.NestedSlice(now.Object, "status", "allocations")
+		if err := conditions(now, "RoomKept"); err != nil || len(grants) > 5 {
+			t.Errorf("%s has granted room to %d services: %v", o.GetName(), len(grants), err)
+		}
+	}
+}
+
+// testMinimalRBAC proves that everything here was done with the permissions of package/install.
+func testMinimalRBAC(t *testing.T, h *hub) {
+	may(t, h.Cluster, "no", "*", "*")
+	for _, r := range h.Remotes() {
+		for what, want := range map[string]string{
+			"* *": "no", "delete namespaces": "no", "create secrets": "no", "get secrets": "no", "update nodes": "no",
+			"create namespaces": "yes", "list nodes": "yes",
+		} {
+			args := append([]string{"auth", "can-i"}, strings.Fields(what)...)
+			// It fails where the answer is no.
+			out, err := r.Kubectl(t.Context(), append(args, "--all-namespaces", "--as=system:serviceaccount:kube-system:inferenceservices")...)
+			if strings.TrimSpace(out) != want {
+				t.Errorf("the provider may %s in %s: %q (%v), want %s", what, r.Name(), out, err, want)
+			}
+		}
+	}
+	for _, gvk := range []schema.GroupVersionKind{{Version: "v1", Kind: "Event"}} {
+		for _, e := range list(t, h, gvk, "") {
+			message, _, _ := unstructured.NestedString(e.Object, "message")
+			if strings.Contains(message, "forbidden") {
+				t.Errorf("something is forbidden: %s", message)
+			}
+		}
+	}
+}

@@ -203,6 +203,8 @@ func (f *fleetPlanner) candidate(m member) fleet.Candidate {
 	case ic == nil:
 		c.Unknown = "there is no InferenceCluster of that name"
 		return c
+	case len(ic.Status.Pools) == 0:
+		c.Unknown = "it has not said yet what room it has"
 	}
 	readCluster(&c, ic, f.p.Service.UID)
 	return c

@@ -164,6 +164,12 @@ func TestFleet(t *testing.T) {
 				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 2}, Held: 2,
 			},
 		},
+		"NoPools": {
+			reason:    "A cluster that is new, and has not said what it has, is not asked.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world:     world(aCluster("east", func(c *v1alpha1.InferenceCluster) { c.Status.Pools = nil })),
+			want:      want{Deployments: map[string]deployment{}, Asks: map[string]int{}},
+		},
 		"FromBeside": {
 			reason:    "A service that ran beside the XR stays there until it runs in the fleet.",
 			placement: with(selector, v1alpha1.PlacementFailover),

@@ -12,10 +12,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/cli"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/require"
 )
 
 const racer = `---
@@ -105,4 +110,52 @@ func settled(t *testing.T, xr, required string) string {
 		t.Fatalf("%v\n%s", err, errs.String())
 	}
 	return out.String()
+}
+
+// BenchmarkFleet plans one service among 1,000 on 20 clusters, from the request to the
+// answer.
+func BenchmarkFleet(b *testing.B) {
+	var clusters []*fnv1.Resource
+	for c := range 20 {
+		var allocations []any
+		for s := range 50 {
+			allocations = append(allocations, map[string]any{
+				"uid": fmt.Sprintf("00000000-0000-4000-8000-%06d%06d", c, s), "namespace": "team", "name": fmt.Sprintf("s%d", s),
+				"units": []any{"prefill/0", "decode/0", "decode/1"}, "pods": 10, "resources": map[string]any{"nvidia.com/gpu": "80"},
+			})
+		}
+		o, err := structpb.NewStruct(map[string]any{
+			"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceCluster",
+			"metadata": map[string]any{"name": fmt.Sprintf("c%02d", c), "labels": map[string]any{"region": "us"}},
+			"spec":     map[string]any{"providerConfigRef": map[string]any{"name": "c"}},
+			"status": map[string]any{
+				"allocations": allocations,
+				"pools": []any{map[string]any{
+					"name": "h100", "nodes": 520, "allocatable": map[string]any{"nvidia.com/gpu": "4160"},
+					"free": []any{map[string]any{"nodes": 20, "resources": map[string]any{"nvidia.com/gpu": "8"}}, map[string]any{"nodes": 500, "resources": map[string]any{"nvidia.com/gpu": "0"}}},
+				}},
+			},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		clusters = append(clusters, &fnv1.Resource{Resource: o})
+	}
+	xr := kube.Copy(readStructs(b, "example/story-4-pd-multinode/xr.yaml")[0])
+	placement, err := structpb.NewStruct(map[string]any{"policy": "Failover", "clusterSelector": map[string]any{"matchLabels": map[string]any{"region": "us"}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	xr = kube.With(xr, structpb.NewStructValue(placement), "spec", "placement")
+	req := &fnv1.RunFunctionRequest{
+		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}},
+		RequiredResources: map[string]*fnv1.Resources{require.Fleet: {Items: clusters}},
+	}
+	f := &Function{log: logging.NewNopLogger()}
+	for b.Loop() {
+		rsp, err := f.RunFunction(b.Context(), req)
+		if err != nil || rsp.GetDesired().GetResources()[plan.AskKey] == nil {
+			b.Fatalf("no ask: %v %v", err, rsp.GetResults())
+		}
+	}
 }

@@ -25,7 +25,7 @@ type Ask struct {
 // An AskedCluster is what a service wants of one cluster.
 type AskedCluster struct {
 	// As is the cluster's name in the service.
-	As string `json:"as"`
+	As string `json:"as,omitempty"`
 	// Namespace that it needs there.
 	Namespace string `json:"namespace"`
 	// ConfigKind and Config name the provider configuration that reaches the cluster,

@@ -409,8 +409,9 @@ func (v *simService) where() map[string][]string {
 	return w
 }
 
-// fleets is the number of fleets of TestFleets. Each is planned some hundred times.
-var fleets = flag.Int("fleets", 1000, "how many random fleets to run")
+// fleets is the number of fleets of TestFleets, each of which is planned some hundred times, and the hundredth of
+// the steps of TestBookKeepsItsPromises.
+var fleets = flag.Int("fleets", 300, "how many random fleets to run")
 
 // TestFleets runs many small fleets: nothing is booked twice, no unit straddles
 // clusters, everything comes to rest, and a cluster that is added moves nobody.

@@ -16,7 +16,7 @@ const (
 	// SpecValid is False while the spec is refused. Nothing changes then.
 	SpecValid = "SpecValid"
 	// Reachable is True while provider-kubernetes reads the cluster.
-	Reachable = "Reachable"
+	Reachable = fleet.ConditionReachable
 	// NodesKnown is True while the nodes of all pools are known.
 	NodesKnown = "NodesKnown"
 	// AsksRead is False while something asks for room in a way that cannot be read.

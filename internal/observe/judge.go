@@ -89,7 +89,7 @@ func (j *judgement) judgeObjects(objects []kube.Object) {
 		d := &j.plan.Deployments[i]
 		at[d.Target.Cluster] = d
 	}
-	if j.plan.Fleet != nil {
+	if j.plan.Fleet != nil && at[""] == nil {
 		at[""] = j.local()
 	}
 	for _, o := range objects {

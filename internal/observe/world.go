@@ -1,6 +1,9 @@
 package observe
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,8 +37,9 @@ func World(req *fnv1.RunFunctionRequest, now time.Time) plan.World {
 			w.Clusters[c.Metadata.Name] = c.inferenceCluster()
 		}
 	}
-	for key, r := range req.GetObserved().GetResources() {
-		look(&w, key, r.GetResource())
+	observed := req.GetObserved().GetResources()
+	for _, key := range slices.Backward(slices.Sorted(maps.Keys(observed))) {
+		look(&w, key, observed[key].GetResource())
 	}
 	return w
 }
@@ -70,8 +74,9 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		return
 	}
 	name, local := plan.SplitKey(key)
-	if name == "" {
-		return
+	kind, replica, _ := strings.Cut(local, "/")
+	if name == "" && kind != "leaderworkerset" && w.Places[name] == nil {
+		return // It may be what stays beside the XR anyway.
 	}
 	at := w.Places[name]
 	if at == nil {
@@ -79,7 +84,6 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		w.Places[name] = at
 	}
 	at.Orphaned = at.Orphaned && placement.Orphaned(observed)
-	kind, replica, _ := strings.Cut(local, "/")
 	if kind == "leaderworkerset" {
 		at.Present[replica] = true
 	}
@@ -87,6 +91,11 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		return
 	}
 	remote, state := placement.Unwrap(observed)
+	if name != "" {
+		at.Config.Kind = cmp.Or(kube.Lookup(observed, "spec", "providerConfigRef", "kind").GetStringValue(), at.Config.Kind)
+		at.Config.Name = cmp.Or(kube.Lookup(observed, "spec", "providerConfigRef", "name").GetStringValue(), at.Config.Name)
+		at.Namespace = cmp.Or(kube.Lookup(remote, "metadata", "namespace").GetStringValue(), at.Namespace)
+	}
 	v := &view{}
 	_ = kube.Decode(remote, nil, v) // Fields of the wrong type are as good as absent.
 	switch ready := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0; {

@@ -117,18 +117,32 @@ func (f *fleetPlanner) findMembers() []member {
 	for i := range all {
 		f.reach(&all[i])
 	}
-	// What was asked for the last time tells how to reach what is there.
-	if f.world.Ask != nil {
-		for _, name := range slices.Sorted(maps.Keys(f.world.Ask.Clusters)) {
-			at := f.world.Ask.Clusters[name]
-			m := member{fleet: name, gone: f.world.Answered || f.spec.Placement.ClusterSelector == nil, target: Target{Cluster: at.As, Namespace: at.Namespace}}
-			if f.world.Places[at.As] != nil {
-				f.reach(&m)
-				add(m)
-			}
-		}
+	for _, name := range slices.Sorted(maps.Keys(f.world.Places)) {
+		m := f.remembered(name)
+		f.reach(&m)
+		add(m)
 	}
 	return all
+}
+
+// remembered is a cluster that the placement does not name, and where something is.
+// The last ask tells which cluster of the fleet it is; one that was never of the fleet,
+// or the place beside the XR, is left like any other.
+func (f *fleetPlanner) remembered(name string) member {
+	at := f.world.Places[name]
+	m := member{gone: true, target: Target{Cluster: name, Namespace: cmp.Or(at.Namespace, f.p.Service.Namespace), ProviderConfig: at.Config}}
+	if f.world.Ask == nil {
+		return m
+	}
+	for _, of := range slices.Sorted(maps.Keys(f.world.Ask.Clusters)) {
+		if f.world.Ask.Clusters[of].As == name {
+			m.fleet = of
+			// A selector may still select it, for as long as nobody has said which clusters there are.
+			m.gone = f.world.Answered || f.spec.Placement.ClusterSelector == nil
+			m.target.Namespace = f.world.Ask.Clusters[of].Namespace
+		}
+	}
+	return m
 }
 
 func selects(s *metav1.LabelSelector, l map[string]string) bool {
@@ -189,6 +203,8 @@ func (f *fleetPlanner) candidate(m member) fleet.Candidate {
 	case ic == nil:
 		c.Unknown = "there is no InferenceCluster of that name"
 		return c
+	case len(ic.Status.Pools) == 0:
+		c.Unknown = "it has not said yet what room it has"
 	}
 	readCluster(&c, ic, f.p.Service.UID)
 	return c
@@ -259,7 +275,7 @@ func (f *fleetPlanner) demand() ([]fleet.Unit, map[string]fleet.Shape) {
 	for g := range groups {
 		whole := fleet.Unit{Name: index(g)}
 		for i, r := range f.p.Roles {
-			minimum := f.gang.required(r)
+			minimum := f.required(r)
 			for j := range r.Replicas {
 				replica := fleet.Replica{Name: scoped(f.p.Service, g, "/", r.Name, index(j)), Pods: pods[i], Required: j < minimum}
 				f.serving[replica.Name] = r.Type != v1alpha1.ComponentTypePrefiller
@@ -278,13 +294,16 @@ func (f *fleetPlanner) demand() ([]fleet.Unit, map[string]fleet.Shape) {
 	return units, shapes
 }
 
-// required is how many replicas of a role have to fit together: none where there is no
-// gang.
-func (g gangPolicy) required(r *Role) int32 {
-	if g.mode == v1alpha1.GangNone {
-		return 0
+// required is how many replicas of a role have to fit together: those of the gang. Without
+// one it is none, but for one each of prefill and decode, which are of no use alone.
+func (f *fleetPlanner) required(r *Role) int32 {
+	switch {
+	case f.gang.mode != v1alpha1.GangNone:
+		return f.gang.minimum(r)
+	case hasType(f.spec, v1alpha1.ComponentTypePrefiller) && hasType(f.spec, v1alpha1.ComponentTypeDecoder):
+		return min(1, r.Replicas)
 	}
-	return g.minimum(r)
+	return 0
 }
 
 // ask is what the service wants of the clusters of the fleet.

@@ -22,7 +22,7 @@ type World struct {
 	// Ask is what the service asked for the last time, if it did.
 	Ask *fleet.Ask
 	// Places has what exists of the service, by the name of the cluster in the
-	// service.
+	// service, which is empty beside the XR.
 	Places map[string]*Place
 	// Routed are the backends that the route over all clusters sends requests to, by
 	// their names, once its gateway has taken it up. Led are those to which the gateway may
@@ -36,6 +36,10 @@ type Place struct {
 	Present, Ready map[string]bool
 	// RouterReady tells that the endpoint picker runs.
 	RouterReady bool
+	// Config and Namespace are those that the objects there were made with. Both are
+	// empty beside the XR.
+	Config    v1alpha1.ProviderConfigRef
+	Namespace string
 	// Served and RouterServed are as Ready and RouterReady were when the cluster was read
 	// last: that it cannot be read now does not mean that it serves nobody.
 	Served       map[string]bool

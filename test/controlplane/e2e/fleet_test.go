@@ -37,9 +37,21 @@ type hub struct{ *cluster.Cluster }
 func TestFleet(t *testing.T) {
 	h := &hub{cluster.TestUp(t, cluster.Options{Nodes: 6, GPUs: 64, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
 	h.install(t)
-	t.Run("Failover", func(t *testing.T) { testFailover(t, h) })
-	t.Run("Spread", func(t *testing.T) { testSpread(t, h) })
-	t.Run("SameNames", func(t *testing.T) { testFleetSameNames(t, h) })
+	t.Run("Undisturbed", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T, *hub){
+			"Failover": testFailover, "Spread": testSpread, "SameNames": testFleetSameNames, "Drain": testDrain, "StaleLedger": testStaleLedger,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, h)
+			})
+		}
+	})
+	// These cut off a cluster, or restart Crossplane.
+	t.Run("CutOff", func(t *testing.T) { testFleetCutOff(t, h) })
+	t.Run("Dead", func(t *testing.T) { testDead(t, h) })
+	t.Run("Race", func(t *testing.T) { testRace(t, h) })
+	t.Run("MinimalRBAC", func(t *testing.T) { testMinimalRBAC(t, h) })
 }
 
 // install does what package/xr/composition.yaml says to set something: it applies the
@@ -96,6 +108,11 @@ func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstruct
 	}
 	o.Object["spec"] = spec
 	apply(t, h.Cluster, o)
+	t.Cleanup(func() {
+		if _, err := h.Kubectl(context.WithoutCancel(t.Context()), "delete", "inferencecluster", m.name, "--ignore-not-found", "--wait=false"); err != nil {
+			t.Error(err)
+		}
+	})
 	h.is(t, o, "Ready", "Synced", "Reachable", "NodesKnown", "AsksRead", "RoomKept", "GatewayKnown", "Open")
 	return o
 }
@@ -655,10 +672,15 @@ func testRace(t *testing.T, h *hub) {
 	for i, r := range h.Remotes() {
 		clusters = append(clusters, h.joins(t, "race", member{fmt.Sprintf("race-%d", i+1), r.Name(), 5, ""}))
 	}
+	h.joins(t, "steady", member{"steady-1", "cluster-1", 1, "10.1.0.10"})
+	h.joins(t, "steady", member{"steady-2", "cluster-2", 1, "10.2.0.10"})
+	steady := placedService(namespace(t, h.Cluster), "llama", "Spread", "steady", entrance("steady.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
+	apply(t, h.Cluster, steady)
+	where, pods := map[string]string{"steady-1": "Placed [worker/0] weight 1", "steady-2": "Placed [worker/1] weight 1"}, map[string]int{"cluster-1": 1, "cluster-2": 1}
 	const services, slots = 50, 10
 	order := rand.New(rand.NewPCG(1, 2)).Perm(services) //nolint:gosec // A test that can be repeated.
 	begun := time.Now()
-	for _, i := range order {
+	for _, i := range order { // Nobody waits for any of them.
 		apply(t, h.Cluster, placedService(ns, fmt.Sprintf("s%02d", i), "Failover", "race", engine("worker", "worker", 1, 1)))
 	}
 	var got map[string]string
@@ -670,6 +692,8 @@ func testRace(t *testing.T, h *hub) {
 	t.Logf("ten services are ready, and 40 know why not, after %s", time.Since(begun))
 	h.notOverbooked(t, clusters)
 
+	h.lands(t, steady, where, pods)
+	whole := h.everything(t, steady)
 	h.StopCore()
 	if err := h.RunCore(t.Context()); err != nil {
 		t.Fatal(err)
@@ -687,6 +711,11 @@ func testRace(t *testing.T, h *hub) {
 		h.notOverbooked(t, clusters)
 		time.Sleep(time.Second)
 	}
+	h.lands(t, steady, where, pods)
+	if diff := cmp.Diff(whole, h.everything(t, steady)); diff != "" {
+		t.Errorf("a restart of Crossplane changes a service that is split over two clusters: -before, +after:\n%s", diff)
+	}
+	h.remove(t, steady)
 	kubectl(t, h.Cluster, "delete", "inferenceservice", "--all", "--namespace="+ns)
 	for _, r := range h.Remotes() {
 		until(t, r, "nothing is left of the race", func(ctx context.Context) (bool, error) {
@@ -704,6 +733,22 @@ func testRace(t *testing.T, h *hub) {
 			return free == "40/40 nvidia.com/gpu", fmt.Errorf("%s are free", free)
 		})
 	}
+}
+
+// everything that a service is made of: what it is composed of, and its replicas and pods in
+// the clusters.
+func (h *hub) everything(t *testing.T, xr *unstructured.Unstructured) map[string]string {
+	t.Helper()
+	all := each(parts(t, h.Cluster, xr), identity)
+	for _, r := range h.Remotes() {
+		for _, o := range list(t, r, lwsKind, xr.GetNamespace()) {
+			all[r.Name()+": "+title(&o)] = identity(&o)
+		}
+		for _, o := range list(t, r, podKind, xr.GetNamespace()) {
+			all[r.Name()+": "+title(&o)] = string(o.GetUID())
+		}
+	}
+	return all
 }
 
 // racers are the workloads of the services that have a slot, by cluster and name, if they are as
@@ -785,12 +830,10 @@ func testMinimalRBAC(t *testing.T, h *hub) {
 			}
 		}
 	}
-	for _, gvk := range []schema.GroupVersionKind{{Version: "v1", Kind: "Event"}} {
-		for _, e := range list(t, h, gvk, "") {
-			message, _, _ := unstructured.NestedString(e.Object, "message")
-			if strings.Contains(message, "forbidden") {
-				t.Errorf("something is forbidden: %s", message)
-			}
+	for _, e := range list(t, h, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, "") {
+		message, _, _ := unstructured.NestedString(e.Object, "message")
+		if strings.Contains(message, "forbidden") {
+			t.Errorf("something is forbidden: %s", message)
 		}
 	}
 }

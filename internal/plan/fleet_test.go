@@ -1,0 +1,243 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// aCluster is one of the fleet, with four nodes of 8 GPUs.
+func aCluster(name string, change ...func(*v1alpha1.InferenceCluster)) *v1alpha1.InferenceCluster {
+	gpus := func(n string) v1alpha1.PoolStatus {
+		return v1alpha1.PoolStatus{
+			Name: "h100", Nodes: 4, Allocatable: resources("nvidia.com/gpu", n),
+			Free: []v1alpha1.FreeNodes{{Nodes: 4, Resources: resources("nvidia.com/gpu", "8")}},
+		}
+	}
+	c := &v1alpha1.InferenceCluster{Spec: v1alpha1.InferenceClusterSpec{ProviderConfigRef: v1alpha1.ProviderConfigRef{Name: name + "-config"}}}
+	c.Name, c.Labels = name, map[string]string{"region": "us"}
+	c.Status.Pools = []v1alpha1.PoolStatus{gpus("32")}
+	c.Status.Gateway = &v1alpha1.GatewayStatus{Address: "10.0.0.1", Port: 80}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func granted(replicas ...string) func(*v1alpha1.InferenceCluster) {
+	return func(c *v1alpha1.InferenceCluster) {
+		c.Status.Allocations = []v1alpha1.Allocation{{UID: "uid", Units: replicas}}
+	}
+}
+
+func world(clusters ...*v1alpha1.InferenceCluster) World {
+	w := World{Now: noon, Answered: true, Clusters: map[string]*v1alpha1.InferenceCluster{}, Places: map[string]*Place{}, Routed: map[string]bool{}}
+	for _, c := range clusters {
+		w.Clusters[c.Name] = c
+	}
+	return w
+}
+
+func there(replicas ...string) *Place {
+	p := &Place{Present: map[string]bool{}, Ready: map[string]bool{}, Served: map[string]bool{}, RouterReady: true, RouterServed: true}
+	for _, r := range replicas {
+		p.Present[r], p.Ready[r], p.Served[r] = true, true, true
+	}
+	return p
+}
+
+// asked is an ask of the last time.
+func asked(cluster, as string) *fleet.Ask {
+	return &fleet.Ask{UID: "uid", Namespace: "ns", Name: "svc", Clusters: map[string]fleet.AskedCluster{
+		cluster: {As: as, Namespace: "ns", ConfigKind: "ClusterProviderConfig", Config: "remembered"},
+	}}
+}
+
+func TestFleet(t *testing.T) {
+	selector := &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "us"}}}
+	with := func(p *v1alpha1.Placement, policy v1alpha1.PlacementPolicy) *v1alpha1.Placement {
+		c := *p
+		c.Policy, c.FailoverAfter = policy, "5m"
+		return &c
+	}
+	named := &v1alpha1.Placement{Clusters: []v1alpha1.Cluster{{Name: "a", InferenceCluster: "east", Weight: ptr.To[int32](1)}, {Name: "b", InferenceCluster: "west", Weight: ptr.To[int32](1)}}}
+	runs := func(w World, cluster string, replicas ...string) World {
+		w.Places[cluster] = there(replicas...)
+		return w
+	}
+	type deployment struct {
+		Config  string
+		Runs    []string
+		Waiting int
+		Idle    bool
+		Leaving bool
+	}
+	type want struct {
+		Deployments map[string]deployment
+		Asks        map[string]int
+		Weights     map[string]int32
+		Held        int
+	}
+	cases := map[string]struct {
+		reason    string
+		placement *v1alpha1.Placement
+		replicas  *int32
+		world     World
+		want      want
+	}{
+		"Asks": {
+			reason:    "Nothing is made before it was granted.",
+			placement: with(selector, v1alpha1.PlacementReplicate),
+			world:     world(aCluster("east"), aCluster("elsewhere", func(c *v1alpha1.InferenceCluster) { c.Labels = nil })),
+			want:      want{Deployments: map[string]deployment{"east": {Config: "east-config", Waiting: 2, Idle: true}}, Asks: map[string]int{"east": 1}, Held: 2},
+		},
+		"Granted": {
+			reason:    "What was granted runs, and the rest waits.",
+			placement: with(named, v1alpha1.PlacementReplicate),
+			world:     world(aCluster("east", granted("worker/0", "worker/1")), aCluster("west", granted("worker/0"))),
+			want: want{
+				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}, "b": {Config: "west-config", Runs: []string{"worker/0"}, Waiting: 1}},
+				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 0, "b": 0}, Held: 1,
+			},
+		},
+		"Spread": {
+			reason:    "The replicas of a plain service are split.",
+			placement: with(named, v1alpha1.PlacementSpread),
+			world:     runs(runs(world(aCluster("east", granted("worker/1")), aCluster("west", granted("worker/0"))), "a", "worker/1"), "b", "worker/0"),
+			want: want{
+				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/1"}}, "b": {Config: "west-config", Runs: []string{"worker/0"}}},
+				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 1, "b": 1},
+			},
+		},
+		"NotAnswered": {
+			reason:    "While nobody says which clusters there are, what runs stays as it was made.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world: func() World {
+				w := runs(world(), "east", "worker/0", "worker/1")
+				w.Answered, w.Ask = false, asked("east", "east")
+				return w
+			}(),
+			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"east": 1}},
+		},
+		"Deleted": {
+			reason:    "An InferenceCluster that is gone takes nothing along.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world: func() World {
+				w := runs(world(aCluster("west")), "east", "worker/0", "worker/1")
+				w.Ask = asked("east", "east")
+				return w
+			}(),
+			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"east": 1}},
+		},
+		"Deselected": {
+			reason:    "A cluster that is no longer selected is left, once the service runs elsewhere.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world: func() World {
+				w := runs(world(aCluster("west"), aCluster("east", func(c *v1alpha1.InferenceCluster) { c.Labels = nil })), "east", "worker/0", "worker/1")
+				w.Ask = asked("east", "east")
+				return w
+			}(),
+			want: want{
+				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "west": {Config: "west-config", Waiting: 2, Idle: true}},
+				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"east": 2}, Held: 2,
+			},
+		},
+		"OutOfReach": {
+			reason:    "After failoverAfter the service is started elsewhere.",
+			placement: with(named, v1alpha1.PlacementFailover),
+			world: runs(world(aCluster("west"), aCluster("east", func(c *v1alpha1.InferenceCluster) {
+				c.Status.Conditions = []metav1.Condition{{Type: fleet.ConditionReachable, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(noon.Add(-6 * time.Minute))}}
+			})), "a", "worker/0", "worker/1"),
+			want: want{
+				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "b": {Config: "west-config", Waiting: 2, Idle: true}},
+				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 2}, Held: 2,
+			},
+		},
+		"NoPools": {
+			reason:    "A cluster that is new, and has not said what it has, is not asked.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world:     world(aCluster("east", func(c *v1alpha1.InferenceCluster) { c.Status.Pools = nil })),
+			want:      want{Deployments: map[string]deployment{}, Asks: map[string]int{}},
+		},
+		"FromBeside": {
+			reason:    "A service that ran beside the XR stays there until it runs in the fleet.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world:     runs(world(aCluster("east")), "", "worker/0", "worker/1"),
+			want: want{
+				Deployments: map[string]deployment{"": {Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "east": {Config: "east-config", Waiting: 2, Idle: true}},
+				Asks:        map[string]int{"east": 1}, Held: 2,
+			},
+		},
+		"FromElsewhere": {
+			reason:    "So does one that ran in a cluster that is not of the fleet.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world: func() World {
+				w := runs(world(aCluster("east", granted("worker/0", "worker/1"))), "old", "worker/0", "worker/1")
+				w.Places["old"].Config.Name, w.Places["old"].Namespace = "old-config", "shared"
+				return runs(w, "east", "worker/0", "worker/1")
+			}(),
+			want: want{
+				Deployments: map[string]deployment{"old": {Config: "old-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}},
+				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
+			},
+		},
+		"ScaledToZero": {
+			reason:    "A service of no groups keeps its router where it is.",
+			placement: with(named, v1alpha1.PlacementFailover),
+			replicas:  ptr.To[int32](0),
+			world:     world(aCluster("east"), aCluster("west")),
+			want:      want{Deployments: map[string]deployment{}, Asks: map[string]int{}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := &v1alpha1.InferenceServiceSpec{
+				Placement: tc.placement, Replicas: tc.replicas,
+				Roles: []v1alpha1.Role{
+					{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, `{"parentRefs":[{"name":"gw"}],"hostnames":["h.example.com"]}`)},
+					{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](2), Template: document(t, `{"spec":{"containers":[{"name":"vllm","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
+				},
+			}
+			in := &v1beta1.Input{}
+			v1beta1.Default(in)
+			in.Fleet.ParentRefs = []v1beta1.ParentRef{{Name: "hub"}}
+			p, errs := Build(Service{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}, spec, in, tc.world, nil)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			got := want{Deployments: map[string]deployment{}, Asks: map[string]int{}, Held: len(p.Held)}
+			for _, d := range p.Deployments {
+				is := deployment{Config: d.Target.ProviderConfig.Name, Waiting: len(d.Waiting), Idle: d.Idle, Leaving: d.Leaving}
+				for _, g := range d.Groups {
+					for _, r := range g.Replicas {
+						is.Runs = append(is.Runs, replicaName(r.Key))
+					}
+				}
+				got.Deployments[d.Target.Cluster] = is
+			}
+			for _, c := range slices.Sorted(maps.Keys(p.Fleet.Ask.Clusters)) {
+				got.Asks[c] = len(p.Fleet.Ask.Clusters[c].Units)
+			}
+			for _, b := range p.Hub.Backends {
+				if got.Weights == nil {
+					got.Weights = map[string]int32{}
+				}
+				got.Weights[b.Cluster] = b.Weight
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

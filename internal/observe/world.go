@@ -22,11 +22,12 @@ import (
 // World reads what planning has to know of a service that is placed in a fleet.
 func World(req *fnv1.RunFunctionRequest, now time.Time) plan.World {
 	w := plan.World{
-		Now:      now,
-		Created:  kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "creationTimestamp").GetStringValue(),
-		Clusters: map[string]*v1alpha1.InferenceCluster{},
-		Places:   map[string]*plan.Place{},
-		Routed:   map[string]bool{},
+		Now:       now,
+		Created:   kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "creationTimestamp").GetStringValue(),
+		Clusters:  map[string]*v1alpha1.InferenceCluster{},
+		Places:    map[string]*plan.Place{},
+		Routed:    map[string]bool{},
+		Entrances: map[string]*v1alpha1.GatewayStatus{},
 	}
 	answer, answered := req.GetRequiredResources()[require.Fleet]
 	w.Answered = answered
@@ -73,6 +74,12 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		w.Routed, w.Led = routed(observed)
 		return
 	}
+	if name, ok := strings.CutPrefix(key, plan.SlicePrefix); ok {
+		if g := entrance(observed); g != nil {
+			w.Entrances[name] = g
+		}
+		return
+	}
 	name, local := plan.SplitKey(key)
 	kind, replica, _ := strings.Cut(local, "/")
 	if name == "" && kind != "leaderworkerset" && w.Places[name] == nil {
@@ -107,6 +114,22 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 			at.Ready[replica] = true
 		}
 	}
+}
+
+// entrance is the gateway to which a slice leads, or nil.
+func entrance(observed *structpb.Struct) *v1alpha1.GatewayStatus {
+	s := struct {
+		Endpoints []struct {
+			Addresses []string `json:"addresses"`
+		} `json:"endpoints"`
+		Ports []struct {
+			Port int32 `json:"port"`
+		} `json:"ports"`
+	}{}
+	if len(kube.Decode(observed, nil, &s)) > 0 || len(s.Endpoints) == 0 || len(s.Endpoints[0].Addresses) == 0 || len(s.Ports) == 0 {
+		return nil
+	}
+	return &v1alpha1.GatewayStatus{Address: s.Endpoints[0].Addresses[0], Port: s.Ports[0].Port}
 }
 
 // routed are the backends that a route over all clusters leads to, and those that it may

@@ -69,7 +69,7 @@ func (f *fleetPlanner) backends() []Backend {
 			Cluster:    m.target.Cluster,
 			Name:       hubName(f.p.Service, m.target.Cluster),
 			ServiceKey: "service/fleet/" + m.target.Cluster,
-			SliceKey:   "endpointslice/fleet/" + m.target.Cluster,
+			SliceKey:   SlicePrefix + m.target.Cluster,
 			Address:    g.Address,
 			Port:       g.Port,
 			IPv6:       strings.Contains(g.Address, ":"),
@@ -85,7 +85,10 @@ func (f *fleetPlanner) backends() []Backend {
 // gateway is where requests reach a cluster, or nil.
 func (f *fleetPlanner) gateway(m member) *v1alpha1.GatewayStatus {
 	c := f.world.Clusters[m.fleet]
-	if c == nil || c.Status.Gateway == nil || c.Status.Gateway.Address == "" {
+	if c == nil {
+		return f.world.Entrances[m.target.Cluster]
+	}
+	if c.Status.Gateway == nil || c.Status.Gateway.Address == "" {
 		return nil
 	}
 	return c.Status.Gateway

@@ -60,6 +60,8 @@ var observed = func() kept {
 			"versions": kept{"name": nil, "served": nil},
 		},
 		"status": status, "data": kept{fleet.AskKey: nil, fleet.GrantsKey: nil},
+		// Of an EndpointSlice.
+		"endpoints": kept{"addresses": nil}, "ports": kept{"port": nil},
 	}
 	// An Object of provider-kubernetes has the object of another cluster in its status.
 	status["atProvider"] = kept{"manifest": object}

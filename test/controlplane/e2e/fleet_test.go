@@ -326,6 +326,23 @@ func testFailover(t *testing.T, h *hub) {
 	}
 	h.routes(t, xr, map[string]int64{"failover-west": 2})
 	h.lands(t, xr, want, map[string]int{"cluster-2": 2})
+
+	// Somebody deletes the InferenceCluster where it runs: nothing goes with it, and the other
+	// is not asked.
+	before := h.everything(t, xr)
+	kubectl(t, h.Cluster, "delete", "inferencecluster", "failover-west")
+	until(t, h, "it says that its cluster cannot be read", func(ctx context.Context) (bool, error) {
+		s, err := h.Get(ctx, xr)
+		if err != nil {
+			return false, err
+		}
+		text := placement(s)["failover-west"]
+		return strings.HasPrefix(text, "Placed [0] weight 2 CannotBeRead: "), fmt.Errorf("it says %q", text)
+	})
+	h.routes(t, xr, map[string]int64{"failover-west": 2})
+	if diff := cmp.Diff(before, h.everything(t, xr)); diff != "" {
+		t.Errorf("what goes with an InferenceCluster: -before, +after:\n%s", diff)
+	}
 	h.remove(t, xr)
 }
 
@@ -680,7 +697,7 @@ func testRace(t *testing.T, h *hub) {
 	const services, slots = 50, 10
 	order := rand.New(rand.NewPCG(1, 2)).Perm(services) //nolint:gosec // A test that can be repeated.
 	begun := time.Now()
-	for _, i := range order { // Nobody waits for any of them.
+	for _, i := range order {
 		apply(t, h.Cluster, placedService(ns, fmt.Sprintf("s%02d", i), "Failover", "race", engine("worker", "worker", 1, 1)))
 	}
 	var got map[string]string

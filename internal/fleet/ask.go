@@ -32,6 +32,9 @@ type AskedCluster struct {
 	// for when the cluster itself cannot be read.
 	ConfigKind string `json:"configKind,omitempty"`
 	Config     string `json:"config,omitempty"`
+	// Address and Port of the cluster's gateway, for the same reason.
+	Address string `json:"address,omitempty"`
+	Port    int32  `json:"port,omitempty"`
 	// Units that it wants to run there.
 	Units []Unit `json:"units,omitempty"`
 	// Together tells that all units have to fit at once: a part of them would hold room
@@ -94,3 +97,7 @@ func before(a, b *Ask) int {
 // ConditionReachable is the condition of an InferenceCluster that tells whether
 // provider-kubernetes reaches it.
 const ConditionReachable = "Reachable"
+
+// ConditionOpen is the condition of an InferenceCluster that tells whether it grants
+// anything new.
+const ConditionOpen = "Open"

@@ -83,8 +83,11 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		at = &plan.Place{Present: map[string]bool{}, Ready: map[string]bool{}, Served: map[string]bool{}, Orphaned: true}
 		w.Places[name] = at
 	}
-	at.Orphaned = at.Orphaned && placement.Orphaned(observed)
-	if kind == "leaderworkerset" {
+	// Nothing can be changed any more of an Object that is being deleted already.
+	deleting := kube.Lookup(observed, "metadata", "deletionTimestamp").GetStringValue() != ""
+	at.Orphaned = at.Orphaned && (deleting || placement.Orphaned(observed))
+	// What is being deleted is no place to stay.
+	if kind == "leaderworkerset" && !deleting {
 		at.Present[replica] = true
 	}
 	if kind != "leaderworkerset" && kind != "deployment" {

@@ -82,13 +82,18 @@ func (f *fleetPlanner) backends() []Backend {
 	return all
 }
 
-// gateway is where requests reach a cluster, or nil.
+// gateway is where requests reach a cluster, or nil. While the cluster does not say, it
+// is where they did.
 func (f *fleetPlanner) gateway(m member) *v1alpha1.GatewayStatus {
-	c := f.world.Clusters[m.fleet]
-	if c == nil || c.Status.Gateway == nil || c.Status.Gateway.Address == "" {
-		return nil
+	if c := f.world.Clusters[m.fleet]; c != nil && c.Status.Gateway != nil && c.Status.Gateway.Address != "" {
+		return c.Status.Gateway
 	}
-	return c.Status.Gateway
+	if f.world.Ask != nil {
+		if at := f.world.Ask.Clusters[m.fleet]; at.Address != "" {
+			return &v1alpha1.GatewayStatus{Address: at.Address, Port: at.Port}
+		}
+	}
+	return nil
 }
 
 // ready is the number of replicas that answer requests, as far as is known.

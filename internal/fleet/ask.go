@@ -32,9 +32,6 @@ type AskedCluster struct {
 	// for when the cluster itself cannot be read.
 	ConfigKind string `json:"configKind,omitempty"`
 	Config     string `json:"config,omitempty"`
-	// Address and Port of the cluster's gateway, for the same reason.
-	Address string `json:"address,omitempty"`
-	Port    int32  `json:"port,omitempty"`
 	// Units that it wants to run there.
 	Units []Unit `json:"units,omitempty"`
 	// Together tells that all units have to fit at once: a part of them would hold room

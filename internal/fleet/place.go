@@ -377,20 +377,7 @@ func (p *placer) spread() {
 		p.wanted[home] = append(p.wanted[home], u)
 	}
 	for _, u := range later {
-		home := -1
-		for _, fits := range []func(*Room, *Candidate, []Unit) (bool, string){p.fitsWhole, p.fits} {
-			if home >= 0 {
-				break
-			}
-			home = p.lightest(func(i int) bool {
-				ok, _ := fits(&rooms[i], &p.Candidates[i], []Unit{u})
-				return ok
-			})
-		}
-		if home < 0 {
-			// Asked where it would go if there were room, to be served in turn.
-			home = p.lightest(func(int) bool { return true })
-		}
+		home := p.roomiest(rooms, &u)
 		if home >= 0 {
 			p.wanted[home] = append(p.wanted[home], u)
 		}
@@ -398,6 +385,21 @@ func (p *placer) spread() {
 	for i := range p.wanted {
 		p.wanted[i] = p.inOrder(p.wanted[i])
 	}
+}
+
+// roomiest is where a unit without a home is asked for: where all of it fits, else where
+// it can start, else where it would go if there were room, to be served in turn.
+func (p *placer) roomiest(rooms []Room, u *Unit) int {
+	for _, fits := range []func(*Room, *Candidate, []Unit) (bool, string){p.fitsWhole, p.fits} {
+		home := p.lightest(func(i int) bool {
+			ok, _ := fits(&rooms[i], &p.Candidates[i], []Unit{*u})
+			return ok
+		})
+		if home >= 0 {
+			return home
+		}
+	}
+	return p.lightest(func(int) bool { return true })
 }
 
 // home is where a unit is already, or was granted, or -1. Of several such clusters it is

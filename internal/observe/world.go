@@ -22,11 +22,12 @@ import (
 // World reads what planning has to know of a service that is placed in a fleet.
 func World(req *fnv1.RunFunctionRequest, now time.Time) plan.World {
 	w := plan.World{
-		Now:      now,
-		Created:  kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "creationTimestamp").GetStringValue(),
-		Clusters: map[string]*v1alpha1.InferenceCluster{},
-		Places:   map[string]*plan.Place{},
-		Routed:   map[string]bool{},
+		Now:       now,
+		Created:   kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "creationTimestamp").GetStringValue(),
+		Clusters:  map[string]*v1alpha1.InferenceCluster{},
+		Places:    map[string]*plan.Place{},
+		Routed:    map[string]bool{},
+		Entrances: map[string]*v1alpha1.GatewayStatus{},
 	}
 	answer, answered := req.GetRequiredResources()[require.Fleet]
 	w.Answered = answered
@@ -73,43 +74,63 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		w.Routed, w.Led = routed(observed)
 		return
 	}
+	if name, ok := strings.CutPrefix(key, plan.SlicePrefix); ok {
+		if g := entrance(observed); g != nil {
+			w.Entrances[name] = g
+		}
+		return
+	}
+	// What is being deleted is no place to stay, and nothing of it can be changed.
+	if kube.Lookup(observed, "metadata", "deletionTimestamp").GetStringValue() != "" {
+		return
+	}
 	name, local := plan.SplitKey(key)
 	kind, replica, _ := strings.Cut(local, "/")
 	if name == "" && kind != "leaderworkerset" && w.Places[name] == nil {
 		return // It may be what stays beside the XR anyway.
 	}
+	if w.Places[name] == nil {
+		w.Places[name] = &plan.Place{Present: map[string]bool{}, Ready: map[string]bool{}, Served: map[string]bool{}, Orphaned: true}
+	}
 	at := w.Places[name]
-	if at == nil {
-		at = &plan.Place{Present: map[string]bool{}, Ready: map[string]bool{}, Served: map[string]bool{}, Orphaned: true}
-		w.Places[name] = at
-	}
-	// Nothing can be changed any more of an Object that is being deleted already.
-	deleting := kube.Lookup(observed, "metadata", "deletionTimestamp").GetStringValue() != ""
-	at.Orphaned = at.Orphaned && (deleting || placement.Orphaned(observed))
-	// What is being deleted is no place to stay.
-	if kind == "leaderworkerset" && !deleting {
+	at.Orphaned = at.Orphaned && placement.Orphaned(observed)
+	switch kind {
+	case "leaderworkerset":
 		at.Present[replica] = true
+		lookCloser(at, observed, func(served, ready bool) { at.Served[replica], at.Ready[replica] = served, ready })
+	case "deployment":
+		lookCloser(at, observed, func(served, ready bool) { at.RouterServed, at.RouterReady = served, ready })
 	}
-	if kind != "leaderworkerset" && kind != "deployment" {
-		return
-	}
+}
+
+// lookCloser notes where an object is, and tells whether it was ready when it could be
+// read last, and whether it is now.
+func lookCloser(at *plan.Place, observed *structpb.Struct, note func(served, ready bool)) {
 	remote, state := placement.Unwrap(observed)
-	if name != "" {
-		at.Config.Kind = cmp.Or(kube.Lookup(observed, "spec", "providerConfigRef", "kind").GetStringValue(), at.Config.Kind)
-		at.Config.Name = cmp.Or(kube.Lookup(observed, "spec", "providerConfigRef", "name").GetStringValue(), at.Config.Name)
+	if ref := kube.Lookup(observed, "spec", "providerConfigRef", "name").GetStringValue(); ref != "" {
+		at.Config.Kind, at.Config.Name = kube.Lookup(observed, "spec", "providerConfigRef", "kind").GetStringValue(), ref
 		at.Namespace = cmp.Or(kube.Lookup(remote, "metadata", "namespace").GetStringValue(), at.Namespace)
 	}
 	v := &view{}
 	_ = kube.Decode(remote, nil, v) // Fields of the wrong type are as good as absent.
-	switch ready := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0; {
-	case kind == "deployment":
-		at.RouterServed, at.RouterReady = ready, ready && state.Readable()
-	case ready:
-		at.Served[replica] = true
-		if state.Readable() {
-			at.Ready[replica] = true
-		}
+	served := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0
+	note(served, served && state.Readable())
+}
+
+// entrance is the gateway to which a slice leads, or nil.
+func entrance(observed *structpb.Struct) *v1alpha1.GatewayStatus {
+	s := struct {
+		Endpoints []struct {
+			Addresses []string `json:"addresses"`
+		} `json:"endpoints"`
+		Ports []struct {
+			Port int32 `json:"port"`
+		} `json:"ports"`
+	}{}
+	if len(kube.Decode(observed, nil, &s)) > 0 || len(s.Endpoints) == 0 || len(s.Endpoints[0].Addresses) == 0 || len(s.Ports) == 0 {
+		return nil
 	}
+	return &v1alpha1.GatewayStatus{Address: s.Endpoints[0].Addresses[0], Port: s.Ports[0].Port}
 }
 
 // routed are the backends that a route over all clusters leads to, and those that it may

@@ -269,14 +269,7 @@ func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) 
 			c.Dead = &t.Reason
 		}
 	}
-	for _, cond := range ic.Status.Conditions {
-		if cond.Type == fleet.ConditionOpen && cond.Status == metav1.ConditionFalse {
-			c.Closed = cmp.Or(cond.Message, "it grants nothing new")
-		}
-		if cond.Type == fleet.ConditionReachable && cond.Status == metav1.ConditionFalse {
-			c.Unreachable = &cond.LastTransitionTime.Time
-		}
-	}
+	readConditions(c, ic)
 	c.Granted = map[string]bool{}
 	for _, a := range ic.Status.Allocations {
 		if a.UID == uid {
@@ -296,6 +289,18 @@ func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) 
 			pool.Left = append(pool.Left, fleet.Nodes{Count: int64(n.Nodes), Left: fleet.Amounts(n.Resources)})
 		}
 		c.Room.Pools = append(c.Room.Pools, pool)
+	}
+}
+
+// readConditions reads whether a cluster can be reached, and grants anything.
+func readConditions(c *fleet.Candidate, ic *v1alpha1.InferenceCluster) {
+	for _, cond := range ic.Status.Conditions {
+		if cond.Type == fleet.ConditionOpen && cond.Status == metav1.ConditionFalse {
+			c.Closed = cmp.Or(cond.Message, "it grants nothing new")
+		}
+		if cond.Type == fleet.ConditionReachable && cond.Status == metav1.ConditionFalse {
+			c.Unreachable = &cond.LastTransitionTime.Time
+		}
 	}
 }
 
@@ -372,9 +377,6 @@ func (f *fleetPlanner) ask() *fleet.Ask {
 		at := fleet.AskedCluster{
 			As: m.target.Cluster, Namespace: m.target.Namespace, Units: d.Units, Together: d.Together,
 			ConfigKind: m.target.ProviderConfig.Kind, Config: m.target.ProviderConfig.Name,
-		}
-		if g := f.gateway(m); g != nil {
-			at.Address, at.Port = g.Address, g.Port
 		}
 		if p := f.world.Places[m.target.Cluster]; p != nil {
 			for _, u := range d.Units {

@@ -136,9 +136,10 @@ func TestFleet(t *testing.T) {
 			world: func() World {
 				w := runs(world(aCluster("west")), "east", "worker/0", "worker/1")
 				w.Ask = asked("east", "east")
+				w.Entrances = map[string]*v1alpha1.GatewayStatus{"east": {Address: "10.0.0.1", Port: 80}}
 				return w
 			}(),
-			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"east": 1}},
+			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"east": 1}, Weights: map[string]int32{"east": 2}},
 		},
 		"Deselected": {
 			reason:    "A cluster that is no longer selected is left, once the service runs elsewhere.",

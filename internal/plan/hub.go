@@ -69,7 +69,7 @@ func (f *fleetPlanner) backends() []Backend {
 			Cluster:    m.target.Cluster,
 			Name:       hubName(f.p.Service, m.target.Cluster),
 			ServiceKey: "service/fleet/" + m.target.Cluster,
-			SliceKey:   "endpointslice/fleet/" + m.target.Cluster,
+			SliceKey:   SlicePrefix + m.target.Cluster,
 			Address:    g.Address,
 			Port:       g.Port,
 			IPv6:       strings.Contains(g.Address, ":"),
@@ -88,19 +88,14 @@ func (f *fleetPlanner) gateway(m member) *v1alpha1.GatewayStatus {
 	if c := f.world.Clusters[m.fleet]; c != nil && c.Status.Gateway != nil && c.Status.Gateway.Address != "" {
 		return c.Status.Gateway
 	}
-	if f.world.Ask != nil {
-		if at := f.world.Ask.Clusters[m.fleet]; at.Address != "" {
-			return &v1alpha1.GatewayStatus{Address: at.Address, Port: at.Port}
-		}
-	}
-	return nil
+	return f.world.Entrances[m.target.Cluster]
 }
 
 // ready is the number of replicas that answer requests, as far as is known.
 func (f *fleetPlanner) ready(at *Place) int32 {
 	n := int32(0)
-	for name := range at.Served {
-		if f.serving[name] {
+	for name, served := range at.Served {
+		if served && f.serving[name] {
 			n++
 		}
 	}

@@ -28,6 +28,9 @@ type World struct {
 	// their names, once its gateway has taken it up. Led are those to which the gateway may
 	// send some.
 	Routed, Led map[string]bool
+	// Entrances are the gateways to which the route over all clusters leads so far, by the
+	// names of the clusters in the service, for when a cluster itself cannot be read.
+	Entrances map[string]*v1alpha1.GatewayStatus
 }
 
 // A Place is what exists of a service in one cluster.
@@ -57,4 +60,7 @@ const (
 	AskKey = "configmap/ask"
 	// HubKey is the key of the route over all clusters.
 	HubKey = "httproute/fleet"
+	// SlicePrefix and a cluster's name in the service are the key of the slice with the
+	// address of its gateway.
+	SlicePrefix = "endpointslice/fleet/"
 )

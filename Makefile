@@ -68,8 +68,9 @@ test-controlplane: ## Apply every example to a real API server, with the real we
 test-e2e: tools ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
 	@$(BESIDE) --jobs=2 test-e2e-own test-e2e-shared
 
-# The tests that install and uninstall, or break what others need, have control planes of their own, one after the other.
-OWN = ^(TestXR|TestClaims)$$
+# The tests that install and uninstall, break what others need, or need more clusters, have control planes of their own,
+# one after the other.
+OWN = ^(TestXR|TestClaims|TestRemote|TestFleet)$$
 E2E = cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 45m
 
 .PHONY: test-e2e-own

@@ -68,16 +68,18 @@ test-controlplane: ## Apply every example to a real API server, with the real we
 test-e2e: tools ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
 	@$(BESIDE) --jobs=2 test-e2e-own test-e2e-shared
 
-# The tests that install and uninstall, or break what others need, have control planes of their own, one after the other.
-OWN = ^(TestXR|TestClaims)$$
+# The tests that install and uninstall, break what others need, or need more clusters, have control planes of their own,
+# one after the other.
+OWN = ^(TestXR|TestClaims|TestRemote|TestFleet)$$
 E2E = cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 45m
 
+# They need the tools. That is no prerequisite here, because make would start them after everything that has none.
 .PHONY: test-e2e-own
-test-e2e-own: tools
+test-e2e-own:
 	$(E2E) -run '$(OWN)' ./e2e
 
 .PHONY: test-e2e-shared
-test-e2e-shared: tools
+test-e2e-shared:
 	$(E2E) -skip '$(OWN)' -parallel 6 ./e2e
 
 # A whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry, without

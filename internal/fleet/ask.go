@@ -94,3 +94,7 @@ func before(a, b *Ask) int {
 // ConditionReachable is the condition of an InferenceCluster that tells whether
 // provider-kubernetes reaches it.
 const ConditionReachable = "Reachable"
+
+// ConditionOpen is the condition of an InferenceCluster that tells whether it grants
+// anything new.
+const ConditionOpen = "Open"

@@ -142,7 +142,7 @@ func (b *booker) grant(a *Ask, closed string) {
 	wait := Wait{UID: a.UID, Namespace: a.Namespace, Name: a.Name}
 	units := at.Units
 	if at.Together && !slices.ContainsFunc(b.Grants, func(g Grant) bool { return g.UID == a.UID }) {
-		units = []Unit{{Replicas: all(units)}}
+		units = []Unit{together(units)}
 	}
 	for _, u := range units {
 		waiting, why := b.grantUnit(a, u, closed)
@@ -156,6 +156,18 @@ func (b *booker) grant(a *Ask, closed string) {
 	if len(wait.Replicas) > 0 {
 		b.Waiting = append(b.Waiting, wait)
 	}
+}
+
+// together makes one unit of all. Where nothing of it has to start together, everything
+// has: a part of it would hold room for nothing.
+func together(units []Unit) Unit {
+	whole := Unit{Replicas: slices.Clone(all(units))}
+	if !slices.ContainsFunc(whole.Replicas, func(r Replica) bool { return r.Required }) {
+		for i := range whole.Replicas {
+			whole.Replicas[i].Required = true
+		}
+	}
+	return whole
 }
 
 // grantUnit gives a unit all of its replicas, or those that it needs to start, and more

@@ -34,6 +34,14 @@ func since(a Ask, s string) Ask {
 	return a
 }
 
+// inOne asks for all units in one cluster.
+func inOne(a Ask) Ask {
+	at := a.Clusters[here]
+	at.Together = true
+	a.Clusters[here] = at
+	return a
+}
+
 // required marks the first replicas of each unit.
 func required(a Ask, n int) Ask {
 	for _, u := range a.Clusters[here].Units {
@@ -79,6 +87,12 @@ func TestBook(t *testing.T) {
 			reason: "A unit that has to start whole gets all or nothing.",
 			nodes:  []Nodes{of(1, 8, 64)},
 			asks:   []Ask{required(ask("a", 4, 3), 3)},
+			want:   want{waiting: map[string]string{"a": "8 of 8 nvidia.com/gpu free in pool p, 4 short"}},
+		},
+		"Together": {
+			reason: "A service that goes to one cluster as a whole gets all or nothing, although its replicas need not start together.",
+			nodes:  []Nodes{of(1, 8, 64)},
+			asks:   []Ask{inOne(ask("a", 4, 1, 1, 1))},
 			want:   want{waiting: map[string]string{"a": "8 of 8 nvidia.com/gpu free in pool p, 4 short"}},
 		},
 		"NoMinimum": {

@@ -42,6 +42,8 @@ type Candidate struct {
 	Granted, Present, Ready map[string]bool
 	// Asked units, by their names, as the service asked the last time.
 	Asked map[string]bool
+	// Closed is why the cluster grants nothing new, if so.
+	Closed string
 	// Waiting is what the cluster says of replicas that it did not grant.
 	Waiting string
 	// Orphaned tells that what is there can be forgotten without being deleted.
@@ -222,11 +224,41 @@ func (c *Candidate) ready(u *Unit) bool {
 	return true
 }
 
-// fits tells whether what is missing of some units has room, and takes it from there.
+// fits tells whether what is missing of some units has room, or at least what they need
+// to start, and takes it from there.
 func (p *placer) fits(room *Room, c *Candidate, units []Unit) (bool, string) {
-	if c.Uncounted {
-		return true, ""
+	ok, why := p.fitsWhole(room, c, units)
+	if ok || c.Closed != "" {
+		return ok, why
 	}
+	missing := c.missing(units)
+	required := slices.DeleteFunc(slices.Clone(missing), func(r Replica) bool { return !r.Required })
+	if len(required) == len(missing) || len(required) == 0 && p.Policy == Failover {
+		return false, why
+	}
+	if len(required) == 0 {
+		required = missing[:1]
+	}
+	a := Ask{Shapes: p.Shapes}
+	ok, _ = room.Take(a.needs(required))
+	return ok, why
+}
+
+// fitsWhole tells the same of all that is missing.
+func (p *placer) fitsWhole(room *Room, c *Candidate, units []Unit) (bool, string) {
+	missing := c.missing(units)
+	switch {
+	case len(missing) == 0:
+		return true, ""
+	case c.Closed != "":
+		return false, c.Closed
+	}
+	a := Ask{Shapes: p.Shapes}
+	return room.Take(a.needs(missing))
+}
+
+// missing are the replicas of some units that a cluster neither has nor has granted.
+func (c *Candidate) missing(units []Unit) []Replica {
 	var missing []Replica
 	for i := range units {
 		for j := range units[i].Replicas {
@@ -235,45 +267,38 @@ func (p *placer) fits(room *Room, c *Candidate, units []Unit) (bool, string) {
 			}
 		}
 	}
-	a := Ask{Shapes: p.Shapes}
-	ok, why := room.Take(a.needs(missing))
-	if ok || len(missing) == 0 {
-		return true, ""
-	}
-	required := slices.DeleteFunc(slices.Clone(missing), func(r Replica) bool { return !r.Required })
-	if len(required) > 0 && len(required) < len(missing) {
-		if ok, _ := room.Take(a.needs(required)); ok {
-			return true, ""
-		}
-	}
-	return false, why
+	return missing
 }
 
 // failover wants the whole service in one cluster. While none has room for it, all are
 // asked, and the first that grants it wins.
 func (p *placer) failover() {
-	home := p.first(func(c *Candidate) bool {
-		return slices.ContainsFunc(p.Units, func(u Unit) bool { return c.present(&u) })
-	})
+	some := func(is func(*Candidate, *Unit) bool) func(*Candidate) bool {
+		return func(c *Candidate) bool { return slices.ContainsFunc(p.Units, func(u Unit) bool { return is(c, &u) }) }
+	}
+	fitting := func(fits func(*Room, *Candidate, []Unit) (bool, string)) func(*Candidate) bool {
+		return func(c *Candidate) bool {
+			room := c.Room.Clone()
+			ok, _ := fits(&room, c, p.Units)
+			return ok
+		}
+	}
+	asked := func(c *Candidate) bool { return len(c.Asked) > 0 && fitting(p.fits)(c) }
+	home := p.firstOf(
+		some(func(c *Candidate, u *Unit) bool { return c.present(u) && c.ready(u) }),
+		some((*Candidate).present),
+	)
 	// It may come back where it cannot be told: nothing else is started meanwhile.
 	if home < 0 && p.frozen(p.Units) {
 		return
 	}
 	if home < 0 {
-		home = p.first(func(c *Candidate) bool {
-			return !slices.ContainsFunc(p.Units, func(u Unit) bool { return !c.granted(&u) })
-		})
-	}
-	fitting := func(c *Candidate) bool {
-		room := c.Room.Clone()
-		ok, _ := p.fits(&room, c, p.Units)
-		return ok
-	}
-	if home < 0 {
-		home = p.first(func(c *Candidate) bool { return len(c.Asked) > 0 && fitting(c) })
-	}
-	if home < 0 {
-		home = p.first(fitting)
+		home = p.firstOf(
+			func(c *Candidate) bool {
+				return len(p.Units) > 0 && !slices.ContainsFunc(p.Units, func(u Unit) bool { return !c.granted(&u) })
+			},
+			asked, fitting(p.fitsWhole), fitting(p.fits),
+		)
 	}
 	p.asking = home < 0
 	for i := range p.Candidates {
@@ -281,6 +306,16 @@ func (p *placer) failover() {
 			p.wanted[i] = p.Units
 		}
 	}
+}
+
+// firstOf is the first usable candidate with the first property that one of them has, or -1.
+func (p *placer) firstOf(are ...func(*Candidate) bool) int {
+	for _, is := range are {
+		if i := p.first(is); i >= 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // frozen tells whether something of some units is where it can neither stay nor leave:
@@ -342,14 +377,7 @@ func (p *placer) spread() {
 		p.wanted[home] = append(p.wanted[home], u)
 	}
 	for _, u := range later {
-		home := p.lightest(func(i int) bool {
-			ok, _ := p.fits(&rooms[i], &p.Candidates[i], []Unit{u})
-			return ok
-		})
-		if home < 0 {
-			// Asked where it would go if there were room, to be served in turn.
-			home = p.lightest(func(int) bool { return true })
-		}
+		home := p.roomiest(rooms, &u)
 		if home >= 0 {
 			p.wanted[home] = append(p.wanted[home], u)
 		}
@@ -359,14 +387,30 @@ func (p *placer) spread() {
 	}
 }
 
-// home is where a unit is already, or was granted, or -1.
+// roomiest is where a unit without a home is asked for: where all of it fits, else where
+// it can start, else where it would go if there were room, to be served in turn.
+func (p *placer) roomiest(rooms []Room, u *Unit) int {
+	for _, fits := range []func(*Room, *Candidate, []Unit) (bool, string){p.fitsWhole, p.fits} {
+		home := p.lightest(func(i int) bool {
+			ok, _ := fits(&rooms[i], &p.Candidates[i], []Unit{*u})
+			return ok
+		})
+		if home >= 0 {
+			return home
+		}
+	}
+	return p.lightest(func(int) bool { return true })
+}
+
+// home is where a unit is already, or was granted, or -1. Of several such clusters it is
+// the one that has the fewest units for its weight.
 func (p *placer) home(u *Unit) int {
 	for _, is := range []func(*Candidate) bool{
 		func(c *Candidate) bool { return c.present(u) && c.ready(u) },
 		func(c *Candidate) bool { return c.present(u) },
 		func(c *Candidate) bool { return len(u.Replicas) > 0 && c.granted(u) },
 	} {
-		if i := p.first(is); i >= 0 {
+		if i := p.lightest(func(i int) bool { return is(&p.Candidates[i]) }); i >= 0 {
 			return i
 		}
 	}
@@ -425,7 +469,7 @@ func (p *placer) decide(i int) Decision {
 		}
 	}
 	d.State, d.Reason, d.Message = p.explain(i, &d)
-	d.Serving = len(d.Run) > 0 && c.Dead == nil && (p.out[i].usable() || !p.elsewhere(i))
+	d.Serving = len(d.Run) > 0 && c.Dead == nil && (len(p.wanted[i]) > 0 || !p.elsewhere(i))
 	return d
 }
 

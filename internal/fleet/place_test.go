@@ -59,6 +59,8 @@ func TestPlace(t *testing.T) {
 		Message string
 		Run     []string
 		Wait    int
+		// Turned tells that requests go elsewhere.
+		Turned bool
 	}
 	cases := map[string]struct {
 		reason     string
@@ -166,6 +168,35 @@ func TestPlace(t *testing.T) {
 			candidates: []Candidate{east(runs, func(c *Candidate) { c.Drain = text("") })},
 			want:       map[string]told{"east": {State: Leaving, Reason: ReasonDrained, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}}},
 		},
+		"TurnedAway": {
+			reason: "A copy that is not needed gets no requests any more once the other answers, and then it goes.",
+			policy: Failover, units: one,
+			candidates: []Candidate{east(runs, func(c *Candidate) { c.Answers, c.Led = true, true }), named("west", east(runs, func(c *Candidate) { c.Answers, c.Led = true, true }))},
+			want: map[string]told{
+				"east": {State: Placed, Run: []string{"0/decode/0", "0/prefill/0"}},
+				"west": {State: Leaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves here once that is ready", Run: []string{"0/decode/0", "0/prefill/0"}, Turned: true},
+			},
+		},
+		"Closed": {
+			reason: "A cluster that grants nothing new is not asked, whatever room it has.",
+			policy: Failover, units: one,
+			candidates: []Candidate{east(func(c *Candidate) { c.Closed = "its ledger is full" }), named("west", east())},
+			want: map[string]told{
+				"east": {State: NotPlaced, Reason: ReasonNoRoom, Message: "its ledger is full"},
+				"west": {State: Waiting, Reason: ReasonAsked, Message: "asked, and not answered yet", Wait: 2},
+			},
+		},
+		"AllBeforeSome": {
+			reason: "A cluster with room for all comes before one with room for what has to start.",
+			policy: Failover, units: []Unit{{Name: "0", Replicas: []Replica{
+				{Name: "a", Pods: map[string]int64{"large": 1}, Required: true}, {Name: "b", Pods: map[string]int64{"large": 1}},
+			}}},
+			candidates: []Candidate{east(full), named("west", east())},
+			want: map[string]told{
+				"east": {State: NotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: Waiting, Reason: ReasonAsked, Message: "asked, and not answered yet", Wait: 2},
+			},
+		},
 		"SpreadByWeight": {
 			reason: "Three to one, as the weights are; a group is in one cluster.",
 			policy: Spread, units: []Unit{group("0", 1, 1), group("1", 1, 1), group("2", 1, 1), group("3", 1, 1)},
@@ -183,7 +214,7 @@ func TestPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]told{}
 			for _, d := range Place(Request{Policy: tc.policy, Units: tc.units, Shapes: shapes, Candidates: tc.candidates, FailoverAfter: 5 * time.Minute, Now: now}) {
-				got[d.Name] = told{State: d.State, Reason: d.Reason, Message: d.Message, Run: slices.Sorted(maps.Keys(d.Run)), Wait: len(d.Wait)}
+				got[d.Name] = told{State: d.State, Reason: d.Reason, Message: d.Message, Run: slices.Sorted(maps.Keys(d.Run)), Wait: len(d.Wait), Turned: d.Reason == ReasonNotNeeded && len(d.Run) > 0 && !d.Serving}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -279,6 +310,8 @@ type simService struct {
 	ask       Ask
 	decisions []Decision
 	present   map[string]map[string]bool
+	// led are the clusters to which the route led after the last round.
+	led map[string]bool
 }
 
 func newSim(t *testing.T, seed uint64) *sim {
@@ -293,7 +326,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 		s.clusters = append(s.clusters, c)
 	}
 	for i := range 1 + s.rand.IntN(12) {
-		v := &simService{uid: fmt.Sprintf("u%02d", i), policy: []Policy{Replicate, Spread, Failover}[s.rand.IntN(3)], present: map[string]map[string]bool{}}
+		v := &simService{uid: fmt.Sprintf("u%02d", i), policy: []Policy{Replicate, Spread, Failover}[s.rand.IntN(3)], present: map[string]map[string]bool{}, led: map[string]bool{}}
 		for g := range 1 + s.rand.IntN(3) {
 			name := strconv.Itoa(g)
 			if v.policy == Spread && s.rand.IntN(2) == 0 {
@@ -353,6 +386,7 @@ func (v *simService) act(clusters []*simCluster) {
 	v.ask = Ask{UID: v.uid, Since: v.uid, Shapes: shapes, Clusters: map[string]AskedCluster{}}
 	for _, d := range v.decisions {
 		v.present[d.Name] = d.Run
+		v.led[d.Name] = d.Serving
 		if len(d.Units) > 0 {
 			v.ask.Clusters[d.Name] = AskedCluster{Units: d.Units, Together: d.Together, Held: slices.Sorted(maps.Keys(d.Run))}
 		}

@@ -26,7 +26,7 @@ const (
 	// GatewayKnown is True while it is known where requests reach the cluster.
 	GatewayKnown = "GatewayKnown"
 	// Open is False while nothing new is granted.
-	Open = "Open"
+	Open = fleet.ConditionOpen
 )
 
 // ConditionTypes are all conditions, in the order in which they come.
@@ -133,7 +133,10 @@ func isReachable(seen *reality) observe.Condition {
 	case "":
 		s.Status, s.Reason = observe.True, "Read"
 	case placement.NotSynced:
-		s.Status = observe.False
+		// The message is always the same: the provider's own changes with each attempt,
+		// and with it Crossplane would change the time since when the cluster is out of
+		// reach, which failover goes by.
+		s.Status, s.Message = observe.False, "provider-kubernetes cannot read the namespace kube-system there: the Object for it says why"
 	default:
 		s.Status = observe.Unknown
 	}

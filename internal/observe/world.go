@@ -80,40 +80,41 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		}
 		return
 	}
+	// What is being deleted is no place to stay, and nothing of it can be changed.
+	if kube.Lookup(observed, "metadata", "deletionTimestamp").GetStringValue() != "" {
+		return
+	}
 	name, local := plan.SplitKey(key)
 	kind, replica, _ := strings.Cut(local, "/")
 	if name == "" && kind != "leaderworkerset" && w.Places[name] == nil {
 		return // It may be what stays beside the XR anyway.
 	}
+	if w.Places[name] == nil {
+		w.Places[name] = &plan.Place{Present: map[string]bool{}, Ready: map[string]bool{}, Served: map[string]bool{}, Orphaned: true}
+	}
 	at := w.Places[name]
-	if at == nil {
-		at = &plan.Place{Present: map[string]bool{}, Ready: map[string]bool{}, Served: map[string]bool{}, Orphaned: true}
-		w.Places[name] = at
-	}
 	at.Orphaned = at.Orphaned && placement.Orphaned(observed)
-	if kind == "leaderworkerset" {
+	switch kind {
+	case "leaderworkerset":
 		at.Present[replica] = true
+		lookCloser(at, observed, func(served, ready bool) { at.Served[replica], at.Ready[replica] = served, ready })
+	case "deployment":
+		lookCloser(at, observed, func(served, ready bool) { at.RouterServed, at.RouterReady = served, ready })
 	}
-	if kind != "leaderworkerset" && kind != "deployment" {
-		return
-	}
+}
+
+// lookCloser notes where an object is, and tells whether it was ready when it could be
+// read last, and whether it is now.
+func lookCloser(at *plan.Place, observed *structpb.Struct, note func(served, ready bool)) {
 	remote, state := placement.Unwrap(observed)
-	if name != "" {
-		at.Config.Kind = cmp.Or(kube.Lookup(observed, "spec", "providerConfigRef", "kind").GetStringValue(), at.Config.Kind)
-		at.Config.Name = cmp.Or(kube.Lookup(observed, "spec", "providerConfigRef", "name").GetStringValue(), at.Config.Name)
+	if ref := kube.Lookup(observed, "spec", "providerConfigRef", "name").GetStringValue(); ref != "" {
+		at.Config.Kind, at.Config.Name = kube.Lookup(observed, "spec", "providerConfigRef", "kind").GetStringValue(), ref
 		at.Namespace = cmp.Or(kube.Lookup(remote, "metadata", "namespace").GetStringValue(), at.Namespace)
 	}
 	v := &view{}
 	_ = kube.Decode(remote, nil, v) // Fields of the wrong type are as good as absent.
-	switch ready := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0; {
-	case kind == "deployment":
-		at.RouterServed, at.RouterReady = ready, ready && state.Readable()
-	case ready:
-		at.Served[replica] = true
-		if state.Readable() {
-			at.Ready[replica] = true
-		}
-	}
+	served := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0
+	note(served, served && state.Readable())
 }
 
 // entrance is the gateway to which a slice leads, or nil.

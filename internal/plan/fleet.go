@@ -29,14 +29,30 @@ func inFleet(p *v1alpha1.Placement) bool {
 	return p != nil && (p.ClusterSelector != nil || slices.ContainsFunc(p.Clusters, func(c v1alpha1.Cluster) bool { return c.InferenceCluster != "" }))
 }
 
+// leavesFleet tells whether a service that is not placed in the fleet any more is
+// still asking it for room, because it runs there.
+func leavesFleet(w *World) bool {
+	if w.Ask == nil {
+		return false
+	}
+	for _, at := range w.Ask.Clusters {
+		if w.Places[at.As] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // A fleetPlanner places one service.
 type fleetPlanner struct {
-	p      *Plan
-	spec   *v1alpha1.InferenceServiceSpec
-	gang   gangPolicy
-	world  World
-	units  []fleet.Unit
-	shapes map[string]fleet.Shape
+	p    *Plan
+	spec *v1alpha1.InferenceServiceSpec
+	// placement of the spec; one of the whole service beside the XR where it has none.
+	placement *v1alpha1.Placement
+	gang      gangPolicy
+	world     World
+	units     []fleet.Unit
+	shapes    map[string]fleet.Shape
 	// serving are the replicas that answer requests.
 	serving map[string]bool
 	// members of the placement, in its order, and what is left of earlier ones.
@@ -59,10 +75,10 @@ func (f *fleetPlanner) place(in *v1beta1.Input) {
 	f.members = f.findMembers()
 	f.units, f.shapes = f.demand()
 	r := fleet.Request{
-		Policy:        fleet.Policy(f.spec.Placement.Policy),
+		Policy:        fleet.Policy(f.placement.Policy),
 		Units:         f.units,
 		Shapes:        f.shapes,
-		FailoverAfter: failoverAfter(f.spec.Placement),
+		FailoverAfter: failoverAfter(f.placement),
 		Now:           f.world.Now,
 	}
 	for _, m := range f.members {
@@ -71,13 +87,25 @@ func (f *fleetPlanner) place(in *v1beta1.Input) {
 	f.p.Fleet = &Fleet{Decisions: fleet.Place(r)}
 	f.p.Fleet.Ask = f.ask()
 	for i, d := range f.p.Fleet.Decisions {
-		if len(d.Run)+len(d.Wait)+len(d.Units) > 0 {
+		if len(d.Run)+len(d.Wait)+len(d.Units) > 0 || f.keepsRouter(&r.Candidates[i], &d) {
 			f.deploy(f.members[i], d)
 		}
 	}
 	if f.p.Hub != nil {
 		f.p.Hub.Backends = f.backends()
 	}
+}
+
+// keepsRouter tells whether a service of no replicas keeps in a cluster what it has
+// there besides: until that cluster is left, or can be forgotten.
+func (f *fleetPlanner) keepsRouter(c *fleet.Candidate, d *fleet.Decision) bool {
+	switch {
+	case f.world.Places[c.Name] == nil:
+		return false
+	case d.Abandoned:
+		return !c.Orphaned
+	}
+	return len(f.units) == 0 && !c.Deselected && c.Drain == nil
 }
 
 func failoverAfter(p *v1alpha1.Placement) time.Duration {
@@ -99,7 +127,7 @@ func (f *fleetPlanner) findMembers() []member {
 			all = append(all, m)
 		}
 	}
-	for _, c := range f.spec.Placement.Clusters {
+	for _, c := range f.placement.Clusters {
 		m := member{fleet: c.InferenceCluster, weight: 1, target: Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, f.p.Service.Namespace)}}
 		if c.Weight != nil {
 			m.weight = int64(*c.Weight)
@@ -107,12 +135,15 @@ func (f *fleetPlanner) findMembers() []member {
 		if c.ProviderConfigRef != nil {
 			m.target.ProviderConfig = *c.ProviderConfigRef
 		}
-		add(m)
+		add(f.asBefore(m))
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.world.Clusters)) {
-		if selects(f.spec.Placement.ClusterSelector, f.world.Clusters[name].Labels) {
-			add(member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: f.p.Service.Namespace}})
+		if selects(f.placement.ClusterSelector, f.world.Clusters[name].Labels) {
+			add(f.asBefore(member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: f.p.Service.Namespace}}))
 		}
+	}
+	if len(f.placement.Clusters) == 0 && f.placement.ClusterSelector == nil {
+		add(member{weight: 1, target: f.p.Local()})
 	}
 	for i := range all {
 		f.reach(&all[i])
@@ -138,7 +169,7 @@ func (f *fleetPlanner) remembered(name string) member {
 		if f.world.Ask.Clusters[of].As == name {
 			m.fleet = of
 			// A selector may still select it, for as long as nobody has said which clusters there are.
-			m.gone = f.world.Answered || f.spec.Placement.ClusterSelector == nil
+			m.gone = f.world.Answered || f.placement.ClusterSelector == nil
 			m.target.Namespace = f.world.Ask.Clusters[of].Namespace
 		}
 	}
@@ -153,22 +184,40 @@ func selects(s *metav1.LabelSelector, l map[string]string) bool {
 	return err == nil && selector.Matches(labels.Set(l))
 }
 
-// reach finds the provider configuration of a cluster of the fleet: the cluster's own,
-// or, while that cannot be read, the one of the last ask. What runs there keeps the
-// configuration and the namespace that it was made with.
+// asBefore gives a cluster of the fleet the name and the namespace under which the
+// service runs there already. Another name would make everything there anew, on room
+// that was granted once.
+func (f *fleetPlanner) asBefore(m member) member {
+	if f.world.Ask == nil || m.fleet == "" {
+		return m
+	}
+	if at, asked := f.world.Ask.Clusters[m.fleet]; asked && f.world.Places[at.As] != nil {
+		m.target.Cluster, m.target.Namespace = at.As, at.Namespace
+	}
+	return m
+}
+
+// reach finds the provider configuration of a cluster of the fleet. What runs there
+// keeps the one that it was made with; else it is the cluster's own, or, while that
+// cannot be read, the one of the last ask.
 func (f *fleetPlanner) reach(m *member) {
 	if m.fleet == "" {
 		return
 	}
-	if c := f.world.Clusters[m.fleet]; c != nil {
+	asked := fleet.AskedCluster{}
+	if f.world.Ask != nil {
+		asked = f.world.Ask.Clusters[m.fleet]
+	}
+	at, c := f.world.Places[m.target.Cluster], f.world.Clusters[m.fleet]
+	switch {
+	case at != nil && at.Config.Name != "" && (asked.As == m.target.Cluster || c == nil):
+		m.target.ProviderConfig = at.Config
+		m.target.Namespace = cmp.Or(at.Namespace, m.target.Namespace)
+	case c != nil:
 		m.target.ProviderConfig = c.Spec.ProviderConfigRef
 		m.target.ProviderConfig.Default()
-	}
-	if f.world.Ask == nil {
-		return
-	}
-	if at, ok := f.world.Ask.Clusters[m.fleet]; ok && at.As == m.target.Cluster && m.target.ProviderConfig.Name == "" {
-		m.target.ProviderConfig = v1alpha1.ProviderConfigRef{Kind: at.ConfigKind, Name: at.Config}
+	case asked.As == m.target.Cluster:
+		m.target.ProviderConfig = v1alpha1.ProviderConfigRef{Kind: asked.ConfigKind, Name: asked.Config}
 	}
 }
 
@@ -220,11 +269,7 @@ func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) 
 			c.Dead = &t.Reason
 		}
 	}
-	for _, cond := range ic.Status.Conditions {
-		if cond.Type == fleet.ConditionReachable && cond.Status == metav1.ConditionFalse {
-			c.Unreachable = &cond.LastTransitionTime.Time
-		}
-	}
+	readConditions(c, ic)
 	c.Granted = map[string]bool{}
 	for _, a := range ic.Status.Allocations {
 		if a.UID == uid {
@@ -247,6 +292,18 @@ func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) 
 	}
 }
 
+// readConditions reads whether a cluster can be reached, and grants anything.
+func readConditions(c *fleet.Candidate, ic *v1alpha1.InferenceCluster) {
+	for _, cond := range ic.Status.Conditions {
+		if cond.Type == fleet.ConditionOpen && cond.Status == metav1.ConditionFalse {
+			c.Closed = cmp.Or(cond.Message, "it grants nothing new")
+		}
+		if cond.Type == fleet.ConditionReachable && cond.Status == metav1.ConditionFalse {
+			c.Unreachable = &cond.LastTransitionTime.Time
+		}
+	}
+}
+
 // demand lists the units of the service and the shapes of their pods. A group is never
 // split; the replicas of a service without prefill and decode are, where they are spread.
 func (f *fleetPlanner) demand() ([]fleet.Unit, map[string]fleet.Shape) {
@@ -265,7 +322,7 @@ func (f *fleetPlanner) demand() ([]fleet.Unit, map[string]fleet.Shape) {
 		add("worker", &r.Worker, r.workerRequests, int64(r.Nodes)-1)
 	}
 	f.serving = map[string]bool{}
-	split := f.spec.Placement.Policy == v1alpha1.PlacementSpread && !f.p.Service.Grouped &&
+	split := f.placement.Policy == v1alpha1.PlacementSpread && !f.p.Service.Grouped &&
 		!hasType(f.spec, v1alpha1.ComponentTypePrefiller) && !hasType(f.spec, v1alpha1.ComponentTypeDecoder)
 	groups := int32(1)
 	if f.spec.Replicas != nil {
@@ -343,7 +400,7 @@ func (f *fleetPlanner) deploy(m member, d fleet.Decision) {
 		waiting[name] = true
 	}
 	all := f.p.lay(m.target, f.spec.Replicas)
-	all.Idle, all.Leaving, all.Abandoned = !hasRun(&d), d.State == fleet.Leaving, d.Abandoned
+	all.Idle, all.Leaving, all.Abandoned = !hasRun(&d) && f.world.Places[m.target.Cluster] == nil, d.State == fleet.Leaving, d.Abandoned
 	var some []Group
 	for _, g := range all.Groups {
 		var run []Replica

@@ -82,23 +82,20 @@ func (f *fleetPlanner) backends() []Backend {
 	return all
 }
 
-// gateway is where requests reach a cluster, or nil.
+// gateway is where requests reach a cluster, or nil. While the cluster does not say, it
+// is where they did.
 func (f *fleetPlanner) gateway(m member) *v1alpha1.GatewayStatus {
-	c := f.world.Clusters[m.fleet]
-	if c == nil {
-		return f.world.Entrances[m.target.Cluster]
+	if c := f.world.Clusters[m.fleet]; c != nil && c.Status.Gateway != nil && c.Status.Gateway.Address != "" {
+		return c.Status.Gateway
 	}
-	if c.Status.Gateway == nil || c.Status.Gateway.Address == "" {
-		return nil
-	}
-	return c.Status.Gateway
+	return f.world.Entrances[m.target.Cluster]
 }
 
 // ready is the number of replicas that answer requests, as far as is known.
 func (f *fleetPlanner) ready(at *Place) int32 {
 	n := int32(0)
-	for name := range at.Served {
-		if f.serving[name] {
+	for name, served := range at.Served {
+		if served && f.serving[name] {
 			n++
 		}
 	}

@@ -25,6 +25,9 @@ const (
 // which would fail without a word to the user, and objects that no cluster can
 // store.
 func TooLarge(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) field.ErrorList {
+	if errs := askTooLarge(p, objects); len(errs) > 0 {
+		return errs
+	}
 	// Measuring costs as much as sending. An object holds the user's templates and
 	// the platform's labels and annotations twice at most, plus a few KiB of ours.
 	most := 2*bound(kube.Lookup(req.GetObserved().GetComposite().GetResource(), "spec")) + 8<<10
@@ -61,6 +64,24 @@ func TooLarge(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pl
 		errs = append(errs, tooMany(p, sizes, total))
 	}
 	return errs
+}
+
+// maxAsk is what an API server takes of a ConfigMap's data, but for a little.
+const maxAsk = 1<<20 - 16<<10
+
+// askTooLarge refuses a service that asks for so much, of so many clusters, that nobody
+// would read it.
+func askTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
+	if p.Fleet == nil {
+		return nil
+	}
+	for _, o := range objects {
+		if n := proto.Size(o.Resource); o.Key == plan.AskKey && n > maxAsk {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", n),
+				fmt.Sprintf("is too much to ask clusters for: at most %d bytes, which is some %d replicas in all clusters: fewer replicas, or fewer clusters", maxAsk, maxAsk/64))}
+		}
+	}
+	return nil
 }
 
 // head is the most that tag and length of a value, a key or an entry take.

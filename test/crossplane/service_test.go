@@ -266,17 +266,31 @@ func (s *service) nameObjects(t *testing.T) {
 	if !slices.ContainsFunc(s.observed, isObject) {
 		return
 	}
-	first := *s
-	first.observed = nil
 	names := map[string]string{}
-	for _, o := range documents(t, []byte(first.files(t).ours(t).Documents)) {
-		names[o.GetAnnotations()[annotationKey]] = o.GetName()
+	// What is in a drained cluster was made before that.
+	for _, required := range [][]*object{s.required, withoutTaints(s.required)} {
+		first := *s
+		first.observed, first.required = nil, required
+		for _, o := range documents(t, []byte(first.files(t).ours(t).Documents)) {
+			names[o.GetAnnotations()[annotationKey]] = o.GetName()
+		}
 	}
 	for _, o := range s.observed {
 		if name := names[o.GetAnnotations()[annotationKey]]; name != "" && isObject(o) {
 			o.SetName(name)
 		}
 	}
+}
+
+// withoutTaints are clusters as they were before they got any.
+func withoutTaints(all []*object) []*object {
+	before := make([]*object, 0, len(all))
+	for _, o := range all {
+		o = o.DeepCopy()
+		unstructured.RemoveNestedField(o.Object, "spec", "taints")
+		before = append(before, o)
+	}
+	return before
 }
 
 // isObject tells what carries an object to another cluster.

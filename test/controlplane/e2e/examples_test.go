@@ -55,7 +55,8 @@ func examples(t *testing.T, claimed bool) []*example {
 		}
 		e := &example{name: name, xr: docs[0]}
 		_, placed, _ := unstructured.NestedMap(e.xr.Object, "spec", "placement")
-		if (e.xr.GetKind() != "InferenceService") != claimed || placed {
+		// Clusters of the fleet are TestFleet's.
+		if kind := e.xr.GetKind(); kind == "InferenceCluster" || (kind != "InferenceService") != claimed || placed {
 			continue
 		}
 		is := func(file string) bool {

@@ -50,7 +50,7 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 // of it.
 func (f *Function) composeService(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse) {
 	r, errs := parse.Parse(req)
-	p, errs := plan.Build(r.Service, r.Spec, r.Input, observe.World(req, f.now()), errs)
+	p, errs := plan.Build(r.Service, r.Spec, r.Input, observe.World(req, r.Spec, f.now()), errs)
 	if len(errs) > 0 {
 		respond.Refuse(rsp, errs)
 		return

@@ -6,12 +6,31 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
+
+// TestWorldIsLeftAlone proves that nothing is looked at of a service that was never
+// placed in the fleet, and all of one that still asks it for room.
+func TestWorldIsLeftAlone(t *testing.T) {
+	set, err := structpb.NewStruct(map[string]any{"kind": "LeaderWorkerSet", "status": map[string]any{"readyReplicas": 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	observed := map[string]*fnv1.Resource{"leaderworkerset/worker/0": {Resource: set}}
+	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: observed}}
+	if diff := cmp.Diff(plan.World{}, World(req, &v1alpha1.InferenceServiceSpec{}, time.Time{})); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	observed[plan.AskKey] = &fnv1.Resource{Resource: &structpb.Struct{}}
+	if w := World(req, &v1alpha1.InferenceServiceSpec{}, time.Time{}); w.Places[""] == nil || !w.Places[""].Ready["worker/0"] {
+		t.Errorf("the replica beside the XR is not known: %+v", w.Places)
+	}
+}
 
 // TestEntrances proves that the addresses to which the route over all clusters leads are
 // remembered by its slices.
@@ -23,10 +42,11 @@ func TestEntrances(t *testing.T) {
 	}`)); err != nil {
 		t.Fatal(err)
 	}
+	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
 	w := World(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{
 		plan.SlicePrefix + "east": {Resource: slice},
 		plan.SlicePrefix + "west": {Resource: &structpb.Struct{}},
-	}}}, time.Time{})
+	}}}, inFleet, time.Time{})
 	if diff := cmp.Diff(map[string]*v1alpha1.GatewayStatus{"east": {Address: "10.1.0.10", Port: 80}}, w.Entrances); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

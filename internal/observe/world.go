@@ -19,8 +19,14 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/require"
 )
 
-// World reads what planning has to know of a service that is placed in a fleet.
-func World(req *fnv1.RunFunctionRequest, now time.Time) plan.World {
+// World reads what planning has to know of a service that is placed in a fleet, or was.
+// Of any other it knows nothing, because looking at what is observed costs as much as
+// judging it.
+func World(req *fnv1.RunFunctionRequest, spec *v1alpha1.InferenceServiceSpec, now time.Time) plan.World {
+	observed := req.GetObserved().GetResources()
+	if !plan.InFleet(spec.Placement) && observed[plan.AskKey] == nil {
+		return plan.World{}
+	}
 	w := plan.World{
 		Now:       now,
 		Created:   kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "creationTimestamp").GetStringValue(),
@@ -38,7 +44,6 @@ func World(req *fnv1.RunFunctionRequest, now time.Time) plan.World {
 			w.Clusters[c.Metadata.Name] = c.inferenceCluster()
 		}
 	}
-	observed := req.GetObserved().GetResources()
 	for _, key := range slices.Backward(slices.Sorted(maps.Keys(observed))) {
 		look(&w, key, observed[key].GetResource())
 	}

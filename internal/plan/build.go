@@ -32,7 +32,7 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 	if spec.Placement != nil {
 		p.Secrets = p.secrets()
 	}
-	if inFleet(spec.Placement) || leavesFleet(&w) {
+	if InFleet(spec.Placement) || leavesFleet(&w) {
 		f := fleetPlanner{p: p, spec: spec, placement: spec.Placement, gang: gang, world: w}
 		if f.placement == nil {
 			f.placement = &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}

@@ -24,8 +24,8 @@ type Fleet struct {
 	Decisions []fleet.Decision
 }
 
-// inFleet tells whether a placement is about clusters of the fleet.
-func inFleet(p *v1alpha1.Placement) bool {
+// InFleet tells whether a placement is about clusters of the fleet.
+func InFleet(p *v1alpha1.Placement) bool {
 	return p != nil && (p.ClusterSelector != nil || slices.ContainsFunc(p.Clusters, func(c v1alpha1.Cluster) bool { return c.InferenceCluster != "" }))
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/observe"
 	"github.com/fusioninfer/function-inferenceservice/internal/placement"
 	existing "github.com/fusioninfer/function-inferenceservice/internal/require"
 )
@@ -77,7 +78,7 @@ func readLedger(req *fnv1.RunFunctionRequest, c *cluster) (ledger, error) {
 	if found == nil {
 		for _, o := range req.GetRequiredResources()[existing.Existing(keyLedger)].GetItems() {
 			found = o.GetResource()
-			if owner := controller(found); owner != "" && owner != string(c.UID) {
+			if owner := observe.ControllerUID(found); owner != "" && owner != string(c.UID) {
 				return ledger{}, fmt.Errorf("ConfigMap %s in namespace %s is somebody else's, and would be the ledger: delete it if its owner is gone for good", ledgerName(c.Name), c.input.Fleet.Namespace)
 			}
 		}
@@ -101,16 +102,6 @@ func readLedger(req *fnv1.RunFunctionRequest, c *cluster) (ledger, error) {
 		return ledger{}, fmt.Errorf("cannot use ConfigMap %s in namespace %s, which is the ledger of what was granted (delete it to have it made anew from the status): %w", ledgerName(c.Name), c.input.Fleet.Namespace, err)
 	}
 	return l, nil
-}
-
-// controller is the UID of an object's controller.
-func controller(o *structpb.Struct) string {
-	for _, v := range kube.Lookup(o, "metadata", "ownerReferences").GetListValue().GetValues() {
-		if f := v.GetStructValue().GetFields(); f["controller"].GetBoolValue() {
-			return f["uid"].GetStringValue()
-		}
-	}
-	return ""
 }
 
 // readAsks reads those that are what they say: of the service that composed them, in
@@ -145,7 +136,7 @@ func readAsk(o *structpb.Struct) (*fleet.Ask, error) {
 	if a.Namespace != kube.Lookup(o, "metadata", "namespace").GetStringValue() {
 		return nil, fmt.Errorf("it is for a service in namespace %s", a.Namespace)
 	}
-	if a.UID != controller(o) {
+	if a.UID != observe.ControllerUID(o) {
 		return nil, errors.New("the service that it is for did not compose it")
 	}
 	return a, nil

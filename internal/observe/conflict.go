@@ -122,6 +122,14 @@ func controller(o *structpb.Struct) *owner {
 	return nil
 }
 
+// ControllerUID is the UID of who controls an object, or nothing.
+func ControllerUID(o *structpb.Struct) string {
+	if c := controller(o); c != nil {
+		return c.UID
+	}
+	return ""
+}
+
 func (r *Reality) conflict(o kube.Object, existing *structpb.Struct) *field.Error {
 	c := controlled{}
 	_ = kube.Decode(existing, nil, &c) // What cannot be read is not there.

@@ -7,7 +7,7 @@ help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The longest first. They wait for much of their time, and the others fill that.
-PARTS = test-e2e-own test-e2e-shared lint test-unit test-fuzz test-crossplane test-packages test-bench test-epp test-controlplane
+PARTS = test-e2e-shared test-e2e-own test-e2e-fleet lint test-unit test-fuzz test-crossplane test-packages test-bench test-epp test-controlplane
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: test
@@ -63,14 +63,13 @@ test-controlplane: ## Apply every example to a real API server, with the real we
 	test/tools/build.sh etcd kube-apiserver lws-manager
 	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m .
 
-# There are two control planes at a time: that is what a small machine has memory for.
 .PHONY: test-e2e
 test-e2e: tools ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
-	@$(BESIDE) --jobs=2 test-e2e-own test-e2e-shared
+	@$(BESIDE) --jobs=3 test-e2e-shared test-e2e-own test-e2e-fleet
 
-# The tests that install and uninstall, break what others need, or need more clusters, have control planes of their own,
-# one after the other.
-OWN = ^(TestXR|TestClaims|TestRemote|TestFleet)$$
+# The tests that install and uninstall, break what others need, or need more clusters, have control planes of their own.
+OWN = ^(TestXR|TestClaims)$$
+FLEET = ^TestFleet$$
 E2E = cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 45m
 
 # They need the tools. That is no prerequisite here, because make would start them after everything that has none.
@@ -78,9 +77,13 @@ E2E = cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 45
 test-e2e-own:
 	$(E2E) -run '$(OWN)' ./e2e
 
+.PHONY: test-e2e-fleet
+test-e2e-fleet:
+	$(E2E) -run '$(FLEET)' ./e2e
+
 .PHONY: test-e2e-shared
 test-e2e-shared:
-	$(E2E) -skip '$(OWN)' -parallel 6 ./e2e
+	$(E2E) -skip '$(OWN)|$(FLEET)' -parallel 6 ./e2e
 
 # A whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry, without
 # Docker and without being root. It needs Linux, for the addresses of its pods.

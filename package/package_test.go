@@ -296,6 +296,7 @@ var plurals = map[string]string{
 	"Deployment":            "deployments",
 	"Service":               "services",
 	"ServiceAccount":        "serviceaccounts",
+	"ClusterUsage":          "clusterusages",
 }
 
 // core is what Crossplane's own ClusterRole allows (Crossplane v2.4, its Helm
@@ -305,7 +306,12 @@ var core = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "services"}, Verbs: []string{"*"}},
 	{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: verbs},
 	{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"configmaps", "leases"}, Verbs: verbs},
+	{APIGroups: []string{protection}, Resources: []string{"*"}, Verbs: []string{"*"}},
 }
+
+// protection is the group of Crossplane's own kinds that are composed. They are beside
+// Crossplane only.
+const protection = "protection.crossplane.io"
 
 // TestRBAC takes from the rendered examples what Crossplane has to be allowed, and
 // wants that and no more.
@@ -348,7 +354,7 @@ func TestRBAC(t *testing.T) {
 		if !allows(granted, n) && !allows(core, n) {
 			missing = append(missing, n)
 		}
-		if !allows(granted, n) && !allows(remote.Rules, n) {
+		if n.group != protection && !allows(granted, n) && !allows(remote.Rules, n) {
 			lacking = append(lacking, n)
 		}
 	}
@@ -430,7 +436,7 @@ func needs(r rbacv1.PolicyRule) []need {
 
 func allows(rules []rbacv1.PolicyRule, n need) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return slices.Contains(r.APIGroups, n.group) && slices.Contains(r.Resources, n.resource) &&
+		return slices.Contains(r.APIGroups, n.group) && (slices.Contains(r.Resources, n.resource) || slices.Contains(r.Resources, "*")) &&
 			(slices.Contains(r.Verbs, n.verb) || slices.Contains(r.Verbs, "*"))
 	})
 }

@@ -35,13 +35,13 @@ func writeCluster(b *strings.Builder, xr object) {
 		fmt.Fprintln(b, "\n  GRANTED TO\tPODS\tRESOURCES\tREPLICAS")
 	}
 	for _, a := range st.Allocations {
-		fmt.Fprintf(b, "  %s/%s\t%d\t%s\t%s\n", a.Namespace, a.Name, a.Pods, amounts(a.Resources), strings.Join(a.Units, " "))
+		fmt.Fprintf(b, "  %s/%s\t%d\t%s\t%s\n", a.Namespace, a.Name, a.Pods, amounts(a.Resources), strings.Join(a.Replicas, " "))
 	}
 	if len(st.Waiting) > 0 {
 		fmt.Fprintln(b, "\n  WAITING\tREPLICAS\tWHY")
 	}
 	for _, w := range st.Waiting {
-		fmt.Fprintf(b, "  %s/%s\t%s\t%s\n", w.Namespace, w.Name, strings.Join(w.Units, " "), w.Message)
+		fmt.Fprintf(b, "  %s/%s\t%s\t%s\n", w.Namespace, w.Name, strings.Join(w.Replicas, " "), w.Message)
 	}
 	if st.Gateway != nil {
 		fmt.Fprintf(b, "\n  Gateway\t%s\n", net.JoinHostPort(st.Gateway.Address, strconv.Itoa(int(st.Gateway.Port))))

@@ -364,7 +364,7 @@ func writeFleet(b *strings.Builder, clusters []object) {
 		}
 		fmt.Fprintf(b, "  %s\t%s\t\t\t\n", c.Name, c.Status.Free)
 		for _, a := range c.Status.Allocations {
-			fmt.Fprintf(b, "  \t\t%s/%s\t%d\t%s\n", a.Namespace, a.Name, a.Pods, strings.Join(a.Units, ","))
+			fmt.Fprintf(b, "  \t\t%s/%s\t%d\t%s\n", a.Namespace, a.Name, a.Pods, strings.Join(a.Replicas, ","))
 		}
 		for _, w := range c.Status.Waiting {
 			fmt.Fprintf(b, "  \t\t%s/%s\t\twaits: %s\n", w.Namespace, w.Name, w.Message)

@@ -26,7 +26,7 @@ const (
 	typedIn  = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodes: 1, allocatable: {nvidia.com/gpu: 8}}]}\n"
 	observes = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeSelector: {a: b}}, {name: q, nodeSelector: {c: d}}]}\n"
 	// allocated is the status of a cluster that has granted something.
-	allocated = "status: {services: 1, free: old, allocations: [{uid: u1, namespace: team, name: s1, units: [w/0]}]}\n"
+	allocated = "status: {services: 1, free: old, allocations: [{uid: u1, namespace: team, name: s1, replicas: [w/0]}]}\n"
 	granted   = `[{"uid":"u1","namespace":"team","name":"s1","replicas":["w/0"]}]`
 	reached   = "{kind: Object, apiVersion: kubernetes.m.crossplane.io/v1alpha1, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {kind: Namespace}}}}"
 )
@@ -352,6 +352,34 @@ func TestNothingIsDeletedThere(t *testing.T) {
 		if ttl := rsp.GetMeta().GetTtl().AsDuration(); (ttl == respond.Later) != (effect == "Dead") {
 			t.Errorf("%s: the answer lives for %s", effect, ttl)
 		}
+	}
+}
+
+// A cluster cannot be deleted before its services have left, but for one that is dead.
+func TestUsage(t *testing.T) {
+	cases := map[string]struct {
+		reason, taint, grants string
+		required              map[string][]string
+		want                  bool
+	}{
+		"Granted":  {reason: "A service has room.", grants: "[]", required: map[string][]string{asks: {ask("u1", "team", 8, "u1")}}, want: true},
+		"Nobody":   {reason: "Nobody has room.", grants: "[]", required: map[string][]string{asks: nil}},
+		"GaveBack": {reason: "Whoever had room does not ask for it any more.", grants: granted, required: map[string][]string{asks: nil}},
+		"NotRead":  {reason: "Nobody knows who asks: what was granted stays.", grants: granted, want: true},
+		"Drained":  {reason: "The service has not left yet.", taint: "Drain", grants: granted, required: map[string][]string{asks: {ask("u1", "team", 8, "u1")}}, want: true},
+		"Dead":     {reason: "Nothing can leave it.", taint: "Dead", grants: granted, required: map[string][]string{asks: {ask("u1", "team", 8, "u1")}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			xr := typedIn
+			if tc.taint != "" {
+				xr = strings.Replace(xr, "pools:", "taints: [{effect: "+tc.taint+"}], pools:", 1)
+			}
+			rsp := run(t, request(t, xr, map[string]string{keyLedger: ledgerOf(tc.grants), "object/reachable": reached}, tc.required))
+			if _, got := rsp.GetDesired().GetResources()[keyUsage]; got != tc.want {
+				t.Errorf("%s It is in use: %t, want %t", tc.reason, got, tc.want)
+			}
+		})
 	}
 }
 

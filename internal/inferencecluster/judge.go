@@ -93,12 +93,12 @@ func status(c *cluster, seen *reality, d *decision) v1alpha1.InferenceClusterSta
 	}
 	for i, g := range d.Grants {
 		st.Allocations = append(st.Allocations, v1alpha1.Allocation{
-			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Units: g.Replicas,
+			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Replicas: g.Replicas,
 			Pods: count(d.Used[i].Pods), Resources: d.Used[i].Resources.List(false),
 		})
 	}
 	for _, w := range d.Waiting {
-		st.Waiting = append(st.Waiting, v1alpha1.WaitingAsk{UID: w.UID, Namespace: w.Namespace, Name: w.Name, Units: w.Replicas, Message: w.Message})
+		st.Waiting = append(st.Waiting, v1alpha1.WaitingAsk{UID: w.UID, Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas, Message: w.Message})
 	}
 	return st
 }

@@ -14,6 +14,7 @@ const LabelCluster = "fusioninfer.io/cluster"
 // would leave the old object behind.
 const (
 	keyLedger = "ledger"
+	keyUsage  = "usage"
 
 	keyObject        = "object/"
 	keyClusterObject = "clusterobject/"
@@ -40,6 +41,9 @@ const asks = "asks"
 
 // ledgerName is the name of a cluster's ledger.
 func ledgerName(cluster string) string { return "inferencecluster-" + cluster }
+
+// usageName is the name of the ClusterUsage of a cluster.
+func usageName(cluster string) string { return "inferencecluster-" + cluster }
 
 const (
 	// maxName leaves room below the 63 characters of a label for what

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -88,7 +87,7 @@ func readLedger(req *fnv1.RunFunctionRequest, c *cluster) (ledger, error) {
 		l := ledger{}
 		for i := range c.Status.Allocations {
 			a := &c.Status.Allocations[i]
-			l.grants = append(l.grants, fleet.Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: a.Units})
+			l.grants = append(l.grants, fleet.Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: a.Replicas})
 		}
 		return l, nil
 	}
@@ -217,12 +216,12 @@ func (r *reality) readGateway(c *cluster) {
 	}{}
 	_ = kube.Decode(remote, nil, &seen) // What cannot be decoded is no address.
 	for _, a := range seen.Status.Addresses {
-		if _, err := netip.ParseAddr(a.Value); err == nil {
+		if v1alpha1.UnusableAddress(a.Value) == "" {
 			r.gateway = &v1alpha1.GatewayStatus{Address: a.Value, Port: g.Port}
 			return
 		}
 	}
-	r.noGateway = cmp.Or(state.Message, "it has no IP address")
+	r.noGateway = cmp.Or(state.Message, "it has no IP address that other machines reach")
 	if !state.Readable() && c.Status.Gateway != nil {
 		r.gateway = &v1alpha1.GatewayStatus{Address: c.Status.Gateway.Address, Port: g.Port}
 	}

@@ -9,6 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/crossplane/crossplane/apis/v2/protection/v1beta1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/placement"
@@ -57,6 +60,9 @@ func render(c *cluster, seen *reality, d *decision) ([]kube.Object, error) {
 	if err := r.pools(); err != nil {
 		return nil, err
 	}
+	if err := r.usage(d); err != nil {
+		return nil, err
+	}
 	for _, n := range r.namespaces(seen, d) {
 		if err := r.object(namespaces+n, named("v1", "Namespace", "", n), placement.Make); err != nil {
 			return nil, err
@@ -84,6 +90,42 @@ func (r *rendering) ledger(seen *reality, d *decision) error {
 		return fmt.Errorf("cannot render the ledger: %w", err)
 	}
 	r.add(keyLedger, o)
+	return nil
+}
+
+// A usage is a ClusterUsage, without the status that its own type always writes.
+type usage struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec v1beta1.ClusterUsageSpec `json:"spec"`
+}
+
+// usage has Crossplane refuse to delete a cluster in which services have room: they go
+// first. A cluster that is declared dead has nothing that could go, and may be deleted.
+func (r *rendering) usage(d *decision) error {
+	if len(d.Grants) == 0 || r.dead() {
+		return nil
+	}
+	reason := "services have room in this cluster: drain it first, so that they leave, or declare it dead"
+	u := usage{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: v1beta1.ClusterUsageKind}
+	u.Metadata.Name, u.Metadata.Labels = usageName(r.Name), r.labels()
+	u.Spec = v1beta1.ClusterUsageSpec{
+		Of: v1beta1.Resource{
+			APIVersion:  v1alpha1.Group + "/" + v1alpha1.Version,
+			Kind:        v1alpha1.KindCluster,
+			ResourceRef: &v1beta1.ResourceRef{Name: r.Name},
+		},
+		Reason: &reason,
+	}
+	o, err := kube.Encode(u)
+	if err != nil {
+		return fmt.Errorf("cannot render the usage: %w", err)
+	}
+	r.add(keyUsage, o)
 	return nil
 }
 

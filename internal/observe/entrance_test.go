@@ -42,12 +42,19 @@ func TestEntrances(t *testing.T) {
 	}`)); err != nil {
 		t.Fatal(err)
 	}
+	slice6 := &structpb.Struct{}
+	if err := slice6.UnmarshalJSON([]byte(`{"addressType": "IPv6", "endpoints": [{"addresses": ["2001:db8::10"]}], "ports": [{"port": 8080}]}`)); err != nil {
+		t.Fatal(err)
+	}
 	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
 	w := World(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{
 		plan.SlicePrefix + "east": {Resource: slice},
 		plan.SlicePrefix + "west": {Resource: &structpb.Struct{}},
+		// Its address was of the other family before, or is of it from now on.
+		plan.SlicePrefix6 + "east":  {Resource: slice6},
+		plan.SlicePrefix6 + "south": {Resource: slice6},
 	}}}, inFleet, time.Time{})
-	if diff := cmp.Diff(map[string]*v1alpha1.GatewayStatus{"east": {Address: "10.1.0.10", Port: 80}}, w.Entrances); diff != "" {
+	if diff := cmp.Diff(map[string]*v1alpha1.GatewayStatus{"east": {Address: "10.1.0.10", Port: 80}, "south": {Address: "2001:db8::10", Port: 8080}}, w.Entrances); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

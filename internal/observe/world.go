@@ -85,6 +85,13 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 		}
 		return
 	}
+	// Both are there while an address changes.
+	if name, ok := strings.CutPrefix(key, plan.SlicePrefix6); ok {
+		if g := entrance(observed); g != nil && w.Entrances[name] == nil {
+			w.Entrances[name] = g
+		}
+		return
+	}
 	// What is being deleted is no place to stay, and nothing of it can be changed.
 	if kube.Lookup(observed, "metadata", "deletionTimestamp").GetStringValue() != "" {
 		return

@@ -273,7 +273,7 @@ func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) 
 	c.Granted = map[string]bool{}
 	for _, a := range ic.Status.Allocations {
 		if a.UID == uid {
-			for _, r := range a.Units {
+			for _, r := range a.Replicas {
 				c.Granted[r] = true
 			}
 		}

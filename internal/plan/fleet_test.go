@@ -37,7 +37,7 @@ func aCluster(name string, change ...func(*v1alpha1.InferenceCluster)) *v1alpha1
 
 func granted(replicas ...string) func(*v1alpha1.InferenceCluster) {
 	return func(c *v1alpha1.InferenceCluster) {
-		c.Status.Allocations = []v1alpha1.Allocation{{UID: "uid", Units: replicas}}
+		c.Status.Allocations = []v1alpha1.Allocation{{UID: "uid", Replicas: replicas}}
 	}
 }
 

@@ -25,8 +25,10 @@ type Hub struct {
 type Backend struct {
 	// Cluster is its name in the service.
 	Cluster string
-	// Name of the Service and of the EndpointSlice that lead there.
+	// Name of the Service that leads there.
 	Name string
+	// SliceName is that of its EndpointSlice.
+	SliceName string
 	// ServiceKey and SliceKey of these two.
 	ServiceKey, SliceKey string
 	// Address and Port of the gateway, and whether the address is of IPv6.
@@ -73,6 +75,10 @@ func (f *fleetPlanner) backends() []Backend {
 			Address:    g.Address,
 			Port:       g.Port,
 			IPv6:       strings.Contains(g.Address, ":"),
+		}
+		b.SliceName = b.Name
+		if b.IPv6 {
+			b.SliceName, b.SliceKey = b.Name+"-ipv6", SlicePrefix6+m.target.Cluster
 		}
 		if d.Serving && at != nil && at.RouterServed {
 			b.Weight = f.ready(at)

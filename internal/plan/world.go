@@ -60,7 +60,9 @@ const (
 	AskKey = "configmap/ask"
 	// HubKey is the key of the route over all clusters.
 	HubKey = "httproute/fleet"
-	// SlicePrefix and a cluster's name in the service are the key of the slice with the
-	// address of its gateway.
-	SlicePrefix = "endpointslice/fleet/"
+	// SlicePrefix, or SlicePrefix6, and a cluster's name in the service are the key of the
+	// slice with the address of its gateway. The family of a slice cannot be changed, so
+	// that each has a slice of its own.
+	SlicePrefix  = "endpointslice/fleet/"
+	SlicePrefix6 = "endpointslice/fleet6/"
 )

@@ -13,11 +13,11 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
-// defined are the groups whose kinds have definitions. test/crossplane holds their
-// names against the definitions themselves.
+// defined are the groups whose kinds have definitions, Crossplane's own among them.
+// test/crossplane holds their names against the definitions themselves.
 var defined = []string{
 	"gateway.networking.k8s.io", "inference.networking.k8s.io", "kubernetes.crossplane.io", "kubernetes.m.crossplane.io",
-	"leaderworkerset.x-k8s.io", "llm-d.ai", "networking.istio.io", "scheduling.volcano.sh",
+	"leaderworkerset.x-k8s.io", "llm-d.ai", "networking.istio.io", "protection.crossplane.io", "scheduling.volcano.sh",
 }
 
 // TestBuiltIn proves that of everything that the examples compose, either Kubernetes

@@ -256,13 +256,12 @@ type Allocation struct {
 	// Name of the service.
 	Name string `json:"name"`
 
-	// Units of the service that were granted: the names of its replicas, as their keys
-	// end.
+	// Replicas of the service that were granted, as its keys end: ROLE/N, or GROUP/ROLE/N.
 	// +optional
 	// +listType=set
-	Units []string `json:"units,omitempty"`
+	Replicas []string `json:"replicas,omitempty"`
 
-	// Pods of these units.
+	// Pods of these replicas.
 	// +optional
 	Pods int32 `json:"pods,omitempty"`
 
@@ -282,10 +281,10 @@ type WaitingAsk struct {
 	// Name of the service.
 	Name string `json:"name"`
 
-	// Units that wait, by the same names.
+	// Replicas that wait, by the same names.
 	// +optional
 	// +listType=set
-	Units []string `json:"units,omitempty"`
+	Replicas []string `json:"replicas,omitempty"`
 
 	// Message says what is missing.
 	// +optional

@@ -174,6 +174,16 @@ func TestValidateCluster(t *testing.T) {
 			doc:    inCluster(`gateway: {address: gw.example.com}`),
 			want:   []string{`spec.gateway.address: Invalid value: "gw.example.com": must be an IP address`},
 		},
+		"GatewayLoopback": {
+			reason: "No endpoint of a Service may be one of the machine's own.",
+			doc:    inCluster(`gateway: {address: 127.0.0.1}`),
+			want:   []string{`spec.gateway.address: Invalid value: "127.0.0.1": must be an IP address that other machines reach: none that is unspecified, loopback or link-local`},
+		},
+		"GatewayZone": {
+			reason: "A zone is of one machine.",
+			doc:    inCluster(`gateway: {address: "2001:db8::1%eth0"}`),
+			want:   []string{`spec.gateway.address: Invalid value: "2001:db8::1%eth0": must be an IP address`},
+		},
 	}
 	s := clusterSchema(t)
 	for name, tc := range cases {
@@ -191,7 +201,7 @@ func TestValidateCluster(t *testing.T) {
 // The function and the API server have the same defaults.
 func TestDefaultClusterAgrees(t *testing.T) {
 	s := clusterSchema(t)
-	for _, doc := range []string{fullCluster, inCluster(`gateway: {address: "::1"}`)} {
+	for _, doc := range []string{fullCluster, inCluster(`gateway: {address: "2001:db8::1"}`)} {
 		defaulted, err := s.Default([]byte(doc))
 		if err != nil {
 			t.Fatal(err)

@@ -89,6 +89,20 @@ func validateTaints(path *field.Path, all []Taint) field.ErrorList {
 	return errs
 }
 
+// UnusableAddress says what the address of a gateway would have to be, or nothing if it is
+// that. The rules are those for the endpoints of a Service, to which requests are sent
+// (EndpointSlice, discovery.k8s.io/v1).
+func UnusableAddress(text string) string {
+	a, err := netip.ParseAddr(text)
+	switch {
+	case err != nil || a.Zone() != "" || a.Is4In6():
+		return "must be an IP address"
+	case a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast():
+		return "must be an IP address that other machines reach: none that is unspecified, loopback or link-local"
+	}
+	return ""
+}
+
 func validateGateway(path *field.Path, g *ClusterGateway) field.ErrorList {
 	if g == nil {
 		return nil
@@ -98,8 +112,8 @@ func validateGateway(path *field.Path, g *ClusterGateway) field.ErrorList {
 	case g.Address != "" && g.Name+g.Namespace != "":
 		errs = append(errs, field.Forbidden(path.Child("address"), "give either address, or name and namespace of a Gateway whose address is observed"))
 	case g.Address != "":
-		if _, err := netip.ParseAddr(g.Address); err != nil {
-			errs = append(errs, field.Invalid(path.Child("address"), check.Shown(g.Address), "must be an IP address"))
+		if why := UnusableAddress(g.Address); why != "" {
+			errs = append(errs, field.Invalid(path.Child("address"), check.Shown(g.Address), why))
 		}
 	case g.Name == "" && g.Namespace == "":
 		errs = append(errs, field.Required(path.Child("address"), "give an IP address, or name and namespace of a Gateway whose address is observed"))

@@ -119,7 +119,7 @@ func slice(p *plan.Plan, b *plan.Backend) *applydiscovery.EndpointSliceApplyConf
 	if b.IPv6 {
 		family = discoveryv1.AddressTypeIPv6
 	}
-	return applydiscovery.EndpointSlice(b.Name, p.Service.Namespace).
+	return applydiscovery.EndpointSlice(b.SliceName, p.Service.Namespace).
 		WithLabels(l).
 		WithAddressType(family).
 		WithPorts(applydiscovery.EndpointPort().WithName("http").WithPort(b.Port).WithProtocol(corev1.ProtocolTCP)).

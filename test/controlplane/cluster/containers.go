@@ -54,7 +54,7 @@ func (c *Cluster) runContainers() error {
 	c.containers = k
 	c.begin(func(ctx context.Context) error {
 		said := ""
-		err := every(ctx, func(ctx context.Context) error {
+		err := every(ctx, containersEvery, func(ctx context.Context) error {
 			// The image or a secret can come later. What stays wrong is in the log, once.
 			if err := k.sync(ctx); err != nil && err.Error() != said && ctx.Err() == nil {
 				said = err.Error()
@@ -70,8 +70,12 @@ func (c *Cluster) runContainers() error {
 	return nil
 }
 
+// containersEvery is how often it is seen to that what should run does. Each time costs the
+// API server something.
+const containersEvery = 250 * time.Millisecond
+
 // every does something again and again, until it fails or the context ends.
-func every(ctx context.Context, f func(context.Context) error) error {
+func every(ctx context.Context, pause time.Duration, f func(context.Context) error) error {
 	for {
 		if err := f(ctx); err != nil {
 			return err
@@ -79,7 +83,7 @@ func every(ctx context.Context, f func(context.Context) error) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(pollEvery):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -94,7 +98,7 @@ func (k *Containers) log(format string, args ...any) {
 }
 
 func (k *Containers) sync(ctx context.Context) error {
-	pods, err := k.client.CoreV1().Pods(crossplaneNamespace).List(ctx, metav1.ListOptions{LabelSelector: packagePods})
+	pods, err := k.client.CoreV1().Pods(crossplaneNamespace).List(ctx, metav1.ListOptions{LabelSelector: packagePods, ResourceVersion: "0"})
 	if err != nil {
 		return err
 	}

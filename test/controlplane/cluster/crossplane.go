@@ -16,6 +16,12 @@ import (
 // crossplaneNamespace has Crossplane and its functions.
 const crossplaneNamespace = "crossplane-system"
 
+// The module that core is built from, and the directory of the go.mod with its version.
+const (
+	coreIn     = "tools/crossplane"
+	coreModule = "github.com/crossplane/crossplane/v2"
+)
+
 // RecommendedCoreArgs are the arguments of Crossplane core that docs/operations.md
 // recommends. With the defaults the circuit breaker opens when ten pods become ready
 // at once, and everything takes half a minute longer.
@@ -24,7 +30,7 @@ var RecommendedCoreArgs = []string{"--circuit-breaker-burst=2000", "--circuit-br
 // RunCrossplane starts Crossplane's core and its RBAC manager. They may do what
 // Crossplane's own chart lets them do, and nothing more.
 func (c *Cluster) RunCrossplane(ctx context.Context) error {
-	dir, err := module("tools/crossplane", "github.com/crossplane/crossplane/v2")
+	dir, err := module(coreIn, coreModule)
 	if err != nil {
 		return err
 	}
@@ -76,8 +82,6 @@ func (c *Cluster) coreEnvironment(ctx context.Context) ([]string, error) {
 		"KUBECONFIG=" + kubeconfig,
 		"POD_NAMESPACE=" + crossplaneNamespace,
 		"POD_SERVICE_ACCOUNT=crossplane",
-		// They are for Usages and deletion protection, which are not used.
-		"ENABLE_WEBHOOKS=false",
 		"TLS_CA_SECRET_NAME=crossplane-root-ca",
 		"TLS_SERVER_SECRET_NAME=crossplane-tls-server",
 		"TLS_CLIENT_SECRET_NAME=crossplane-tls-client",
@@ -106,7 +110,8 @@ func (c *Cluster) initCore(ctx context.Context, dir string) error {
 		// together, as an init container does, too.
 		p, err := start(c.dir, program{
 			name: "crossplane-init", bin: filepath.Join(bin, "crossplane-core"), args: []string{"core", "init", "--activation=*"},
-			env: append(env, "CRDS_PATH="+filepath.Join(dir, "cluster", "crds")),
+			// Its webhooks' Service has no address here: RunCore installs them.
+			env: append(env, "CRDS_PATH="+filepath.Join(dir, "cluster", "crds"), "ENABLE_WEBHOOKS=false"),
 		})
 		if err != nil {
 			return false, err
@@ -144,13 +149,19 @@ func (c *Cluster) RunCore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := ports(2)
+	p, err := ports(3)
 	if err != nil {
 		return err
 	}
 	c.coreMetrics = address(p[0])
+	certs := filepath.Join(c.dir, "crossplane-tls-server")
+	ca, err := serving(certs)
+	if err != nil {
+		return err
+	}
 	c.core, err = c.run(program{
-		name: "crossplane", bin: filepath.Join(bin, "crossplane-core"), env: env,
+		name: "crossplane", bin: filepath.Join(bin, "crossplane-core"),
+		env: append(env, "TLS_SERVER_CERTS_DIR="+certs, "WEBHOOK_PORT="+strconv.Itoa(p[2])),
 		args: append([]string{
 			"core", "start",
 			"--metrics-port=" + strconv.Itoa(p[0]), "--health-probe-port=" + strconv.Itoa(p[1]),
@@ -159,9 +170,29 @@ func (c *Cluster) RunCore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.core.waitFor(ctx, "ready", func(ctx context.Context) error {
+	if err := c.core.waitFor(ctx, "ready", func(ctx context.Context) error {
 		return healthy(ctx, "http://"+address(p[1])+"/readyz")
-	})
+	}); err != nil {
+		return err
+	}
+	return c.coreWebhooks(ctx, "https://"+address(p[2]), ca)
+}
+
+// coreWebhooks installs the webhook that keeps what a Usage speaks of from being deleted.
+func (c *Cluster) coreWebhooks(ctx context.Context, url string, ca []byte) error {
+	dir, err := module(coreIn, coreModule)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "cluster", "webhookconfigurations", "usage.yaml")) //nolint:gosec // A file of a module.
+	if err != nil {
+		return err
+	}
+	all, err := Documents(b)
+	if err != nil {
+		return err
+	}
+	return c.webhooks(ctx, all, url, ca)
 }
 
 // StopCore ends Crossplane's core, as a drain does. RunCore starts it again.

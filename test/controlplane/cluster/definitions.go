@@ -27,6 +27,7 @@ var definitions = []struct{ in, module, files string }{
 	{"tools/crds", "sigs.k8s.io/gateway-api-inference-extension", "config/crd/bases/*.yaml"},
 	{"tools/crds", "istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml"},
 	{providerIn, providerModule, "package/crds/*.yaml"},
+	{coreIn, coreModule, "cluster/crds/protection.crossplane.io_clusterusages.yaml"},
 }
 
 // InstallDefinitions installs the definitions of everything that is composed, except for

@@ -67,7 +67,7 @@ func (c *Kubernetes) RunStandInGateway(address string) {
 		}
 		f.Start(ctx.Done())
 		f.WaitForCacheSync(ctx.Done())
-		return every(ctx, func(ctx context.Context) error {
+		return every(ctx, pollEvery, func(ctx context.Context) error {
 			select {
 			case <-changed:
 			case <-ctx.Done():

@@ -103,7 +103,10 @@ func (c *Kubernetes) serve(ctx context.Context, etcd string) error {
 		return fmt.Errorf("cannot make credentials: %w", err)
 	}
 	key := filepath.Join(c.dir, "service-accounts.key")
-	c.apiserver, err = c.run(program{name: "kube-apiserver", args: []string{
+	// It needs more of the processors than all others together, a part of that to collect
+	// garbage. Memory is what a small machine has more of.
+	env := []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
+	c.apiserver, err = c.run(program{name: "kube-apiserver", env: env, args: []string{
 		"--etcd-servers=" + etcd,
 		"--etcd-prefix=/" + c.name,
 		"--bind-address=" + loopback,

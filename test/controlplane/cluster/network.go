@@ -107,6 +107,12 @@ func (n *network) take() (net.Listener, error) {
 func (n *network) nodeIP() string { return n.prefix + "1" }
 func (n *network) cidr() string   { return n.prefix + "0/16" }
 
+// gatewayIP is what the stand-in for a gateway says that its address is. It has none, and
+// says one of those that are kept for tests of networks, another for each cluster.
+func (n *network) gatewayIP() string {
+	return "198.18." + strings.TrimPrefix(strings.TrimSuffix(n.prefix, "0."), "127.") + "1"
+}
+
 // ServeHTTP connects a caller with a pod of a Service.
 func (n *serviceProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {

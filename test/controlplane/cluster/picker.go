@@ -85,6 +85,11 @@ func (c *Kubernetes) RunPicker(ctx context.Context, namespace, deployment string
 	if err != nil {
 		return nil, err
 	}
+	// It says that it is healthy before it listens for requests: first it makes a
+	// certificate, which takes many seconds where others keep the machine busy.
+	if err := started.waitFor(ctx, "listening", tlsListening(free[0])); err != nil {
+		return nil, err
+	}
 	return &Picker{
 		GRPC: address(free[0]), Health: address(free[1]), Metrics: address(free[2]),
 		Liveness: probed(of.LivenessProbe), Readiness: probed(of.ReadinessProbe),

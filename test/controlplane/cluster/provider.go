@@ -70,7 +70,7 @@ spec:
         spec:
           containers:
           - name: package-runtime
-            args: [--poll=2s, --enable-watches]
+            args: [--poll=5s, --enable-watches]
 ---
 apiVersion: pkg.crossplane.io/v1
 kind: Provider

@@ -81,7 +81,7 @@ func (r *Remote) run(ctx context.Context, etcd string, o Options) error {
 		func() error { return r.RunControllers(ctx, controllersBesides...) },
 		func() error {
 			// Nothing there is placed any further.
-			if err := r.InstallDefinitions(ctx, providerModule); err != nil {
+			if err := r.InstallDefinitions(ctx, coreModule, providerModule); err != nil {
 				return err
 			}
 			return r.runInference(ctx, o)

@@ -34,11 +34,11 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	c := newCluster(ctx, o)
 	c.progress("building what is not built yet")
 	needed := Programs
-	var except []string
+	// Whoever is installed brings its own.
+	except := []string{coreModule}
 	if o.Clusters > 0 {
 		needed = append(slices.Clone(Programs), providerProgram, "crossplane")
-		// Its package brings them.
-		except = []string{providerModule}
+		except = append(except, providerModule)
 	}
 	if _, err := programs(needed...); err != nil {
 		return c, err
@@ -93,7 +93,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 // runInference starts what serves: LeaderWorkerSet, Volcano and a stand-in for a
 // gateway. Their definitions have to be there.
 func (c *Kubernetes) runInference(ctx context.Context, o Options) error {
-	c.RunStandInGateway(c.network.nodeIP())
+	c.RunStandInGateway(c.network.gatewayIP())
 	return together(
 		func() error { return errors.Join(c.StandbyLWS(ctx), c.LeadLWS(ctx)) },
 		func() error {

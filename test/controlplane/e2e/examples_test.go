@@ -34,7 +34,7 @@ type example struct {
 }
 
 // examples are those that a control plane can serve which has no other clusters: as
-// namespaced XRs, or as the claims behind which their XRs are. TestRemote serves those for
+// namespaced XRs, or as the claims behind which their XRs are. TestFleet serves those for
 // other clusters.
 func examples(t *testing.T, claimed bool) []*example {
 	t.Helper()

@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
@@ -25,6 +28,7 @@ import (
 var (
 	clusterKind   = schema.GroupVersionKind{Group: "fusioninfer.io", Version: "v1alpha1", Kind: "InferenceCluster"}
 	routeKind     = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
+	gatewayKind   = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "Gateway"}
 	configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	sliceKind     = schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}
 )
@@ -32,8 +36,10 @@ var (
 // A hub is a control plane above two clusters, with a gateway for all services.
 type hub struct{ *cluster.Cluster }
 
-// TestFleet proves on real clusters what docs/placement.md says: who lands where and why, that
-// nothing is booked twice, and that a service is served at every moment while it moves.
+// TestFleet proves on real clusters, through the real provider-kubernetes, what
+// docs/placement.md says: who lands where and why, that nothing is booked twice, and that a
+// service is served at every moment while it moves. On the same clusters it serves those that
+// name their clusters themselves, and claims.
 func TestFleet(t *testing.T) {
 	h := &hub{cluster.TestUp(t, cluster.Options{Nodes: 6, GPUs: 64, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
 	h.install(t)
@@ -51,7 +57,13 @@ func TestFleet(t *testing.T) {
 	t.Run("CutOff", func(t *testing.T) { testFleetCutOff(t, h) })
 	t.Run("Dead", func(t *testing.T) { testDead(t, h) })
 	t.Run("Race", func(t *testing.T) { testRace(t, h) })
+	f := h.withoutFleet(t)
+	t.Run("TwoClusters", func(t *testing.T) { testTwoClusters(t, f) })
+	t.Run("Gang", func(t *testing.T) { testRemoteGang(t, f) })
 	t.Run("MinimalRBAC", func(t *testing.T) { testMinimalRBAC(t, h) })
+	h.installClaims(t)
+	t.Run("Claim", func(t *testing.T) { testRemoteClaim(t, f) })
+	t.Run("FleetClaim", func(t *testing.T) { testFleetClaim(t, h) })
 }
 
 // install does what package/xr/composition.yaml says to set something: it applies the
@@ -87,11 +99,15 @@ func (h *hub) install(t *testing.T) {
 // which it selects by a label.
 type member struct {
 	name, remote string
+	// kind of its configuration, if it is not that of namespaced Objects.
+	kind string
 	// nodes of 8 GPUs. There are as many as are observed, if it is 0.
 	nodes int64
-	// gateway is its address.
+	// gateway is its address, or observed: that of the Gateway that each cluster has.
 	gateway string
 }
+
+const observedGateway = "observed"
 
 // joins makes a member of a fleet, and waits until it grants something.
 func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstructured {
@@ -102,14 +118,28 @@ func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstruct
 	if m.nodes > 0 {
 		pool = map[string]any{"name": "h100", "nodes": m.nodes, "allocatable": map[string]any{"nvidia.com/gpu": int64(8)}}
 	}
-	spec := map[string]any{"providerConfigRef": map[string]any{"name": m.remote}, "pools": []any{pool}}
-	if m.gateway != "" {
+	config := map[string]any{"name": m.remote}
+	if m.kind != "" {
+		config["kind"] = m.kind
+	}
+	spec := map[string]any{"providerConfigRef": config, "pools": []any{pool}}
+	switch m.gateway {
+	case "":
+	case observedGateway:
+		spec["gateway"] = map[string]any{"name": "inference-gateway", "namespace": "gateway-system"}
+	default:
 		spec["gateway"] = map[string]any{"address": m.gateway}
 	}
 	o.Object["spec"] = spec
 	apply(t, h.Cluster, o)
 	t.Cleanup(func() {
-		if _, err := h.Kubectl(context.WithoutCancel(t.Context()), "delete", "inferencecluster", m.name, "--ignore-not-found", "--wait=false"); err != nil {
+		if t.Failed() {
+			return // Services may be there, with which it cannot be deleted.
+		}
+		if err := h.Until(context.WithoutCancel(t.Context()), m.name+" may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
+			_, err := h.Kubectl(ctx, "delete", "inferencecluster", m.name, "--ignore-not-found", "--wait=false")
+			return err == nil, err
+		}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -261,6 +291,105 @@ func (h *hub) routes(t *testing.T, xr *unstructured.Unstructured, want map[strin
 	})
 }
 
+// addresses to which the EndpointSlices of a namespace lead.
+func (h *hub) addresses(t *testing.T, ns string) []string {
+	t.Helper()
+	var all []string
+	for _, s := range list(t, h, sliceKind, ns) {
+		endpoints, _, _ := unstructured.NestedSlice(s.Object, "endpoints")
+		for _, e := range endpoints {
+			got, _, _ := unstructured.NestedStringSlice(e.(map[string]any), "addresses")
+			all = append(all, got...)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// asPlanned proves that a service became what the render command plans from the files that
+// its users and the platform team wrote: every Object here and what it carries there.
+func (h *hub) asPlanned(t *testing.T, xr *unstructured.Unstructured, of string) {
+	t.Helper()
+	now, err := h.Get(t.Context(), xr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clusters, err := h.List(t.Context(), clusterKind, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var required strings.Builder
+	for i := range clusters {
+		if clusters[i].GetLabels()["fleet"] == of {
+			required.WriteString("---\n" + asWritten(t, &clusters[i]))
+		}
+	}
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := "apiVersion: inferenceservice.fn.crossplane.io/v1beta1\nkind: Input\nfleet: {parentRefs: [{name: hub, namespace: gateway-system}]}\n"
+	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "render", written(t, "xr.yaml", asWritten(t, now)), //nolint:gosec // Files of this test.
+		"--input="+written(t, "input.yaml", input), "--required="+written(t, "fleet.yaml", required.String()), "--settle")
+	var stderr strings.Builder
+	cmd.Dir, cmd.Stderr = root, &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("render fails: %v\n%s", err, stderr.String())
+	}
+	docs, err := cluster.Documents(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "crossplane.io/composition-resource-name"
+	live := map[string]*unstructured.Unstructured{}
+	for _, o := range parts(t, h.Cluster, xr) {
+		live[o.GetAnnotations()[key]] = o
+	}
+	f := &fleet{Cluster: h.Cluster}
+	carried := 0
+	for _, want := range docs[1:] {
+		at := want.GetAnnotations()[key]
+		got := live[at]
+		delete(live, at)
+		if got == nil {
+			t.Errorf("%s is planned, and there is none", at)
+			continue
+		}
+		if want.GetKind() != objectKind.Kind {
+			continue // It follows what is ready, which nothing is in a plan.
+		}
+		if lacks := unlike(want.Object["spec"], got.Object["spec"], ""); len(lacks) > 0 {
+			t.Errorf("%s is not as planned:\n%s", at, strings.Join(lacks, "\n"))
+		}
+		f.carried(t, []unstructured.Unstructured{*want})
+		carried++
+	}
+	for at := range live {
+		t.Errorf("%s is there, and was not planned", at)
+	}
+	if carried == 0 {
+		t.Error("no Object is planned")
+	}
+}
+
+// asWritten is what somebody wrote of an object, and its UID, from which names follow.
+func asWritten(t *testing.T, o *unstructured.Unstructured) string {
+	t.Helper()
+	w := &unstructured.Unstructured{Object: map[string]any{"spec": maps.Clone(o.Object["spec"].(map[string]any))}}
+	w.SetGroupVersionKind(o.GroupVersionKind())
+	w.SetNamespace(o.GetNamespace())
+	w.SetName(o.GetName())
+	w.SetUID(o.GetUID())
+	w.SetLabels(o.GetLabels())
+	delete(w.Object["spec"].(map[string]any), "crossplane")
+	b, err := yaml.Marshal(w.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 // remove deletes a service, and waits until nothing is left of it here and there.
 func (h *hub) remove(t *testing.T, xr *unstructured.Unstructured) {
 	t.Helper()
@@ -289,8 +418,8 @@ func (h *hub) gone(t *testing.T, xr *unstructured.Unstructured, remotes ...strin
 // on the other, that its pods run there, and that weights follow what is ready.
 func testFailover(t *testing.T, h *hub) {
 	ns := namespace(t, h.Cluster)
-	h.joins(t, "failover", member{"failover-east", "cluster-1", 1, "10.1.0.10"})
-	h.joins(t, "failover", member{"failover-west", "cluster-2", 3, "10.2.0.10"})
+	h.joins(t, "failover", member{name: "failover-east", remote: "cluster-1", nodes: 1, gateway: "10.1.0.10"})
+	h.joins(t, "failover", member{name: "failover-west", remote: "cluster-2", nodes: 3, gateway: "10.2.0.10"})
 	xr := placedService(ns, "llama", "Failover", "failover", entrance("failover.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
 	apply(t, h.Cluster, xr)
 	want := map[string]string{
@@ -303,12 +432,8 @@ func testFailover(t *testing.T, h *hub) {
 	}
 	h.routes(t, xr, map[string]int64{"failover-west": 2})
 	h.is(t, xr, "RouterReady", "RouteReady")
-	slices := list(t, h, sliceKind, ns)
-	if len(slices) != 1 {
-		t.Fatalf("there are %d EndpointSlices, want one", len(slices))
-	}
-	if e, _, _ := unstructured.NestedSlice(slices[0].Object, "endpoints"); fmt.Sprint(e[0].(map[string]any)["addresses"]) != "[10.2.0.10]" {
-		t.Errorf("the EndpointSlice leads to %v", e)
+	if diff := cmp.Diff([]string{"10.2.0.10"}, h.addresses(t, ns)); diff != "" {
+		t.Errorf("where its EndpointSlice leads: -want, +got:\n%s", diff)
 	}
 
 	r := h.Remote("cluster-2")
@@ -326,10 +451,15 @@ func testFailover(t *testing.T, h *hub) {
 	}
 	h.routes(t, xr, map[string]int64{"failover-west": 2})
 	h.lands(t, xr, want, map[string]int{"cluster-2": 2})
+	h.asPlanned(t, xr, "failover")
 
-	// Somebody deletes the InferenceCluster where it runs: nothing goes with it, and the other
-	// is not asked.
+	// Somebody deletes the InferenceCluster where it runs, which is refused. Whoever gets
+	// around that takes nothing with it, and the other is not asked.
 	before := h.everything(t, xr)
+	if out, err := h.Kubectl(t.Context(), "delete", "inferencecluster", "failover-west"); err == nil || !strings.Contains(err.Error(), "services have room in this cluster") {
+		t.Errorf("a cluster with services can be deleted: %s, %v", out, err)
+	}
+	kubectl(t, h.Cluster, "label", "inferencecluster", "failover-west", "crossplane.io/in-use-")
 	kubectl(t, h.Cluster, "delete", "inferencecluster", "failover-west")
 	until(t, h, "it says that its cluster cannot be read", func(ctx context.Context) (bool, error) {
 		s, err := h.Get(ctx, xr)
@@ -350,8 +480,8 @@ func testFailover(t *testing.T, h *hub) {
 // observed, and that none straddles them.
 func testSpread(t *testing.T, h *hub) {
 	ns := namespace(t, h.Cluster)
-	h.joins(t, "spread", member{"spread-east", "cluster-1", 2, "10.1.0.10"})
-	west := h.joins(t, "spread", member{"spread-west", "cluster-2", 0, "10.2.0.10"})
+	h.joins(t, "spread", member{name: "spread-east", remote: "cluster-1", nodes: 2, gateway: observedGateway})
+	west := h.joins(t, "spread", member{name: "spread-west", remote: "cluster-2", gateway: "10.2.0.10"})
 	now, err := h.Get(t.Context(), west)
 	if err != nil {
 		t.Fatal(err)
@@ -368,6 +498,15 @@ func testSpread(t *testing.T, h *hub) {
 		"spread-west": "Placed [1 2] weight 2",
 	}, map[string]int{"cluster-1": 2, "cluster-2": 4})
 	h.routes(t, xr, map[string]int64{"spread-east": 1, "spread-west": 2})
+	g, err := h.Remote("cluster-1").Get(t.Context(), object(gatewayKind, "gateway-system", "inference-gateway"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	observed, _, _ := unstructured.NestedSlice(g.Object, "status", "addresses")
+	wantAddresses := []string{"10.2.0.10", observed[0].(map[string]any)["value"].(string)}
+	if diff := cmp.Diff(wantAddresses, h.addresses(t, ns)); diff != "" {
+		t.Errorf("where its EndpointSlices lead: -want, +got:\n%s", diff)
+	}
 	in := map[string][]string{}
 	for _, r := range h.Remotes() {
 		for _, o := range list(t, r, lwsKind, ns) {
@@ -386,7 +525,7 @@ func testSpread(t *testing.T, h *hub) {
 
 // testFleetSameNames proves that two tenants' services of one name do not meet in a cluster.
 func testFleetSameNames(t *testing.T, h *hub) {
-	h.joins(t, "same", member{"same", "cluster-1", 4, "10.1.0.10"})
+	h.joins(t, "same", member{name: "same", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
 	var services []*unstructured.Unstructured
 	for i := range 2 {
 		xr := placedService(namespace(t, h.Cluster), "llama", "Failover", "same", entrance(fmt.Sprintf("same-%d.example.com", i), "queue-size"), engine("worker", "worker", 2, 1))
@@ -532,8 +671,8 @@ func acceptedAsItIs(o *unstructured.Unstructured) bool {
 // nothing ready that requests are sent to.
 func testDrain(t *testing.T, h *hub) {
 	ns := namespace(t, h.Cluster)
-	east := h.joins(t, "drain", member{"drain-east", "cluster-1", 4, "10.1.0.10"})
-	h.joins(t, "drain", member{"drain-west", "cluster-2", 4, "10.2.0.10"})
+	east := h.joins(t, "drain", member{name: "drain-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
+	h.joins(t, "drain", member{name: "drain-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
 	xr := placedService(ns, "llama", "Failover", "drain", entrance("drain.example.com", "prefix-cache"), engine("worker", "worker", 3, 1))
 	seen := h.observe(t, xr, map[string]string{"drain-east": "cluster-1", "drain-west": "cluster-2"})
 	apply(t, h.Cluster, xr)
@@ -558,8 +697,8 @@ func testDrain(t *testing.T, h *hub) {
 // the cluster is back.
 func testFleetCutOff(t *testing.T, h *hub) {
 	ns := namespace(t, h.Cluster)
-	h.joins(t, "cutoff", member{"cutoff-east", "cluster-1", 4, "10.1.0.10"})
-	h.joins(t, "cutoff", member{"cutoff-west", "cluster-2", 4, "10.2.0.10"})
+	h.joins(t, "cutoff", member{name: "cutoff-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
+	h.joins(t, "cutoff", member{name: "cutoff-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
 	xr := placedService(ns, "llama", "Failover", "cutoff", entrance("cutoff.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
 	seen := h.observe(t, xr, map[string]string{"cutoff-east": "cluster-1", "cutoff-west": "cluster-2"})
 	apply(t, h.Cluster, xr)
@@ -598,8 +737,8 @@ func testFleetCutOff(t *testing.T, h *hub) {
 // dead: the service's Objects go, and so does the service, and the cluster itself.
 func testDead(t *testing.T, h *hub) {
 	ns := namespace(t, h.Cluster)
-	east := h.joins(t, "dead", member{"dead-east", "cluster-1", 4, "10.1.0.10"})
-	h.joins(t, "dead", member{"dead-west", "cluster-2", 4, "10.2.0.10"})
+	east := h.joins(t, "dead", member{name: "dead-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
+	h.joins(t, "dead", member{name: "dead-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
 	xr := placedService(ns, "llama", "Replicate", "dead", entrance("dead.example.com", "prefix-cache"), engine("worker", "worker", 1, 1))
 	apply(t, h.Cluster, xr)
 	h.lands(t, xr, map[string]string{
@@ -641,10 +780,27 @@ func testDead(t *testing.T, h *hub) {
 	}
 }
 
+// testFleetClaim proves that a claim lands in a cluster of the fleet as a namespaced XR does,
+// and is told so.
+func testFleetClaim(t *testing.T, h *hub) {
+	ns := namespace(t, h.Cluster)
+	h.joins(t, "claim", member{name: "claim-east", remote: "cluster-1", nodes: 1, kind: "ProviderConfig"})
+	h.joins(t, "claim", member{name: "claim-west", remote: "cluster-2", nodes: 2, kind: "ProviderConfig"})
+	claim := placedService(ns, "llama", "Failover", "claim", engine("worker", "worker", 2, 1))
+	apply(t, h.Cluster, claim)
+	h.lands(t, claim, map[string]string{
+		"claim-east": "NotPlaced NoRoom: 8 of 8 nvidia.com/gpu free in pool h100, 8 short",
+		"claim-west": "Placed [0]",
+	}, map[string]int{"cluster-2": 2})
+	kubectl(t, h.Cluster, "delete", "inferenceservice", claim.GetName(), "--namespace="+ns)
+	vanished(t, h.Cluster, claim)
+	h.gone(t, claim, "cluster-2")
+}
+
 // testStaleLedger proves that the API server refuses to apply a ledger over another version than
 // the one that was read, which is what keeps room from being granted twice.
 func testStaleLedger(t *testing.T, h *hub) {
-	h.joins(t, "ledger", member{"ledger", "cluster-1", 1, ""})
+	h.joins(t, "ledger", member{name: "ledger", remote: "cluster-1", nodes: 1})
 	at := object(configMapKind, "crossplane-system", "inferencecluster-ledger")
 	read, err := h.Get(t.Context(), at)
 	if err != nil {
@@ -681,58 +837,77 @@ func testStaleLedger(t *testing.T, h *hub) {
 	h.is(t, object(clusterKind, "", "ledger"), "Ready", "Synced", "Open")
 }
 
+// How often services race, and for how long the last ten are looked at. Once and shortly is
+// enough to notice that something broke; go test ./e2e -run 'TestFleet/^Race$' -races 20 -hold 10m
+// looks closer, and takes half an hour.
+var (
+	races = flag.Int("races", 1, "how `often` services race for slots")
+	hold  = flag.Duration("hold", heldFor, "how `long` those that won the last race are looked at")
+)
+
+const heldFor = 25 * time.Second
+
 // testRace lets 50 services ask for the ten slots of two clusters. Exactly ten get one, and the
 // same ten have it after a restart of Crossplane, which moves nothing.
 func testRace(t *testing.T, h *hub) {
-	ns := namespace(t, h.Cluster)
 	var clusters []*unstructured.Unstructured
 	for i, r := range h.Remotes() {
-		clusters = append(clusters, h.joins(t, "race", member{fmt.Sprintf("race-%d", i+1), r.Name(), 5, ""}))
+		clusters = append(clusters, h.joins(t, "race", member{name: fmt.Sprintf("race-%d", i+1), remote: r.Name(), nodes: 5}))
 	}
-	h.joins(t, "steady", member{"steady-1", "cluster-1", 1, "10.1.0.10"})
-	h.joins(t, "steady", member{"steady-2", "cluster-2", 1, "10.2.0.10"})
+	h.joins(t, "steady", member{name: "steady-1", remote: "cluster-1", nodes: 1, gateway: "10.1.0.10"})
+	h.joins(t, "steady", member{name: "steady-2", remote: "cluster-2", nodes: 1, gateway: "10.2.0.10"})
 	steady := placedService(namespace(t, h.Cluster), "llama", "Spread", "steady", entrance("steady.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
 	apply(t, h.Cluster, steady)
 	where, pods := map[string]string{"steady-1": "Placed [worker/0] weight 1", "steady-2": "Placed [worker/1] weight 1"}, map[string]int{"cluster-1": 1, "cluster-2": 1}
+	h.lands(t, steady, where, pods)
+	whole := h.everything(t, steady)
+	for i := range *races {
+		d := heldFor
+		if i+1 == *races {
+			d = *hold
+		}
+		h.race(t, clusters, i, d)
+	}
+	h.lands(t, steady, where, pods)
+	if diff := cmp.Diff(whole, h.everything(t, steady)); diff != "" {
+		t.Errorf("races and restarts of Crossplane change a service that is split over two clusters: -before, +after:\n%s", diff)
+	}
+	h.remove(t, steady)
+}
+
+// race is one of the races. Each starts in an order of its own.
+func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number int, held time.Duration) {
+	t.Helper()
+	ns := namespace(t, h.Cluster)
 	const services, slots = 50, 10
-	order := rand.New(rand.NewPCG(1, 2)).Perm(services) //nolint:gosec // A test that can be repeated.
+	order := rand.New(rand.NewPCG(1, uint64(number))).Perm(services) //nolint:gosec // A test that can be repeated.
 	begun := time.Now()
 	for _, i := range order {
 		apply(t, h.Cluster, placedService(ns, fmt.Sprintf("s%02d", i), "Failover", "race", engine("worker", "worker", 1, 1)))
 	}
-	var got map[string]string
+	var before map[string]string
 	until(t, h, "ten services are ready and all others wait", func(ctx context.Context) (bool, error) {
 		var err error
-		got, err = h.racers(ctx, ns, services, slots)
+		before, err = h.racers(ctx, ns, services, slots)
 		return err == nil, err
 	})
-	t.Logf("ten services are ready, and 40 know why not, after %s", time.Since(begun))
+	t.Logf("race %d: ten services are ready, and 40 know why not, after %s", number, time.Since(begun))
 	h.notOverbooked(t, clusters)
 
-	h.lands(t, steady, where, pods)
-	whole := h.everything(t, steady)
 	h.StopCore()
 	if err := h.RunCore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	quiet := time.Now().Add(25 * time.Second)
-	before := got
-	for time.Now().Before(quiet) {
+	for quiet := time.Now().Add(held); time.Now().Before(quiet); time.Sleep(time.Second) {
 		now, err := h.racers(t.Context(), ns, services, slots)
 		if err != nil {
-			t.Fatalf("after a restart of Crossplane: %v", err)
+			t.Fatalf("race %d: after a restart of Crossplane: %v", number, err)
 		}
 		if diff := cmp.Diff(before, now); diff != "" {
-			t.Fatalf("a restart of Crossplane moves services: -before, +after:\n%s", diff)
+			t.Fatalf("race %d: a restart of Crossplane moves services: -before, +after:\n%s", number, diff)
 		}
 		h.notOverbooked(t, clusters)
-		time.Sleep(time.Second)
 	}
-	h.lands(t, steady, where, pods)
-	if diff := cmp.Diff(whole, h.everything(t, steady)); diff != "" {
-		t.Errorf("a restart of Crossplane changes a service that is split over two clusters: -before, +after:\n%s", diff)
-	}
-	h.remove(t, steady)
 	kubectl(t, h.Cluster, "delete", "inferenceservice", "--all", "--namespace="+ns)
 	for _, r := range h.Remotes() {
 		until(t, r, "nothing is left of the race", func(ctx context.Context) (bool, error) {

@@ -40,17 +40,11 @@ type fleet struct {
 	before map[string]sets.Set[string]
 }
 
-// TestRemote proves that a service runs in clusters that are not the control plane's
-// own, through the real provider-kubernetes: what is made there, what is said of it,
-// that nothing is lost while a cluster cannot be reached, and that nothing stays behind.
-func TestRemote(t *testing.T) {
-	f := &fleet{
-		Cluster: cluster.TestUp(t, cluster.Options{Nodes: 4, GPUs: 8, Clusters: len(placed), CoreArgs: cluster.RecommendedCoreArgs}),
-		before:  map[string]sets.Set[string]{},
-	}
-	if err := f.Install(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+// withoutFleet is for services that name their clusters themselves. What is in the clusters by
+// now stays.
+func (h *hub) withoutFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{Cluster: h.Cluster, before: map[string]sets.Set[string]{}}
 	tenants := []string{"llm", "llm-2", "team-a"}
 	for _, tenant := range tenants {
 		if err := f.Namespace(t.Context(), tenant); err != nil {
@@ -58,7 +52,7 @@ func TestRemote(t *testing.T) {
 		}
 	}
 	for _, r := range f.Remotes() {
-		for _, ns := range append(tenants, "models", "gateway-system") {
+		for _, ns := range append(tenants, "models") {
 			if err := r.Namespace(t.Context(), ns); err != nil {
 				t.Fatal(err)
 			}
@@ -68,18 +62,32 @@ func TestRemote(t *testing.T) {
 				return err == nil, err
 			})
 		}
-		if _, err := r.Apply(t.Context(), sharedGateway("gateway-system", "inference-gateway"), "user"); err != nil {
-			t.Fatal(err)
-		}
 		all, err := r.Inventory(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.before[r.Name()] = all
 	}
-	t.Run("TwoClusters", func(t *testing.T) { testTwoClusters(t, f) })
-	t.Run("Gang", func(t *testing.T) { testRemoteGang(t, f) })
-	t.Run("Claim", func(t *testing.T) { testRemoteClaim(t, f) })
+	return f
+}
+
+// installClaims installs the API as a claim in place of the other.
+func (h *hub) installClaims(t *testing.T) {
+	t.Helper()
+	kubectl(t, h.Cluster, "delete", "inferencecluster,inferenceservice", "--all", "--all-namespaces")
+	kubectl(t, h.Cluster, "delete", "composition", "--all")
+	kubectl(t, h.Cluster, "delete", "xrd", "--all")
+	until(t, h, "the namespaced API is gone", func(ctx context.Context) (bool, error) {
+		out, err := h.Kubectl(ctx, "get", "--ignore-not-found", "--output=name", "xrd/inferenceservices.fusioninfer.io", "crd/inferenceservices.fusioninfer.io")
+		if err == nil && out != "" {
+			err = fmt.Errorf("there still is %s", out)
+		}
+		return err == nil, err
+	})
+	kubectl(t, h.Cluster, "apply", "-f", "package/install/configuration-claims.yaml")
+	healthy(t, h.Cluster, "Configuration", claims, first)
+	kubectl(t, h.Cluster, "wait", "--for=condition=Offered", "--timeout=3m", "xrd/xinferenceservices.fusioninfer.io")
+	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 }
 
 // testTwoClusters serves the examples of two clusters, each of a tenant of its own, so
@@ -244,21 +252,8 @@ func testRemoteGang(t *testing.T, f *fleet) {
 	f.nothingLeft(t)
 }
 
-// testRemoteClaim installs the API as a claim in place of the other, and serves the example
-// in two clusters, through cluster-scoped Objects.
+// testRemoteClaim serves a claim in two clusters, through cluster-scoped Objects.
 func testRemoteClaim(t *testing.T, f *fleet) {
-	kubectl(t, f.Cluster, "delete", "-f", "package/install/configuration.yaml")
-	until(t, f, "the namespaced API is gone", func(ctx context.Context) (bool, error) {
-		out, err := f.Kubectl(ctx, "get", "--ignore-not-found", "--output=name", "xrd/inferenceservices.fusioninfer.io", "crd/inferenceservices.fusioninfer.io")
-		if err == nil && out != "" {
-			err = fmt.Errorf("there still is %s", out)
-		}
-		return err == nil, err
-	})
-	kubectl(t, f.Cluster, "apply", "-f", "package/install/configuration-claims.yaml")
-	healthy(t, f.Cluster, "Configuration", claims, first)
-	kubectl(t, f.Cluster, "wait", "--for=condition=Offered", "--timeout=3m", "xrd/xinferenceservices.fusioninfer.io")
-
 	// What a user writes for the XR of the example.
 	claim := f.example(t, "claim-two-clusters")
 	claim.SetKind("InferenceService")

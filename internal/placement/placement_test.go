@@ -53,7 +53,7 @@ func TestWrap(t *testing.T) {
 			object:  configMap("qwen-epp-config"),
 			want: map[string]any{
 				"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object",
-				"metadata": map[string]any{"name": "qwen-epp-config-configmap-" + plan.Hash("ClusterProviderConfig/east/models//ConfigMap/qwen-epp-config"), "namespace": "team-a", "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
+				"metadata": map[string]any{"name": "qwen-epp-config-configmap-9e79f1bd50b5", "namespace": "team-a", "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
 				"spec": map[string]any{
 					"forProvider":       map[string]any{"manifest": configMap("qwen-epp-config")},
 					"providerConfigRef": map[string]any{"kind": "ClusterProviderConfig", "name": "east"},
@@ -67,7 +67,7 @@ func TestWrap(t *testing.T) {
 			object:  leaders,
 			want: map[string]any{
 				"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object",
-				"metadata": map[string]any{"name": "qwen-engine-0-leaderworkerset-" + plan.Hash("east/models/leaderworkerset.x-k8s.io/LeaderWorkerSet/qwen-engine-0"), "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
+				"metadata": map[string]any{"name": "qwen-engine-0-leaderworkerset-fea30b650bac", "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
 				"spec": map[string]any{
 					"forProvider":       map[string]any{"manifest": leaders},
 					"providerConfigRef": map[string]any{"name": "east"},

@@ -20,9 +20,15 @@ const (
 const (
 	// maxLabel is the limit of a DNS label and of a label's value.
 	maxLabel = 63
-	// hashLength is the number of hex digits that keep apart what a limit or a
-	// shared namespace would make equal.
-	hashLength = 8
+	// contentLength is the number of hex digits that tell what was written from what was
+	// written before.
+	contentLength = 8
+	// nameLength is the number of those that keep apart what a limit would make equal: of a
+	// million names, no two are equal by chance.
+	nameLength = 12
+	// tenantLength is that of a tenant's namespace. There are fewer tenants than names,
+	// and the workloads' names have little room.
+	tenantLength = 10
 )
 
 // baseName is the name that everything in one place starts with. In the
@@ -33,7 +39,7 @@ func baseName(s Service, t Target) string {
 	if t.Namespace == s.Namespace {
 		return s.Name
 	}
-	return s.Name + "-" + Hash(s.Namespace)[:6]
+	return s.Name + "-" + digest(s.Namespace)[:tenantLength]
 }
 
 // workloadName is {service}-{role}-{replica}, or
@@ -144,22 +150,25 @@ func scoped(s Service, group int32, sep string, parts ...string) string {
 
 func index(i int32) string { return strconv.FormatInt(int64(i), 10) }
 
-// Hash is a short, stable hash of its parts. ("a", "bc") and ("ab", "c") differ.
-func Hash(parts ...string) string {
+// Hash is a short, stable hash of contents. It tells a change, and is no name.
+func Hash(parts ...string) string { return digest(parts...)[:contentLength] }
+
+// digest is a stable hash of its parts. ("a", "bc") and ("ab", "c") differ.
+func digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write([]byte(p))
 		h.Write([]byte{0})
 	}
-	return hex.EncodeToString(h.Sum(nil))[:hashLength]
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Shorten cuts a name to a limit and ends it with a hash of what it stands for.
 func Shorten(name, of string, limit int) string {
-	if room := limit - hashLength - 1; len(name) > room {
+	if room := limit - nameLength - 1; len(name) > room {
 		name = name[:room]
 	}
-	return strings.TrimRight(name, "-") + "-" + Hash(of)
+	return strings.TrimRight(name, "-") + "-" + digest(of)[:nameLength]
 }
 
 // dnsLabel replaces what a DNS label cannot have.

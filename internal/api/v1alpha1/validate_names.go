@@ -11,7 +11,7 @@ import (
 
 // foreignSuffix is what a service's name is longer by in a namespace that is not
 // its tenant's: '-' and a short hash of the tenant's namespace.
-const foreignSuffix = "-xxxxxx"
+const foreignSuffix = "-xxxxxxxxxx"
 
 // validateNames checks that every LeaderWorkerSet of the service can have its
 // name. Only the longest name of each role is made.

@@ -614,7 +614,7 @@ func TestValidate(t *testing.T) {
 			reason: "In another namespace the name also has a hash.",
 			doc:    service(`{roles: [{name: ` + strings.Repeat("x", 40) + `, componentType: worker, template: {}}], placement: {clusters: [{name: a, namespace: other, providerConfigRef: {name: c}}]}}`),
 			want: []string{
-				`spec.roles[0].name: Invalid value: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": the LeaderWorkerSet svc-xxxxxx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-0 (as it is called in the namespace other, x standing for a hash) would have 53 characters, at most 50: shorten the name of the service or of the role by 3`,
+				`spec.roles[0].name: Invalid value: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": the LeaderWorkerSet svc-xxxxxxxxxx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-0 (as it is called in the namespace other, x standing for a hash) would have 57 characters, at most 50: shorten the name of the service or of the role by 7`,
 			},
 		},
 		"LongestName": {

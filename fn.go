@@ -21,8 +21,8 @@ type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
 	log logging.Logger
-	// clock tells the time, to which only clusters out of reach are compared. Nil is
-	// the system's.
+	// clock tells the time, to which clusters out of reach are compared, and on which it
+	// depends when Crossplane is to call again. Nil is the system's.
 	clock func() time.Time
 }
 
@@ -42,15 +42,15 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 		run, fail = inferencecluster.Run, inferencecluster.Kind.Fail
 	}
 	defer func() { respond.Defect(rsp, f.log, recover(), fail) }()
-	run(req, rsp)
+	run(req, rsp, f.now())
 	return rsp, nil
 }
 
 // composeService decides what an InferenceService needs, renders it, and judges what exists
 // of it.
-func (f *Function) composeService(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse) {
+func (f *Function) composeService(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, now time.Time) {
 	r, errs := parse.Parse(req)
-	p, errs := plan.Build(r.Service, r.Spec, r.Input, observe.World(req, r.Spec, f.now()), errs)
+	p, errs := plan.Build(r.Service, r.Spec, r.Input, observe.World(req, r.Spec, now), errs)
 	if len(errs) > 0 {
 		respond.Refuse(rsp, errs)
 		return
@@ -68,7 +68,7 @@ func (f *Function) composeService(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFun
 		return
 	}
 	objects = render.Without(objects, held)
-	if err := respond.Accept(req, rsp, objects, observe.Judge(p, seen, objects, held)); err != nil {
+	if err := respond.Accept(req, rsp, objects, observe.Judge(p, seen, objects, held), now); err != nil {
 		respond.Fail(rsp, err)
 	}
 }

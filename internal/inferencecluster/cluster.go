@@ -15,6 +15,8 @@ is.
 package inferencecluster
 
 import (
+	"time"
+
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -31,7 +33,7 @@ func Is(req *fnv1.RunFunctionRequest) bool {
 }
 
 // Run decides who is granted what of a cluster, and observes the cluster.
-func Run(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse) {
+func Run(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, now time.Time) {
 	c, errs := parse(req)
 	if len(errs) > 0 {
 		Kind.Refuse(rsp, errs)
@@ -53,7 +55,7 @@ func Run(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse) {
 		Kind.Fail(rsp, err)
 		return
 	}
-	if err := Kind.Accept(req, rsp, judge(c, seen, d, objects)); err != nil {
+	if err := Kind.Accept(req, rsp, judge(c, seen, d, objects, now)); err != nil {
 		Kind.Fail(rsp, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
@@ -83,7 +84,7 @@ func run(tb testing.TB, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse 
 	tb.Helper()
 	before := proto.CloneOf(req)
 	rsp := respond.Start(req)
-	Run(req, rsp)
+	Run(req, rsp, time.Now())
 	if !proto.Equal(before, req) {
 		tb.Error("the request was changed")
 	}

@@ -2,6 +2,7 @@ package inferencecluster
 
 import (
 	"math"
+	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
@@ -35,13 +36,14 @@ func ConditionTypes() []string {
 }
 
 // judge says what became of a cluster.
-func judge(c *cluster, seen *reality, d *decision, objects []kube.Object) respond.Answer {
+func judge(c *cluster, seen *reality, d *decision, objects []kube.Object, now time.Time) respond.Answer {
 	a := respond.Answer{
 		Objects:    objects,
 		Ready:      make(map[string]bool, len(objects)),
 		Status:     status(c, seen, d),
 		Conditions: conditions(c, seen, d),
 		Settled:    settled(c, seen, d),
+		Now:        now,
 	}
 	for _, o := range objects {
 		a.Ready[o.Key] = seen.ready(o)

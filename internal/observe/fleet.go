@@ -52,6 +52,11 @@ func (j *judgement) settled() bool {
 	})
 }
 
+// timed tells that a cluster is out of reach, which the service leaves after some time.
+func (j *judgement) timed() bool {
+	return j.plan.Fleet != nil && slices.ContainsFunc(j.plan.Fleet.Decisions, func(d fleet.Decision) bool { return d.Reason == fleet.ReasonUnreachable })
+}
+
 // placed is True while all of the service has a place, and tells of each cluster that
 // keeps it from that what is missing.
 func (j *judgement) placed() Condition {

@@ -21,8 +21,9 @@ type Verdict struct {
 	// Held tells that something wanted is left out for now, which keeps the
 	// service from being ready.
 	Held bool
-	// Settled tells that there is nothing to wait for.
-	Settled bool
+	// Settled tells that there is nothing to wait for, and Timed that the time decides
+	// what comes next.
+	Settled, Timed bool
 }
 
 // An Outcome is what became of one object.
@@ -73,6 +74,7 @@ func Judge(p *plan.Plan, r *Reality, objects []kube.Object, held []plan.Held) Ve
 		Status:     status,
 		Conditions: j.conditions(),
 		Held:       len(held) > 0,
+		Timed:      j.timed(),
 		Settled:    len(held) == 0 && j.settled() && !j.total.troubled() && len(j.routerFailures) == 0,
 	}
 	for _, s := range j.subjects {

@@ -21,13 +21,17 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/observe"
 )
 
-// Crossplane calls again when something that it composed changes, and when the
-// answer's time to live is over. The second is what brings the function back
-// for everything that it cannot watch.
+// Crossplane calls again when something that it composed or was asked for changes, and
+// when the answer's time to live is over. The second is what brings the function back
+// while Crossplane does not watch: its circuit breaker opens where much changes at once.
 const (
-	// Soon is for services that are not ready, failed, or wait for something.
+	// Soon is for what has just changed, failed, or waits for time to pass.
 	Soon = 10 * time.Second
-	// Later is for services that are quiet.
+	// Seldom is for what is not ready, and has not changed for long. Each call has
+	// Crossplane apply everything again, so that many services that wait would keep a
+	// control plane from anything else.
+	Seldom = 2 * time.Minute
+	// Later is for what is quiet.
 	Later = 5 * time.Minute
 )
 
@@ -74,8 +78,10 @@ func Join(errs field.ErrorList) string {
 
 // Accept answers with the desired objects, their readiness, the status and the
 // conditions.
-func Accept(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, objects []kube.Object, v observe.Verdict) error {
-	return accept(req, rsp, Answer{Objects: objects, Ready: v.Ready, Status: v.Status, Conditions: v.Conditions, Held: v.Held, Settled: v.Settled})
+func Accept(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, objects []kube.Object, v observe.Verdict, now time.Time) error {
+	return accept(req, rsp, Answer{
+		Objects: objects, Ready: v.Ready, Status: v.Status, Conditions: v.Conditions, Held: v.Held, Settled: v.Settled, Timed: v.Timed, Now: now,
+	})
 }
 
 // An Answer is what is said about a composite resource of any kind.
@@ -87,8 +93,10 @@ type Answer struct {
 	Status     any
 	Conditions []observe.Condition
 	// Held tells that something wanted is left out, and Settled that there is nothing
-	// to wait for.
-	Held, Settled bool
+	// to wait for. Timed tells that what is wanted next depends on the time.
+	Held, Settled, Timed bool
+	// Now is the time.
+	Now time.Time
 }
 
 func accept(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, a Answer) error {
@@ -104,10 +112,45 @@ func accept(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, a Answe
 	}
 	setConditions(rsp, a.Conditions)
 	announce(req, rsp, a.Conditions)
-	if a.Settled {
-		rsp.Meta.Ttl = durationpb.New(Later)
-	}
+	rsp.Meta.Ttl = durationpb.New(timeToLive(req, a))
 	return nil
+}
+
+// timeToLive grows with the time for which nothing has changed.
+func timeToLive(req *fnv1.RunFunctionRequest, a Answer) time.Duration {
+	switch {
+	case a.Settled:
+		return Later
+	case a.Timed:
+		return Soon
+	}
+	before := observedConditions(req)
+	for _, c := range a.Conditions {
+		if before[c.Type].status != string(c.Status) {
+			return Soon
+		}
+	}
+	idle := Seldom
+	for _, c := range before {
+		idle = min(idle, a.Now.Sub(c.since))
+	}
+	return max(idle, Soon)
+}
+
+// An observedCondition is one that the composite resource has.
+type observedCondition struct {
+	status string
+	since  time.Time
+}
+
+func observedConditions(req *fnv1.RunFunctionRequest) map[string]observedCondition {
+	all := map[string]observedCondition{}
+	for _, c := range kube.Lookup(req.GetObserved().GetComposite().GetResource(), "status", "conditions").GetListValue().GetValues() {
+		f := c.GetStructValue().GetFields()
+		since, _ := time.Parse(time.RFC3339, f["lastTransitionTime"].GetStringValue()) // Long ago, if it does not say.
+		all[f["type"].GetStringValue()] = observedCondition{f["status"].GetStringValue(), since}
+	}
+	return all
 }
 
 func ready(ok bool) fnv1.Ready {
@@ -177,14 +220,10 @@ func status(s observe.Status) fnv1.Status {
 // announce makes an event of each condition that has just changed: a warning where
 // it has become false. A result on every call would drown the others.
 func announce(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, conditions []observe.Condition) {
-	before := map[string]string{}
-	for _, c := range kube.Lookup(req.GetObserved().GetComposite().GetResource(), "status", "conditions").GetListValue().GetValues() {
-		f := c.GetStructValue().GetFields()
-		before[f["type"].GetStringValue()] = f["status"].GetStringValue()
-	}
+	before := observedConditions(req)
 	for _, c := range conditions {
 		was, known := before[c.Type]
-		if !known || was == string(c.Status) {
+		if !known || was.status == string(c.Status) {
 			continue
 		}
 		text := fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Reason)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -115,12 +116,19 @@ func (p *process) waitFor(ctx context.Context, what string, done func(context.Co
 	defer cancel()
 	var last error
 	for {
-		if last = done(ctx); last == nil {
+		last = done(ctx)
+		select {
+		case <-p.exited:
+			// Whatever answered was another.
+			return p.failed(fmt.Sprintf("has ended (%v)", p.err))
+		default:
+		}
+		if last == nil {
 			return nil
 		}
 		select {
 		case <-p.exited:
-			return p.failed(fmt.Sprintf("has ended (%v)", p.err))
+			continue
 		case <-ctx.Done():
 			return p.failed(fmt.Sprintf("is not %s (%v)", what, last))
 		case <-time.After(pollEvery):
@@ -144,17 +152,28 @@ func tail(file string, lines int) []byte {
 	return bytes.Join(all[max(0, len(all)-lines):], []byte("\n"))
 }
 
+// Linux takes the ports of connections, and those of listeners that do not care, from 32768
+// on. One of these could be taken again before a program listens there.
+const (
+	firstPort = 12000
+	lastPort  = 32000
+)
+
 // ports returns free ports of the loopback address. They are held until all are
 // found, so that none comes twice.
 func ports(n int) ([]int, error) {
 	free := make([]int, 0, n)
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It returns at once.
-		if err != nil {
-			return nil, fmt.Errorf("cannot find a free port: %w", err)
+	for range 1000 {
+		if len(free) == n {
+			return free, nil
 		}
-		defer l.Close()                                   //nolint:errcheck,gocritic // Nothing was written; all are held to the end.
-		free = append(free, l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // That of a TCP listener.
+		p := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // Others that look at the same time find others.
+		l, err := net.Listen("tcp", address(p))        //nolint:noctx // It returns at once.
+		if err != nil {
+			continue
+		}
+		defer l.Close() //nolint:errcheck,gocritic // Nothing was written; all are held to the end.
+		free = append(free, p)
 	}
-	return free, nil
+	return nil, fmt.Errorf("cannot find %d free ports from %d to %d", n, firstPort, lastPort)
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ func main() {
 func run(ctx context.Context) (err error) {
 	services := flag.Int("services", 200, "`number` of services")
 	replicas := flag.Int("replicas", 300, "`number` of replicas of the large one")
+	rate := flag.Int("max-reconcile-rate", 0, "Crossplane's `number` of reconciles a second and at once; 0: what docs/operations.md recommends")
 	write := flag.String("write", "", "`file` to write the table into, between its marks")
 	flag.Parse()
 
@@ -39,8 +41,12 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	args := slices.Clone(cluster.RecommendedCoreArgs)
+	if *rate > 0 {
+		args = append(args, fmt.Sprintf("--max-reconcile-rate=%d", *rate))
+	}
 	c, err := cluster.Up(ctx, cluster.Options{
-		Dir: dir, Nodes: 60, GPUs: 128, CoreArgs: cluster.RecommendedCoreArgs,
+		Dir: dir, Nodes: 60, GPUs: 128, CoreArgs: args,
 		Progress: func(line string) { fmt.Fprintln(os.Stderr, "scale:", line) },
 	})
 	defer func() {

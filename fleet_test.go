@@ -121,7 +121,7 @@ func BenchmarkFleet(b *testing.B) {
 		for s := range 50 {
 			allocations = append(allocations, map[string]any{
 				"uid": fmt.Sprintf("00000000-0000-4000-8000-%06d%06d", c, s), "namespace": "team", "name": fmt.Sprintf("s%d", s),
-				"units": []any{"prefill/0", "decode/0", "decode/1"}, "pods": 10, "resources": map[string]any{"nvidia.com/gpu": "80"},
+				"replicas": []any{"prefill/0", "decode/0", "decode/1"}, "pods": 10, "resources": map[string]any{"nvidia.com/gpu": "80"},
 			})
 		}
 		o, err := structpb.NewStruct(map[string]any{

@@ -49,11 +49,17 @@ type Candidate struct {
 	// Orphaned tells that what is there can be forgotten without being deleted.
 	Orphaned bool
 	// Answers tells that requests which reach the cluster are answered: its endpoint picker
-	// runs, and its gateway is known. It is true where there is no need of them.
+	// runs. It is true where there is none.
 	Answers bool
+	// NoEntrance tells that the route over clusters cannot lead there, because no gateway
+	// is known.
+	NoEntrance bool
 	// Routed tells that requests reach the cluster. It is true where there is no route
 	// over clusters.
 	Routed bool
+	// Twin is another cluster of the placement that is reached in the same way. Nothing
+	// new goes here: it would meet what is there.
+	Twin string
 	// Led tells that the route over clusters leads there, or may still do so.
 	Led bool
 }
@@ -88,6 +94,7 @@ const (
 	ReasonDead        = "Dead"
 	ReasonUnreachable = "Unreachable"
 	ReasonWeight      = "WeightIsZero"
+	ReasonTwin        = "SameCluster"
 	ReasonNoRoom      = "NoRoom"
 	ReasonNotNeeded   = "NotNeeded"
 	ReasonAsked       = "Asked"
@@ -167,6 +174,8 @@ func (p *placer) fate(c *Candidate) fate {
 		return fate{ReasonDead, because("the cluster is declared dead", *c.Dead), true}
 	case c.Unknown != "":
 		return fate{ReasonUnknown, c.Unknown, false}
+	case c.Twin != "":
+		return fate{ReasonTwin, "it is reached in the same way as " + c.Twin + ", and would be the same cluster", false}
 	case c.Deselected:
 		return fate{ReasonDeselected, "the placement does not name or select it any more", true}
 	case c.Drain != nil:
@@ -518,14 +527,27 @@ func (p *placer) stays(i int, u *Unit) bool {
 }
 
 // replaced tells whether a unit that is in a cluster is ready in another, and requests
-// reach it there.
+// reach it there, if they reach it here.
 func (p *placer) replaced(i int, u *Unit) bool {
 	for j := range p.Candidates {
-		if c := &p.Candidates[j]; j != i && contains(p.wanted[j], u) && c.ready(u) && c.Routed {
+		c := &p.Candidates[j]
+		reached := c.Routed || c.NoEntrance && c.Answers && !p.Candidates[i].Led
+		if j != i && contains(p.wanted[j], u) && c.ready(u) && reached {
 			return true
 		}
 	}
 	return false
+}
+
+// unreached names a cluster that has what another is to be left for, and to which no
+// requests can be led.
+func (p *placer) unreached(i int) string {
+	for j := range p.Candidates {
+		if c := &p.Candidates[j]; j != i && len(p.wanted[j]) > 0 && p.Candidates[i].Led && c.Answers && c.NoEntrance {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 // elsewhere tells whether all that is in a cluster is ready to serve in others.
@@ -537,7 +559,7 @@ func (p *placer) elsewhere(i int) bool {
 		serves := false
 		for j := range p.Candidates {
 			c := &p.Candidates[j]
-			serves = serves || j != i && p.out[j].usable() && c.ready(&u) && c.Answers
+			serves = serves || j != i && p.out[j].usable() && c.ready(&u) && c.Answers && !c.NoEntrance
 		}
 		if !serves {
 			return false
@@ -551,6 +573,9 @@ func (p *placer) explain(i int, d *Decision) (State, string, string) {
 	c, f := &p.Candidates[i], p.out[i]
 	switch {
 	case len(d.Run) > 0 && f.leave:
+		if j := p.unreached(i); j != "" {
+			return Leaving, f.reason, f.message + ", and cannot be left: " + j + " has no gateway to which requests can be sent"
+		}
 		return Leaving, f.reason, f.message + ", and is left once it runs elsewhere"
 	case !f.usable() && len(d.Run) > 0:
 		return Placed, f.reason, f.message

@@ -106,6 +106,10 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 	}
 	at := w.Places[name]
 	at.Orphaned = at.Orphaned && placement.Orphaned(observed)
+	if ref := kube.Lookup(observed, "spec", "providerConfigRef", "name").GetStringValue(); ref != "" {
+		at.Config.Kind, at.Config.Name = kube.Lookup(observed, "spec", "providerConfigRef", "kind").GetStringValue(), ref
+		at.Namespace = cmp.Or(kube.Lookup(observed, "status", "atProvider", "manifest", "metadata", "namespace").GetStringValue(), at.Namespace)
+	}
 	switch kind {
 	case "leaderworkerset":
 		at.Present[replica] = true
@@ -119,10 +123,6 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 // read last, and whether it is now.
 func lookCloser(at *plan.Place, observed *structpb.Struct, note func(served, ready bool)) {
 	remote, state := placement.Unwrap(observed)
-	if ref := kube.Lookup(observed, "spec", "providerConfigRef", "name").GetStringValue(); ref != "" {
-		at.Config.Kind, at.Config.Name = kube.Lookup(observed, "spec", "providerConfigRef", "kind").GetStringValue(), ref
-		at.Namespace = cmp.Or(kube.Lookup(remote, "metadata", "namespace").GetStringValue(), at.Namespace)
-	}
 	v := &view{}
 	_ = kube.Decode(remote, nil, v) // Fields of the wrong type are as good as absent.
 	served := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0

@@ -84,15 +84,97 @@ func (f *fleetPlanner) place(in *v1beta1.Input) {
 	for _, m := range f.members {
 		r.Candidates = append(r.Candidates, f.candidate(m))
 	}
+	f.findTwins(r.Candidates)
 	f.p.Fleet = &Fleet{Decisions: fleet.Place(r)}
 	f.p.Fleet.Ask = f.ask()
+	f.countUnplaced()
+	f.deployAll(r.Candidates)
+	f.warnOfAffinity()
+	if f.p.Hub != nil {
+		f.p.Hub.Backends = f.mostImportant(f.backends())
+	}
+}
+
+// deployAll lists what runs in each cluster. Of the clusters that are asked instead of each
+// other the first stands for all: no more than one of them will have the service.
+func (f *fleetPlanner) deployAll(candidates []fleet.Candidate) {
+	asked := false
+	for i := range f.p.Fleet.Decisions {
+		d := &f.p.Fleet.Decisions[i]
+		if len(d.Run)+len(d.Wait)+len(d.Units) == 0 && !f.keepsRouter(&candidates[i], d) {
+			continue
+		}
+		if f.placement.Policy == v1alpha1.PlacementFailover && len(d.Run) == 0 && len(d.Wait) > 0 && f.world.Places[d.Name] == nil {
+			if asked {
+				continue
+			}
+			asked = true
+		}
+		f.deploy(f.members[i], *d)
+	}
+}
+
+// countUnplaced adds the replicas that no cluster takes, because none of them can be used, to
+// those that wait where the service is: they are wanted.
+func (f *fleetPlanner) countUnplaced() {
+	placed := map[string]bool{}
+	home := -1
 	for i, d := range f.p.Fleet.Decisions {
-		if len(d.Run)+len(d.Wait)+len(d.Units) > 0 || f.keepsRouter(&r.Candidates[i], &d) {
-			f.deploy(f.members[i], d)
+		for _, name := range d.Wait {
+			placed[name] = true
+		}
+		for name := range d.Run {
+			placed[name] = true
+		}
+		if home < 0 && d.State == fleet.Placed {
+			home = i
 		}
 	}
-	if f.p.Hub != nil {
-		f.p.Hub.Backends = f.backends()
+	if home < 0 {
+		return
+	}
+	d := &f.p.Fleet.Decisions[home]
+	for _, u := range f.units {
+		for _, r := range u.Replicas {
+			if !placed[r.Name] {
+				d.Wait = append(d.Wait, r.Name)
+			}
+		}
+	}
+}
+
+// warnOfAffinity tells of pods that choose their nodes in a way that is not counted.
+func (f *fleetPlanner) warnOfAffinity() {
+	for _, r := range f.p.Roles {
+		for _, t := range []*PodTemplate{&r.Leader, &r.Worker} {
+			if a := t.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+				f.p.Warnings = append(f.p.Warnings, Warning{
+					Path:    r.path.String(),
+					Message: "nodeAffinity is not looked at where room is counted: choose the pool by nodeSelector, or pods may wait for nodes that others have",
+				})
+				break
+			}
+		}
+	}
+}
+
+// findTwins finds clusters that are reached in the same way as another: those where the
+// service is come first, then those that are placed first.
+func (f *fleetPlanner) findTwins(all []fleet.Candidate) {
+	first := map[Target]string{}
+	for _, there := range []bool{true, false} {
+		for i := range all {
+			at := f.members[i].target
+			if at.ProviderConfig.Name == "" || there != (f.world.Places[at.Cluster] != nil) {
+				continue
+			}
+			at.Cluster = ""
+			if twin, taken := first[at]; taken && !there {
+				all[i].Twin = twin
+				continue
+			}
+			first[at] = all[i].Name
+		}
 	}
 }
 
@@ -228,12 +310,13 @@ func (f *fleetPlanner) candidate(m member) fleet.Candidate {
 		c.Present, c.Ready, c.Orphaned = at.Present, at.Ready, at.Orphaned
 		c.Answers = c.Answers || at.RouterReady
 	}
-	if f.p.Hub != nil {
+	// A service that leaves the fleet leaves its route as well.
+	if f.p.Hub != nil && InFleet(f.spec.Placement) {
 		backend := hubName(f.p.Service, m.target.Cluster)
-		c.Answers = c.Answers && f.gateway(m) != nil
+		c.NoEntrance = f.gateway(m) == nil
 		c.Routed, c.Led = f.world.Routed[backend], f.world.Led[backend]
 	}
-	c.Routed = c.Routed && c.Answers
+	c.Routed = c.Routed && c.Answers && !c.NoEntrance
 	if m.fleet == "" {
 		c.Uncounted = true
 		return c

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -55,6 +56,17 @@ func there(replicas ...string) *Place {
 		p.Present[r], p.Ready[r], p.Served[r] = true, true, true
 	}
 	return p
+}
+
+func drained(c *v1alpha1.InferenceCluster) {
+	c.Spec.Taints = []v1alpha1.Taint{{Effect: v1alpha1.TaintDrain}}
+}
+
+func withoutGateway(c *v1alpha1.InferenceCluster) { c.Status.Gateway = nil }
+
+// leads is a route to one cluster.
+func leads(cluster string) map[string]bool {
+	return map[string]bool{hubName(Service{Name: "svc"}, cluster): true}
 }
 
 // asked is an ask of the last time.
@@ -193,6 +205,61 @@ func TestFleet(t *testing.T) {
 				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
 			},
 		},
+		"OutOfTheFleet": {
+			reason: "A service that is no longer placed leaves the fleet, and its route, once it runs beside the XR.",
+			world: func() World {
+				w := runs(runs(world(aCluster("east", granted("worker/0", "worker/1"))), "east", "worker/0", "worker/1"), "", "worker/0", "worker/1")
+				w.Ask, w.Led = asked("east", "east"), leads("east")
+				return w
+			}(),
+			want: want{Deployments: map[string]deployment{"": {Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{}},
+		},
+		"NoGateways": {
+			reason:    "Where no gateway is known, the route is no reason to stay.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world: runs(runs(world(
+				aCluster("east", granted("worker/0", "worker/1"), drained, withoutGateway), aCluster("west", granted("worker/0", "worker/1"), withoutGateway),
+			), "east", "worker/0", "worker/1"), "west", "worker/0", "worker/1"),
+			want: want{Deployments: map[string]deployment{"west": {Config: "west-config", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"west": 1}},
+		},
+		"NoWayIn": {
+			reason:    "A cluster to which the route leads is not left for one to which it cannot.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world: func() World {
+				w := runs(runs(world(
+					aCluster("east", granted("worker/0", "worker/1"), drained), aCluster("west", granted("worker/0", "worker/1"), withoutGateway),
+				), "east", "worker/0", "worker/1"), "west", "worker/0", "worker/1")
+				w.Led = leads("east")
+				return w
+			}(),
+			want: want{
+				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "west": {Config: "west-config", Runs: []string{"worker/0", "worker/1"}}},
+				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"east": 2},
+			},
+		},
+		"Renamed": {
+			reason:    "Another InferenceCluster for the cluster where it runs is no other cluster.",
+			placement: with(selector, v1alpha1.PlacementReplicate),
+			world: func() World {
+				w := runs(world(aCluster("east-2", func(c *v1alpha1.InferenceCluster) {
+					c.Spec.ProviderConfigRef = v1alpha1.ProviderConfigRef{Kind: v1alpha1.KindClusterProviderConfig, Name: "remembered"}
+				})), "east", "worker/0", "worker/1")
+				w.Ask = asked("east", "east")
+				w.Places["east"].Config, w.Places["east"].Namespace = v1alpha1.ProviderConfigRef{Kind: v1alpha1.KindClusterProviderConfig, Name: "remembered"}, "ns"
+				return w
+			}(),
+			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"east": 1}},
+		},
+		"Unplaced": {
+			reason:    "A replica that no cluster takes is wanted all the same.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world: func() World {
+				w := runs(world(), "east", "worker/0")
+				w.Ask = asked("east", "east")
+				return w
+			}(),
+			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0"}, Waiting: 1}}, Asks: map[string]int{"east": 1}, Held: 1},
+		},
 		"ScaledToZero": {
 			reason:    "A service of no groups keeps its router where it is.",
 			placement: with(named, v1alpha1.PlacementFailover),
@@ -240,5 +307,33 @@ func TestFleet(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestMostImportant keeps what a route has no room for out of it, clusters without requests
+// first.
+func TestMostImportant(t *testing.T) {
+	var all []Backend
+	for i := range 20 {
+		b := Backend{Cluster: fmt.Sprintf("c%02d", i), Weight: 1}
+		if i < 3 {
+			b.Weight = 0
+		}
+		all = append(all, b)
+	}
+	f := &fleetPlanner{p: &Plan{}}
+	var got []string
+	for _, b := range f.mostImportant(all) {
+		got = append(got, b.Cluster)
+	}
+	want := []string{"c03", "c04", "c05", "c06", "c07", "c08", "c09", "c10", "c11", "c12", "c13", "c14", "c15", "c16", "c17", "c18"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]Warning{{Path: "spec.placement", Message: "a route leads to 16 clusters at most, and none to c02, c01, c00, c19"}}, f.p.Warnings); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if few := f.mostImportant(all[:16]); len(few) != 16 || len(f.p.Warnings) != 1 {
+		t.Errorf("16 fit, and %d are left, with %d warnings", len(few), len(f.p.Warnings))
 	}
 }

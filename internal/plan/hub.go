@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
@@ -85,6 +87,36 @@ func (f *fleetPlanner) backends() []Backend {
 		}
 		all = append(all, b)
 	}
+	return all
+}
+
+// maxBackends is what a rule of an HTTPRoute can have (Gateway API v1, HTTPRouteRule).
+const maxBackends = 16
+
+// mostImportant are the backends that a route has room for, in their order: first those
+// that get requests.
+func (f *fleetPlanner) mostImportant(all []Backend) []Backend {
+	over := len(all) - maxBackends
+	if over <= 0 {
+		return all
+	}
+	var left []string
+	for _, drop := range []func(Backend) bool{
+		func(b Backend) bool { return b.Weight == 0 },
+		func(Backend) bool { return true },
+	} {
+		for i := len(all) - 1; i >= 0 && over > 0; i-- {
+			if drop(all[i]) {
+				left = append(left, all[i].Cluster)
+				all = slices.Delete(all, i, i+1)
+				over--
+			}
+		}
+	}
+	f.p.Warnings = append(f.p.Warnings, Warning{
+		Path:    "spec.placement",
+		Message: fmt.Sprintf("a route leads to %d clusters at most, and none to %s", maxBackends, strings.Join(left, ", ")),
+	})
 	return all
 }
 

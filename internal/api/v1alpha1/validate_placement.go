@@ -92,6 +92,9 @@ func validateCluster(path *field.Path, c Cluster) field.ErrorList {
 	if w := c.Weight; w != nil && (*w < 0 || *w > MaxWeight) {
 		errs = append(errs, field.Invalid(path.Child("weight"), *w, fmt.Sprintf("must be from 0 to %d", MaxWeight)))
 	}
+	if c.Namespace != "" && c.InferenceCluster != "" {
+		errs = append(errs, field.Forbidden(path.Child("namespace"), "in a cluster of the fleet a service is in the namespace of its tenant's name"))
+	}
 	if c.Namespace != "" {
 		errs = append(errs, check.Label(path.Child("namespace"), c.Namespace)...)
 	}

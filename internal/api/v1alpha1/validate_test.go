@@ -576,6 +576,13 @@ func TestValidate(t *testing.T) {
 				`spec.placement.clusters[1]: Invalid value: "b": must be another place: spec.placement.clusters[0] has the same providerConfigRef and namespace`,
 			},
 		},
+		"NamespaceInTheFleet": {
+			reason: "A tenant chooses no namespace of a cluster that all share. The schema cannot say so.",
+			doc:    clusters(`{name: a, inferenceCluster: east, namespace: kube-system}`),
+			want: []string{
+				`spec.placement.clusters[0].namespace: Forbidden: in a cluster of the fleet a service is in the namespace of its tenant's name`,
+			},
+		},
 		"BadCluster": {
 			reason: "Each part is checked.",
 			doc:    clusters(`{name: A, namespace: a.b, providerConfigRef: {kind: Secret, name: C}}`, `{providerConfigRef: {}}`),

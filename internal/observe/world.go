@@ -113,15 +113,15 @@ func look(w *plan.World, key string, observed *structpb.Struct) {
 	switch kind {
 	case "leaderworkerset":
 		at.Present[replica] = true
-		lookCloser(at, observed, func(served, ready bool) { at.Served[replica], at.Ready[replica] = served, ready })
+		lookCloser(observed, func(served, ready bool) { at.Served[replica], at.Ready[replica] = served, ready })
 	case "deployment":
-		lookCloser(at, observed, func(served, ready bool) { at.RouterServed, at.RouterReady = served, ready })
+		lookCloser(observed, func(served, ready bool) { at.RouterServed, at.RouterReady = served, ready })
 	}
 }
 
-// lookCloser notes where an object is, and tells whether it was ready when it could be
-// read last, and whether it is now.
-func lookCloser(at *plan.Place, observed *structpb.Struct, note func(served, ready bool)) {
+// lookCloser tells whether an object was ready when it could be read last, and whether it
+// is now.
+func lookCloser(observed *structpb.Struct, note func(served, ready bool)) {
 	remote, state := placement.Unwrap(observed)
 	v := &view{}
 	_ = kube.Decode(remote, nil, v) // Fields of the wrong type are as good as absent.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
@@ -63,6 +64,12 @@ func request(tb testing.TB, xr, input string) *fnv1.RunFunctionRequest {
 		req.Input = fromYAML(tb, input)
 	}
 	return req
+}
+
+// stopped is a clock for tests that compare answers.
+func stopped() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
 }
 
 func run(tb testing.TB, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {

@@ -231,8 +231,8 @@ func sortedKeys[V any](m map[string]V) []string {
 func checkPromises(t *testing.T, req *fnv1.RunFunctionRequest) {
 	t.Helper()
 	before := proto.Clone(req)
-	log := &defectLog{}
-	rsp, err := (&Function{log: log}).RunFunction(context.Background(), req)
+	log, clock := &defectLog{}, stopped()
+	rsp, err := (&Function{log: log, clock: clock}).RunFunction(context.Background(), req)
 	if err != nil {
 		t.Fatalf("an error in place of an answer: %v", err)
 	}
@@ -242,7 +242,7 @@ func checkPromises(t *testing.T, req *fnv1.RunFunctionRequest) {
 	if !proto.Equal(before, req) {
 		t.Fatal("the request was changed")
 	}
-	again, _ := (&Function{log: logging.NewNopLogger()}).RunFunction(context.Background(), proto.Clone(before).(*fnv1.RunFunctionRequest))
+	again, _ := (&Function{log: logging.NewNopLogger(), clock: clock}).RunFunction(context.Background(), proto.Clone(before).(*fnv1.RunFunctionRequest))
 	opts := proto.MarshalOptions{Deterministic: true}
 	a, _ := opts.Marshal(rsp)
 	b, _ := opts.Marshal(again)

@@ -22,7 +22,7 @@ import (
 func TestWire(t *testing.T) {
 	codec.Register()
 	wire := encoding.GetCodecV2("proto")
-	f := &Function{log: logging.NewNopLogger()}
+	f := &Function{log: logging.NewNopLogger(), clock: stopped()}
 	all := exampleRequests(t)
 	for _, req := range all {
 		// What it remembers of clusters is read only when they are gone.

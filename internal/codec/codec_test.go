@@ -93,6 +93,7 @@ func object2(t testing.TB) *structpb.Struct {
 		"status": map[string]any{
 			"phase": "Running", "conditions": []any{map[string]any{"type": "T"}},
 			"allocatable": map[string]any{"cpu": "1"}, "membershipLabel": map[string]any{"a": "b"},
+			"unreachableSince": "2026-03-01T11:00:00Z",
 		},
 		"data": map[string]any{"ask": "{}", "grants": "[]"},
 	})
@@ -112,7 +113,7 @@ func object3(t testing.TB) *structpb.Struct {
 		"conditions": []any{map[string]any{"type": "T"}},
 		// Those of an InferenceCluster.
 		"allocations": []any{map[string]any{"uid": "u"}}, "pools": []any{map[string]any{"name": "p"}}, "waiting": []any{}, "gateway": map[string]any{"port": 1.0},
-		"free": "1/2 x", "nodes": 1.0, "services": 1.0,
+		"free": "1/2 x", "nodes": 1.0, "services": 1.0, "unreachableSince": "2026-03-01T11:00:00Z",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,10 @@ var metadata = kept{
 // composite is what is read of the XR.
 var composite = kept{
 	"apiVersion": nil, "kind": nil, "metadata": metadata, "spec": nil,
-	"status": kept{"conditions": nil, "nodes": nil, "free": nil, "services": nil, "pools": nil, "allocations": nil, "waiting": nil, "gateway": nil},
+	"status": kept{
+		"conditions": nil, "unreachableSince": nil, "nodes": nil, "free": nil, "services": nil,
+		"pools": nil, "allocations": nil, "waiting": nil, "gateway": nil,
+	},
 }
 
 // observed is what is read of observed composed resources and of required
@@ -48,7 +51,7 @@ var observed = func() kept {
 		"addresses": nil, "availableReplicas": nil, "conditions": nil, "observedGeneration": nil, "parents": nil,
 		"phase": nil, "readyReplicas": nil, "reason": nil, "replicas": nil, "updatedReplicas": nil,
 		"containerStatuses": containers, "initContainerStatuses": containers, "allocatable": nil, "membershipLabel": nil,
-		"pools": nil, "allocations": nil, "waiting": nil, "gateway": nil,
+		"unreachableSince": nil, "pools": nil, "allocations": nil, "waiting": nil, "gateway": nil,
 	}
 	object := kept{
 		"apiVersion": nil, "kind": nil, "metadata": metadata,

@@ -356,7 +356,49 @@ func TestNothingIsDeletedThere(t *testing.T) {
 	}
 }
 
-// A cluster cannot be deleted before its services have left, but for one that is dead.
+// TestUnreachableSince proves that the time from which failover counts is in the status: it
+// is set once, outlives what becomes of the conditions, and goes when the cluster is read.
+func TestUnreachableSince(t *testing.T) {
+	const failed = "conditions: [{type: Reachable, status: Unknown, reason: FatalError, lastTransitionTime: '2026-03-01T11:59:00Z'}]"
+	now := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600)).Add(time.Millisecond)
+	lost := strings.ReplaceAll(reached, "'True'", "'False'")
+	reported := strings.ReplaceAll(reached, "{manifest: {kind: Namespace}}", "{}")
+	nobody := map[string][]string{asks: nil}
+	cases := map[string]struct {
+		reason, before, reachable string
+		required                  map[string][]string
+		want                      string
+	}{
+		"Readable":      {reason: "A cluster that is read is not out of reach.", reachable: reached, required: nobody},
+		"Lost":          {reason: "It is out of reach from now on, to the second.", reachable: lost, required: nobody, want: "2026-03-01T12:00:00Z"},
+		"StillLost":     {reason: "The time stays, whatever the conditions say.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z', " + failed + "}\n", reachable: lost, required: nobody, want: "2026-03-01T11:00:00Z"},
+		"NobodyAnswers": {reason: "So it does while everything else of the status stays as it was.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: lost, want: "2026-03-01T11:00:00Z"},
+		"LostThen":      {reason: "It starts then as well.", before: allocated, reachable: lost, want: "2026-03-01T12:00:00Z"},
+		"Back":          {reason: "It goes when the cluster is read again.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, required: nobody},
+		"BackThen":      {reason: "So it does while nobody says who asks.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached},
+		"NotObserved":   {reason: "What nobody has looked at yet is not out of reach.", required: nobody},
+		"NotReported":   {reason: "Nor is what the provider has not reported.", reachable: reported, required: nobody},
+		"ObservedAnew":  {reason: "An Object that is made anew says nothing: the cluster has not been read since.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", required: nobody, want: "2026-03-01T11:00:00Z"},
+		"NoTime":        {reason: "What is no time counts from now.", before: "status: {unreachableSince: noon}\n", reachable: lost, required: nobody, want: "2026-03-01T12:00:00Z"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			observed := map[string]string{keyLedger: ledgerOf("[]")}
+			if tc.reachable != "" {
+				observed["object/reachable"] = tc.reachable
+			}
+			req := request(t, typedIn+tc.before, observed, tc.required)
+			rsp := respond.Start(req)
+			Run(req, rsp, now)
+			got := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status", "unreachableSince").GetStringValue()
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A cluster cannot be deleted before its services have left.
 func TestUsage(t *testing.T) {
 	cases := map[string]struct {
 		reason, taint, grants string

@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -40,7 +42,7 @@ func judge(c *cluster, seen *reality, d *decision, objects []kube.Object, now ti
 	a := respond.Answer{
 		Objects:    objects,
 		Ready:      make(map[string]bool, len(objects)),
-		Status:     status(c, seen, d),
+		Status:     status(c, seen, d, now),
 		Conditions: conditions(c, seen, d),
 		Settled:    settled(c, seen, d),
 		Now:        now,
@@ -76,14 +78,15 @@ func settled(c *cluster, seen *reality, d *decision) bool {
 }
 
 // status of a cluster. What is not known stays as it was.
-func status(c *cluster, seen *reality, d *decision) v1alpha1.InferenceClusterStatus {
+func status(c *cluster, seen *reality, d *decision, now time.Time) v1alpha1.InferenceClusterStatus {
 	if d.kept {
 		st := c.Status
-		st.ObservedGeneration = c.Generation
+		st.ObservedGeneration, st.UnreachableSince = c.Generation, unreachableSince(c, seen, now)
 		return st
 	}
 	st := v1alpha1.InferenceClusterStatus{
 		ObservedGeneration: c.Generation,
+		UnreachableSince:   unreachableSince(c, seen, now),
 		Free:               d.Room.Devices(),
 		Services:           count(int64(len(d.Grants))),
 		Gateway:            seen.gateway,
@@ -103,6 +106,22 @@ func status(c *cluster, seen *reality, d *decision) v1alpha1.InferenceClusterSta
 		st.Waiting = append(st.Waiting, v1alpha1.WaitingAsk{UID: w.UID, Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas, Message: w.Message})
 	}
 	return st
+}
+
+// unreachableSince is the time from which failover counts. A condition cannot hold it:
+// whatever stops a reconcile has Crossplane set the conditions that it was not given to
+// Unknown, with a new time, but leave the status as it is. Only a cluster that is read
+// again is within reach.
+func unreachableSince(c *cluster, seen *reality, now time.Time) *metav1.Time {
+	switch {
+	case seen.reach.Readable():
+		return nil
+	case !c.Status.UnreachableSince.IsZero():
+		return c.Status.UnreachableSince
+	case seen.reach.Reason == placement.NotSynced:
+		return &metav1.Time{Time: now}
+	}
+	return nil
 }
 
 func poolStatus(p *fleet.Pool) v1alpha1.PoolStatus {
@@ -135,9 +154,8 @@ func isReachable(seen *reality) observe.Condition {
 	case "":
 		s.Status, s.Reason = observe.True, "Read"
 	case placement.NotSynced:
-		// The message is always the same: the provider's own changes with each attempt,
-		// and with it Crossplane would change the time since when the cluster is out of
-		// reach, which failover goes by.
+		// The message is always the same: the provider's own changes with each attempt, and
+		// with it Crossplane would change the time of the condition.
 		s.Status, s.Message = observe.False, "provider-kubernetes cannot read the namespace kube-system there: the Object for it says why"
 	default:
 		s.Status = observe.Unknown

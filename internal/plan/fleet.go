@@ -352,7 +352,10 @@ func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) 
 			c.Dead = &t.Reason
 		}
 	}
-	readConditions(c, ic)
+	if since := ic.Status.UnreachableSince; !since.IsZero() {
+		c.Unreachable = &since.Time
+	}
+	readOpen(c, ic)
 	c.Granted = map[string]bool{}
 	for _, a := range ic.Status.Allocations {
 		if a.UID == uid {
@@ -375,14 +378,11 @@ func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) 
 	}
 }
 
-// readConditions reads whether a cluster can be reached, and grants anything.
-func readConditions(c *fleet.Candidate, ic *v1alpha1.InferenceCluster) {
+// readOpen reads whether a cluster grants anything new.
+func readOpen(c *fleet.Candidate, ic *v1alpha1.InferenceCluster) {
 	for _, cond := range ic.Status.Conditions {
 		if cond.Type == fleet.ConditionOpen && cond.Status == metav1.ConditionFalse {
 			c.Closed = cmp.Or(cond.Message, "it grants nothing new")
-		}
-		if cond.Type == fleet.ConditionReachable && cond.Status == metav1.ConditionFalse {
-			c.Unreachable = &cond.LastTransitionTime.Time
 		}
 	}
 }

@@ -170,7 +170,19 @@ func TestFleet(t *testing.T) {
 			reason:    "After failoverAfter the service is started elsewhere.",
 			placement: with(named, v1alpha1.PlacementFailover),
 			world: runs(world(aCluster("west"), aCluster("east", func(c *v1alpha1.InferenceCluster) {
-				c.Status.Conditions = []metav1.Condition{{Type: fleet.ConditionReachable, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(noon.Add(-6 * time.Minute))}}
+				c.Status.UnreachableSince = ptr.To(metav1.NewTime(noon.Add(-6 * time.Minute)))
+			})), "a", "worker/0", "worker/1"),
+			want: want{
+				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "b": {Config: "west-config", Waiting: 2, Idle: true}},
+				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 2}, Held: 2,
+			},
+		},
+		"OutOfReachAndFailed": {
+			reason:    "What stops the InferenceCluster's own reconcile sets its conditions anew, and does not stop failover.",
+			placement: with(named, v1alpha1.PlacementFailover),
+			world: runs(world(aCluster("west"), aCluster("east", func(c *v1alpha1.InferenceCluster) {
+				c.Status.UnreachableSince = ptr.To(metav1.NewTime(noon.Add(-6 * time.Minute)))
+				c.Status.Conditions = []metav1.Condition{{Type: fleet.ConditionReachable, Status: metav1.ConditionUnknown, Reason: "FatalError", LastTransitionTime: metav1.NewTime(noon)}}
 			})), "a", "worker/0", "worker/1"),
 			want: want{
 				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "b": {Config: "west-config", Waiting: 2, Idle: true}},

@@ -176,6 +176,11 @@ type InferenceClusterStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// UnreachableSince is when the cluster was first found to be out of reach, while it
+	// is. Services go by it when they leave the cluster.
+	// +optional
+	UnreachableSince *metav1.Time `json:"unreachableSince,omitempty"`
+
 	// Nodes of all pools.
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`

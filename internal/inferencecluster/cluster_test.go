@@ -410,7 +410,8 @@ func TestUsage(t *testing.T) {
 		"GaveBack": {reason: "Whoever had room does not ask for it any more.", grants: granted, required: map[string][]string{asks: nil}},
 		"NotRead":  {reason: "Nobody knows who asks: what was granted stays.", grants: granted, want: true},
 		"Drained":  {reason: "The service has not left yet.", taint: "Drain", grants: granted, required: map[string][]string{asks: {ask("u1", "team", 8, "u1")}}, want: true},
-		"Dead":     {reason: "Nothing can leave it.", taint: "Dead", grants: granted, required: map[string][]string{asks: {ask("u1", "team", 8, "u1")}}},
+		"Dead":     {reason: "The service has not let go of it yet.", taint: "Dead", grants: granted, required: map[string][]string{asks: {ask("u1", "team", 8, "u1")}}, want: true},
+		"LetGo":    {reason: "Nobody has anything there any more.", taint: "Dead", grants: granted, required: map[string][]string{asks: nil}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -105,12 +105,14 @@ type usage struct {
 }
 
 // usage has Crossplane refuse to delete a cluster in which services have room: they go
-// first. A cluster that is declared dead has nothing that could go, and may be deleted.
+// first. So it is with one that is declared dead, because services have to read that to
+// give up their Objects there: without the InferenceCluster they would keep them, and
+// hang on them when they are deleted.
 func (r *rendering) usage(d *decision) error {
-	if len(d.Grants) == 0 || r.dead() {
+	if len(d.Grants) == 0 {
 		return nil
 	}
-	reason := "services have room in this cluster: drain it first, so that they leave, or declare it dead"
+	reason := "services have room in this cluster: drain it first, or declare it dead, so that they leave, and delete it when status.services is 0"
 	u := usage{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: v1beta1.ClusterUsageKind}
 	u.Metadata.Name, u.Metadata.Labels = usageName(r.Name), r.labels()
 	u.Spec = v1beta1.ClusterUsageSpec{

@@ -767,7 +767,10 @@ func testDead(t *testing.T, h *hub) {
 	kubectl(t, h.Cluster, "delete", "inferenceservice", xr.GetName(), "--namespace="+ns, "--timeout=1m")
 	vanished(t, h.Cluster, all...)
 	h.gone(t, xr, "cluster-2")
-	kubectl(t, h.Cluster, "delete", "inferencecluster", "dead-east", "--timeout=1m")
+	until(t, h, "dead-east may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
+		_, err := h.Kubectl(ctx, "delete", "inferencecluster", "dead-east", "--ignore-not-found", "--wait=false")
+		return err == nil, err
+	})
 	vanished(t, h.Cluster, east)
 
 	// What is in a dead cluster is not touched. Here it comes back.

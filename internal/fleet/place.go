@@ -582,7 +582,7 @@ func (p *placer) explain(i int, d *Decision) (State, string, string) {
 	case !f.usable():
 		return NotPlaced, f.reason, f.message
 	case len(p.wanted[i]) == 0 && len(d.Run) > 0:
-		return Leaving, ReasonNotNeeded, "it runs in " + p.places(i) + ", and leaves here once that is ready"
+		return Leaving, ReasonNotNeeded, p.where(i) + ", and leaves here once that is ready"
 	case len(d.Wait) > 0 && c.Waiting != "":
 		return waitState(d), ReasonNotGranted, c.Waiting
 	case len(d.Wait) > 0:
@@ -598,7 +598,7 @@ func (p *placer) explain(i int, d *Decision) (State, string, string) {
 	if ok, short := p.fits(&room, c, p.Units); !ok && p.Policy == Failover {
 		return NotPlaced, ReasonNoRoom, short
 	}
-	return NotPlaced, ReasonNotNeeded, "it runs in " + p.places(i)
+	return NotPlaced, ReasonNotNeeded, p.where(i)
 }
 
 // waitState is Placed where something runs already.
@@ -609,16 +609,31 @@ func waitState(d *Decision) State {
 	return Waiting
 }
 
-// places are the clusters where the service is or is to be, without one of them.
-func (p *placer) places(without int) string {
-	var names []string
+// where tells in which clusters the service is or is to be, without one of them.
+func (p *placer) where(without int) string {
+	var runs, asked []string
 	for i := range p.Candidates {
-		if i != without && (len(p.wanted[i]) > 0 || len(p.Candidates[i].Present) > 0 && !p.out[i].leave) {
-			names = append(names, p.Candidates[i].Name)
+		c := &p.Candidates[i]
+		switch {
+		case i == without || len(p.wanted[i]) == 0 && (len(c.Present) == 0 || p.out[i].leave):
+		case len(c.Present) > 0 || slices.ContainsFunc(p.wanted[i], c.starts):
+			runs = append(runs, c.Name)
+		default:
+			asked = append(asked, c.Name)
 		}
 	}
-	if len(names) == 0 {
-		return "no cluster"
+	switch {
+	case len(asked) == 0 && len(runs) == 0:
+		return "it runs in no cluster"
+	case len(asked) == 0:
+		return "it runs in " + strings.Join(runs, ", ")
+	case len(runs) == 0:
+		return "it is asked for in " + strings.Join(asked, ", ")
 	}
-	return strings.Join(names, ", ")
+	return "it runs in " + strings.Join(runs, ", ") + ", and is asked for in " + strings.Join(asked, ", ")
+}
+
+// starts tells whether a cluster has or has granted anything of a unit.
+func (c *Candidate) starts(u Unit) bool {
+	return slices.ContainsFunc(u.Replicas, func(r Replica) bool { return c.has(&r) })
 }

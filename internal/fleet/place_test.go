@@ -193,7 +193,7 @@ func TestPlace(t *testing.T) {
 			}}},
 			candidates: []Candidate{east(full), named("west", east())},
 			want: map[string]told{
-				"east": {State: NotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"east": {State: NotPlaced, Reason: ReasonNotNeeded, Message: "it is asked for in west"},
 				"west": {State: Waiting, Reason: ReasonAsked, Message: "asked, and not answered yet", Wait: 2},
 			},
 		},

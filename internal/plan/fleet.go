@@ -378,11 +378,13 @@ func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) 
 	}
 }
 
-// readOpen reads whether a cluster grants anything new.
+// readOpen reads whether a cluster grants anything new. Where that is Unknown, its spec is
+// refused or its reconcile fails: nobody answers there, and the room of its status is of the
+// past.
 func readOpen(c *fleet.Candidate, ic *v1alpha1.InferenceCluster) {
 	for _, cond := range ic.Status.Conditions {
-		if cond.Type == fleet.ConditionOpen && cond.Status == metav1.ConditionFalse {
-			c.Closed = cmp.Or(cond.Message, "it grants nothing new")
+		if cond.Type == fleet.ConditionOpen && cond.Status != metav1.ConditionTrue {
+			c.Closed = cmp.Or(cond.Message, "it does not say that it grants anything new")
 		}
 	}
 }

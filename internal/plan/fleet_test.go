@@ -42,6 +42,13 @@ func granted(replicas ...string) func(*v1alpha1.InferenceCluster) {
 	}
 }
 
+// open is what a cluster says of whether it grants anything new.
+func open(is metav1.ConditionStatus) func(*v1alpha1.InferenceCluster) {
+	return func(c *v1alpha1.InferenceCluster) {
+		c.Status.Conditions = []metav1.Condition{{Type: fleet.ConditionOpen, Status: is, Message: "it says why"}}
+	}
+}
+
 func world(clusters ...*v1alpha1.InferenceCluster) World {
 	w := World{Now: noon, Answered: true, Clusters: map[string]*v1alpha1.InferenceCluster{}, Places: map[string]*Place{}, Routed: map[string]bool{}}
 	for _, c := range clusters {
@@ -195,6 +202,27 @@ func TestFleet(t *testing.T) {
 			world:     world(aCluster("east", func(c *v1alpha1.InferenceCluster) { c.Status.Pools = nil })),
 			want:      want{Deployments: map[string]deployment{}, Asks: map[string]int{}},
 		},
+		"Broken": {
+			reason:    "A cluster that does not say whether it grants anything is not asked while another can be, whatever room its old status shows.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world:     world(aCluster("east", open(metav1.ConditionUnknown)), aCluster("west", open(metav1.ConditionTrue))),
+			want:      want{Deployments: map[string]deployment{"west": {Config: "west-config", Waiting: 2, Idle: true}}, Asks: map[string]int{"west": 1}, Held: 2},
+		},
+		"BrokenWithGroups": {
+			reason:    "Nor is it asked for what is spread.",
+			placement: with(selector, v1alpha1.PlacementSpread),
+			world:     world(aCluster("east", open(metav1.ConditionUnknown)), aCluster("west")),
+			want:      want{Deployments: map[string]deployment{"west": {Config: "west-config", Waiting: 2, Idle: true}}, Asks: map[string]int{"west": 2}, Held: 2},
+		},
+		"BreaksLater": {
+			reason:    "What runs in it stays.",
+			placement: with(selector, v1alpha1.PlacementFailover),
+			world:     runs(world(aCluster("east", open(metav1.ConditionUnknown), granted("worker/0", "worker/1")), aCluster("west")), "east", "worker/0", "worker/1"),
+			want: want{
+				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}},
+				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
+			},
+		},
 		"FromBeside": {
 			reason:    "A service that ran beside the XR stays there until it runs in the fleet.",
 			placement: with(selector, v1alpha1.PlacementFailover),
@@ -347,5 +375,32 @@ func TestMostImportant(t *testing.T) {
 	}
 	if few := f.mostImportant(all[:16]); len(few) != 16 || len(f.p.Warnings) != 1 {
 		t.Errorf("16 fit, and %d are left, with %d warnings", len(few), len(f.p.Warnings))
+	}
+}
+
+// TestClosed proves that a cluster grants nothing new unless it says that it does, or has not
+// said anything yet, and that what is shown is what it says.
+func TestClosed(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*v1alpha1.InferenceCluster)
+		want   string
+	}{
+		"Open":    {reason: "It says so.", change: open(metav1.ConditionTrue)},
+		"Closed":  {reason: "It says so.", change: open(metav1.ConditionFalse), want: "it says why"},
+		"Unknown": {reason: "Its spec is refused, or its reconcile fails: its status is an old one.", change: open(metav1.ConditionUnknown), want: "it says why"},
+		"NoReason": {reason: "There is always something to show.", change: func(c *v1alpha1.InferenceCluster) {
+			c.Status.Conditions = []metav1.Condition{{Type: fleet.ConditionOpen, Status: metav1.ConditionUnknown}}
+		}, want: "it does not say that it grants anything new"},
+		"Silent": {reason: "An offline file has no conditions.", change: func(*v1alpha1.InferenceCluster) {}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := fleet.Candidate{}
+			readCluster(&c, aCluster("east", tc.change), "uid")
+			if diff := cmp.Diff(tc.want, c.Closed); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -478,7 +478,7 @@ func (p *placer) decide(i int) Decision {
 		}
 	}
 	d.State, d.Reason, d.Message = p.explain(i, &d)
-	d.Serving = len(d.Run) > 0 && c.Dead == nil && (len(p.wanted[i]) > 0 || !p.elsewhere(i))
+	d.Serving = len(d.Run) > 0 && c.Dead == nil && (len(p.wanted[i]) > 0 || p.copied(i) || !p.elsewhere(i))
 	return d
 }
 
@@ -548,6 +548,13 @@ func (p *placer) unreached(i int) string {
 		}
 	}
 	return ""
+}
+
+// copied tells that a cluster which cannot be read has one of the copies that are everywhere,
+// and was not turned away before. It may be as well as ever.
+func (p *placer) copied(i int) bool {
+	c := &p.Candidates[i]
+	return p.Policy == Replicate && p.out[i].reason == ReasonUnknown && !c.Deselected && c.Drain == nil
 }
 
 // elsewhere tells whether all that is in a cluster is ready to serve in others.

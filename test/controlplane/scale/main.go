@@ -33,6 +33,7 @@ func main() {
 func run(ctx context.Context) (err error) {
 	services := flag.Int("services", 200, "`number` of services")
 	replicas := flag.Int("replicas", 300, "`number` of replicas of the large one")
+	// The last one counts.
 	rate := flag.Int("max-reconcile-rate", 5*runtime.NumCPU(), "`number` of composite resources on which Crossplane works at once")
 	write := flag.String("write", "", "`file` to write the table into, between its marks")
 	flag.Parse()

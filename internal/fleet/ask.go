@@ -16,6 +16,9 @@ type Ask struct {
 	Name      string `json:"name"`
 	// Since is when the service was created. The oldest is served first.
 	Since string `json:"since,omitempty"`
+	// Serial is raised whenever something is asked for that was not asked for before. It
+	// never falls. Asks of earlier versions have none, which is 0.
+	Serial int64 `json:"serial,omitempty"`
 	// Shapes of the pods, by a short name.
 	Shapes map[string]Shape `json:"shapes,omitempty"`
 	// Clusters that are asked, by the names of InferenceClusters.
@@ -37,7 +40,8 @@ type AskedCluster struct {
 	// Together tells that all units have to fit at once: a part of them would hold room
 	// for nothing.
 	Together bool `json:"together,omitempty"`
-	// Held are the names of replicas that are there, granted or not.
+	// Held are the names of replicas that are there, granted or not. It is the word of
+	// whoever writes the ask: what is not in the ledger is counted if there is room for it.
 	Held []string `json:"held,omitempty"`
 }
 
@@ -58,7 +62,16 @@ type Replica struct {
 	Pods map[string]int64 `json:"pods"`
 	// Required replicas have to fit together for the unit to start.
 	Required bool `json:"required,omitempty"`
+	// Serial of the ask that first asked for it, without a break since then.
+	Serial int64 `json:"serial,omitempty"`
 }
+
+// A Service is whose an ask or a grant is. The UID alone does not tell: whoever writes an
+// ask can write any UID, but only into a namespace of their own.
+type Service struct{ Namespace, Name, UID string }
+
+// Service that asks.
+func (a *Ask) Service() Service { return Service{a.Namespace, a.Name, a.UID} }
 
 // needs of some replicas.
 func (a *Ask) needs(replicas []Replica) []Need {
@@ -88,7 +101,7 @@ func (a *Ask) sum(replicas []Replica) (Resources, int64) {
 
 // before orders asks: the oldest first.
 func before(a, b *Ask) int {
-	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.UID, b.UID))
+	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // ConditionReachable is the condition of an InferenceCluster that tells whether

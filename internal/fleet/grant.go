@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 )
 
@@ -11,13 +12,20 @@ type Grant struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	Replicas  []string `json:"replicas"`
+	// Serial up to which asks are answered. See Ask.Renew.
+	Serial int64 `json:"serial,omitempty"`
 }
+
+// Service that has it.
+func (g *Grant) Service() Service { return Service{g.Namespace, g.Name, g.UID} }
 
 // A Wait is what a service asked for and was not given.
 type Wait struct {
 	UID, Namespace, Name string
 	Replicas             []string
 	Message              string
+	// Running are those of the replicas that are there nevertheless, as the service says.
+	Running []string
 }
 
 // A Booking is the result of granting.
@@ -42,18 +50,21 @@ type Usage struct {
 }
 
 // Book keeps the grants of a cluster up to date. What was granted stays granted for as
-// long as it is asked for, or is there; what is new is granted to the oldest service
-// first, if it fits. A closed cluster grants nothing new, and says why.
+// long as it is asked for; what is there anyway is counted, if it fits; what is new is
+// granted to the oldest service first, if it fits. A closed cluster grants nothing new, and says why.
 func Book(cluster string, room Room, grants []Grant, asks []Ask, closed string) Booking {
 	asks = slices.Clone(asks)
 	slices.SortStableFunc(asks, func(a, b Ask) int { return before(&a, &b) })
 	b := &booker{cluster: cluster, Booking: Booking{Room: room.Clone()}}
 	b.keep(grants, asks)
+	b.hold(&room, asks)
 	for i := range asks {
 		b.grant(&asks[i], closed)
 	}
 	for i := range b.Grants {
 		total, pods := b.asks[i].sum(b.granted(i))
+		at := b.asks[i].Clusters[cluster]
+		b.Grants[i].Serial = at.serial()
 		b.Used = append(b.Used, Usage{Resources: total, Pods: pods})
 	}
 	return b.Booking
@@ -67,39 +78,88 @@ type booker struct {
 	asks []*Ask
 }
 
-// keep carries over what is granted and still asked for, and what is there anyway.
+// keep carries over what is granted and still asked for.
 func (b *booker) keep(grants []Grant, asks []Ask) {
-	byUID := make(map[string]*Ask, len(asks))
+	byService := make(map[Service]*Ask, len(asks))
 	for i := range asks {
-		byUID[asks[i].UID] = &asks[i]
+		byService[asks[i].Service()] = &asks[i]
 	}
-	seen := map[string]bool{}
-	add := func(a *Ask, already []string) {
-		at, asked := a.Clusters[b.cluster]
-		if !asked || seen[a.UID] {
-			return
+	seen := map[Service]bool{}
+	for _, g := range grants {
+		a := byService[g.Service()]
+		if a == nil || seen[g.Service()] {
+			continue
 		}
-		seen[a.UID] = true
+		seen[g.Service()] = true
 		var names []string
-		for _, r := range all(at.Units) {
-			if slices.Contains(already, r.Name) || slices.Contains(at.Held, r.Name) {
+		for _, r := range all(a.Clusters[b.cluster].Units) {
+			if slices.Contains(g.Replicas, r.Name) {
 				names = append(names, r.Name)
 			}
 		}
 		if len(names) > 0 {
-			b.Grants = append(b.Grants, Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: names})
+			g.Replicas = names
+			b.Grants = append(b.Grants, g)
 			b.asks = append(b.asks, a)
 		}
 	}
-	for _, g := range grants {
-		if a := byUID[g.UID]; a != nil {
-			add(a, g.Replicas)
+	b.place()
+}
+
+// hold counts what is there and was never granted: of a service that comes into the fleet
+// from outside and stays where it ran, or after the ledger and the status were lost. It
+// comes before anything new, and while the cluster is closed too, because it takes room
+// already.
+//
+// But only the ask says that it is there, and a tenant may write that. So it gets no room
+// that there is not: then it waits, as it runs, and is reported, and others are served with
+// what is left. If it does run, it does so in room that the cluster has not counted, which
+// somebody should look at; if it does not, nobody else is the worse for it.
+func (b *booker) hold(whole *Room, asks []Ask) {
+	var holding []*Ask
+	var needs []Need
+	for i := range asks {
+		if r := b.ungranted(&asks[i]); len(r) > 0 {
+			holding, needs = append(holding, &asks[i]), append(needs, asks[i].needs(r)...)
 		}
 	}
-	for i := range asks {
-		add(&asks[i], nil)
+	if len(holding) == 0 || b.Overbooked {
+		return
 	}
-	b.place()
+	// What was granted bit by bit may only fit if all is looked at once.
+	for i := range b.Grants {
+		needs = append(needs, b.asks[i].needs(b.granted(i))...)
+	}
+	room := whole.Clone()
+	if ok, _ := room.Take(needs); ok {
+		b.Room = room
+		for _, a := range holding {
+			b.give(a, b.ungranted(a))
+		}
+		return
+	}
+	for _, a := range holding {
+		for _, r := range b.ungranted(a) {
+			if ok, _ := b.Room.Take(a.needs([]Replica{r})); ok {
+				b.give(a, []Replica{r})
+			}
+		}
+	}
+}
+
+// ungranted are the replicas that a service says are there, and was not granted.
+func (b *booker) ungranted(a *Ask) []Replica {
+	at := a.Clusters[b.cluster]
+	if len(at.Held) == 0 {
+		return nil
+	}
+	var granted []string
+	if i := b.find(a); i >= 0 {
+		granted = b.Grants[i].Replicas
+	}
+	return slices.DeleteFunc(all(at.Units), func(r Replica) bool {
+		return !slices.Contains(at.Held, r.Name) || slices.Contains(granted, r.Name)
+	})
 }
 
 // place puts what is granted onto nodes.
@@ -141,7 +201,7 @@ func (b *booker) grant(a *Ask, closed string) {
 	}
 	wait := Wait{UID: a.UID, Namespace: a.Namespace, Name: a.Name}
 	units := at.Units
-	if at.Together && !slices.ContainsFunc(b.Grants, func(g Grant) bool { return g.UID == a.UID }) {
+	if at.Together && b.find(a) < 0 {
 		units = []Unit{together(units)}
 	}
 	for _, u := range units {
@@ -152,6 +212,12 @@ func (b *booker) grant(a *Ask, closed string) {
 		if wait.Message == "" {
 			wait.Message = why
 		}
+	}
+	for _, r := range b.ungranted(a) {
+		wait.Running = append(wait.Running, r.Name)
+	}
+	if len(wait.Running) > 0 {
+		wait.Message = fmt.Sprintf("%d replicas are there that were not granted: %s", len(wait.Running), wait.Message)
 	}
 	if len(wait.Replicas) > 0 {
 		b.Waiting = append(b.Waiting, wait)
@@ -222,13 +288,16 @@ func (b *booker) grantUnit(a *Ask, u Unit, closed string) ([]Replica, string) {
 	return waiting, why
 }
 
+// find returns which grant is a service's, or -1.
+func (b *booker) find(a *Ask) int {
+	return slices.IndexFunc(b.Grants, func(g Grant) bool { return g.Service() == a.Service() })
+}
+
 // of returns the names that are granted to a service, in a grant that is made where
 // there is none.
 func (b *booker) of(a *Ask) *[]string {
-	for i := range b.Grants {
-		if b.Grants[i].UID == a.UID {
-			return &b.Grants[i].Replicas
-		}
+	if i := b.find(a); i >= 0 {
+		return &b.Grants[i].Replicas
 	}
 	b.Grants = append(b.Grants, Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name})
 	b.asks = append(b.asks, a)
@@ -244,11 +313,8 @@ func (b *booker) give(a *Ask, replicas []Replica) {
 
 // forget takes away a grant of nothing.
 func (b *booker) forget(a *Ask) {
-	for i := range b.Grants {
-		if b.Grants[i].UID == a.UID && len(b.Grants[i].Replicas) == 0 {
-			b.Grants = slices.Delete(b.Grants, i, i+1)
-			b.asks = slices.Delete(b.asks, i, i+1)
-			return
-		}
+	if i := b.find(a); i >= 0 && len(b.Grants[i].Replicas) == 0 {
+		b.Grants = slices.Delete(b.Grants, i, i+1)
+		b.asks = slices.Delete(b.asks, i, i+1)
 	}
 }

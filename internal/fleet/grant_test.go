@@ -59,6 +59,24 @@ func held(a Ask, names ...string) Ask {
 	return a
 }
 
+func in(a Ask, namespace string) Ask {
+	a.Namespace = namespace
+	return a
+}
+
+// asked gives the replicas of the first unit their serials.
+func asked(a Ask, serials ...int64) Ask {
+	for i, s := range serials {
+		a.Clusters[here].Units[0].Replicas[i].Serial = s
+	}
+	return a
+}
+
+func serial(g Grant, s int64) Grant {
+	g.Serial = s
+	return g
+}
+
 func grant(uid string, replicas ...string) Grant {
 	return Grant{UID: uid, Namespace: "team", Name: "s-" + uid, Replicas: replicas}
 }
@@ -144,6 +162,47 @@ func TestBook(t *testing.T) {
 			nodes:  []Nodes{of(1, 8, 64)},
 			asks:   []Ask{ask("a", 8, 1), held(since(ask("b", 8, 1), "2026-03-01T11:00:00Z"), "0/0")},
 			want:   want{grants: []Grant{grant("b", "0/0")}, waiting: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 8 short"}},
+		},
+		"HeldWithoutRoom": {
+			reason: "What is there by its own word, and was never granted, gets no room that there is not, and keeps nobody else from it.",
+			nodes:  []Nodes{of(1, 8, 64)},
+			asks:   []Ask{held(since(ask("a", 4, 3), "0"), "0/0", "0/1", "0/2"), held(since(ask("m", 800, 1), "0"), "0/0"), ask("b", 8, 1)},
+			want: want{
+				grants: []Grant{grant("a", "0/0", "0/1")},
+				waiting: map[string]string{
+					"a": "1 replicas are there that were not granted: 0 of 8 nvidia.com/gpu free in pool p, 4 short",
+					"m": "1 replicas are there that were not granted: 0 of 8 nvidia.com/gpu free in pool p, 800 short",
+					"b": "0 of 8 nvidia.com/gpu free in pool p, 8 short",
+				},
+			},
+		},
+		"HeldWhileClosed": {
+			reason: "A closed cluster counts what is there: it is not new.",
+			nodes:  []Nodes{of(1, 8, 64)},
+			asks:   []Ask{held(ask("a", 1, 2), "0/0")},
+			closed: "the cluster is drained",
+			want:   want{grants: []Grant{grant("a", "0/0")}, waiting: map[string]string{"a": "the cluster is drained"}},
+		},
+		"HeldGranted": {
+			reason: "What was granted is kept, however little room there is.",
+			nodes:  []Nodes{of(1, 8, 64)},
+			grants: []Grant{grant("a", "0/0", "0/1")},
+			asks:   []Ask{held(ask("a", 8, 2), "0/0", "0/1")},
+			want:   want{grants: []Grant{grant("a", "0/0", "0/1")}, overbooked: true},
+		},
+		"SameUID": {
+			reason: "A UID in another namespace, or of another name, is another service, and takes nothing from the one that has a grant.",
+			nodes:  []Nodes{of(1, 8, 64)},
+			grants: []Grant{grant("a", "0/0")},
+			asks:   []Ask{in(since(ask("a", 8, 1), "0"), "aa-mallory"), ask("a", 8, 1)},
+			want:   want{grants: []Grant{grant("a", "0/0")}, waiting: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 8 short"}},
+		},
+		"Answered": {
+			reason: "A grant has the serial of the ask that it answers; what was granted for an older one is kept.",
+			nodes:  []Nodes{of(1, 8, 64)},
+			grants: []Grant{grant("a", "0/0"), serial(grant("b", "0/0"), 4)},
+			asks:   []Ask{asked(ask("a", 1, 2), 0, 3), asked(ask("b", 1, 1), 5)},
+			want:   want{grants: []Grant{serial(grant("a", "0/0", "0/1"), 3), serial(grant("b", "0/0"), 5)}},
 		},
 		"Closed": {
 			reason: "A closed cluster keeps what it granted, and grants nothing.",

@@ -27,6 +27,9 @@ func AskLabel(cluster string) string { return "ask.fusioninfer.io/" + cluster }
 // maxPods bounds the pods of one replica. It keeps sums of them far from overflow.
 const maxPods = 1 << 20
 
+// maxSerial is far above what an ask ever gets to, and what a status keeps exactly.
+const maxSerial = 1 << 50
+
 // EncodeAsk writes an ask. The same ask gives the same text.
 func EncodeAsk(a *Ask) (string, error) {
 	b, err := json.Marshal(a)
@@ -52,6 +55,9 @@ func DecodeAsk(text string) (*Ask, error) {
 func (a *Ask) check() error {
 	if a.UID == "" || a.Namespace == "" || a.Name == "" {
 		return fmt.Errorf("it is of a service with the UID %q, namespace %q and name %q, and needs all of them", a.UID, a.Namespace, a.Name)
+	}
+	if a.Serial < 0 || a.Serial > maxSerial {
+		return fmt.Errorf("its serial is %d, and none is above %d", a.Serial, maxSerial)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Shapes)) {
 		for resource, n := range a.Shapes[name].Requests {
@@ -81,6 +87,9 @@ func (a *Ask) checkCluster(cluster string, at AskedCluster) error {
 			return fmt.Errorf("each replica has a name of its own, and one is called %q", r.Name)
 		}
 		known[r.Name] = true
+		if r.Serial < 0 || r.Serial > a.Serial {
+			return fmt.Errorf("replica %q has the serial %d, and the ask %d", r.Name, r.Serial, a.Serial)
+		}
 		for shape, n := range r.Pods {
 			if _, ok := a.Shapes[shape]; !ok || n < 0 || n > maxPods {
 				return fmt.Errorf("replica %q has %d pods of shape %q", r.Name, n, shape)

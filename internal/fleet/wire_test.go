@@ -27,6 +27,8 @@ func TestDecodeAsk(t *testing.T) {
 		"NegativePods":  {reason: "Fewer pods than none.", text: change(`"w":2`, `"w":-2`), want: `replica "w/0" has -2 pods of shape "w"`},
 		"ManyPods":      {reason: "Sums must not overflow.", text: change(`"w":2`, `"w":9000000000`), want: `replica "w/0" has 9000000000 pods of shape "w"`},
 		"Twice":         {reason: "A replica is granted by its name.", text: change(`[{"name":"w/0"`, `[{"name":"w/0"},{"name":"w/0"`), want: `each replica has a name of its own, and one is called "w/0"`},
+		"NoSerial":      {reason: "A serial below none.", text: change(`"shapes"`, `"serial":-1,"shapes"`), want: "its serial is -1, and none is above"},
+		"BadSerial":     {reason: "No replica was added after the ask.", text: change(`"required":true`, `"serial":1`), want: `replica "w/0" has the serial 1, and the ask 0`},
 		"BadNamespace":  {reason: "It is made in the cluster.", text: change(`{"namespace":"team","units"`, `{"namespace":"../team","units"`), want: `"../team" is no name of a namespace`},
 		"BadCluster":    {reason: "Clusters have names.", text: change(`"us-east"`, `"US"`), want: `"US" is no name of a cluster`},
 		"SomethingElse": {reason: "Not an ask at all.", text: `[1]`, want: "cannot unmarshal array"},

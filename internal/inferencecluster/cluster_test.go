@@ -55,6 +55,13 @@ func ask(uid, namespace string, gpus int, owner string) string {
 		uid, owner, uid, namespace, strings.TrimPrefix(uid, "u"), 1000*gpus)
 }
 
+func inNamespace(ask, namespace string) string {
+	return strings.Replace(ask, "namespace: team", "namespace: "+namespace, 1)
+}
+
+// held is an ask whose replica is there already.
+func held(ask string) string { return strings.Replace(ask, `"units":`, `"held":["w/0"],"units":`, 1) }
+
 func member(name string, more string) string {
 	return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {metadata: {name: " + name + "}, " + more + " status: {allocatable: {nvidia.com/gpu: '8'}, conditions: [{type: Ready, status: 'True'}]}}}}}"
 }
@@ -241,6 +248,43 @@ func TestRun(t *testing.T) {
 				ledger: strings.ReplaceAll(strings.ReplaceAll(granted, "u1", "u3"), "s1", "s3"), version: "7", allocated: []string{"s3"}, free: "7/8 nvidia.com/gpu", keys: []string{"object/namespace/models"},
 				not: map[string]string{AsksRead: "Ignored"},
 			},
+		},
+		"StolenUID": {
+			reason:   "An ask in another namespace with the UID of a service takes nothing from it, though it comes first.",
+			xr:       typedIn,
+			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": reached},
+			required: map[string][]string{asks: {inNamespace(ask("u1", "aa-mallory", 8, "u1"), "aa-mallory"), ask("u1", "team", 8, "u1")}},
+			want: outcome{
+				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s1: 0 of 8 nvidia.com/gpu free in pool p, 8 short"}, free: "0/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/models"},
+			},
+		},
+		"MadeUpHeld": {
+			reason:   "Who claims to run what there is no room for is reported, and stops nobody.",
+			xr:       typedIn,
+			observed: there(),
+			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), inNamespace(held(ask("u0", "aa-mallory", 800, "u0")), "aa-mallory")}},
+			want: outcome{
+				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 1 replicas are there that were not granted: 8 of 8 nvidia.com/gpu free in pool p, 792 short"}, free: "0/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "NotCounted"},
+			},
+		},
+		"Held": {
+			reason:   "What ran before there was a ledger is counted, before anybody is granted anything.",
+			xr:       typedIn,
+			observed: there(),
+			required: map[string][]string{asks: {ask("u0", "team", 8, "u0"), held(ask("u1", "team", 8, "u1"))}},
+			want: outcome{
+				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 0 of 8 nvidia.com/gpu free in pool p, 8 short"}, free: "0/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/models"},
+			},
+		},
+		"HeldWithoutLedger": {
+			reason:   "So it is by the call that makes the ledger anew, with nothing left of the old one.",
+			xr:       typedIn,
+			observed: map[string]string{"object/reachable": reached},
+			required: map[string][]string{asks: {held(ask("u1", "team", 8, "u1"))}},
+			want:     outcome{ledger: granted, allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/models"}, not: map[string]string{Open: reasonNoLedger}},
 		},
 		"Unreachable": {
 			reason:   "A cluster that does not answer keeps what it granted.",

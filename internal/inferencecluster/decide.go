@@ -53,13 +53,26 @@ func decide(c *cluster, seen *reality) (*decision, error) {
 	}
 	if len(d.ledger) > maxLedger && d.closed == "" {
 		d.closed, d.why = reasonFull, fmt.Sprintf("the ledger of what was granted would have %d bytes, at most %d", len(d.ledger), maxLedger)
-		d.Booking = fleet.Book(c.Name, seen.room, seen.ledger.grants, seen.asks, d.why)
+		d.Booking = fleet.Book(c.Name, seen.room, seen.ledger.grants, withoutHeld(c.Name, seen.asks), d.why)
 		if err := d.write(); err != nil {
 			return d, err
 		}
 	}
 	d.namespaces = needed(c.Name, d.Grants, seen.asks)
 	return d, nil
+}
+
+// withoutHeld leaves out what services say is there: a ledger that is full has no place for
+// that either, and one that cannot be written would stop the cluster.
+func withoutHeld(cluster string, asks []fleet.Ask) []fleet.Ask {
+	some := slices.Clone(asks)
+	for i := range some {
+		if at, asked := some[i].Clusters[cluster]; asked {
+			at.Held = nil
+			some[i].Clusters = map[string]fleet.AskedCluster{cluster: at}
+		}
+	}
+	return some
 }
 
 func (d *decision) write() (err error) {
@@ -95,13 +108,13 @@ func because(why string) string {
 
 // needed are the namespaces of services that have been granted something.
 func needed(cluster string, grants []fleet.Grant, asks []fleet.Ask) []string {
-	granted := map[string]bool{}
+	granted := map[fleet.Service]bool{}
 	for _, g := range grants {
-		granted[g.UID] = true
+		granted[g.Service()] = true
 	}
 	all := map[string]bool{}
 	for i := range asks {
-		if granted[asks[i].UID] {
+		if granted[asks[i].Service()] {
 			all[asks[i].Clusters[cluster].Namespace] = true
 		}
 	}

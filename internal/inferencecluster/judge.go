@@ -98,7 +98,7 @@ func status(c *cluster, seen *reality, d *decision, now time.Time) v1alpha1.Infe
 	}
 	for i, g := range d.Grants {
 		st.Allocations = append(st.Allocations, v1alpha1.Allocation{
-			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Replicas: g.Replicas,
+			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Replicas: g.Replicas, Serial: g.Serial,
 			Pods: count(d.Used[i].Pods), Resources: d.Used[i].Resources.List(false),
 		})
 	}
@@ -191,6 +191,15 @@ func roomKept(seen *reality, d *decision) observe.Condition {
 		return observe.Condition{Type: RoomKept, Status: observe.Unknown, Reason: "NotCounted", Message: "not all nodes are known"}
 	case d.Overbooked:
 		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "Overbooked", Message: "more was granted than there is room for: nodes have gone, or replicas have grown. Nothing new is granted"}
+	}
+	var running []string
+	for _, w := range d.Waiting {
+		if len(w.Running) > 0 {
+			running = append(running, w.Namespace+"/"+w.Name)
+		}
+	}
+	if len(running) > 0 {
+		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "NotCounted", Message: "these services say that they run here without a grant, and were not counted because that does not fit, or not now: " + observe.Join(running)}
 	}
 	return observe.Condition{Type: RoomKept, Status: observe.True, Reason: "Fits"}
 }

@@ -87,7 +87,7 @@ func readLedger(req *fnv1.RunFunctionRequest, c *cluster) (ledger, error) {
 		l := ledger{}
 		for i := range c.Status.Allocations {
 			a := &c.Status.Allocations[i]
-			l.grants = append(l.grants, fleet.Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: a.Replicas})
+			l.grants = append(l.grants, fleet.Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: a.Replicas, Serial: a.Serial})
 		}
 		return l, nil
 	}
@@ -104,7 +104,8 @@ func readLedger(req *fnv1.RunFunctionRequest, c *cluster) (ledger, error) {
 }
 
 // readAsks reads those that are what they say: of the service that composed them, in
-// its namespace. A tenant may write ConfigMaps, but not for another tenant.
+// its namespace. A tenant may write ConfigMaps, but not for another tenant: two asks with
+// one UID in two namespaces are of two services, whoever is lying.
 func (r *reality) readAsks(req *fnv1.RunFunctionRequest) {
 	found, answered := req.GetRequiredResources()[asks]
 	r.answered = answered
@@ -112,16 +113,17 @@ func (r *reality) readAsks(req *fnv1.RunFunctionRequest) {
 	slices.SortStableFunc(items, func(a, b *fnv1.Resource) int {
 		return strings.Compare(nameOf(a.GetResource()), nameOf(b.GetResource()))
 	})
-	known := map[string]bool{}
+	// UIDs by their namespaces.
+	known := map[[2]string]bool{}
 	for _, i := range items {
 		a, err := readAsk(i.GetResource())
 		switch {
 		case err != nil:
 			r.ignored = append(r.ignored, fmt.Sprintf("%s: %s", nameOf(i.GetResource()), err))
-		case known[a.UID]:
+		case known[[2]string{a.Namespace, a.UID}]:
 			r.ignored = append(r.ignored, fmt.Sprintf("%s: the service asks twice", nameOf(i.GetResource())))
 		default:
-			known[a.UID] = true
+			known[[2]string{a.Namespace, a.UID}] = true
 			r.asks = append(r.asks, *a)
 		}
 	}

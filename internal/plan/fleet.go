@@ -338,12 +338,43 @@ func (f *fleetPlanner) candidate(m member) fleet.Candidate {
 	case len(ic.Status.Pools) == 0:
 		c.Unknown = "it has not said yet what room it has"
 	}
-	readCluster(&c, ic, f.p.Service.UID)
+	readCluster(&c, ic)
+	f.readGranted(&c, ic, m.fleet)
 	return c
 }
 
+// readGranted reads what a cluster says to the service.
+func (f *fleetPlanner) readGranted(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, name string) {
+	for i := range ic.Status.Waiting {
+		if w := &ic.Status.Waiting[i]; (fleet.Service{Namespace: w.Namespace, Name: w.Name, UID: w.UID}) == f.service() {
+			c.Waiting = w.Message
+		}
+	}
+	// What is not asked for was not granted: the cluster may have given it away already.
+	a := f.allocation(ic)
+	if a == nil || f.world.Ask == nil {
+		return
+	}
+	asked := f.world.Ask.Clusters[name]
+	c.Granted = asked.Granted(a.Serial, a.Replicas)
+}
+
+// allocation is what a cluster granted to the service, or nil.
+func (f *fleetPlanner) allocation(ic *v1alpha1.InferenceCluster) *v1alpha1.Allocation {
+	for i := range ic.Status.Allocations {
+		if a := &ic.Status.Allocations[i]; (fleet.Service{Namespace: a.Namespace, Name: a.Name, UID: a.UID}) == f.service() {
+			return a
+		}
+	}
+	return nil
+}
+
+func (f *fleetPlanner) service() fleet.Service {
+	return fleet.Service{Namespace: f.p.Service.Namespace, Name: f.p.Service.Name, UID: f.p.Service.UID}
+}
+
 // readCluster reads an InferenceCluster into a candidate.
-func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) {
+func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster) {
 	for _, t := range ic.Spec.Taints {
 		switch t.Effect {
 		case v1alpha1.TaintDrain:
@@ -356,19 +387,6 @@ func readCluster(c *fleet.Candidate, ic *v1alpha1.InferenceCluster, uid string) 
 		c.Unreachable = &since.Time
 	}
 	readOpen(c, ic)
-	c.Granted = map[string]bool{}
-	for _, a := range ic.Status.Allocations {
-		if a.UID == uid {
-			for _, r := range a.Replicas {
-				c.Granted[r] = true
-			}
-		}
-	}
-	for _, w := range ic.Status.Waiting {
-		if w.UID == uid {
-			c.Waiting = w.Message
-		}
-	}
 	for _, p := range ic.Status.Pools {
 		pool := fleet.Pool{Name: p.Name, Labels: p.NodeSelector, Nodes: int64(p.Nodes), Total: fleet.Amounts(p.Allocatable)}
 		for _, n := range p.Free {
@@ -474,6 +492,13 @@ func (f *fleetPlanner) ask() *fleet.Ask {
 		}
 		a.Clusters[m.fleet] = at
 	}
+	var answered int64
+	for _, ic := range f.world.Clusters {
+		if given := f.allocation(ic); given != nil {
+			answered = max(answered, given.Serial)
+		}
+	}
+	a.Renew(f.world.Ask, answered)
 	return a
 }
 

@@ -38,7 +38,7 @@ func aCluster(name string, change ...func(*v1alpha1.InferenceCluster)) *v1alpha1
 
 func granted(replicas ...string) func(*v1alpha1.InferenceCluster) {
 	return func(c *v1alpha1.InferenceCluster) {
-		c.Status.Allocations = []v1alpha1.Allocation{{UID: "uid", Replicas: replicas}}
+		c.Status.Allocations = []v1alpha1.Allocation{{UID: "uid", Namespace: "ns", Name: "svc", Replicas: replicas}}
 	}
 }
 
@@ -53,6 +53,10 @@ func world(clusters ...*v1alpha1.InferenceCluster) World {
 	w := World{Now: noon, Answered: true, Clusters: map[string]*v1alpha1.InferenceCluster{}, Places: map[string]*Place{}, Routed: map[string]bool{}}
 	for _, c := range clusters {
 		w.Clusters[c.Name] = c
+		for _, a := range c.Status.Allocations {
+			// What was granted was asked for.
+			w.Ask = withAsked(w.Ask, c.Name, a.Serial, a.Replicas...)
+		}
 	}
 	return w
 }
@@ -74,6 +78,20 @@ func withoutGateway(c *v1alpha1.InferenceCluster) { c.Status.Gateway = nil }
 // leads is a route to one cluster.
 func leads(cluster string) map[string]bool {
 	return map[string]bool{hubName(Service{Name: "svc"}, cluster): true}
+}
+
+// withAsked asks a cluster for some replicas, with the serial.
+func withAsked(a *fleet.Ask, cluster string, serial int64, replicas ...string) *fleet.Ask {
+	if a == nil {
+		a = &fleet.Ask{UID: "uid", Namespace: "ns", Name: "svc", Clusters: map[string]fleet.AskedCluster{}}
+	}
+	u := fleet.Unit{Name: "0"}
+	for _, r := range replicas {
+		u.Replicas = append(u.Replicas, fleet.Replica{Name: r, Serial: serial})
+	}
+	a.Serial = max(a.Serial, serial)
+	a.Clusters[cluster] = fleet.AskedCluster{As: cluster, Namespace: "ns", Units: []fleet.Unit{u}}
+	return a
 }
 
 // asked is an ask of the last time.
@@ -129,6 +147,53 @@ func TestFleet(t *testing.T) {
 				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}, "b": {Config: "west-config", Runs: []string{"worker/0"}, Waiting: 1}},
 				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 0, "b": 0}, Held: 1,
 			},
+		},
+		"GrantedBefore": {
+			reason:    "A replica that was withdrawn and is asked for again waits for a new answer; what is there stays.",
+			placement: with(selector, v1alpha1.PlacementReplicate),
+			world: func() World {
+				w := runs(world(aCluster("east", granted("worker/0", "worker/1"))), "east", "worker/0")
+				w.Ask = withAsked(w.Ask, "east", 2, "worker/0", "worker/1")
+				return w
+			}(),
+			want: want{
+				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0"}, Waiting: 1}},
+				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 1}, Held: 1,
+			},
+		},
+		"GrantedUnasked": {
+			reason:    "So does one that is not asked for yet: the cluster may have given its room away.",
+			placement: with(selector, v1alpha1.PlacementReplicate),
+			world: func() World {
+				w := runs(world(aCluster("east", granted("worker/0", "worker/1"))), "east", "worker/0")
+				w.Ask = withAsked(w.Ask, "east", 0, "worker/0")
+				return w
+			}(),
+			want: want{
+				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0"}, Waiting: 1}},
+				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 1}, Held: 1,
+			},
+		},
+		"AskDeleted": {
+			reason:    "An ask that cannot be seen stops nothing, and starts nothing.",
+			placement: with(selector, v1alpha1.PlacementReplicate),
+			world: func() World {
+				w := runs(world(aCluster("east", granted("worker/0", "worker/1"))), "east", "worker/0")
+				w.Ask = nil
+				return w
+			}(),
+			want: want{
+				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0"}, Waiting: 1}},
+				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 1}, Held: 1,
+			},
+		},
+		"GrantedToAnother": {
+			reason:    "A service of another namespace that goes by the same UID is another one.",
+			placement: with(selector, v1alpha1.PlacementReplicate),
+			world: world(aCluster("east", granted("worker/0", "worker/1"), func(c *v1alpha1.InferenceCluster) {
+				c.Status.Allocations[0].Namespace = "mallory"
+			})),
+			want: want{Deployments: map[string]deployment{"east": {Config: "east-config", Waiting: 2, Idle: true}}, Asks: map[string]int{"east": 1}, Held: 2},
 		},
 		"Spread": {
 			reason:    "The replicas of a plain service are split.",

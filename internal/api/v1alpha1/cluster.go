@@ -202,6 +202,7 @@ type InferenceClusterStatus struct {
 	// Allocations are what was granted to whom, the oldest grant first.
 	// +optional
 	// +listType=map
+	// +listMapKey=namespace
 	// +listMapKey=uid
 	Allocations []Allocation `json:"allocations,omitempty"`
 
@@ -209,6 +210,7 @@ type InferenceClusterStatus struct {
 	// in which they are served.
 	// +optional
 	// +listType=map
+	// +listMapKey=namespace
 	// +listMapKey=uid
 	Waiting []WaitingAsk `json:"waiting,omitempty"`
 
@@ -265,6 +267,11 @@ type Allocation struct {
 	// +optional
 	// +listType=set
 	Replicas []string `json:"replicas,omitempty"`
+
+	// Serial up to which the service's asks are answered: of what it asked for later,
+	// nothing was granted yet.
+	// +optional
+	Serial int64 `json:"serial,omitempty"`
 
 	// Pods of these replicas.
 	// +optional

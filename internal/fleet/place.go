@@ -37,8 +37,9 @@ type Candidate struct {
 	Unreachable *time.Time
 	// Room that is left, without what is granted to this service.
 	Room Room
-	// Granted, Present and Ready replicas of the service there, by their names.
-	// Present are those of which an object exists.
+	// Granted, Present and Ready replicas of the service there, by their names. Granted
+	// are those whose grant answers what is asked for now, see AskedCluster.Granted;
+	// present those of which an object exists.
 	Granted, Present, Ready map[string]bool
 	// Asked units, by their names, as the service asked the last time.
 	Asked map[string]bool

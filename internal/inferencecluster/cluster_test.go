@@ -266,7 +266,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), inNamespace(held(ask("u0", "aa-mallory", 800, "u0")), "aa-mallory")}},
 			want: outcome{
 				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 1 replicas are there that were not granted: 8 of 8 nvidia.com/gpu free in pool p, 792 short"}, free: "0/8 nvidia.com/gpu",
-				keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "NotCounted"},
+				keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "RunsUngranted"},
 			},
 		},
 		"Held": {

@@ -199,7 +199,7 @@ func roomKept(seen *reality, d *decision) observe.Condition {
 		}
 	}
 	if len(running) > 0 {
-		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "NotCounted", Message: "these services say that they run here without a grant, and were not counted because that does not fit, or not now: " + observe.Join(running)}
+		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "RunsUngranted", Message: "these services say that they run here without a grant, and were not counted because that does not fit, or not now: " + observe.Join(running)}
 	}
 	return observe.Condition{Type: RoomKept, Status: observe.True, Reason: "Fits"}
 }

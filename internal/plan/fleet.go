@@ -492,14 +492,19 @@ func (f *fleetPlanner) ask() *fleet.Ask {
 		}
 		a.Clusters[m.fleet] = at
 	}
-	var answered int64
+	a.Renew(f.world.Ask, f.answered())
+	return a
+}
+
+// answered is the highest serial that clusters have answered.
+func (f *fleetPlanner) answered() int64 {
+	var highest int64
 	for _, ic := range f.world.Clusters {
-		if given := f.allocation(ic); given != nil {
-			answered = max(answered, given.Serial)
+		if a := f.allocation(ic); a != nil {
+			highest = max(highest, a.Serial)
 		}
 	}
-	a.Renew(f.world.Ask, answered)
-	return a
+	return highest
 }
 
 // deploy lists what runs in one cluster: of each group those replicas that were granted

@@ -462,7 +462,7 @@ func TestClosed(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := fleet.Candidate{}
-			readCluster(&c, aCluster("east", tc.change), "uid")
+			readCluster(&c, aCluster("east", tc.change))
 			if diff := cmp.Diff(tc.want, c.Closed); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

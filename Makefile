@@ -21,7 +21,7 @@ test-unit: ## Run the unit, golden and property tests with the race detector.
 
 # Each fuzzer for a number of inputs, from its seeds and from what it has found before. With a time instead, such as
 # 60s, Go reports an input that is still running when the time is over as a failure.
-FUZZTIME ?= 2000x
+FUZZTIME ?= 1000x
 # One leaves a core to what runs beside it.
 FUZZWORKERS ?= 1
 

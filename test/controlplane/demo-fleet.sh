@@ -1,27 +1,12 @@
 #!/usr/bin/env bash
 # Shows services that are placed in three clusters, on the control plane that make up CLUSTERS=3 starts: each command, and what it says.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-export KUBECONFIG=$PWD/.cache/controlplane/kubeconfig PATH=$PWD/.cache/bin:$PATH
-registry=$(cat .cache/controlplane/registry.txt)
+. "$(dirname "$0")/demo-common.sh"
 kubectl get clusterproviderconfigs.kubernetes.m.crossplane.io cluster-3 >/dev/null 2>&1 || {
   echo "what is up has no three remote clusters: end it with make down" >&2
   exit 1
 }
 
-bold='' plain=''
-if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; fi
-heading() { printf '\n%s# %s%s\n\n' "$bold" "$*" "$plain"; }
-# The command as a user would type it, then its output.
-show() {
-  local arg line='$'
-  for arg in "$@"; do
-    if [[ $arg =~ [^A-Za-z0-9_./:=,@-] ]]; then arg="'$arg'"; fi
-    line+=" $arg"
-  done
-  printf '%s%s%s\n' "$bold" "$line" "$plain"
-  "$@"
-}
 # A gateway that all routes may use.
 gateway() {
   cat <<GATEWAY
@@ -40,8 +25,7 @@ GATEWAY
 placement='jsonpath={range .status.placement[*]}{.cluster}{"\t"}{.state}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}'
 weights='jsonpath={range .spec.rules[*].backendRefs[*]}{.weight}{"\t"}{.name}{"\n"}{end}'
 
-heading "The packages, built from this tree and pushed to the registry of the control plane"
-show make --no-print-directory packages push-packages VERSION=v0.1.0 ARCH="$(go env GOARCH)" REGISTRY="$registry"
+show_packages
 
 heading "Installed with a gateway for all services, which is set in a copy of the Composition"
 show kubectl apply -f package/install/rbac.yaml -f package/install/function.yaml

@@ -1,26 +1,9 @@
 #!/usr/bin/env bash
 # Shows the packages at work on the control plane that make up starts: each command, and what it says.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-export KUBECONFIG=$PWD/.cache/controlplane/kubeconfig PATH=$PWD/.cache/bin:$PATH
-registry=$(cat .cache/controlplane/registry.txt)
+. "$(dirname "$0")/demo-common.sh"
 
-bold='' plain=''
-if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; fi
-heading() { printf '\n%s# %s%s\n\n' "$bold" "$*" "$plain"; }
-# The command as a user would type it, then its output.
-show() {
-  local arg line='$'
-  for arg in "$@"; do
-    if [[ $arg =~ [^A-Za-z0-9_./:=,@-] ]]; then arg="'$arg'"; fi
-    line+=" $arg"
-  done
-  printf '%s%s%s\n' "$bold" "$line" "$plain"
-  "$@"
-}
-
-heading "The packages, built from this tree and pushed to the registry of the control plane"
-show make --no-print-directory packages push-packages VERSION=v0.1.0 ARCH="$(go env GOARCH)" REGISTRY="$registry"
+show_packages
 
 heading "Installed as the README says"
 show kubectl apply -f package/install/rbac.yaml

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -202,11 +203,17 @@ func failoverAfter(p *v1alpha1.Placement) time.Duration {
 // where something is that it names no longer.
 func (f *fleetPlanner) findMembers() []member {
 	var all []member
-	known := map[string]bool{}
 	add := func(m member) {
-		if !known[m.target.Cluster] {
-			known[m.target.Cluster] = true
+		i := slices.IndexFunc(all, func(o member) bool { return o.target.Cluster == m.target.Cluster })
+		if i < 0 {
 			all = append(all, m)
+			return
+		}
+		if m.fleet != all[i].fleet && !m.gone {
+			f.p.Warnings = append(f.p.Warnings, Warning{
+				Path:    "spec.placement.clusters",
+				Message: fmt.Sprintf("%s is left out, because the service calls %s %q where it runs: give it another name", m.fleet, all[i].fleet, m.target.Cluster),
+			})
 		}
 	}
 	for _, c := range f.placement.Clusters {

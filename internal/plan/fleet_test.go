@@ -415,6 +415,26 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// TestNameInUse tells of a cluster whose name in the service is that of another one, where the
+// service runs already.
+func TestNameInUse(t *testing.T) {
+	w := world(aCluster("east", granted("worker/0")), aCluster("west"))
+	w.Places["east"], w.Ask = there("worker/0"), asked("east", "east")
+	placement := &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.Cluster{{Name: "b", InferenceCluster: "east"}, {Name: "east", InferenceCluster: "west"}}}
+	f := &fleetPlanner{p: &Plan{Service: Service{Name: "svc", Namespace: "ns", UID: "uid"}}, placement: placement, world: w}
+	var got []string
+	for _, m := range f.findMembers() {
+		got = append(got, m.target.Cluster+" is "+m.fleet)
+	}
+	if diff := cmp.Diff([]string{"east is east"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	want := []Warning{{Path: "spec.placement.clusters", Message: `west is left out, because the service calls east "east" where it runs: give it another name`}}
+	if diff := cmp.Diff(want, f.p.Warnings); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // TestMostImportant keeps what a route has no room for out of it, clusters without requests
 // first.
 func TestMostImportant(t *testing.T) {

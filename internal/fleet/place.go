@@ -527,13 +527,20 @@ func (p *placer) stays(i int, u *Unit) bool {
 	return c.Led && !slices.ContainsFunc(p.Units, func(o Unit) bool { return c.ready(&o) && len(o.Replicas) > 0 && !p.replaced(i, &o) })
 }
 
-// replaced tells whether a unit that is in a cluster is ready in another, and requests
+// covers tells whether what a unit needs, and all that another cluster has of it, is ready
+// here. More of the unit may be wanted: that there is no room for that here would be no reason
+// to keep two copies for ever.
+func (c *Candidate) covers(other *Candidate, u *Unit) bool {
+	return !slices.ContainsFunc(u.Replicas, func(r Replica) bool { return (r.Required || other.Present[r.Name]) && !c.Ready[r.Name] })
+}
+
+// replaced tells whether what a cluster has of a unit is ready in another, and requests
 // reach it there, if they reach it here.
 func (p *placer) replaced(i int, u *Unit) bool {
 	for j := range p.Candidates {
 		c := &p.Candidates[j]
 		reached := c.Routed || c.NoEntrance && c.Answers && !p.Candidates[i].Led
-		if j != i && contains(p.wanted[j], u) && c.ready(u) && reached {
+		if j != i && contains(p.wanted[j], u) && c.covers(&p.Candidates[i], u) && reached {
 			return true
 		}
 	}
@@ -567,7 +574,7 @@ func (p *placer) elsewhere(i int) bool {
 		serves := false
 		for j := range p.Candidates {
 			c := &p.Candidates[j]
-			serves = serves || j != i && p.out[j].usable() && c.ready(&u) && c.Answers && !c.NoEntrance
+			serves = serves || j != i && p.out[j].usable() && c.covers(&p.Candidates[i], &u) && c.Answers && !c.NoEntrance
 		}
 		if !serves {
 			return false

@@ -303,8 +303,9 @@ func (s *sim) starts(v *simService, c *simCluster, before map[string]map[string]
 	}
 }
 
-// stops makes sure that nothing that is still wanted is stopped before its unit is ready
-// elsewhere, but for what is in a dead cluster; and nothing where it can stay.
+// stops makes sure that nothing that is still wanted is stopped before what is there of its unit,
+// and what that needs, is ready elsewhere, but for what is in a dead cluster; and nothing where
+// it can stay.
 func (s *sim) stops(v *simService, c *simCluster, before, readable map[string]map[string]bool) {
 	s.t.Helper()
 	for _, u := range v.units {
@@ -321,7 +322,9 @@ func (s *sim) stops(v *simService, c *simCluster, before, readable map[string]ma
 				s.t.Fatalf("fleet %d: %s of %s (%s) leaves %s, and need not", s.seed, r.Name, v.uid, v.policy, c.name)
 			}
 			to := slices.IndexFunc(s.clusters, func(o *simCluster) bool {
-				return o != c && !o.trouble.leaves(v.policy) && every(&u, readable[o.name]) && every(&u, v.present[o.name])
+				return o != c && !o.trouble.leaves(v.policy) && !slices.ContainsFunc(u.Replicas, func(r Replica) bool {
+					return (r.Required || before[c.name][r.Name]) && !(readable[o.name][r.Name] && v.present[o.name][r.Name])
+				})
 			})
 			if to < 0 {
 				s.t.Fatalf("fleet %d: %s of %s (%s) is stopped in %s before its unit is ready elsewhere", s.seed, r.Name, v.uid, v.policy, c.name)

@@ -270,7 +270,7 @@ func (s *service) nameObjects(t *testing.T) {
 	// What is in a drained cluster was made before that.
 	for _, required := range [][]*object{s.required, withoutTaints(s.required)} {
 		first := *s
-		first.observed, first.required = nil, required
+		first.observed, first.required = s.asks(), required
 		for _, o := range documents(t, []byte(first.files(t).ours(t).Documents)) {
 			names[o.GetAnnotations()[annotationKey]] = o.GetName()
 		}
@@ -280,6 +280,11 @@ func (s *service) nameObjects(t *testing.T) {
 			o.SetName(name)
 		}
 	}
+}
+
+// asks are what the service asks for room: without them nothing was granted.
+func (s *service) asks() []*object {
+	return slices.DeleteFunc(slices.Clone(s.observed), func(o *object) bool { return o.GetAnnotations()[annotationKey] != "configmap/ask" })
 }
 
 // withoutTaints are clusters as they were before they got any.

@@ -16,7 +16,7 @@ import (
 
 // fleets is the number of fleets of TestFleets, each of which is planned some hundred times, and the hundredth of
 // the steps of TestBookKeepsItsPromises.
-var fleets = flag.Int("fleets", 100, "how many random fleets to run")
+var fleets = flag.Int("fleets", 50, "how many random fleets to run")
 
 // simNow is when everything in a sim happens.
 var simNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

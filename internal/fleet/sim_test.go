@@ -18,6 +18,9 @@ import (
 // the steps of TestBookKeepsItsPromises.
 var fleets = flag.Int("fleets", 50, "how many random fleets to run")
 
+// first is the fleet that TestFleets begins with, so that several processes can share many.
+var first = flag.Int("first", 0, "the number of the first random fleet")
+
 // simNow is when everything in a sim happens.
 var simNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -529,8 +532,8 @@ func (s *sim) run(look func()) {
 // need not, and everything comes to rest.
 func TestFleets(t *testing.T) {
 	sum := simCounts{}
-	for seed := range *fleets {
-		s := newSim(t, uint64(seed), 0)
+	for i := range *fleets {
+		s := newSim(t, uint64(*first+i), 0) //nolint:gosec // Neither is negative.
 		s.run(func() {})
 		sum.started, sum.outdated, sum.moved = sum.started+s.seen.started, sum.outdated+s.seen.outdated, sum.moved+s.seen.moved
 		sum.forgotten, sum.calls = sum.forgotten+s.seen.forgotten, sum.calls+s.seen.calls

@@ -362,10 +362,6 @@ func some(u *Unit, names map[string]bool) bool {
 	return slices.ContainsFunc(u.Replicas, func(r Replica) bool { return names[r.Name] })
 }
 
-func every(u *Unit, names map[string]bool) bool {
-	return !slices.ContainsFunc(u.Replicas, func(r Replica) bool { return !names[r.Name] })
-}
-
 // reordered makes sure that the order of the candidates changes nothing of what runs.
 func (s *sim) reordered(v *simService, r Request, decisions []Decision) {
 	s.t.Helper()
@@ -533,7 +529,7 @@ func (s *sim) run(look func()) {
 func TestFleets(t *testing.T) {
 	sum := simCounts{}
 	for i := range *fleets {
-		s := newSim(t, uint64(*first+i), 0) //nolint:gosec // Neither is negative.
+		s := newSim(t, uint64(*first+i), 0)
 		s.run(func() {})
 		sum.started, sum.outdated, sum.moved = sum.started+s.seen.started, sum.outdated+s.seen.outdated, sum.moved+s.seen.moved
 		sum.forgotten, sum.calls = sum.forgotten+s.seen.forgotten, sum.calls+s.seen.calls

@@ -479,7 +479,9 @@ func (p *placer) decide(i int) Decision {
 		}
 	}
 	d.State, d.Reason, d.Message = p.explain(i, &d)
-	d.Serving = len(d.Run) > 0 && c.Dead == nil && (len(p.wanted[i]) > 0 || p.copied(i) || !p.elsewhere(i))
+	// What is wanted and waits is no reason to send requests to what is on its way out.
+	stays := slices.ContainsFunc(p.wanted[i], func(u Unit) bool { return c.present(&u) })
+	d.Serving = len(d.Run) > 0 && c.Dead == nil && (stays || p.copied(i) || !p.elsewhere(i))
 	return d
 }
 

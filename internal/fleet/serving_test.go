@@ -40,3 +40,19 @@ func TestUnknownServes(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitingServesNobody proves that a copy on its way out gets no requests for the sake of
+// another unit that is wanted there and waits: it would stay as long as that waits.
+func TestWaitingServesNobody(t *testing.T) {
+	there := set("0/prefill/0", "0/decode/0")
+	east := Candidate{Name: "east", Weight: 1, Present: there, Ready: there, Granted: there, Answers: true, Routed: true, Led: true}
+	west := east
+	west.Name, west.Asked = "west", set("1")
+	got := map[string]bool{}
+	for _, d := range Place(Request{Policy: Spread, Units: []Unit{group("0", 1, 1), group("1", 1, 1)}, Shapes: shapes, Candidates: []Candidate{east, west}}) {
+		got[d.Name] = d.Serving
+	}
+	if diff := cmp.Diff(map[string]bool{"east": true, "west": false}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

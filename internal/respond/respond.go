@@ -111,20 +111,20 @@ func accept(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, a Answe
 		return err
 	}
 	setConditions(rsp, a.Conditions)
-	announce(req, rsp, a.Conditions)
-	rsp.Meta.Ttl = durationpb.New(timeToLive(req, a))
+	before := observedConditions(req)
+	announce(before, rsp, a.Conditions)
+	rsp.Meta.Ttl = durationpb.New(timeToLive(before, a))
 	return nil
 }
 
 // timeToLive grows with the time for which nothing has changed.
-func timeToLive(req *fnv1.RunFunctionRequest, a Answer) time.Duration {
+func timeToLive(before map[string]observedCondition, a Answer) time.Duration {
 	switch {
 	case a.Settled:
 		return Later
 	case a.Timed:
 		return Soon
 	}
-	before := observedConditions(req)
 	for _, c := range a.Conditions {
 		if before[c.Type].status != string(c.Status) {
 			return Soon
@@ -132,23 +132,20 @@ func timeToLive(req *fnv1.RunFunctionRequest, a Answer) time.Duration {
 	}
 	idle := Seldom
 	for _, c := range before {
-		idle = min(idle, a.Now.Sub(c.since))
+		since, _ := time.Parse(time.RFC3339, c.since) // Long ago, if it does not say.
+		idle = min(idle, a.Now.Sub(since))
 	}
 	return max(idle, Soon)
 }
 
 // An observedCondition is one that the composite resource has.
-type observedCondition struct {
-	status string
-	since  time.Time
-}
+type observedCondition struct{ status, since string }
 
 func observedConditions(req *fnv1.RunFunctionRequest) map[string]observedCondition {
 	all := map[string]observedCondition{}
 	for _, c := range kube.Lookup(req.GetObserved().GetComposite().GetResource(), "status", "conditions").GetListValue().GetValues() {
 		f := c.GetStructValue().GetFields()
-		since, _ := time.Parse(time.RFC3339, f["lastTransitionTime"].GetStringValue()) // Long ago, if it does not say.
-		all[f["type"].GetStringValue()] = observedCondition{f["status"].GetStringValue(), since}
+		all[f["type"].GetStringValue()] = observedCondition{f["status"].GetStringValue(), f["lastTransitionTime"].GetStringValue()}
 	}
 	return all
 }
@@ -219,8 +216,7 @@ func status(s observe.Status) fnv1.Status {
 
 // announce makes an event of each condition that has just changed: a warning where
 // it has become false. A result on every call would drown the others.
-func announce(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, conditions []observe.Condition) {
-	before := observedConditions(req)
+func announce(before map[string]observedCondition, rsp *fnv1.RunFunctionResponse, conditions []observe.Condition) {
 	for _, c := range conditions {
 		was, known := before[c.Type]
 		if !known || was.status == string(c.Status) {

@@ -41,7 +41,7 @@ func TestTimeToLive(t *testing.T) {
 			}
 			tc.answer.Now = now
 			req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}}
-			if got := timeToLive(req, tc.answer); got != tc.want {
+			if got := timeToLive(observedConditions(req), tc.answer); got != tc.want {
 				t.Errorf("%s It is %s, want %s", tc.reason, got, tc.want)
 			}
 		})

@@ -50,12 +50,13 @@ generate: ## Write the XRDs, the input's CRD and docs/api.md from the Go types.
 check-generated: ## Fail if a generated file is stale.
 	$(GO) test -count=1 -run TestFresh ./internal/api/xrdgen
 
-# A linter is built like any other command, at the version named here.
+# A linter is built like any other command, at the version named here. What it remembers has the paths of
+# the clone that it looked at, so each clone has a memory of its own: one that was deleted would make others fail.
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml. The first run builds them, which takes minutes.
-	$(GOLANGCI_LINT) run ./...
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/golangci-lint $(GOLANGCI_LINT) run ./...
 
 # Builds etcd, Kubernetes and LeaderWorkerSet from their modules: minutes the first time, nothing later.
 .PHONY: test-controlplane

@@ -283,9 +283,6 @@ func (c *Candidate) missing(units []Unit) []Replica {
 // failover wants the whole service in one cluster. While none has room for it, all are
 // asked, and the first that grants it wins.
 func (p *placer) failover() {
-	some := func(is func(*Candidate, *Unit) bool) func(*Candidate) bool {
-		return func(c *Candidate) bool { return slices.ContainsFunc(p.Units, func(u Unit) bool { return is(c, &u) }) }
-	}
 	fitting := func(fits func(*Room, *Candidate, []Unit) (bool, string)) func(*Candidate) bool {
 		return func(c *Candidate) bool {
 			room := c.Room.Clone()
@@ -294,10 +291,7 @@ func (p *placer) failover() {
 		}
 	}
 	asked := func(c *Candidate) bool { return len(c.Asked) > 0 && fitting(p.fits)(c) }
-	home := p.firstOf(
-		some(func(c *Candidate, u *Unit) bool { return c.present(u) && c.ready(u) }),
-		some((*Candidate).present),
-	)
+	home := p.fullest()
 	// It may come back where it cannot be told: nothing else is started meanwhile.
 	if home < 0 && p.frozen(p.Units) {
 		return
@@ -316,6 +310,37 @@ func (p *placer) failover() {
 			p.wanted[i] = p.Units
 		}
 	}
+}
+
+// fullest is the usable candidate that has most of the service, or -1: the one with the most units
+// ready, and of several the one where the fewest are missing that others have, which would be
+// started a second time.
+func (p *placer) fullest() int {
+	home, ready, twice := -1, 0, 0
+	for i := range p.Candidates {
+		c := &p.Candidates[i]
+		if !p.out[i].usable() || !slices.ContainsFunc(p.Units, func(u Unit) bool { return c.present(&u) }) {
+			continue
+		}
+		r, t := 0, 0
+		for j := range p.Units {
+			switch u := &p.Units[j]; {
+			case !c.present(u) && p.present(u):
+				t++
+			case c.present(u) && c.ready(u):
+				r++
+			}
+		}
+		if home < 0 || r > ready || r == ready && t < twice {
+			home, ready, twice = i, r, t
+		}
+	}
+	return home
+}
+
+// present tells whether a usable candidate has anything of a unit.
+func (p *placer) present(u *Unit) bool {
+	return p.first(func(c *Candidate) bool { return c.present(u) }) >= 0
 }
 
 // firstOf is the first usable candidate with the first property that one of them has, or -1.
@@ -531,9 +556,28 @@ func (p *placer) stays(i int, u *Unit) bool {
 
 // covers tells whether what a unit needs, and all that another cluster has of it, is ready
 // here. More of the unit may be wanted: that there is no room for that here would be no reason
-// to keep two copies for ever.
-func (c *Candidate) covers(other *Candidate, u *Unit) bool {
-	return !slices.ContainsFunc(u.Replicas, func(r Replica) bool { return (r.Required || other.Present[r.Name]) && !c.Ready[r.Name] })
+// to keep two copies for ever. Neither is what is there and has no room here, unless the other
+// has to be left: that is done once nothing is lost by it.
+func (p *placer) covers(c *Candidate, other int, u *Unit) bool {
+	o, some := &p.Candidates[other], len(u.Replicas) == 0
+	for _, r := range u.Replicas {
+		switch {
+		case c.Ready[r.Name]:
+			some = true
+		case r.Required:
+			return false
+		case o.Present[r.Name] && !(p.out[other].usable() && p.lacksRoom(c, r)):
+			return false
+		}
+	}
+	return some
+}
+
+// lacksRoom tells whether a cluster has no room for a replica that it neither has nor has granted.
+func (p *placer) lacksRoom(c *Candidate, r Replica) bool {
+	room := c.Room.Clone()
+	ok, _ := p.fitsWhole(&room, c, []Unit{{Replicas: []Replica{r}}})
+	return !ok
 }
 
 // replaced tells whether what a cluster has of a unit is ready in another, and requests
@@ -542,7 +586,7 @@ func (p *placer) replaced(i int, u *Unit) bool {
 	for j := range p.Candidates {
 		c := &p.Candidates[j]
 		reached := c.Routed || c.NoEntrance && c.Answers && !p.Candidates[i].Led
-		if j != i && contains(p.wanted[j], u) && c.covers(&p.Candidates[i], u) && reached {
+		if j != i && contains(p.wanted[j], u) && p.covers(c, i, u) && reached {
 			return true
 		}
 	}
@@ -576,7 +620,7 @@ func (p *placer) elsewhere(i int) bool {
 		serves := false
 		for j := range p.Candidates {
 			c := &p.Candidates[j]
-			serves = serves || j != i && p.out[j].usable() && c.covers(&p.Candidates[i], &u) && c.Answers && !c.NoEntrance
+			serves = serves || j != i && p.out[j].usable() && p.covers(c, i, &u) && c.Answers && !c.NoEntrance
 		}
 		if !serves {
 			return false

@@ -39,7 +39,10 @@ func TestPlace(t *testing.T) {
 	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
 	text := func(s string) *string { return &s }
 	one := []Unit{group("0", 1, 1)}
+	two := []Unit{group("0", 1, 1), group("1", 1, 1)}
+	more := []Unit{two[0], {Name: "1", Replicas: append(slices.Clone(two[1].Replicas), Replica{Name: "1/decode/1", Pods: map[string]int64{"large": 1}})}}
 	there := set("0/prefill/0", "0/decode/0")
+	both := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0")
 	east := func(change ...func(*Candidate)) Candidate {
 		c := Candidate{Name: "east", Weight: 1, Routed: true, Answers: true, Room: Room{Pools: []Pool{nodes("h100", 4, 8)}}}
 		for _, f := range change {
@@ -173,6 +176,48 @@ func TestPlace(t *testing.T) {
 			want: map[string]told{
 				"east": {State: Placed, Run: []string{"0/decode/0", "0/prefill/0"}},
 				"west": {State: Leaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves here once that is ready", Run: []string{"0/decode/0", "0/prefill/0"}, Turned: true},
+			},
+		},
+		"MoreReady": {
+			reason: "Of two copies, the one stays of which more is ready, though the other comes first.",
+			policy: Failover, units: two,
+			candidates: []Candidate{
+				east(func(c *Candidate) { c.Present, c.Ready, c.Granted = there, there, there }),
+				named("west", east(func(c *Candidate) { c.Present, c.Ready, c.Granted = both, both, both })),
+			},
+			want: map[string]told{
+				"east": {State: NotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: Placed, Run: []string{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
+			},
+		},
+		"NothingTwice": {
+			reason: "Of two copies of which as much is ready, the one stays where nothing has to be started that is in the other.",
+			policy: Failover, units: two,
+			candidates: []Candidate{
+				east(func(c *Candidate) { c.Present, c.Ready, c.Granted = there, there, there }),
+				named("west", east(func(c *Candidate) { c.Present, c.Ready, c.Granted = both, set("1/prefill/0", "1/decode/0"), both })),
+			},
+			want: map[string]told{
+				"east": {State: Leaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves here once that is ready", Run: []string{"0/decode/0", "0/prefill/0"}},
+				"west": {State: Placed, Run: []string{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
+			},
+		},
+		"NoRoomForMore": {
+			reason: "A second copy goes, though one more replica is ready there, for which there is no room beside the first.",
+			policy: Failover, units: more,
+			candidates: []Candidate{
+				east(func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0", "1/decode/1")
+					c.Ready, c.Granted = c.Present, c.Present
+				}),
+				named("west", east(func(c *Candidate) {
+					c.Present, c.Ready, c.Granted = both, both, both
+					c.Room = Room{Pools: []Pool{nodes("h100", 0, 8)}}
+				})),
+			},
+			want: map[string]told{
+				"east": {State: NotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: Placed, Reason: ReasonNoRoom, Message: "0 of 0 nvidia.com/gpu free in pool h100, 8 short", Run: []string{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}, Wait: 1},
 			},
 		},
 		"Closed": {

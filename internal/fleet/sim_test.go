@@ -142,6 +142,11 @@ func (c *simCluster) book(asks []Ask) {
 	c.said = append(c.said, c.booking)
 }
 
+// granted tells whether a service has a replica granted in a cluster.
+func (c *simCluster) granted(uid, replica string) bool {
+	return slices.ContainsFunc(c.grants, func(g Grant) bool { return g.UID == uid && slices.Contains(g.Replicas, replica) })
+}
+
 // get has a cluster get into trouble, or out of it.
 func (s *sim) get(c *simCluster, t trouble) {
 	if c.trouble == dead {
@@ -291,7 +296,7 @@ func (s *sim) starts(v *simService, c *simCluster, before map[string]map[string]
 				continue
 			}
 			s.seen.started++
-			if !slices.ContainsFunc(c.grants, func(g Grant) bool { return g.UID == v.uid && slices.Contains(g.Replicas, r.Name) }) {
+			if !c.granted(v.uid, r.Name) {
 				s.t.Fatalf("fleet %d: %s of %s (%s) is started in %s, which has not granted it, or not any more", s.seed, r.Name, v.uid, v.policy, c.name)
 			}
 			if v.policy == Replicate || some(&u, before[c.name]) {
@@ -307,8 +312,8 @@ func (s *sim) starts(v *simService, c *simCluster, before map[string]map[string]
 }
 
 // stops makes sure that nothing that is still wanted is stopped before what is there of its unit,
-// and what that needs, is ready elsewhere, but for what is in a dead cluster; and nothing where
-// it can stay.
+// and what that needs, is ready elsewhere, but for what is in a dead cluster, and for a second copy
+// of what has no room beside the first; and nothing where it can stay.
 func (s *sim) stops(v *simService, c *simCluster, before, readable map[string]map[string]bool) {
 	s.t.Helper()
 	for _, u := range v.units {
@@ -325,8 +330,9 @@ func (s *sim) stops(v *simService, c *simCluster, before, readable map[string]ma
 				s.t.Fatalf("fleet %d: %s of %s (%s) leaves %s, and need not", s.seed, r.Name, v.uid, v.policy, c.name)
 			}
 			to := slices.IndexFunc(s.clusters, func(o *simCluster) bool {
-				return o != c && !o.trouble.leaves(v.policy) && !slices.ContainsFunc(u.Replicas, func(r Replica) bool {
-					return (r.Required || before[c.name][r.Name]) && !(readable[o.name][r.Name] && v.present[o.name][r.Name])
+				return o != c && !o.trouble.leaves(v.policy) && some(&u, readable[o.name]) && !slices.ContainsFunc(u.Replicas, func(r Replica) bool {
+					needed := r.Required || before[c.name][r.Name] && (c.trouble != fine || o.granted(v.uid, r.Name))
+					return needed && !(readable[o.name][r.Name] && v.present[o.name][r.Name])
 				})
 			})
 			if to < 0 {
@@ -400,7 +406,7 @@ func (s *sim) check() {
 					continue
 				}
 				there = append(there, r)
-				if !slices.ContainsFunc(c.grants, func(g Grant) bool { return g.UID == v.uid && slices.Contains(g.Replicas, r.Name) }) {
+				if !c.granted(v.uid, r.Name) {
 					s.t.Fatalf("fleet %d: %s of %s (%s) runs in %s, and is not booked there", s.seed, r.Name, v.uid, v.policy, c.name)
 				}
 			}
@@ -535,6 +541,10 @@ func TestFleets(t *testing.T) {
 		sum.forgotten, sum.calls = sum.forgotten+s.seen.forgotten, sum.calls+s.seen.calls
 	}
 	t.Logf("%+v", sum)
+	// Few fleets, such as one that is looked at again, need not see everything.
+	if *fleets < 50 {
+		return
+	}
 	if sum.started == 0 || sum.outdated == 0 || sum.moved == 0 || sum.forgotten == 0 {
 		t.Errorf("not everything was tested: %+v", sum)
 	}

@@ -312,17 +312,17 @@ func (p *placer) failover() {
 	}
 }
 
-// fullest is the usable candidate that has most of the service, or -1: the one with the most units
-// ready, and of several the one where the fewest are missing that others have, which would be
-// started a second time.
+// fullest is the usable candidate that has most of the service, or -1: the one where the fewest
+// units are missing that others have, which would be started a second time, and of several the one
+// with the most units ready.
 func (p *placer) fullest() int {
-	home, ready, twice := -1, 0, 0
+	home, twice, ready := -1, 0, 0
 	for i := range p.Candidates {
 		c := &p.Candidates[i]
 		if !p.out[i].usable() || !slices.ContainsFunc(p.Units, func(u Unit) bool { return c.present(&u) }) {
 			continue
 		}
-		r, t := 0, 0
+		t, r := 0, 0
 		for j := range p.Units {
 			switch u := &p.Units[j]; {
 			case !c.present(u) && p.present(u):
@@ -331,8 +331,8 @@ func (p *placer) fullest() int {
 				r++
 			}
 		}
-		if home < 0 || r > ready || r == ready && t < twice {
-			home, ready, twice = i, r, t
+		if home < 0 || t < twice || t == twice && r > ready {
+			home, twice, ready = i, t, r
 		}
 	}
 	return home

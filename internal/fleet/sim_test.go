@@ -449,6 +449,20 @@ func (s *sim) where() map[string]map[string][]string {
 	return w
 }
 
+// ready tells whether everything that is there is ready.
+func (s *sim) ready() bool {
+	for _, v := range s.services {
+		for c, run := range v.present {
+			for r := range run {
+				if !v.ready[c][r] {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
 // rest lets a fleet come to rest, and makes sure that nothing changes any more then,
 // whoever acts first, and whatever the order of the clusters.
 func (s *sim) rest() {
@@ -461,7 +475,7 @@ func (s *sim) rest() {
 			s.t.Fatalf("fleet %d does not come to rest: -before, +after the last round:\n%s", s.seed, cmp.Diff(was, s.where()))
 		}
 		was = s.where()
-		if s.round(); reflect.DeepEqual(was, s.where()) {
+		if s.round(); reflect.DeepEqual(was, s.where()) && s.ready() {
 			same++
 		} else {
 			same = 0

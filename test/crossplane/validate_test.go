@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,7 +44,7 @@ func TestValidate(t *testing.T) {
 	for _, f := range append(slices.Clone(flavours), clusters) {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
-			all, from := composed(t, f)
+			all, from := compose(t, f)
 			for i, v := range validate(t, f, all) {
 				if v.Status != "valid" {
 					t.Errorf("example/%s: %s %s %s is %s: %v", from[i], v.APIVersion, v.Kind, v.Name, v.Status, v.Errors)
@@ -60,7 +61,7 @@ func TestValidateRefuses(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			kinds := map[string]*object{}
-			all, _ := composed(t, f)
+			all, _ := compose(t, f)
 			for _, o := range all {
 				wrong := o.DeepCopy()
 				wrong.Object["nonsense"] = true
@@ -88,9 +89,29 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// composed returns all documents of all examples that are not refused, and the
+// composed is what comes of the examples in each flavour. It takes a render of each, so they
+// are rendered once.
+var composed = map[flavour]*composition{namespaced: {}, claimed: {}, clusters: {}}
+
+type composition struct {
+	once sync.Once
+	all  []*object
+	from []string
+}
+
+// compose returns all documents of all examples that are not refused, and the
 // example that each is from.
-func composed(t *testing.T, f flavour) (all []*object, from []string) {
+func compose(t *testing.T, f flavour) (all []*object, from []string) {
+	t.Helper()
+	c := composed[f]
+	c.once.Do(func() { c.all, c.from = composeAll(t, f) })
+	if len(c.all) == 0 {
+		t.Fatalf("there are no documents of %s", f)
+	}
+	return c.all, c.from
+}
+
+func composeAll(t *testing.T, f flavour) (all []*object, from []string) {
 	t.Helper()
 	for _, e := range examples(t) {
 		if e.rendered == "" || !slices.Contains(e.flavours(), f) {

@@ -68,7 +68,7 @@ leaderElection:
   # It ends when it cannot renew, and nobody starts it again, as a kubelet would.
   leaseDuration: 120s
   renewDeadline: 100s
-  retryPeriod: 250ms
+  retryPeriod: 1s
   resourceName: %s
 internalCertManagement:
   enable: false

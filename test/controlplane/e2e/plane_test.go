@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,7 +98,7 @@ func (p *plane) stop(failed bool) error {
 var namespaces atomic.Int64
 
 // namespace makes a namespace for one test. Where the test fails, what is there by
-// then is shown. It is removed after the test, which nobody waits for.
+// then is shown. Its services are removed after the test, which nobody waits for.
 func namespace(t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
@@ -116,8 +117,18 @@ func namespace(t *testing.T, c *cluster.Cluster) string {
 				t.Logf("in namespace %s (%v):\n%s", name, err, out)
 			}
 		}
-		if _, err := c.Kubectl(ctx, "delete", "namespace", name, "--wait=false"); err != nil {
+		// The namespace stays. If it went, controllers would try for a while to make anew in it what goes first.
+		services, err := c.List(ctx, kindService, name)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return // Crossplane, or what it serves, is not there any more.
+		}
+		if err != nil {
 			t.Error(err)
+		}
+		for i := range services {
+			if err := c.Delete(ctx, &services[i]); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 	return name

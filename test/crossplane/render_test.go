@@ -3,6 +3,7 @@ package crossplane
 import (
 	"bytes"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -178,6 +179,8 @@ func execute(t *testing.T, name string, args ...string) (stdout, stderr string, 
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Stdout, cmd.Stderr = out, errs
+	// They are many, and end before it is worth it to collect their garbage.
+	cmd.Env = append(os.Environ(), "GOGC=400")
 	err := cmd.Run()
 	if exit := (&exec.ExitError{}); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

@@ -103,8 +103,7 @@ func (c *Kubernetes) serve(ctx context.Context, etcd string) error {
 		return fmt.Errorf("cannot make credentials: %w", err)
 	}
 	key := filepath.Join(c.dir, "service-accounts.key")
-	// It needs more of the processors than all others together, a part of that to collect
-	// garbage. Memory is what a small machine has more of.
+	// It makes more garbage than all others together.
 	env := []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
 	c.apiserver, err = c.run(program{name: "kube-apiserver", env: env, args: []string{
 		"--etcd-servers=" + etcd,

@@ -45,7 +45,8 @@ func start(dir string, of program) (*process, error) {
 	}
 	p.cmd = exec.Command(of.bin, of.args...) //nolint:gosec,noctx // A program that was built for this; stop ends it.
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
-	p.cmd.Env = append(environment(), of.env...)
+	// A dozen of them share few processors. Memory is what there is more of.
+	p.cmd.Env = append(append(environment(), "GOGC=300"), of.env...)
 	p.cmd.SysProcAttr = attributes()
 	if err := launch(p.cmd); err != nil {
 		_ = log.Close()

@@ -778,9 +778,28 @@ func testDead(t *testing.T, h *hub) {
 	if pods, err := enginesOf(t.Context(), r, xr); err != nil || len(pods) != 1 {
 		t.Errorf("the cluster that came back has %d pods, want 1: %v", len(pods), err)
 	}
-	if _, err := r.Kubectl(t.Context(), "delete", "namespace", ns, "--wait=false"); err != nil {
+	remove, left := cleanUp(t)
+	if _, err := r.Kubectl(t.Context(), remove...); err != nil {
 		t.Error(err)
 	}
+	until(t, r, "what docs/placement.md says removes what is left in the cluster", func(ctx context.Context) (bool, error) {
+		out, err := r.Kubectl(ctx, left...)
+		return err == nil && out == "", fmt.Errorf("there still is: %s (%v)", out, err)
+	})
+	h.gone(t, xr, "cluster-1")
+}
+
+// cleanUp are the arguments of the two commands that docs/placement.md has for a cluster that was dead.
+func cleanUp(t *testing.T) (remove, left []string) {
+	t.Helper()
+	const kubectl = "kubectl --context us-east "
+	_, text, found := strings.Cut(read(t, "docs", "placement.md"), "```sh\n"+kubectl+"delete")
+	text, _, closed := strings.Cut(text, "```")
+	first, second, two := strings.Cut(text, "\n"+kubectl)
+	if !found || !closed || !two {
+		t.Fatal("docs/placement.md does not say any more how to clean a cluster up")
+	}
+	return append([]string{"delete"}, strings.Fields(strings.ReplaceAll(first, "\\\n", " "))...), strings.Fields(second)
 }
 
 // testFleetClaim proves that a claim lands in a cluster of the fleet as a namespaced XR does,

@@ -58,7 +58,7 @@ var observed = func() kept {
 		"spec": kept{
 			"replicas": nil, "minTaskMember": nil, "subGroupPolicy": nil, "managementPolicies": nil, "unschedulable": nil,
 			"providerConfigRef": nil, "pools": nil, "taints": nil, "gateway": nil,
-			"rules": kept{"backendRefs": nil},
+			"rules": kept{"backendRefs": nil}, "parentRefs": nil,
 			// Of the definition of a kind, which is large for its schemas.
 			"versions": kept{"name": nil, "served": nil},
 		},

@@ -41,6 +41,10 @@ type Booking struct {
 	// Overbooked tells that what is there does not fit: nodes have gone, or replicas
 	// have grown. Nothing is granted meanwhile.
 	Overbooked bool
+	// Unfit are the services of which more was granted than would fit if the cluster were
+	// empty: their pods have changed since then, or nodes have gone. They are granted nothing
+	// more, and others are served with what is left.
+	Unfit []Service
 }
 
 // A Usage is what a grant takes.
@@ -164,19 +168,28 @@ func (b *booker) ungranted(a *Ask) []Replica {
 
 // place puts what is granted onto nodes.
 func (b *booker) place() {
-	// All at once, whatever the order in which they came: what is large finds its place
-	// first. Only where that does not work out one is looked at after the other.
+	var possible, unfit []int
 	var needs []Need
 	for i := range b.Grants {
-		needs = append(needs, b.asks[i].needs(b.granted(i))...)
-	}
-	if ok, _ := b.Room.Take(needs); ok {
-		return
-	}
-	for i := range b.Grants {
-		if !b.Room.TakeAnyway(b.asks[i].needs(b.granted(i))) {
-			b.Overbooked = true
+		n := b.asks[i].needs(b.granted(i))
+		if b.Room.never(n) {
+			unfit, b.Unfit = append(unfit, i), append(b.Unfit, b.Grants[i].Service())
+			continue
 		}
+		possible, needs = append(possible, i), append(needs, n...)
+	}
+	// All at once, whatever the order in which they came: what is large finds its place
+	// first. Only where that does not work out one is looked at after the other.
+	if ok, _ := b.Room.Take(needs); !ok {
+		for _, i := range possible {
+			if !b.Room.TakeAnyway(b.asks[i].needs(b.granted(i))) {
+				b.Overbooked = true
+			}
+		}
+	}
+	// Some of their pods may run, in room that nobody else has.
+	for _, i := range unfit {
+		b.Room.TakeAnyway(b.asks[i].needs(b.granted(i)))
 	}
 }
 
@@ -252,6 +265,8 @@ func (b *booker) grantUnit(a *Ask, u Unit, closed string) ([]Replica, string) {
 	case closed != "":
 		b.forget(a)
 		return missing, closed
+	case slices.Contains(b.Unfit, a.Service()):
+		return missing, "what the service was granted here before would not fit any more, even if the cluster were empty"
 	case b.Overbooked:
 		b.forget(a)
 		return missing, "more runs in the cluster than it has room for"

@@ -86,6 +86,7 @@ func TestBook(t *testing.T) {
 		grants     []Grant
 		waiting    map[string]string
 		overbooked bool
+		unfit      []string
 	}
 	cases := map[string]struct {
 		reason string
@@ -188,7 +189,7 @@ func TestBook(t *testing.T) {
 			nodes:  []Nodes{of(1, 8, 64)},
 			grants: []Grant{grant("a", "0/0", "0/1")},
 			asks:   []Ask{held(ask("a", 8, 2), "0/0", "0/1")},
-			want:   want{grants: []Grant{grant("a", "0/0", "0/1")}, overbooked: true},
+			want:   want{grants: []Grant{grant("a", "0/0", "0/1")}, unfit: []string{"s-a"}},
 		},
 		"SameUID": {
 			reason: "A UID in another namespace, or of another name, is another service, and takes nothing from the one that has a grant.",
@@ -215,11 +216,31 @@ func TestBook(t *testing.T) {
 		"Overbooked": {
 			reason: "Nodes have gone: what was granted stays, and nothing is added.",
 			nodes:  []Nodes{of(1, 8, 64)},
-			grants: []Grant{grant("a", "0/0", "0/1")},
-			asks:   []Ask{ask("a", 8, 2), ask("b", 0, 1)},
+			grants: []Grant{grant("a", "0/0"), grant("c", "0/0")},
+			asks:   []Ask{ask("a", 6, 1), ask("b", 1, 1), ask("c", 6, 1)},
 			want: want{
-				grants: []Grant{grant("a", "0/0", "0/1")}, overbooked: true,
+				grants: []Grant{grant("a", "0/0"), grant("c", "0/0")}, overbooked: true,
 				waiting: map[string]string{"b": "more runs in the cluster than it has room for"},
+			},
+		},
+		"Unfit": {
+			reason: "Pods that were changed to what no node has keep nobody else from room that is free.",
+			nodes:  []Nodes{of(4, 8, 64)},
+			grants: []Grant{grant("a", "0/0")},
+			asks:   []Ask{ask("a", 16, 2), ask("b", 8, 4)},
+			want: want{
+				grants: []Grant{grant("a", "0/0"), grant("b", "0/0", "0/1", "0/2", "0/3")}, unfit: []string{"s-a"},
+				waiting: map[string]string{"a": "what the service was granted here before would not fit any more, even if the cluster were empty"},
+			},
+		},
+		"UnfitInPart": {
+			reason: "What may run of it keeps its room.",
+			nodes:  []Nodes{of(2, 8, 64)},
+			grants: []Grant{grant("a", "0/0", "0/1", "0/2")},
+			asks:   []Ask{ask("a", 8, 3), ask("b", 1, 1)},
+			want: want{
+				grants: []Grant{grant("a", "0/0", "0/1", "0/2")}, unfit: []string{"s-a"},
+				waiting: map[string]string{"b": "0 of 16 nvidia.com/gpu free in pool p, 1 short"},
 			},
 		},
 		"AsksElsewhere": {
@@ -234,6 +255,9 @@ func TestBook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := Book(here, Room{Pools: []Pool{NewPool("p", nil, tc.nodes)}}, tc.grants, tc.asks, tc.closed)
 			got := want{grants: b.Grants, overbooked: b.Overbooked}
+			for _, s := range b.Unfit {
+				got.unfit = append(got.unfit, s.Name)
+			}
 			for _, w := range b.Waiting {
 				if got.waiting == nil {
 					got.waiting = map[string]string{}
@@ -394,6 +418,9 @@ func checkBooking(t *testing.T, room Room, v view, b Booking) {
 		if want := (Usage{Resources: total, Pods: pods}); !reflect.DeepEqual(want, b.Used[i]) {
 			t.Fatalf("service %s uses %v, want %v", g.UID, b.Used[i], want)
 		}
+	}
+	if len(b.Unfit) > 0 {
+		t.Fatalf("no node has gone, and this does not fit: %v", b.Unfit)
 	}
 	if !b.Overbooked {
 		conserved(t, room, b.Room, all)

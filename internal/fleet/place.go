@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,6 +119,8 @@ type Decision struct {
 	Serving bool
 	// Together tells that all units have to fit at once.
 	Together bool
+	// Timed tells that the cluster is out of reach, and is left if it stays so.
+	Timed bool
 	// Abandoned clusters are dead: what runs there is forgotten, and not deleted.
 	Abandoned bool
 }
@@ -297,12 +300,12 @@ func (p *placer) failover() {
 		return
 	}
 	if home < 0 {
-		home = p.firstOf(
+		home = p.firstOf(entered(
 			func(c *Candidate) bool {
 				return len(p.Units) > 0 && !slices.ContainsFunc(p.Units, func(u Unit) bool { return !c.granted(&u) })
 			},
 			asked, fitting(p.fitsWhole), fitting(p.fits),
-		)
+		)...)
 	}
 	p.asking = home < 0
 	for i := range p.Candidates {
@@ -312,35 +315,54 @@ func (p *placer) failover() {
 	}
 }
 
-// fullest is the usable candidate that has most of the service, or -1: the one where the fewest
-// units are missing that others have, which would be started a second time, and of several the one
-// with the most units ready.
+// A standing tells how good a home a candidate is that has something of the service.
+type standing struct {
+	// twice is how many replicas are missing that others have, and would be started a second
+	// time. cramped tells that there is no room for them.
+	cramped      bool
+	twice, ready int
+}
+
+// before tells whether a candidate is the better home: one where nothing is missing that others
+// have, else one with room for it, else where the least is missing; of several, the one with the
+// most replicas ready.
+func (s standing) before(o standing) bool {
+	if s.cramped != o.cramped {
+		return o.cramped
+	}
+	return cmp.Or(cmp.Compare(s.twice, o.twice), cmp.Compare(o.ready, s.ready)) < 0
+}
+
+// fullest is the usable candidate that is the best home for what is there of the service, or -1.
 func (p *placer) fullest() int {
-	home, twice, ready := -1, 0, 0
+	home, best := -1, standing{}
 	for i := range p.Candidates {
-		c := &p.Candidates[i]
-		if !p.out[i].usable() || !slices.ContainsFunc(p.Units, func(u Unit) bool { return c.present(&u) }) {
+		if !p.out[i].usable() || !slices.ContainsFunc(p.Units, func(u Unit) bool { return p.Candidates[i].present(&u) }) {
 			continue
 		}
-		t, r := 0, 0
-		for j := range p.Units {
-			switch u := &p.Units[j]; {
-			case !c.present(u) && p.present(u):
-				t++
-			case c.present(u) && c.ready(u):
-				r++
-			}
-		}
-		if home < 0 || t < twice || t == twice && r > ready {
-			home, twice, ready = i, t, r
+		if s := p.standing(i); home < 0 || s.before(best) {
+			home, best = i, s
 		}
 	}
 	return home
 }
 
-// present tells whether a usable candidate has anything of a unit.
-func (p *placer) present(u *Unit) bool {
-	return p.first(func(c *Candidate) bool { return c.present(u) }) >= 0
+func (p *placer) standing(i int) standing {
+	s, c := standing{}, &p.Candidates[i]
+	for _, r := range all(p.Units) {
+		switch {
+		case !c.Present[r.Name] && p.first(func(o *Candidate) bool { return o.Present[r.Name] }) >= 0:
+			s.twice++
+		case c.Present[r.Name] && c.Ready[r.Name]:
+			s.ready++
+		}
+	}
+	if s.twice > 0 {
+		room := c.Room.Clone()
+		fits, _ := p.fitsWhole(&room, c, p.Units)
+		s.cramped = !fits
+	}
+	return s
 }
 
 // firstOf is the first usable candidate with the first property that one of them has, or -1.
@@ -351,6 +373,16 @@ func (p *placer) firstOf(are ...func(*Candidate) bool) int {
 		}
 	}
 	return -1
+}
+
+// entered has properties of candidates to which requests can be led, and then the same of any. Where
+// none can be led to, a service would hold room in vain, and could not leave another cluster for it.
+func entered(are ...func(*Candidate) bool) []func(*Candidate) bool {
+	both := make([]func(*Candidate) bool, 0, 2*len(are))
+	for _, is := range are {
+		both = append(both, func(c *Candidate) bool { return !c.NoEntrance && is(c) })
+	}
+	return append(both, are...)
 }
 
 // frozen tells whether something of some units is where it can neither stay nor leave:
@@ -423,18 +455,25 @@ func (p *placer) spread() {
 }
 
 // roomiest is where a unit without a home is asked for: where all of it fits, else where
-// it can start, else where it would go if there were room, to be served in turn.
+// it can start, else where it would go if there were room, to be served in turn. Clusters
+// to which requests can be led come first.
 func (p *placer) roomiest(rooms []Room, u *Unit) int {
-	for _, fits := range []func(*Room, *Candidate, []Unit) (bool, string){p.fitsWhole, p.fits} {
-		home := p.lightest(func(i int) bool {
+	fitting := func(fits func(*Room, *Candidate, []Unit) (bool, string)) func(int) bool {
+		return func(i int) bool {
 			ok, _ := fits(&rooms[i], &p.Candidates[i], []Unit{*u})
 			return ok
-		})
-		if home >= 0 {
+		}
+	}
+	whole, part, wherever := fitting(p.fitsWhole), fitting(p.fits), func(int) bool { return true }
+	led := func(is func(int) bool) func(int) bool {
+		return func(i int) bool { return !p.Candidates[i].NoEntrance && is(i) }
+	}
+	for _, takes := range []func(int) bool{led(whole), led(part), whole, part, led(wherever), wherever} {
+		if home := p.lightest(takes); home >= 0 {
 			return home
 		}
 	}
-	return p.lightest(func(int) bool { return true })
+	return -1
 }
 
 // home is where a unit is already, or was granted, or -1. Of several such clusters it is
@@ -504,6 +543,7 @@ func (p *placer) decide(i int) Decision {
 		}
 	}
 	d.State, d.Reason, d.Message = p.explain(i, &d)
+	d.Timed = d.Reason == ReasonUnreachable && len(d.Run) > 0 && !p.out[i].leave && p.Policy != Replicate
 	// What is wanted and waits is no reason to send requests to what is on its way out.
 	stays := slices.ContainsFunc(p.wanted[i], func(u Unit) bool { return c.present(&u) })
 	d.Serving = len(d.Run) > 0 && c.Dead == nil && (stays || p.copied(i) || !p.elsewhere(i))
@@ -556,28 +596,9 @@ func (p *placer) stays(i int, u *Unit) bool {
 
 // covers tells whether what a unit needs, and all that another cluster has of it, is ready
 // here. More of the unit may be wanted: that there is no room for that here would be no reason
-// to keep two copies for ever. Neither is what is there and has no room here, unless the other
-// has to be left: that is done once nothing is lost by it.
-func (p *placer) covers(c *Candidate, other int, u *Unit) bool {
-	o, some := &p.Candidates[other], len(u.Replicas) == 0
-	for _, r := range u.Replicas {
-		switch {
-		case c.Ready[r.Name]:
-			some = true
-		case r.Required:
-			return false
-		case o.Present[r.Name] && !(p.out[other].usable() && p.lacksRoom(c, r)):
-			return false
-		}
-	}
-	return some
-}
-
-// lacksRoom tells whether a cluster has no room for a replica that it neither has nor has granted.
-func (p *placer) lacksRoom(c *Candidate, r Replica) bool {
-	room := c.Room.Clone()
-	ok, _ := p.fitsWhole(&room, c, []Unit{{Replicas: []Replica{r}}})
-	return !ok
+// to keep two copies for ever.
+func (c *Candidate) covers(other *Candidate, u *Unit) bool {
+	return !slices.ContainsFunc(u.Replicas, func(r Replica) bool { return (r.Required || other.Present[r.Name]) && !c.Ready[r.Name] })
 }
 
 // replaced tells whether what a cluster has of a unit is ready in another, and requests
@@ -586,7 +607,7 @@ func (p *placer) replaced(i int, u *Unit) bool {
 	for j := range p.Candidates {
 		c := &p.Candidates[j]
 		reached := c.Routed || c.NoEntrance && c.Answers && !p.Candidates[i].Led
-		if j != i && contains(p.wanted[j], u) && p.covers(c, i, u) && reached {
+		if j != i && contains(p.wanted[j], u) && c.covers(&p.Candidates[i], u) && reached {
 			return true
 		}
 	}
@@ -620,7 +641,7 @@ func (p *placer) elsewhere(i int) bool {
 		serves := false
 		for j := range p.Candidates {
 			c := &p.Candidates[j]
-			serves = serves || j != i && p.out[j].usable() && p.covers(c, i, &u) && c.Answers && !c.NoEntrance
+			serves = serves || j != i && p.out[j].usable() && c.covers(&p.Candidates[i], &u) && c.Answers && !c.NoEntrance
 		}
 		if !serves {
 			return false

@@ -202,13 +202,14 @@ func TestPlace(t *testing.T) {
 				"west": {State: Placed, Run: []string{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
 			},
 		},
-		"NoRoomForMore": {
-			reason: "A second copy goes, though one more replica is ready there, for which there is no room beside the first.",
+		"NothingGivenUp": {
+			reason: "A second copy stays for the sake of a replica for which there is no room beside the first.",
 			policy: Failover, units: more,
 			candidates: []Candidate{
 				east(func(c *Candidate) {
 					c.Present = set("1/prefill/0", "1/decode/0", "1/decode/1")
 					c.Ready, c.Granted = c.Present, c.Present
+					c.Room = Room{Pools: []Pool{nodes("h100", 0, 8)}}
 				}),
 				named("west", east(func(c *Candidate) {
 					c.Present, c.Ready, c.Granted = both, both, both
@@ -216,8 +217,46 @@ func TestPlace(t *testing.T) {
 				})),
 			},
 			want: map[string]told{
-				"east": {State: NotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"east": {State: Leaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves here once that is ready", Run: []string{"1/decode/0", "1/decode/1", "1/prefill/0"}},
 				"west": {State: Placed, Reason: ReasonNoRoom, Message: "0 of 0 nvidia.com/gpu free in pool h100, 8 short", Run: []string{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}, Wait: 1},
+			},
+		},
+		"HomeWithRoom": {
+			reason: "Of two halves, the one stays where there is room for the other.",
+			policy: Failover, units: two,
+			candidates: []Candidate{
+				east(full, func(c *Candidate) { c.Present, c.Ready, c.Granted = there, there, there }),
+				named("west", east(func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0")
+					c.Ready, c.Granted = c.Present, c.Present
+				})),
+			},
+			want: map[string]told{
+				"east": {State: Leaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves here once that is ready", Run: []string{"0/decode/0", "0/prefill/0"}},
+				"west": {State: Placed, Reason: ReasonAsked, Message: "asked, and not answered yet", Run: []string{"1/decode/0", "1/prefill/0"}, Wait: 2},
+			},
+		},
+		"Entrance": {
+			reason: "A cluster to which no requests can be led is not chosen while there is another.",
+			policy: Failover, units: one,
+			candidates: []Candidate{
+				east(runs, func(c *Candidate) { c.Drain = text(""); c.Led = true }),
+				named("west", east(func(c *Candidate) { c.NoEntrance, c.Granted, c.Routed = true, there, false })),
+				named("north", east(func(c *Candidate) { c.Routed = false })),
+			},
+			want: map[string]told{
+				"east":  {State: Leaving, Reason: ReasonDrained, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []string{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: NotPlaced, Reason: ReasonNotNeeded, Message: "it is asked for in north"},
+				"north": {State: Waiting, Reason: ReasonAsked, Message: "asked, and not answered yet", Wait: 2},
+			},
+		},
+		"SpreadEntrance": {
+			reason: "The same where units are spread.",
+			policy: Spread, units: one,
+			candidates: []Candidate{named("west", east(func(c *Candidate) { c.NoEntrance = true })), named("north", east())},
+			want: map[string]told{
+				"west":  {State: NotPlaced, Reason: ReasonNotNeeded, Message: "it is asked for in north"},
+				"north": {State: Waiting, Reason: ReasonAsked, Message: "asked, and not answered yet", Wait: 2},
 			},
 		},
 		"Closed": {

@@ -27,6 +27,9 @@ func AskLabel(cluster string) string { return "ask.fusioninfer.io/" + cluster }
 // maxPods bounds the pods of one replica. It keeps sums of them far from overflow.
 const maxPods = 1 << 20
 
+// maxReplicaName bounds the name of a replica: a role's name and two numbers.
+const maxReplicaName = 100
+
 // maxSerial is far above what an ask ever gets to, and what a status keeps exactly.
 const maxSerial = 1 << 50
 
@@ -60,8 +63,9 @@ func (a *Ask) check() error {
 		return fmt.Errorf("its serial is %d, and none is above %d", a.Serial, maxSerial)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Shapes)) {
-		for resource, n := range a.Shapes[name].Requests {
-			if n < 0 {
+		requests := a.Shapes[name].Requests
+		for _, resource := range slices.Sorted(maps.Keys(requests)) {
+			if requests[resource] < 0 {
 				return fmt.Errorf("shape %q requests less than nothing of %s", name, resource)
 			}
 		}
@@ -86,14 +90,24 @@ func (a *Ask) checkCluster(cluster string, at AskedCluster) error {
 		if r.Name == "" || known[r.Name] {
 			return fmt.Errorf("each replica has a name of its own, and one is called %q", r.Name)
 		}
+		if len(r.Name) > maxReplicaName {
+			return fmt.Errorf("the name of a replica has %d characters, and none has more than %d", len(r.Name), maxReplicaName)
+		}
 		known[r.Name] = true
 		if r.Serial < 0 || r.Serial > a.Serial {
 			return fmt.Errorf("replica %q has the serial %d, and the ask %d", r.Name, r.Serial, a.Serial)
 		}
-		for shape, n := range r.Pods {
+		pods := int64(0)
+		for _, shape := range slices.Sorted(maps.Keys(r.Pods)) {
+			n := r.Pods[shape]
 			if _, ok := a.Shapes[shape]; !ok || n < 0 || n > maxPods {
 				return fmt.Errorf("replica %q has %d pods of shape %q", r.Name, n, shape)
 			}
+			pods += n
+		}
+		// It would be granted without room.
+		if pods == 0 {
+			return fmt.Errorf("replica %q has no pods", r.Name)
 		}
 	}
 	return nil

@@ -318,13 +318,14 @@ func TestRun(t *testing.T) {
 			want: outcome{ledger: "[]", version: "7", free: "16/16 nvidia.com/gpu"},
 		},
 		"NodesGone": {
-			reason:   "Fewer nodes than were granted: nothing is taken away, and nothing is added.",
+			reason:   "Fewer nodes than were granted: nothing is taken away. Others get what is left.",
 			xr:       typedIn,
 			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": reached},
 			required: map[string][]string{asks: {ask("u1", "team", 9, "u1"), ask("u0", "team", 1, "u0")}},
 			want: outcome{
-				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: more runs in the cluster than it has room for"}, free: "8/8 nvidia.com/gpu",
-				keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "Overbooked", Open: "Overbooked"},
+				ledger: `[{"uid":"u1","namespace":"team","name":"s1","replicas":["w/0"]},{"uid":"u0","namespace":"team","name":"s0","replicas":["w/0"]}]`, version: "7",
+				allocated: []string{"s1", "s0"}, free: "7/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "Unfit"},
 			},
 		},
 		"ForClaims": {

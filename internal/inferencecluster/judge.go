@@ -191,6 +191,12 @@ func roomKept(seen *reality, d *decision) observe.Condition {
 		return observe.Condition{Type: RoomKept, Status: observe.Unknown, Reason: "NotCounted", Message: "not all nodes are known"}
 	case d.Overbooked:
 		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "Overbooked", Message: "more was granted than there is room for: nodes have gone, or replicas have grown. Nothing new is granted"}
+	case len(d.Unfit) > 0:
+		all := make([]string, 0, len(d.Unfit))
+		for _, s := range d.Unfit {
+			all = append(all, s.Namespace+"/"+s.Name)
+		}
+		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "Unfit", Message: "these services were granted more than would fit if the cluster were empty, because their pods have changed or nodes have gone, and are granted nothing more: " + observe.Join(all)}
 	}
 	var running []string
 	for _, w := range d.Waiting {

@@ -1,10 +1,12 @@
 package observe
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/types/known/structpb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,5 +58,48 @@ func TestEntrances(t *testing.T) {
 	}}}, inFleet, time.Time{})
 	if diff := cmp.Diff(map[string]*v1alpha1.GatewayStatus{"east": {Address: "10.1.0.10", Port: 80}, "south": {Address: "2001:db8::10", Port: 8080}}, w.Entrances); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestRouted proves that requests are led to new clusters, and away from old ones, only by gateways
+// that have all taken the route up as it is.
+func TestRouted(t *testing.T) {
+	const route = `{
+		"metadata": {"namespace": "team-a", "generation": 7},
+		"spec": {
+			"parentRefs": [{"name": "a", "namespace": "hub"}, {"name": "b"}],
+			"rules": [{"backendRefs": [{"name": "old", "weight": 0}, {"name": "new", "weight": 2}]}]
+		},
+		"status": {"parents": [%s]}
+	}`
+	says := func(ref, status string, generation int) string {
+		return fmt.Sprintf(`{"parentRef": %s, "conditions": [{"type": "Accepted", "status": %q, "observedGeneration": %d}]}`, ref, status, generation)
+	}
+	a, b := `{"name": "a", "namespace": "hub"}`, `{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "b", "namespace": "team-a"}`
+	all := map[string]bool{"old": true, "new": true}
+	now := map[string]bool{"new": true}
+	cases := map[string]struct {
+		reason     string
+		parents    string
+		leads, may map[string]bool
+	}{
+		"All":     {"Both have it.", says(a, "True", 7) + "," + says(b, "True", 7), now, now},
+		"One":     {"The other may still lead to what was there before.", says(a, "True", 7) + "," + says(b, "True", 6), nil, all},
+		"Refused": {"It does not lead there.", says(a, "True", 7) + "," + says(b, "False", 7), nil, all},
+		"Absent":  {"It has said nothing yet.", says(a, "True", 7), nil, all},
+		"Former":  {"What was a parent before counts for none.", says(a, "True", 7) + "," + says(`{"name": "c"}`, "True", 7), nil, all},
+		"None":    {"Nobody has said anything.", "", nil, all},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &structpb.Struct{}
+			if err := s.UnmarshalJSON(fmt.Appendf(nil, route, tc.parents)); err != nil {
+				t.Fatal(err)
+			}
+			leads, may := routed(s)
+			if diff := cmp.Diff([]map[string]bool{tc.leads, tc.may}, []map[string]bool{leads, may}, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -52,9 +52,9 @@ func (j *judgement) settled() bool {
 	})
 }
 
-// timed tells that a cluster is out of reach, which the service leaves after some time.
+// timed tells that the service leaves a cluster at some time that is still to come.
 func (j *judgement) timed() bool {
-	return j.plan.Fleet != nil && slices.ContainsFunc(j.plan.Fleet.Decisions, func(d fleet.Decision) bool { return d.Reason == fleet.ReasonUnreachable })
+	return j.plan.Fleet != nil && slices.ContainsFunc(j.plan.Fleet.Decisions, func(d fleet.Decision) bool { return d.Timed })
 }
 
 // placed is True while all of the service has a place, and tells of each cluster that

@@ -146,16 +146,10 @@ func entrance(observed *structpb.Struct) *v1alpha1.GatewayStatus {
 }
 
 // routed are the backends that a route over all clusters leads to, and those that it may
-// lead to. A route that its gateway has not accepted as it is now leads nowhere new, and
-// perhaps to everything that it names.
+// lead to. A route that one of its gateways has not accepted as it is now leads nowhere new,
+// and perhaps to everything that it names.
 func routed(observed *structpb.Struct) (leads, may map[string]bool) {
-	v := &view{}
-	_ = kube.Decode(observed, nil, v)
-	accepted := false
-	for _, p := range v.Status.Parents {
-		c := find(p.Conditions, "Accepted")
-		accepted = accepted || c.Status == True && c.ObservedGeneration >= v.Metadata.Generation
-	}
+	accepted := acceptedByAll(observed)
 	leads, may = map[string]bool{}, map[string]bool{}
 	for _, rule := range kube.Lookup(observed, "spec", "rules").GetListValue().GetValues() {
 		for _, b := range kube.Lookup(rule.GetStructValue(), "backendRefs").GetListValue().GetValues() {
@@ -170,4 +164,53 @@ func routed(observed *structpb.Struct) (leads, may map[string]bool) {
 		}
 	}
 	return leads, may
+}
+
+// acceptedByAll tells whether each gateway that a route names has accepted it as it is now.
+func acceptedByAll(route *structpb.Struct) bool {
+	r := struct {
+		Metadata struct {
+			Generation int64  `json:"generation"`
+			Namespace  string `json:"namespace"`
+		} `json:"metadata"`
+		Spec struct {
+			ParentRefs []gatewayRef `json:"parentRefs"`
+		} `json:"spec"`
+		Status struct {
+			Parents []struct {
+				ParentRef  gatewayRef  `json:"parentRef"`
+				Conditions []condition `json:"conditions"`
+			} `json:"parents"`
+		} `json:"status"`
+	}{}
+	_ = kube.Decode(route, nil, &r) // Fields of the wrong type are as good as absent.
+	have := map[gatewayRef]bool{}
+	for _, p := range r.Status.Parents {
+		if c := find(p.Conditions, "Accepted"); c.Status == True && c.ObservedGeneration >= r.Metadata.Generation {
+			have[p.ParentRef.in(r.Metadata.Namespace)] = true
+		}
+	}
+	for _, p := range r.Spec.ParentRefs {
+		if !have[p.in(r.Metadata.Namespace)] {
+			return false
+		}
+	}
+	return len(r.Spec.ParentRefs) > 0
+}
+
+// A gatewayRef names a gateway, as Gateway API's ParentReference does.
+type gatewayRef struct {
+	Group       string `json:"group"`
+	Kind        string `json:"kind"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	SectionName string `json:"sectionName"`
+	Port        int32  `json:"port"`
+}
+
+// in has the defaults of a reference in some namespace.
+func (p gatewayRef) in(namespace string) gatewayRef {
+	p.Group, p.Kind = cmp.Or(p.Group, "gateway.networking.k8s.io"), cmp.Or(p.Kind, "Gateway")
+	p.Namespace = cmp.Or(p.Namespace, namespace)
+	return p
 }

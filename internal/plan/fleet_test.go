@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -410,6 +412,46 @@ func TestFleet(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestHubMatches proves that the route over all clusters takes the requests that the service's own
+// route takes, and tells of one that takes all.
+func TestHubMatches(t *testing.T) {
+	path := func(p string) []any {
+		return []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": p}}}
+	}
+	cases := map[string]struct {
+		reason string
+		route  string
+		want   [][]any
+		warned bool
+	}{
+		"Hostname": {"The name is enough.", `{"hostnames":["h.example.com"]}`, [][]any{nil}, false},
+		"Paths": {
+			"Other services have other paths of the same name.",
+			`{"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/a"}}],"filters":[]},{"matches":[{"path":{"type":"PathPrefix","value":"/b"}}],"backendRefs":[{"name":"other"}]}]}`,
+			[][]any{path("/a"), path("/b")}, false,
+		},
+		"Everything": {"Nothing tells its requests from others'.", `{}`, [][]any{nil}, true},
+		"OneOfTwo":   {"One rule takes all.", `{"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/a"}}]},{"matches":null}]}`, [][]any{path("/a"), nil}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := &fleetPlanner{p: &Plan{Service: Service{Name: "svc"}, Router: &Router{HasRoute: true, Route: document(t, tc.route)}}}
+			in := &v1beta1.Input{}
+			in.Fleet.ParentRefs = []v1beta1.ParentRef{{Name: "hub"}}
+			for _, host := range kube.Lookup(f.p.Router.Route, "hostnames").GetListValue().GetValues() {
+				f.p.Router.Hostnames = append(f.p.Router.Hostnames, host.GetStringValue())
+			}
+			h := f.hub(in)
+			if diff := cmp.Diff(tc.want, h.Matches, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if warned := len(f.p.Warnings) > 0; warned != tc.warned {
+				t.Errorf("%s: warnings are %v", tc.reason, f.p.Warnings)
 			}
 		})
 	}

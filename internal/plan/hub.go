@@ -8,6 +8,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // A Hub is the one way to a service that runs in several clusters: a route on the
@@ -19,6 +20,9 @@ type Hub struct {
 	Parents []v1beta1.ParentRef
 	// Hostnames of the route: those of the service's own.
 	Hostnames []string
+	// Matches of the rules of the service's own route, a list for each. A rule without any takes
+	// all requests.
+	Matches [][]any
 	// Backends in the order of the placement.
 	Backends []Backend
 }
@@ -52,11 +56,35 @@ func (f *fleetPlanner) hub(in *v1beta1.Input) *Hub {
 	if r == nil || !r.HasRoute || len(in.Fleet.ParentRefs) == 0 {
 		return nil
 	}
-	return &Hub{
+	h := &Hub{
 		Name:      f.p.Service.Name + "-fleet",
 		Parents:   in.Fleet.ParentRefs,
 		Hostnames: r.Hostnames,
+		Matches:   matchesOf(r),
 	}
+	if len(h.Hostnames) == 0 && slices.ContainsFunc(h.Matches, func(m []any) bool { return len(m) == 0 }) {
+		f.p.Warnings = append(f.p.Warnings, Warning{
+			Path:    "spec.roles",
+			Message: "the router's route has neither hostnames nor matches: the route over all clusters takes every request of its gateway that no other route takes",
+		})
+	}
+	return h
+}
+
+// matchesOf are the matches of the rules of the service's own route. Where they lead to is
+// decided in the clusters.
+func matchesOf(r *Router) [][]any {
+	rules, _ := kube.AsMap(kube.WithoutNulls(r.Route))["rules"].([]any)
+	all := make([][]any, 0, max(1, len(rules)))
+	for _, rule := range rules {
+		m, _ := rule.(map[string]any)
+		matches, _ := m["matches"].([]any)
+		all = append(all, matches)
+	}
+	if len(all) == 0 {
+		all = append(all, nil)
+	}
+	return all
 }
 
 // backends are the gateways of the clusters in which something runs. A cluster that is

@@ -85,11 +85,18 @@ func route(p *plan.Plan) map[string]any {
 			"group": "", "kind": "Service", "name": b.Name, "port": int64(b.Port), "weight": int64(b.Weight),
 		})
 	}
-	rule := map[string]any{"timeouts": map[string]any{"request": "0s"}}
-	if len(backends) > 0 {
-		rule["backendRefs"] = backends
+	rules := make([]any, 0, len(p.Hub.Matches))
+	for _, matches := range p.Hub.Matches {
+		rule := map[string]any{"timeouts": map[string]any{"request": "0s"}}
+		if len(matches) > 0 {
+			rule["matches"] = matches
+		}
+		if len(backends) > 0 {
+			rule["backendRefs"] = backends
+		}
+		rules = append(rules, rule)
 	}
-	spec := map[string]any{"parentRefs": p.Hub.Parents, "rules": []any{rule}}
+	spec := map[string]any{"parentRefs": p.Hub.Parents, "rules": rules}
 	if len(p.Hub.Hostnames) > 0 {
 		spec["hostnames"] = p.Hub.Hostnames
 	}

@@ -652,19 +652,21 @@ func readyPod(o *unstructured.Unstructured) bool {
 	return status == "True"
 }
 
-// acceptedAsItIs tells whether a gateway has taken up the newest generation of a route.
+// acceptedAsItIs tells whether all gateways have taken up the newest generation of a route.
 func acceptedAsItIs(o *unstructured.Unstructured) bool {
+	wanted, _, _ := unstructured.NestedSlice(o.Object, "spec", "parentRefs")
 	parents, _, _ := unstructured.NestedSlice(o.Object, "status", "parents")
+	accepted := 0
 	for _, p := range parents {
 		all, _, _ := unstructured.NestedSlice(p.(map[string]any), "conditions")
 		for _, v := range all {
 			m := v.(map[string]any)
 			if seen, _, _ := unstructured.NestedInt64(m, "observedGeneration"); m["type"] == "Accepted" && m["status"] == "True" && seen == o.GetGeneration() {
-				return true
+				accepted++
 			}
 		}
 	}
-	return false
+	return accepted > 0 && accepted == len(wanted)
 }
 
 // testDrain proves that a service leaves a cluster that is drained, and at no moment has

@@ -41,7 +41,7 @@ func writeCluster(b *strings.Builder, xr object) {
 		fmt.Fprintln(b, "\n  WAITING\tREPLICAS\tWHY")
 	}
 	for _, w := range st.Waiting {
-		fmt.Fprintf(b, "  %s/%s\t%s\t%s\n", w.Namespace, w.Name, strings.Join(w.Replicas, " "), w.Message)
+		fmt.Fprintf(b, "  %s/%s\t%d\t%s\n", w.Namespace, w.Name, w.Replicas, w.Message)
 	}
 	if st.Gateway != nil {
 		fmt.Fprintf(b, "\n  Gateway\t%s\n", net.JoinHostPort(st.Gateway.Address, strconv.Itoa(int(st.Gateway.Port))))

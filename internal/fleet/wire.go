@@ -27,6 +27,9 @@ func AskLabel(cluster string) string { return "ask.fusioninfer.io/" + cluster }
 // maxPods bounds the pods of one replica. It keeps sums of them far from overflow.
 const maxPods = 1 << 20
 
+// maxRequests bounds the resources that one pod requests.
+const maxRequests = 64
+
 // maxReplicaName bounds the name of a replica: a role's name and two numbers.
 const maxReplicaName = 100
 
@@ -64,6 +67,9 @@ func (a *Ask) check() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Shapes)) {
 		requests := a.Shapes[name].Requests
+		if len(requests) > maxRequests {
+			return fmt.Errorf("shape %q requests %d resources, and none requests more than %d", name, len(requests), maxRequests)
+		}
 		for _, resource := range slices.Sorted(maps.Keys(requests)) {
 			if requests[resource] < 0 {
 				return fmt.Errorf("shape %q requests less than nothing of %s", name, resource)

@@ -26,8 +26,14 @@ type decision struct {
 	namespaces []string
 }
 
-// maxLedger is below what an API server stores of a ConfigMap, 1 MiB with its names.
-const maxLedger = 900 << 10
+const (
+	// maxLedger bounds what was granted, in bytes of the ledger, which is a ConfigMap of at most
+	// 1 MiB, and of the cluster's status, which has more of each grant. An API server stores about
+	// 1.5 MiB of an object.
+	maxLedger = 900 << 10
+	// maxWaiting bounds those in the status that wait, to some 300 KiB.
+	maxWaiting = 1000
+)
 
 // Reasons why a cluster grants nothing new.
 const (
@@ -51,8 +57,8 @@ func decide(c *cluster, seen *reality) (*decision, error) {
 	if err := d.write(); err != nil {
 		return d, err
 	}
-	if len(d.ledger) > maxLedger && d.closed == "" {
-		d.closed, d.why = reasonFull, fmt.Sprintf("the ledger of what was granted would have %d bytes, at most %d", len(d.ledger), maxLedger)
+	if n := d.size(); n > maxLedger && d.closed == "" {
+		d.closed, d.why = reasonFull, fmt.Sprintf("the list of what was granted would have %d bytes, at most %d", n, maxLedger)
 		d.Booking = fleet.Book(c.Name, seen.room, seen.ledger.grants, withoutHeld(c.Name, seen.asks), d.why)
 		if err := d.write(); err != nil {
 			return d, err
@@ -73,6 +79,18 @@ func withoutHeld(cluster string, asks []fleet.Ask) []fleet.Ask {
 		}
 	}
 	return some
+}
+
+// size of what was granted, in the ledger and beyond it in the status.
+func (d *decision) size() int {
+	const more = 150 // Names of fields, and numbers.
+	n := len(d.ledger) + more*len(d.Grants)
+	for _, u := range d.Used {
+		for name := range u.Resources {
+			n += len(name) + len(`"":"1000000Mi",`)
+		}
+	}
+	return n
 }
 
 func (d *decision) write() (err error) {

@@ -102,8 +102,8 @@ func status(c *cluster, seen *reality, d *decision, now time.Time) v1alpha1.Infe
 			Pods: count(d.Used[i].Pods), Resources: d.Used[i].Resources.List(false),
 		})
 	}
-	for _, w := range d.Waiting {
-		st.Waiting = append(st.Waiting, v1alpha1.WaitingAsk{UID: w.UID, Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas, Message: w.Message})
+	for _, w := range d.Waiting[:min(len(d.Waiting), maxWaiting)] {
+		st.Waiting = append(st.Waiting, v1alpha1.WaitingAsk{UID: w.UID, Namespace: w.Namespace, Name: w.Name, Replicas: count(int64(len(w.Replicas))), Message: w.Message})
 	}
 	return st
 }
@@ -156,7 +156,7 @@ func isReachable(seen *reality) observe.Condition {
 	case placement.NotSynced:
 		// The message is always the same: the provider's own changes with each attempt, and
 		// with it Crossplane would change the time of the condition.
-		s.Status, s.Message = observe.False, "provider-kubernetes cannot read the namespace kube-system there: the Object for it says why"
+		s.Status, s.Message = observe.False, "provider-kubernetes cannot read the namespace kube-system there: "+seen.reachedBy+" says why"
 	default:
 		s.Status = observe.Unknown
 	}
@@ -170,7 +170,17 @@ func nodesKnown(c *cluster, seen *reality) observe.Condition {
 	if !seen.reach.Readable() && c.observesNodes() {
 		return observe.Condition{Type: NodesKnown, Status: observe.Unknown, Reason: "NotReadNow", Message: "they are as they were when the cluster was read last"}
 	}
-	return observe.Condition{Type: NodesKnown, Status: observe.True, Reason: "Known"}
+	known := observe.Condition{Type: NodesKnown, Status: observe.True, Reason: "Known"}
+	var empty []string
+	for i := range seen.room.Pools {
+		if seen.room.Pools[i].Nodes == 0 {
+			empty = append(empty, seen.room.Pools[i].Name)
+		}
+	}
+	if len(empty) > 0 {
+		known.Message = "these pools have no nodes: " + observe.Join(empty)
+	}
+	return known
 }
 
 func asksRead(seen *reality) observe.Condition {

@@ -34,6 +34,8 @@ type reality struct {
 	unknown []string
 	// reach tells whether the cluster can be read.
 	reach placement.State
+	// reachedBy names the Object that tells.
+	reachedBy string
 	// gateway is nil where there is none, or none that is known.
 	gateway *v1alpha1.GatewayStatus
 	// noGateway says why the address of a gateway is not known.
@@ -57,6 +59,7 @@ func look(req *fnv1.RunFunctionRequest, c *cluster) (*reality, error) {
 		return nil, err
 	}
 	_, r.reach = r.unwrap(c.key(reachable))
+	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(r.observed[c.key(reachable)].GetResource()), "/")
 	r.readAsks(req)
 	r.readPools(req, c)
 	r.readGateway(c)

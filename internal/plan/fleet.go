@@ -202,20 +202,39 @@ func failoverAfter(p *v1alpha1.Placement) time.Duration {
 // findMembers lists the clusters that the placement names or selects, and then those
 // where something is that it names no longer.
 func (f *fleetPlanner) findMembers() []member {
-	var all []member
-	add := func(m member) {
-		i := slices.IndexFunc(all, func(o member) bool { return o.target.Cluster == m.target.Cluster })
-		if i < 0 {
-			all = append(all, m)
-			return
-		}
-		if m.fleet != all[i].fleet && !m.gone {
-			f.p.Warnings = append(f.p.Warnings, Warning{
-				Path:    "spec.placement.clusters",
-				Message: fmt.Sprintf("%s is left out, because the service calls %s %q where it runs: give it another name", m.fleet, all[i].fleet, m.target.Cluster),
-			})
+	all := f.named()
+	// taken has the names in the service, and which cluster each is.
+	taken := map[string]string{}
+	var newcomers []int
+	for i := range all {
+		if f.asBefore(&all[i]) {
+			taken[all[i].target.Cluster] = all[i].fleet
+		} else {
+			newcomers = append(newcomers, i)
 		}
 	}
+	out := map[int]bool{}
+	for _, i := range newcomers {
+		if out[i] = !f.call(&all[i], taken); !out[i] {
+			taken[all[i].target.Cluster] = all[i].fleet
+		}
+	}
+	at := -1
+	all = slices.DeleteFunc(all, func(member) bool { at++; return out[at] })
+	for _, name := range slices.Sorted(maps.Keys(f.world.Places)) {
+		if _, ok := taken[name]; !ok {
+			all = append(all, f.remembered(name))
+		}
+	}
+	for i := range all {
+		f.reach(&all[i])
+	}
+	return all
+}
+
+// named are the clusters that the placement names or selects, as it calls them.
+func (f *fleetPlanner) named() []member {
+	var all []member
 	for _, c := range f.placement.Clusters {
 		m := member{fleet: c.InferenceCluster, weight: 1, target: Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, f.p.Service.Namespace)}}
 		if c.Weight != nil {
@@ -224,25 +243,68 @@ func (f *fleetPlanner) findMembers() []member {
 		if c.ProviderConfigRef != nil {
 			m.target.ProviderConfig = *c.ProviderConfigRef
 		}
-		add(f.asBefore(m))
+		all = append(all, m)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.world.Clusters)) {
 		if selects(f.placement.ClusterSelector, f.world.Clusters[name].Labels) {
-			add(f.asBefore(member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: f.p.Service.Namespace}}))
+			all = append(all, member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: f.p.Service.Namespace}})
 		}
 	}
 	if len(f.placement.Clusters) == 0 && f.placement.ClusterSelector == nil {
-		add(member{weight: 1, target: f.p.Local()})
-	}
-	for i := range all {
-		f.reach(&all[i])
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.world.Places)) {
-		m := f.remembered(name)
-		f.reach(&m)
-		add(m)
+		all = append(all, member{weight: 1, target: f.p.Local()})
 	}
 	return all
+}
+
+// call gives a cluster of the fleet another name if the one in the placement is that of another
+// cluster where the service runs: under that it could neither come nor the other be left. It tells
+// whether the cluster takes part. One that is not of the fleet has no name that is its own.
+func (f *fleetPlanner) call(m *member, taken map[string]string) bool {
+	name := m.target.Cluster
+	other, is := taken[name]
+	if !is {
+		other, is = f.occupant(m)
+	}
+	if !is {
+		return true
+	}
+	warn := func(format string, args ...any) {
+		f.p.Warnings = append(f.p.Warnings, Warning{Path: "spec.placement.clusters", Message: fmt.Sprintf(format, args...)})
+	}
+	if m.fleet == "" {
+		warn("%q is left out, because the service calls %s so where it runs: give it another name", name, other)
+		return false
+	}
+	m.target.Cluster = m.fleet
+	if _, is := taken[m.fleet]; is || f.world.Places[m.fleet] != nil {
+		m.target.Cluster = Shorten(name+"-"+m.fleet, name+"/"+m.fleet, maxLabel)
+	}
+	warn("%s is called %q, because the service calls %s %q where it runs", m.fleet, m.target.Cluster, other, name)
+	return true
+}
+
+// occupant is the cluster that has the name of a cluster of the fleet in the service, if that
+// is another one.
+func (f *fleetPlanner) occupant(m *member) (string, bool) {
+	at := f.world.Places[m.target.Cluster]
+	if at == nil || m.fleet == "" {
+		return "", false
+	}
+	if f.world.Ask != nil {
+		for _, of := range slices.Sorted(maps.Keys(f.world.Ask.Clusters)) {
+			if f.world.Ask.Clusters[of].As == m.target.Cluster {
+				return of, of != m.fleet
+			}
+		}
+	}
+	// It never was of the fleet: it is the same if it is reached in the same way.
+	c := f.world.Clusters[m.fleet]
+	if c == nil || at.Config.Name == "" {
+		return "", false
+	}
+	ref := c.Spec.ProviderConfigRef
+	ref.Default()
+	return at.Config.Name, ref != at.Config
 }
 
 // remembered is a cluster that the placement does not name, and where something is.
@@ -274,16 +336,18 @@ func selects(s *metav1.LabelSelector, l map[string]string) bool {
 }
 
 // asBefore gives a cluster of the fleet the name and the namespace under which the
-// service runs there already. Another name would make everything there anew, on room
-// that was granted once.
-func (f *fleetPlanner) asBefore(m member) member {
+// service runs there already, and tells whether it does. Another name would make everything
+// there anew, on room that was granted once.
+func (f *fleetPlanner) asBefore(m *member) bool {
 	if f.world.Ask == nil || m.fleet == "" {
-		return m
+		return false
 	}
-	if at, asked := f.world.Ask.Clusters[m.fleet]; asked && f.world.Places[at.As] != nil {
-		m.target.Cluster, m.target.Namespace = at.As, at.Namespace
+	at, asked := f.world.Ask.Clusters[m.fleet]
+	if !asked || f.world.Places[at.As] == nil {
+		return false
 	}
-	return m
+	m.target.Cluster, m.target.Namespace = at.As, at.Namespace
+	return true
 }
 
 // reach finds the provider configuration of a cluster of the fleet. What runs there

@@ -457,23 +457,53 @@ func TestHubMatches(t *testing.T) {
 	}
 }
 
-// TestNameInUse tells of a cluster whose name in the service is that of another one, where the
-// service runs already.
+// TestNameInUse proves that a cluster whose name in the service is that of another one, where the
+// service runs already, gets another name, and that the other one is left as any other is.
 func TestNameInUse(t *testing.T) {
-	w := world(aCluster("east", granted("worker/0")), aCluster("west"))
-	w.Places["east"], w.Ask = there("worker/0"), asked("east", "east")
-	placement := &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.Cluster{{Name: "b", InferenceCluster: "east"}, {Name: "east", InferenceCluster: "west"}}}
-	f := &fleetPlanner{p: &Plan{Service: Service{Name: "svc", Namespace: "ns", UID: "uid"}}, placement: placement, world: w}
-	var got []string
-	for _, m := range f.findMembers() {
-		got = append(got, m.target.Cluster+" is "+m.fleet)
+	in := func(clusters ...v1alpha1.Cluster) *v1alpha1.Placement {
+		return &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, Clusters: clusters}
 	}
-	if diff := cmp.Diff([]string{"east is east"}, got); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
+	of := func(name, cluster string) v1alpha1.Cluster {
+		return v1alpha1.Cluster{Name: name, InferenceCluster: cluster}
 	}
-	want := []Warning{{Path: "spec.placement.clusters", Message: `west is left out, because the service calls east "east" where it runs: give it another name`}}
-	if diff := cmp.Diff(want, f.p.Warnings); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
+	byConfig := func(name, config string) v1alpha1.Cluster {
+		return v1alpha1.Cluster{Name: name, ProviderConfigRef: &v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: config}}
+	}
+	const called = `west is called %q, because the service calls east "east" where it runs`
+	cases := map[string]struct {
+		reason    string
+		placement *v1alpha1.Placement
+		as        string
+		want      []string
+		warning   string
+	}{
+		"Another":  {"The other keeps its name.", in(of("b", "east"), of("east", "west")), "east", []string{"east is east", "west is west"}, fmt.Sprintf(called, "west")},
+		"OrderIs":  {"It does not matter who comes first.", in(of("east", "west"), of("b", "east")), "east", []string{"west is west", "east is east"}, fmt.Sprintf(called, "west")},
+		"Instead":  {"It is left.", in(of("east", "west")), "east", []string{"west is west", "east is east, gone"}, fmt.Sprintf(called, "west")},
+		"BothUsed": {"Its own name is in use as well.", in(of("b", "east"), of("west", "other"), of("east", "west")), "east", []string{"east is east", "west is other", "east-west-0c3e77c0bc15 is west"}, ""},
+		"Selected": {"A cluster is selected that is called as another one is here.", &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, "west", []string{"west is east", "west-west-9e4ae96c14f2 is west"}, ""},
+		"Outside":  {"One that is not of the fleet has no other name.", in(of("b", "east"), byConfig("east", "c")), "east", []string{"east is east"}, `"east" is left out, because the service calls east so where it runs: give it another name`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := world(aCluster("east", granted("worker/0")), aCluster("west"))
+			w.Places[tc.as], w.Ask = there("worker/0"), asked("east", tc.as)
+			f := &fleetPlanner{p: &Plan{Service: Service{Name: "svc", Namespace: "ns", UID: "uid"}}, placement: tc.placement, world: w}
+			var got []string
+			for _, m := range f.findMembers() {
+				text := m.target.Cluster + " is " + m.fleet
+				if m.gone {
+					text += ", gone"
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if len(f.p.Warnings) != 1 || tc.warning != "" && f.p.Warnings[0].Message != tc.warning {
+				t.Errorf("warnings: %v, want %q", f.p.Warnings, tc.warning)
+			}
+		})
 	}
 }
 

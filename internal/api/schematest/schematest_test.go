@@ -104,9 +104,9 @@ func TestTransition(t *testing.T) {
 // What kubectl shows: our columns and Crossplane's, none twice.
 func TestColumns(t *testing.T) {
 	want := map[Flavour][]string{
-		XR:        {"ROLES", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
-		Claim:     {"ROLES", "URL", "SYNCED", "READY", "CONNECTION-SECRET", "AGE"},
-		ClaimedXR: {"ROLES", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
+		XR:        {"ROLES", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
+		Claim:     {"ROLES", "PLACED", "URL", "SYNCED", "READY", "CONNECTION-SECRET", "AGE"},
+		ClaimedXR: {"ROLES", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
 	}
 	for f, columns := range want {
 		v := mustNew(t, f).CRD.Spec.Versions[0]

@@ -32,6 +32,7 @@ const (
 // +kubebuilder:resource:path=inferenceclusters,scope=Cluster,shortName=icl,categories=fusioninfer
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",fieldPath=".metadata.name",message="the name becomes part of labels: lower case letters, digits and '-', at most 63 of them, with no '-' first or last"
 // +kubebuilder:printcolumn:name="REACHABLE",type=string,JSONPath=`.status.conditions[?(@.type=='Reachable')].status`,description="Whether provider-kubernetes reaches the cluster."
+// +kubebuilder:printcolumn:name="OPEN",type=string,JSONPath=`.status.conditions[?(@.type=='Open')].reason`,description="Grants, or why nothing new is granted."
 // +kubebuilder:printcolumn:name="NODES",type=integer,JSONPath=`.status.nodes`,description="Nodes of all pools."
 // +kubebuilder:printcolumn:name="FREE",type=string,JSONPath=`.status.free`,description="Free and allocatable devices."
 // +kubebuilder:printcolumn:name="SERVICES",type=integer,JSONPath=`.status.services`,description="Services that were granted room."
@@ -191,7 +192,7 @@ type InferenceClusterStatus struct {
 
 	// Services is the number of services that were granted room.
 	// +optional
-	Services int32 `json:"services,omitempty"`
+	Services int32 `json:"services"`
 
 	// Pools has what is left in each pool.
 	// +optional
@@ -201,17 +202,13 @@ type InferenceClusterStatus struct {
 
 	// Allocations are what was granted to whom, the oldest grant first.
 	// +optional
-	// +listType=map
-	// +listMapKey=namespace
-	// +listMapKey=uid
+	// +listType=atomic
 	Allocations []Allocation `json:"allocations,omitempty"`
 
 	// Waiting are the services that ask for more than they were granted, in the order
-	// in which they are served.
+	// in which they are served: the first thousand.
 	// +optional
-	// +listType=map
-	// +listMapKey=namespace
-	// +listMapKey=uid
+	// +listType=atomic
 	Waiting []WaitingAsk `json:"waiting,omitempty"`
 
 	// Gateway is where requests reach the cluster.
@@ -265,7 +262,7 @@ type Allocation struct {
 
 	// Replicas of the service that were granted, as its keys end: ROLE/N, or GROUP/ROLE/N.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	Replicas []string `json:"replicas,omitempty"`
 
 	// Serial up to which the service's asks are answered: of what it asked for later,
@@ -293,10 +290,9 @@ type WaitingAsk struct {
 	// Name of the service.
 	Name string `json:"name"`
 
-	// Replicas that wait, by the same names.
+	// Replicas that wait.
 	// +optional
-	// +listType=set
-	Replicas []string `json:"replicas,omitempty"`
+	Replicas int32 `json:"replicas,omitempty"`
 
 	// Message says what is missing.
 	// +optional

@@ -283,7 +283,7 @@ func TestClusterColumns(t *testing.T) {
 	for _, c := range crd.Spec.Versions[0].AdditionalPrinterColumns {
 		got = append(got, c.Name)
 	}
-	want := []string{"REACHABLE", "NODES", "FREE", "SERVICES", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"}
+	want := []string{"REACHABLE", "OPEN", "NODES", "FREE", "SERVICES", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

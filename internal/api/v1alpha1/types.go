@@ -58,6 +58,7 @@ const (
 // +kubebuilder:resource:path=inferenceservices,shortName=isvc,categories=fusioninfer
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",message="the name becomes part of DNS names: lower case letters, digits and '-', with a letter first and no '-' last"
 // +kubebuilder:printcolumn:name="ROLES",type=string,JSONPath=`.status.roles`,description="Ready and desired replicas of each role."
+// +kubebuilder:printcolumn:name="PLACED",type=string,JSONPath=`.status.conditions[?(@.type=='Placed')].status`,description="Whether all of the service has a place in a cluster."
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`,description="Where clients reach the service."
 type InferenceService struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -181,6 +181,9 @@ func (j *judgement) routerReady(p *part) Condition {
 	if j.plan.Router == nil {
 		return Condition{Type: RouterReady, Status: True, Reason: ReasonNoRouter}
 	}
+	if len(p.subjects)+len(p.held) == 0 {
+		return Condition{Type: RouterReady, Status: False, Reason: ReasonNotCreated, Message: "it is made where the service is placed"}
+	}
 	p.failures = j.routerFailures
 	return p.condition(RouterReady, ReasonAllReady)
 }

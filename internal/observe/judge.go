@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -116,11 +117,12 @@ func (j *judgement) status() v1alpha1.InferenceServiceStatus {
 	if j.plan.Hub != nil {
 		st.URL = j.url(j.local())
 	}
+	alone := !slices.ContainsFunc(j.plan.Deployments, func(d plan.Deployment) bool { return !d.Leaving })
 	for i := range j.plan.Deployments {
 		d := &j.plan.Deployments[i]
 		c := j.count(d)
 		// What leaves has a successor, which is what was asked for.
-		if !d.Leaving {
+		if !d.Leaving || alone {
 			j.total.merge(c)
 		}
 		url := j.url(d)

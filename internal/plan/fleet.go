@@ -90,6 +90,7 @@ func (f *fleetPlanner) place(in *v1beta1.Input) {
 	f.p.Fleet.Ask = f.ask()
 	f.countUnplaced()
 	f.deployAll(r.Candidates)
+	f.deployNowhere()
 	f.warnOfAffinity()
 	if f.p.Hub != nil {
 		f.p.Hub.Backends = f.mostImportant(f.backends())
@@ -115,26 +116,48 @@ func (f *fleetPlanner) deployAll(candidates []fleet.Candidate) {
 	}
 }
 
-// countUnplaced adds the replicas that no cluster takes, because none of them can be used, to
-// those that wait where the service is: they are wanted.
-func (f *fleetPlanner) countUnplaced() {
+// deployNowhere lists the replicas that are neither in any cluster nor asked for in one, beside
+// the XR, where nothing is made of them: they are wanted, and somebody should know.
+func (f *fleetPlanner) deployNowhere() {
+	placed := f.placed()
+	all := f.p.lay(f.p.Local(), f.spec.Replicas)
+	groups := all.Groups
+	all.Groups, all.Endpoint, all.Idle = nil, nil, true
+	for _, g := range groups {
+		for _, r := range g.Replicas {
+			if !placed[replicaName(r.Key)] {
+				all.Waiting = append(all.Waiting, r)
+				f.p.Held = append(f.p.Held, Held{Key: r.Key, Reason: HeldForCluster, Message: "replicas have no cluster: the condition Placed says why"})
+			}
+		}
+	}
+	if len(all.Waiting) > 0 {
+		f.p.Deployments = append(f.p.Deployments, all)
+	}
+}
+
+// placed are the replicas that are in some cluster, or asked for there.
+func (f *fleetPlanner) placed() map[string]bool {
 	placed := map[string]bool{}
-	home := -1
-	for i, d := range f.p.Fleet.Decisions {
+	for _, d := range f.p.Fleet.Decisions {
 		for _, name := range d.Wait {
 			placed[name] = true
 		}
 		for name := range d.Run {
 			placed[name] = true
 		}
-		if home < 0 && d.State == fleet.Placed {
-			home = i
-		}
 	}
+	return placed
+}
+
+// countUnplaced adds the replicas that no cluster takes, because none of them can be used, to
+// those that wait where the service is: they are wanted.
+func (f *fleetPlanner) countUnplaced() {
+	home := slices.IndexFunc(f.p.Fleet.Decisions, func(d fleet.Decision) bool { return d.State == fleet.Placed })
 	if home < 0 {
 		return
 	}
-	d := &f.p.Fleet.Decisions[home]
+	d, placed := &f.p.Fleet.Decisions[home], f.placed()
 	for _, u := range f.units {
 		for _, r := range u.Replicas {
 			if !placed[r.Name] {

@@ -267,7 +267,7 @@ func TestFleet(t *testing.T) {
 			reason:    "A cluster that is new, and has not said what it has, is not asked.",
 			placement: with(selector, v1alpha1.PlacementFailover),
 			world:     world(aCluster("east", func(c *v1alpha1.InferenceCluster) { c.Status.Pools = nil })),
-			want:      want{Deployments: map[string]deployment{}, Asks: map[string]int{}},
+			want:      want{Deployments: map[string]deployment{"": {Waiting: 2, Idle: true}}, Asks: map[string]int{}, Held: 2},
 		},
 		"Broken": {
 			reason:    "A cluster that does not say whether it grants anything is not asked while another can be, whatever room its old status shows.",

@@ -54,6 +54,9 @@ type Place struct {
 // HeldForRoom waits until a cluster has room, and grants it.
 const HeldForRoom = "WaitingForRoom"
 
+// HeldForCluster waits until there is a cluster that may be asked.
+const HeldForCluster = "NoCluster"
+
 // Keys of what stays beside the XR although the service runs in other clusters.
 const (
 	// AskKey is the key of the object that carries the service's ask.

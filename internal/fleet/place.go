@@ -319,16 +319,21 @@ func (p *placer) failover() {
 type standing struct {
 	// twice is how many replicas are missing that others have, and would be started a second
 	// time. cramped tells that there is no room for them.
-	cramped      bool
+	cramped bool
+	// walled tells that no requests can be led there, so that no other copy can be left for it.
+	walled       bool
 	twice, ready int
 }
 
 // before tells whether a candidate is the better home: one where nothing is missing that others
-// have, else one with room for it, else where the least is missing; of several, the one with the
-// most replicas ready.
+// have, else one with room for it, else where the least is missing; of several, one to which
+// requests can be led, and then the one with the most replicas ready.
 func (s standing) before(o standing) bool {
-	if s.cramped != o.cramped {
+	switch {
+	case s.cramped != o.cramped:
 		return o.cramped
+	case s.walled != o.walled:
+		return o.walled
 	}
 	return cmp.Or(cmp.Compare(s.twice, o.twice), cmp.Compare(o.ready, s.ready)) < 0
 }
@@ -348,7 +353,8 @@ func (p *placer) fullest() int {
 }
 
 func (p *placer) standing(i int) standing {
-	s, c := standing{}, &p.Candidates[i]
+	c := &p.Candidates[i]
+	s := standing{walled: c.NoEntrance}
 	for _, r := range all(p.Units) {
 		switch {
 		case !c.Present[r.Name] && p.first(func(o *Candidate) bool { return o.Present[r.Name] }) >= 0:
@@ -479,11 +485,11 @@ func (p *placer) roomiest(rooms []Room, u *Unit) int {
 // home is where a unit is already, or was granted, or -1. Of several such clusters it is
 // the one that has the fewest units for its weight.
 func (p *placer) home(u *Unit) int {
-	for _, is := range []func(*Candidate) bool{
+	there := entered(
 		func(c *Candidate) bool { return c.present(u) && c.ready(u) },
 		func(c *Candidate) bool { return c.present(u) },
-		func(c *Candidate) bool { return len(u.Replicas) > 0 && c.granted(u) },
-	} {
+	)
+	for _, is := range append(there, func(c *Candidate) bool { return len(u.Replicas) > 0 && c.granted(u) }) {
 		if i := p.lightest(func(i int) bool { return is(&p.Candidates[i]) }); i >= 0 {
 			return i
 		}

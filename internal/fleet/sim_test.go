@@ -74,6 +74,8 @@ type simCluster struct {
 	total   Room
 	grants  []Grant
 	booking Booking
+	// walled tells that no gateway of it is known.
+	walled bool
 	// said are all bookings so far, as its status had them.
 	said    []Booking
 	trouble trouble
@@ -86,6 +88,8 @@ type simService struct {
 	units, most    []Unit
 	ask            Ask
 	present, ready map[string]map[string]bool
+	// changed tells that its policy was another one once: what was right for that moves.
+	changed bool
 	// hub tells that there is a route over clusters, and led where it led after the last
 	// round.
 	hub bool
@@ -99,6 +103,7 @@ func newSim(t *testing.T, seed, order uint64) *sim {
 	s := &sim{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), order: rand.New(rand.NewPCG(seed, 2+order))}
 	for i := range 1 + s.rand.IntN(5) {
 		c := &simCluster{name: fmt.Sprintf("c%d", i), total: Room{Pools: []Pool{nodes("a", int64(s.rand.IntN(12)), 8)}}}
+		c.walled = s.rand.IntN(6) == 0
 		if s.rand.IntN(3) == 0 {
 			c.total.Pools = append(c.total.Pools, nodes("b", int64(s.rand.IntN(6)), 4))
 		}
@@ -109,9 +114,16 @@ func newSim(t *testing.T, seed, order uint64) *sim {
 			uid: fmt.Sprintf("u%02d", i), policy: []Policy{Replicate, Spread, Failover}[s.rand.IntN(3)], hub: s.rand.IntN(2) == 0,
 			present: map[string]map[string]bool{}, ready: map[string]map[string]bool{}, led: map[string]bool{}, rand: rand.New(rand.NewPCG(seed, 100+uint64(i))),
 		}
+		if v.policy != Spread && s.rand.IntN(3) == 0 {
+			v.most = []Unit{workers(1 + s.rand.IntN(5))}
+			v.units = v.most
+			s.services = append(s.services, v)
+			continue
+		}
+		single := v.policy == Spread && s.rand.IntN(2) == 0
 		for g := range 1 + s.rand.IntN(3) {
 			name := strconv.Itoa(g)
-			if v.policy == Spread && s.rand.IntN(2) == 0 {
+			if single {
 				v.most = append(v.most, Unit{Name: name, Replicas: []Replica{{Name: name, Pods: map[string]int64{"small": 1 + s.rand.Int64N(4)}}}})
 				continue
 			}
@@ -125,6 +137,15 @@ func newSim(t *testing.T, seed, order uint64) *sim {
 		s.services = append(s.services, v)
 	}
 	return s
+}
+
+// workers is the unit of a service of one role without a gang: none of its replicas needs another.
+func workers(n int) Unit {
+	u := Unit{Name: "0"}
+	for i := range n {
+		u.Replicas = append(u.Replicas, Replica{Name: "worker/" + strconv.Itoa(i), Pods: map[string]int64{"large": 1}})
+	}
+	return u
 }
 
 func (s *sim) add(c *simCluster) {
@@ -202,6 +223,9 @@ func (v *simService) scale(random *rand.Rand) {
 			v.units[i].Replicas = u.Replicas[:2]
 		}
 	}
+	if len(v.units) > 0 && random.IntN(32) == 0 {
+		v.policy, v.changed = []Policy{Replicate, Spread, Failover}[random.IntN(3)], true
+	}
 }
 
 // candidate is a cluster as a service sees it.
@@ -239,6 +263,13 @@ func (s *sim) candidate(v *simService, c *simCluster) Candidate {
 	}
 	said := c.said[max(0, len(c.said)-1-v.rand.IntN(s.delay+1))]
 	m.Room = said.Room
+	// It may be that asks or nodes are not known for a moment.
+	if s.delay > 0 && v.rand.IntN(6) == 0 {
+		m.Closed = why
+	}
+	if v.hub && c.walled {
+		m.NoEntrance, m.Routed, m.Led = true, false, false
+	}
 	for _, g := range said.Grants {
 		if g.UID == v.uid {
 			m.Granted = asked.Granted(g.Serial, g.Replicas)
@@ -281,7 +312,7 @@ func (s *sim) act(v *simService) {
 		s.starts(v, c, before)
 		s.stops(v, c, before, readable)
 	}
-	if !s.mended {
+	if !s.mended && !v.changed {
 		s.straddles(v)
 	}
 }
@@ -299,7 +330,7 @@ func (s *sim) starts(v *simService, c *simCluster, before map[string]map[string]
 			if !c.granted(v.uid, r.Name) {
 				s.t.Fatalf("fleet %d: %s of %s (%s) is started in %s, which has not granted it, or not any more", s.seed, r.Name, v.uid, v.policy, c.name)
 			}
-			if v.policy == Replicate || some(&u, before[c.name]) {
+			if v.policy == Replicate || v.changed || some(&u, before[c.name]) {
 				continue
 			}
 			for _, o := range s.clusters {
@@ -354,7 +385,7 @@ func (v *simService) whole(u *Unit, in []string) bool {
 }
 
 // straddles makes sure that no unit is in two clusters that it need not leave. After a
-// trouble in the midst of a move it may be, if neither has room for what only the other has.
+// trouble in the midst of a move, or another policy, it may be, if neither has room for what only the other has.
 func (s *sim) straddles(v *simService) {
 	s.t.Helper()
 	if v.policy == Replicate {
@@ -367,7 +398,7 @@ func (s *sim) straddles(v *simService) {
 				in = append(in, c.name)
 			}
 		}
-		if len(in) > 1 && (!s.mended || v.whole(&u, in)) {
+		if len(in) > 1 && (!s.mended && !v.changed || v.whole(&u, in)) {
 			s.t.Fatalf("fleet %d: unit %s of %s (%s) is in %v", s.seed, u.Name, v.uid, v.policy, in)
 		}
 	}

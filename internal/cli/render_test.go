@@ -231,6 +231,32 @@ func TestRender(t *testing.T) {
 					"warning: in.yaml: unknown field endpointPicker.imagee of the Input: the function does not know it\n",
 			},
 		},
+		"UnknownRequired": {
+			reason: "So it is in other services and clusters, which would change the plan in silence.",
+			args: args{
+				fn: echo,
+				files: map[string]string{"xr.yaml": xrDoc, "fleet.yaml": `
+{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east, label: {region: us}}, spec: {taint: [{effect: Drain}], crossplane: {}}, status: {younger: 1}}
+---
+{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east}}
+---
+{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCLuster, metadata: {name: west}}
+---
+{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: s, namespace: team}, spec: {roles: [{replcas: 1}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: p, label: {}}, spec: {typo: 1}}
+`},
+				render: Render{XR: "xr.yaml", Required: []string{"fleet.yaml"}},
+			},
+			want: want{
+				out: echoed("echo", 0, 0, 0, 0),
+				err: "warning: --required: InferenceCluster east: unknown field metadata.label: an API server drops it\n" +
+					"warning: --required: InferenceCluster east: unknown field spec.taint: an API server drops it\n" +
+					"warning: --required: InferenceCluster east: is there twice\n" +
+					"warning: --required: InferenceCLuster west: there is no such kind\n" +
+					"warning: --required: InferenceService team/s: unknown field spec.roles[0].replcas: an API server drops it\n",
+			},
+		},
 		"Warning": {
 			reason: "A warning does not keep the documents back.",
 			args: args{

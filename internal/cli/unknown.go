@@ -29,11 +29,52 @@ func (g *given) unknown() []string {
 	for _, path := range unknownFields(spec, of, "spec") {
 		all = append(all, fmt.Sprintf("%s: unknown field %s: an API server drops it", g.xrFile, path))
 	}
+	all = append(all, g.unknownRequired()...)
 	if g.input == nil {
 		return all
 	}
 	for _, path := range unknownFields(g.input.Object, reflect.TypeFor[v1beta1.Input](), "") {
 		all = append(all, fmt.Sprintf("%s: unknown field %s of the Input: the function does not know it", g.inputFile, path))
+	}
+	return all
+}
+
+// unknownRequired lists the same of the services and clusters that are required, and those that
+// are there twice. A mistake in one of them would change the plan in silence.
+func (g *given) unknownRequired() []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, o := range g.cluster[1+len(g.observed):] {
+		if o.GroupVersionKind().Group != v1alpha1.Group {
+			continue
+		}
+		name := o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+		of := reflect.TypeFor[v1alpha1.InferenceService]()
+		switch o.GetKind() {
+		case v1alpha1.KindCluster:
+			of = reflect.TypeFor[v1alpha1.InferenceCluster]()
+		case v1alpha1.Kind, v1alpha1.ClusterKind:
+		default:
+			all = append(all, "--required: "+name+": there is no such kind")
+			continue
+		}
+		if seen[name] {
+			all = append(all, "--required: "+name+": is there twice")
+		}
+		seen[name] = true
+		fields := maps.Clone(o.Object)
+		if spec, ok := fields["spec"].(map[string]any); ok {
+			spec = maps.Clone(spec)
+			for _, f := range machinery(o) {
+				delete(spec, f)
+			}
+			fields["spec"] = spec
+		}
+		// A status may be of another version, and says nothing that a person wrote.
+		delete(fields, "status")
+		for _, path := range unknownFields(fields, of, "") {
+			all = append(all, fmt.Sprintf("--required: %s: unknown field %s: an API server drops it", name, path))
+		}
 	}
 	return all
 }

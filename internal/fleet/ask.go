@@ -99,8 +99,12 @@ func (a *Ask) sum(replicas []Replica) (Resources, int64) {
 	return total, pods
 }
 
-// before orders asks: the oldest first.
+// before orders asks: the oldest first. One without a time was not created yet: it is planned
+// offline, and comes last.
 func before(a, b *Ask) int {
+	if (a.Since == "") != (b.Since == "") {
+		return cmp.Compare(b.Since, a.Since)
+	}
 	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 

@@ -55,6 +55,8 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 		if err := settle(ctx, fn, given); err != nil {
 			return err
 		}
+	} else if names := given.silent(); names != "" {
+		_, _ = fmt.Fprintf(s.Err, "warning: these clusters have no status, so nothing is placed there: %s. With --settle they say what room they have.\n", names)
 	}
 	rsp, err := call(ctx, fn, given)
 	if err != nil {

@@ -254,7 +254,8 @@ func TestRender(t *testing.T) {
 					"warning: --required: InferenceCluster east: unknown field spec.taint: an API server drops it\n" +
 					"warning: --required: InferenceCluster east: is there twice\n" +
 					"warning: --required: InferenceCLuster west: there is no such kind\n" +
-					"warning: --required: InferenceService team/s: unknown field spec.roles[0].replcas: an API server drops it\n",
+					"warning: --required: InferenceService team/s: unknown field spec.roles[0].replcas: an API server drops it\n" +
+					"warning: these clusters have no status, so nothing is placed there: east, east. With --settle they say what room they have.\n",
 			},
 		},
 		"Warning": {

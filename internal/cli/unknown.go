@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
@@ -77,6 +79,17 @@ func (g *given) unknownRequired() []string {
 		}
 	}
 	return all
+}
+
+// silent are the clusters among what is required that have not said what room they have.
+func (g *given) silent() string {
+	var names []string
+	for _, o := range g.cluster[1+len(g.observed):] {
+		if _, found, _ := unstructured.NestedSlice(o.Object, "status", "pools"); ofCluster(o) && !found {
+			names = append(names, o.GetName())
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // machinery are Crossplane's own fields in the spec of an XR.

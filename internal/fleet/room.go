@@ -367,7 +367,11 @@ func (r *Room) fragmented(short *Need, needs []Need) string {
 	for _, name := range sortedNames(short.Shape.Requests) {
 		asked = append(asked, quantityText(short.Shape.Requests[name])+" "+name)
 	}
-	return fmt.Sprintf("%d pods find no node with %s left, although there is as much in all", short.Pods, strings.Join(asked, ", "))
+	pods := "1 pod finds"
+	if short.Pods != 1 {
+		pods = fmt.Sprintf("%d pods find", short.Pods)
+	}
+	return fmt.Sprintf("%s no node with %s left, although there is as much in all", pods, strings.Join(asked, ", "))
 }
 
 // Devices is one line about the devices of a room: free and all.

@@ -84,7 +84,7 @@ func TestTake(t *testing.T) {
 			reason: "8 GPUs on two nodes are no 8 on one.",
 			room:   Room{Pools: []Pool{pool("a", of(2, 4, 64))}},
 			needs:  []Need{{shape(8, 1), 1}},
-			want:   "1 pods find no node with 8 nvidia.com/gpu, 1 cpu left, although there is as much in all",
+			want:   "1 pod finds no node with 8 nvidia.com/gpu, 1 cpu left, although there is as much in all",
 			left:   []Nodes{of(2, 4, 64)},
 		},
 		"Selected": {

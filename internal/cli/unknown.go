@@ -81,13 +81,17 @@ func (g *given) unknownRequired() []string {
 	return all
 }
 
-// silent are the clusters among what is required that have not said what room they have.
+// silent are the clusters among what is required, if none of them has said what room it has.
 func (g *given) silent() string {
 	var names []string
 	for _, o := range g.cluster[1+len(g.observed):] {
-		if _, found, _ := unstructured.NestedSlice(o.Object, "status", "pools"); ofCluster(o) && !found {
-			names = append(names, o.GetName())
+		if !ofCluster(o) {
+			continue
 		}
+		if _, found, _ := unstructured.NestedSlice(o.Object, "status", "pools"); found {
+			return ""
+		}
+		names = append(names, o.GetName())
 	}
 	return strings.Join(names, ", ")
 }

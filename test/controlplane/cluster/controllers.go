@@ -31,6 +31,9 @@ func (c *Kubernetes) RunControllers(ctx context.Context, besides ...string) erro
 			"serviceaccount-controller", "statefulset-controller", "deployment-controller",
 			"replicaset-controller", "garbage-collector-controller"), ","),
 		"--kube-api-qps=500", "--kube-api-burst=500",
+		// A KWOK that is started anew waits until the leases of the one before are over, which are
+		// those of all nodes. What is then made of the pods it never makes good.
+		"--node-monitor-grace-period=5m",
 	}})
 	if err != nil {
 		return err

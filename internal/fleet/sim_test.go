@@ -375,17 +375,22 @@ func (s *sim) stops(v *simService, c *simCluster, before, readable map[string]ma
 	}
 }
 
-// whole tells whether one of some clusters has all that the others have of a unit.
-func (v *simService) whole(u *Unit, in []string) bool {
+// whole tells whether one of some clusters has all that the others have of a unit, and may have
+// its requests.
+func (v *simService) whole(u *Unit, in []string, walled map[string]bool) bool {
+	if v.policy == Failover {
+		u = &Unit{Replicas: all(v.units)} // They stay together.
+	}
 	return slices.ContainsFunc(in, func(c string) bool {
-		return !slices.ContainsFunc(u.Replicas, func(r Replica) bool {
+		return !walled[c] && !slices.ContainsFunc(u.Replicas, func(r Replica) bool {
 			return !v.present[c][r.Name] && slices.ContainsFunc(in, func(o string) bool { return v.present[o][r.Name] })
 		})
 	})
 }
 
 // straddles makes sure that no unit is in two clusters that it need not leave. After a
-// trouble in the midst of a move, or another policy, it may be, if neither has room for what only the other has.
+// trouble in the midst of a move, or another policy, it may be, if neither has room for what only the other has, or no
+// requests can be led to the one that has.
 func (s *sim) straddles(v *simService) {
 	s.t.Helper()
 	if v.policy == Replicate {
@@ -393,12 +398,14 @@ func (s *sim) straddles(v *simService) {
 	}
 	for _, u := range v.units {
 		var in []string
+		walled := map[string]bool{}
 		for _, c := range s.clusters {
 			if some(&u, v.present[c.name]) && !c.trouble.leaves(v.policy) {
 				in = append(in, c.name)
+				walled[c.name] = v.hub && c.walled
 			}
 		}
-		if len(in) > 1 && (!s.mended && !v.changed || v.whole(&u, in)) {
+		if len(in) > 1 && (!s.mended && !v.changed || v.whole(&u, in, walled)) {
 			s.t.Fatalf("fleet %d: unit %s of %s (%s) is in %v", s.seed, u.Name, v.uid, v.policy, in)
 		}
 	}

@@ -294,7 +294,7 @@ func (p *placer) failover() {
 		}
 	}
 	asked := func(c *Candidate) bool { return len(c.Asked) > 0 && fitting(p.fits)(c) }
-	home := p.fullest()
+	home := p.fullest(p.Units, p.usable())
 	// It may come back where it cannot be told: nothing else is started meanwhile.
 	if home < 0 && p.frozen(p.Units) {
 		return
@@ -338,24 +338,25 @@ func (s standing) before(o standing) bool {
 	return cmp.Or(cmp.Compare(s.twice, o.twice), cmp.Compare(o.ready, s.ready)) < 0
 }
 
-// fullest is the usable candidate that is the best home for what is there of the service, or -1.
-func (p *placer) fullest() int {
+// fullest is the best home for what is there of some units, of candidates that are usable: the first
+// of several that are alike. It is -1 where nothing of them is anywhere.
+func (p *placer) fullest(units []Unit, candidates []int) int {
 	home, best := -1, standing{}
-	for i := range p.Candidates {
-		if !p.out[i].usable() || !slices.ContainsFunc(p.Units, func(u Unit) bool { return p.Candidates[i].present(&u) }) {
+	for _, i := range candidates {
+		if !slices.ContainsFunc(units, func(u Unit) bool { return p.Candidates[i].present(&u) }) {
 			continue
 		}
-		if s := p.standing(i); home < 0 || s.before(best) {
+		if s := p.standing(i, units); home < 0 || s.before(best) {
 			home, best = i, s
 		}
 	}
 	return home
 }
 
-func (p *placer) standing(i int) standing {
+func (p *placer) standing(i int, units []Unit) standing {
 	c := &p.Candidates[i]
 	s := standing{walled: c.NoEntrance}
-	for _, r := range all(p.Units) {
+	for _, r := range all(units) {
 		switch {
 		case !c.Present[r.Name] && p.first(func(o *Candidate) bool { return o.Present[r.Name] }) >= 0:
 			s.twice++
@@ -365,10 +366,21 @@ func (p *placer) standing(i int) standing {
 	}
 	if s.twice > 0 {
 		room := c.Room.Clone()
-		fits, _ := p.fitsWhole(&room, c, p.Units)
+		fits, _ := p.fitsWhole(&room, c, units)
 		s.cramped = !fits
 	}
 	return s
+}
+
+// usable candidates, in their order.
+func (p *placer) usable() []int {
+	var all []int
+	for i := range p.Candidates {
+		if p.out[i].usable() {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // firstOf is the first usable candidate with the first property that one of them has, or -1.
@@ -482,43 +494,31 @@ func (p *placer) roomiest(rooms []Room, u *Unit) int {
 	return -1
 }
 
-// home is where a unit is already, or was granted, or -1. Of several such clusters it is
-// the one that has the fewest units for its weight.
+// home is where a unit is already, or was granted, or -1. Of several such clusters that are alike
+// it is the one that has the fewest units for its weight.
 func (p *placer) home(u *Unit) int {
-	there := entered(
-		func(c *Candidate) bool { return c.present(u) && c.ready(u) },
-		func(c *Candidate) bool { return c.present(u) },
-	)
-	for _, is := range append(there, func(c *Candidate) bool { return len(u.Replicas) > 0 && c.granted(u) }) {
-		if i := p.lightest(func(i int) bool { return is(&p.Candidates[i]) }); i >= 0 {
-			return i
-		}
+	if i := p.fullest([]Unit{*u}, p.byLoad()); i >= 0 {
+		return i
 	}
-	return -1
+	return p.lightest(func(i int) bool { return len(u.Replicas) > 0 && p.Candidates[i].granted(u) })
+}
+
+// byLoad are the usable candidates, those first that have the fewest units for their weight.
+func (p *placer) byLoad() []int {
+	order := p.usable()
+	slices.SortStableFunc(order, func(a, b int) int {
+		// (units + 1) / weight, without fractions.
+		x := int64(len(p.wanted[a])+1) * p.Candidates[b].Weight
+		y := int64(len(p.wanted[b])+1) * p.Candidates[a].Weight
+		return cmp.Compare(x, y)
+	})
+	return order
 }
 
 // lightest is the usable candidate that has the fewest units for its weight and takes
 // one more, or -1.
 func (p *placer) lightest(takes func(int) bool) int {
-	order := make([]int, 0, len(p.Candidates))
-	for i := range p.Candidates {
-		if p.out[i].usable() {
-			order = append(order, i)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		// (units + 1) / weight, without fractions.
-		x := int64(len(p.wanted[a])+1) * p.Candidates[b].Weight
-		y := int64(len(p.wanted[b])+1) * p.Candidates[a].Weight
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
-	for _, i := range order {
+	for _, i := range p.byLoad() {
 		if takes(i) {
 			return i
 		}

@@ -250,6 +250,24 @@ func TestPlace(t *testing.T) {
 				"north": {State: Waiting, Reason: ReasonAsked, Message: "asked, and not answered yet", Wait: 2},
 			},
 		},
+		"SpreadFuller": {
+			reason: "A unit that is in two clusters in part stays where nothing of it has to be started twice.",
+			policy: Spread, units: more[1:],
+			candidates: []Candidate{
+				east(func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0")
+					c.Ready, c.Granted = c.Present, c.Present
+				}),
+				named("west", east(full, func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0", "1/decode/1")
+					c.Ready, c.Granted = set("1/decode/1"), c.Present
+				})),
+			},
+			want: map[string]told{
+				"east": {State: Leaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves here once that is ready", Run: []string{"1/decode/0", "1/prefill/0"}},
+				"west": {State: Placed, Run: []string{"1/decode/0", "1/decode/1", "1/prefill/0"}},
+			},
+		},
 		"SpreadEntrance": {
 			reason: "The same where units are spread.",
 			policy: Spread, units: one,

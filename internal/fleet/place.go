@@ -638,7 +638,8 @@ func (p *placer) copied(i int) bool {
 	return p.Policy == Replicate && p.out[i].reason == ReasonUnknown && !c.Deselected && c.Drain == nil
 }
 
-// elsewhere tells whether all that is in a cluster is ready to serve in others.
+// elsewhere tells whether all that is in a cluster is ready to serve in others, where it is wanted:
+// of two that are both on their way out, neither may count on the other.
 func (p *placer) elsewhere(i int) bool {
 	for _, u := range p.Units {
 		if !p.Candidates[i].present(&u) {
@@ -647,7 +648,7 @@ func (p *placer) elsewhere(i int) bool {
 		serves := false
 		for j := range p.Candidates {
 			c := &p.Candidates[j]
-			serves = serves || j != i && p.out[j].usable() && c.covers(&p.Candidates[i], &u) && c.Answers && !c.NoEntrance
+			serves = serves || j != i && contains(p.wanted[j], &u) && c.covers(&p.Candidates[i], &u) && c.Answers && !c.NoEntrance
 		}
 		if !serves {
 			return false

@@ -250,6 +250,23 @@ func TestPlace(t *testing.T) {
 				"north": {State: Waiting, Reason: ReasonAsked, Message: "asked, and not answered yet", Wait: 2},
 			},
 		},
+		"BothServe": {
+			reason: "Two copies of a unit that are both on their way out serve: neither counts on the other.",
+			policy: Failover, units: two,
+			candidates: []Candidate{
+				east(full, func(c *Candidate) { c.Present, c.Ready, c.Granted, c.Led = there, there, there, true }),
+				named("west", east(full, func(c *Candidate) { c.Present, c.Ready, c.Granted, c.Led = there, there, there, true })),
+				named("north", east(func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0")
+					c.Ready, c.Granted, c.Led = c.Present, c.Present, true
+				})),
+			},
+			want: map[string]told{
+				"east":  {State: Leaving, Reason: ReasonNotNeeded, Message: "it runs in west, north, and leaves here once that is ready", Run: []string{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: Leaving, Reason: ReasonNotNeeded, Message: "it runs in east, north, and leaves here once that is ready", Run: []string{"0/decode/0", "0/prefill/0"}},
+				"north": {State: Placed, Reason: ReasonAsked, Message: "asked, and not answered yet", Run: []string{"1/decode/0", "1/prefill/0"}, Wait: 2},
+			},
+		},
 		"SpreadFuller": {
 			reason: "A unit that is in two clusters in part stays where nothing of it has to be started twice.",
 			policy: Spread, units: more[1:],

@@ -400,7 +400,11 @@ func (s *sim) straddles(v *simService) {
 		var in []string
 		walled := map[string]bool{}
 		for _, c := range s.clusters {
-			if some(&u, v.present[c.name]) && !c.trouble.leaves(v.policy) {
+			here := &u
+			if v.policy == Failover {
+				here = &Unit{Replicas: all(v.units)} // They stay together.
+			}
+			if some(here, v.present[c.name]) && !c.trouble.leaves(v.policy) {
 				in = append(in, c.name)
 				walled[c.name] = v.hub && c.walled
 			}

@@ -334,7 +334,8 @@ func (s *sim) starts(v *simService, c *simCluster, before map[string]map[string]
 				continue
 			}
 			for _, o := range s.clusters {
-				if o != c && !o.trouble.leaves(v.policy) && some(&u, before[o.name]) {
+				// Where no requests can be led is no place to stay, if there is another.
+				if o != c && !o.trouble.leaves(v.policy) && some(&u, before[o.name]) && !(v.hub && o.walled) {
 					s.t.Fatalf("fleet %d: unit %s of %s (%s) is started in %s, and is in %s, which it need not leave", s.seed, u.Name, v.uid, v.policy, c.name, o.name)
 				}
 			}

@@ -19,16 +19,11 @@ import (
 // Values of the wrong type are the function's to judge.
 func (g *given) unknown() []string {
 	var all []string
-	spec, _ := g.xr.Object["spec"].(map[string]any)
-	spec = maps.Clone(spec)
-	for _, f := range machinery(g.xr) {
-		delete(spec, f)
-	}
 	of := reflect.TypeFor[v1alpha1.InferenceServiceSpec]()
 	if ofCluster(g.xr) {
 		of = reflect.TypeFor[v1alpha1.InferenceClusterSpec]()
 	}
-	for _, path := range unknownFields(spec, of, "spec") {
+	for _, path := range unknownFields(specOf(g.xr), of, "spec") {
 		all = append(all, fmt.Sprintf("%s: unknown field %s: an API server drops it", g.xrFile, path))
 	}
 	all = append(all, g.unknownRequired()...)
@@ -65,13 +60,7 @@ func (g *given) unknownRequired() []string {
 		}
 		seen[name] = true
 		fields := maps.Clone(o.Object)
-		if spec, ok := fields["spec"].(map[string]any); ok {
-			spec = maps.Clone(spec)
-			for _, f := range machinery(o) {
-				delete(spec, f)
-			}
-			fields["spec"] = spec
-		}
+		fields["spec"] = specOf(o)
 		// A status may be of another version, and says nothing that a person wrote.
 		delete(fields, "status")
 		for _, path := range unknownFields(fields, of, "") {
@@ -94,6 +83,16 @@ func (g *given) silent() string {
 		names = append(names, o.GetName())
 	}
 	return strings.Join(names, ", ")
+}
+
+// specOf is what a person may have written below spec: all but Crossplane's own fields.
+func specOf(xr object) map[string]any {
+	spec, _ := xr.Object["spec"].(map[string]any)
+	spec = maps.Clone(spec)
+	for _, f := range machinery(xr) {
+		delete(spec, f)
+	}
+	return spec
 }
 
 // machinery are Crossplane's own fields in the spec of an XR.

@@ -326,8 +326,8 @@ type standing struct {
 }
 
 // before tells whether a candidate is the better home: one where nothing is missing that others
-// have, else one with room for it, else where the least is missing; of several, one to which
-// requests can be led, and then the one with the most replicas ready.
+// have, or that has room for it; of such, one to which requests can be led, then the one where
+// the least is missing, then the one with the most replicas ready.
 func (s standing) before(o standing) bool {
 	switch {
 	case s.cramped != o.cramped:

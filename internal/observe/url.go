@@ -31,7 +31,11 @@ type routeSpec struct {
 	} `json:"spec"`
 }
 
+// A parentRef names a gateway, as Gateway API's ParentReference does.
 type parentRef struct {
+	Group       string `json:"group"`
+	Kind        string `json:"kind"`
+	Namespace   string `json:"namespace"`
 	Name        string `json:"name"`
 	SectionName string `json:"sectionName"`
 	Port        int32  `json:"port"`

@@ -174,17 +174,17 @@ func acceptedByAll(route *structpb.Struct) bool {
 			Namespace  string `json:"namespace"`
 		} `json:"metadata"`
 		Spec struct {
-			ParentRefs []gatewayRef `json:"parentRefs"`
+			ParentRefs []parentRef `json:"parentRefs"`
 		} `json:"spec"`
 		Status struct {
 			Parents []struct {
-				ParentRef  gatewayRef  `json:"parentRef"`
+				ParentRef  parentRef   `json:"parentRef"`
 				Conditions []condition `json:"conditions"`
 			} `json:"parents"`
 		} `json:"status"`
 	}{}
 	_ = kube.Decode(route, nil, &r) // Fields of the wrong type are as good as absent.
-	have := map[gatewayRef]bool{}
+	have := map[parentRef]bool{}
 	for _, p := range r.Status.Parents {
 		if c := find(p.Conditions, "Accepted"); c.Status == True && c.ObservedGeneration >= r.Metadata.Generation {
 			have[p.ParentRef.in(r.Metadata.Namespace)] = true
@@ -198,18 +198,8 @@ func acceptedByAll(route *structpb.Struct) bool {
 	return len(r.Spec.ParentRefs) > 0
 }
 
-// A gatewayRef names a gateway, as Gateway API's ParentReference does.
-type gatewayRef struct {
-	Group       string `json:"group"`
-	Kind        string `json:"kind"`
-	Namespace   string `json:"namespace"`
-	Name        string `json:"name"`
-	SectionName string `json:"sectionName"`
-	Port        int32  `json:"port"`
-}
-
 // in has the defaults of a reference in some namespace.
-func (p gatewayRef) in(namespace string) gatewayRef {
+func (p parentRef) in(namespace string) parentRef {
 	p.Group, p.Kind = cmp.Or(p.Group, "gateway.networking.k8s.io"), cmp.Or(p.Kind, "Gateway")
 	p.Namespace = cmp.Or(p.Namespace, namespace)
 	return p

@@ -119,25 +119,39 @@ func (f *fleetPlanner) deployAll(candidates []fleet.Candidate) {
 // deployNowhere lists the replicas that are neither in any cluster nor asked for in one, beside
 // the XR, where nothing is made of them: they are wanted, and somebody should know.
 func (f *fleetPlanner) deployNowhere() {
-	placed := f.placed()
+	unplaced := map[string]bool{}
+	for _, name := range f.unplaced() {
+		unplaced[name] = true
+	}
+	if len(unplaced) == 0 {
+		return
+	}
 	all := f.p.lay(f.p.Local(), f.spec.Replicas)
 	groups := all.Groups
 	all.Groups, all.Endpoint, all.Idle = nil, nil, true
 	for _, g := range groups {
 		for _, r := range g.Replicas {
-			if !placed[replicaName(r.Key)] {
+			if unplaced[replicaName(r.Key)] {
 				all.Waiting = append(all.Waiting, r)
 				f.p.Held = append(f.p.Held, Held{Key: r.Key, Reason: HeldForCluster, Message: "replicas have no cluster: the condition Placed says why"})
 			}
 		}
 	}
-	if len(all.Waiting) > 0 {
-		f.p.Deployments = append(f.p.Deployments, all)
+	f.p.Deployments = append(f.p.Deployments, all)
+}
+
+// countUnplaced adds the replicas that no cluster takes, because none of them can be used, to
+// those that wait where the service is: they are wanted.
+func (f *fleetPlanner) countUnplaced() {
+	home := slices.IndexFunc(f.p.Fleet.Decisions, func(d fleet.Decision) bool { return d.State == fleet.Placed })
+	if home >= 0 {
+		d := &f.p.Fleet.Decisions[home]
+		d.Wait = append(d.Wait, f.unplaced()...)
 	}
 }
 
-// placed are the replicas that are in some cluster, or asked for there.
-func (f *fleetPlanner) placed() map[string]bool {
+// unplaced are the replicas that are wanted, and neither in some cluster nor asked for there.
+func (f *fleetPlanner) unplaced() []string {
 	placed := map[string]bool{}
 	for _, d := range f.p.Fleet.Decisions {
 		for _, name := range d.Wait {
@@ -147,24 +161,15 @@ func (f *fleetPlanner) placed() map[string]bool {
 			placed[name] = true
 		}
 	}
-	return placed
-}
-
-// countUnplaced adds the replicas that no cluster takes, because none of them can be used, to
-// those that wait where the service is: they are wanted.
-func (f *fleetPlanner) countUnplaced() {
-	home := slices.IndexFunc(f.p.Fleet.Decisions, func(d fleet.Decision) bool { return d.State == fleet.Placed })
-	if home < 0 {
-		return
-	}
-	d, placed := &f.p.Fleet.Decisions[home], f.placed()
+	var names []string
 	for _, u := range f.units {
 		for _, r := range u.Replicas {
 			if !placed[r.Name] {
-				d.Wait = append(d.Wait, r.Name)
+				names = append(names, r.Name)
 			}
 		}
 	}
+	return names
 }
 
 // warnOfAffinity tells of pods that choose their nodes in a way that is not counted.
@@ -225,25 +230,22 @@ func failoverAfter(p *v1alpha1.Placement) time.Duration {
 // findMembers lists the clusters that the placement names or selects, and then those
 // where something is that it names no longer.
 func (f *fleetPlanner) findMembers() []member {
-	all := f.named()
-	// taken has the names in the service, and which cluster each is.
-	taken := map[string]string{}
-	var newcomers []int
-	for i := range all {
-		if f.asBefore(&all[i]) {
-			taken[all[i].target.Cluster] = all[i].fleet
-		} else {
-			newcomers = append(newcomers, i)
+	named := f.named()
+	// taken has the names in the service, and which cluster each is. What runs keeps its name.
+	taken, runs := map[string]string{}, make([]bool, len(named))
+	for i := range named {
+		if runs[i] = f.asBefore(&named[i]); runs[i] {
+			taken[named[i].target.Cluster] = named[i].fleet
 		}
 	}
-	out := map[int]bool{}
-	for _, i := range newcomers {
-		if out[i] = !f.call(&all[i], taken); !out[i] {
-			taken[all[i].target.Cluster] = all[i].fleet
+	var all []member
+	for i := range named {
+		if !runs[i] && !f.call(&named[i], taken) {
+			continue
 		}
+		taken[named[i].target.Cluster] = named[i].fleet
+		all = append(all, named[i])
 	}
-	at := -1
-	all = slices.DeleteFunc(all, func(member) bool { at++; return out[at] })
 	for _, name := range slices.Sorted(maps.Keys(f.world.Places)) {
 		if _, ok := taken[name]; !ok {
 			all = append(all, f.remembered(name))

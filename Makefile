@@ -11,17 +11,16 @@ PARTS = test-e2e-shared test-e2e-own test-e2e-fleet lint test-unit test-fuzz tes
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: test
-test: tools ## Run every test and check, three at a time. Each shows what it has to say when it is done.
+test: e2e ## Run every test and check, three at a time. Each shows what it has to say when it is done.
 	@echo "running $(PARTS)"
 	@$(BESIDE) --jobs=3 $(PARTS)
 
-# Long searches of one goroutine. The race detector has nothing to find there, and makes them take seven times as long.
-SEARCHES = ^(TestRace|TestUpgradeNotices|TestBookRace|TestBookKeepsItsPromises)$$
-
+# The function starts no goroutine of its own. What there is for the race detector to find is what calls
+# share, so it is on where many are served at once, and off where it would only make tests take five times as long.
 .PHONY: test-unit
-test-unit: ## Run the unit, golden and property tests, all but long searches with the race detector.
-	$(GO) test -race -timeout 20m -skip '$(SEARCHES)' ./...
-	$(GO) test -timeout 20m -run '$(SEARCHES)' . ./internal/fleet
+test-unit: ## Run the unit, golden and property tests, and serve many calls at once with the race detector.
+	$(GO) test -timeout 20m ./...
+	$(GO) test -timeout 20m -race -run '^TestServe$$' .
 
 # Each fuzzer for a number of inputs, from its seeds and from what it has found before. With a time instead, such as
 # 60s, Go reports an input that is still running when the time is over as a failure.
@@ -69,26 +68,33 @@ test-controlplane: ## Apply every example to a real API server, with the real we
 	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m .
 
 .PHONY: test-e2e
-test-e2e: tools ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
+test-e2e: e2e ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
 	@$(BESIDE) --jobs=3 test-e2e-shared test-e2e-own test-e2e-fleet
 
 # The tests that install and uninstall, break what others need, or need more clusters, have control planes of their own.
 OWN = ^(TestXR|TestClaims)$$
 FLEET = ^TestFleet$$
-E2E = cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 45m
 
-# They need the tools. That is no prerequisite here, because make would start them after everything that has none.
+# One program has them all, which is linked once.
+.PHONY: e2e
+e2e: tools
+	@$(GO) -C test/controlplane vet ./e2e
+	@$(GO) -C test/controlplane test -c -o ../../.cache/bin/e2e.test ./e2e
+
+E2E = cd test/controlplane/e2e && ../../../.cache/bin/e2e.test -test.timeout 45m
+
+# They need the tools and that program. These are no prerequisites here, because make would start them after everything that has none.
 .PHONY: test-e2e-own
 test-e2e-own:
-	$(E2E) -run '$(OWN)' ./e2e
+	$(E2E) -test.run '$(OWN)'
 
 .PHONY: test-e2e-fleet
 test-e2e-fleet:
-	$(E2E) -run '$(FLEET)' ./e2e
+	$(E2E) -test.run '$(FLEET)'
 
 .PHONY: test-e2e-shared
 test-e2e-shared:
-	$(E2E) -skip '$(OWN)|$(FLEET)' -parallel 6 ./e2e
+	$(E2E) -test.skip '$(OWN)|$(FLEET)' -test.parallel 6
 
 # A whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry, without
 # Docker and without being root. It needs Linux, for the addresses of its pods.

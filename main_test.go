@@ -3,18 +3,22 @@ package main
 import (
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/cli"
 	"github.com/fusioninfer/function-inferenceservice/internal/codec"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 func TestCommands(t *testing.T) {
@@ -95,8 +99,7 @@ func TestCommandsRefused(t *testing.T) {
 	}
 }
 
-// TestServe calls the function as Crossplane does, with a request that is larger
-// than gRPC's own limit.
+// TestServe calls the function as Crossplane does.
 func TestServe(t *testing.T) {
 	codec.Register() // As main does.
 	socket := filepath.Join(t.TempDir(), "s")
@@ -105,7 +108,8 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.BindTo(&Function{log: logging.NewNopLogger()}, (*fnv1.FunctionRunnerServiceServer)(nil))
+	f := &Function{log: logging.NewNopLogger(), clock: stopped()}
+	k.BindTo(f, (*fnv1.FunctionRunnerServiceServer)(nil))
 	go func() { _ = k.Run() }() // Ends with the test binary: the SDK's server has no stop.
 
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -113,12 +117,44 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // Nothing depends on it.
-	req := &fnv1.RunFunctionRequest{Meta: &fnv1.RequestMeta{Tag: strings.Repeat("x", 5<<20)}}
-	rsp, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(t.Context(), req, grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(8<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rsp.GetMeta().GetTag() != req.GetMeta().GetTag() {
-		t.Errorf("RunFunction: the answer does not carry the tag of the request")
-	}
+	client := fnv1.NewFunctionRunnerServiceClient(conn)
+
+	t.Run("Large", func(t *testing.T) {
+		// It is larger than gRPC's own limit.
+		req := &fnv1.RunFunctionRequest{Meta: &fnv1.RequestMeta{Tag: strings.Repeat("x", 5<<20)}}
+		rsp, err := client.RunFunction(t.Context(), req, grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(8<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rsp.GetMeta().GetTag() != req.GetMeta().GetTag() {
+			t.Errorf("RunFunction: the answer does not carry the tag of the request")
+		}
+	})
+	// Crossplane calls for many services at once. With the race detector this also proves that
+	// what calls share may be shared.
+	t.Run("Together", func(t *testing.T) {
+		var callers sync.WaitGroup
+		for _, req := range exampleRequests(t) {
+			want, err := f.RunFunction(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				callers.Go(func() {
+					got, err := client.RunFunction(t.Context(), req)
+					if err != nil {
+						t.Errorf("%s: %v", nameOf(req), err)
+					} else if !proto.Equal(want, got) {
+						t.Errorf("%s: -called alone, +called together:\n%s", nameOf(req), cmp.Diff(want, got, protocmp.Transform()))
+					}
+				})
+			}
+		}
+		callers.Wait()
+	})
+}
+
+// nameOf is the name of the service that a request is about.
+func nameOf(req *fnv1.RunFunctionRequest) string {
+	return kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "name").GetStringValue()
 }

@@ -33,7 +33,7 @@ func TestWire(t *testing.T) {
 		}
 	}
 	for _, req := range all {
-		t.Run(req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue(), func(t *testing.T) {
+		t.Run(nameOf(req), func(t *testing.T) {
 			want, err := f.RunFunction(t.Context(), req)
 			if err != nil {
 				t.Fatal(err)

@@ -443,6 +443,99 @@ func TestUnreachableSince(t *testing.T) {
 	}
 }
 
+// TestSize proves that an API server can always store what becomes of many services: the
+// ledger, which is a ConfigMap, and the cluster with its status. A cluster that is full of
+// services says so, keeps what was granted, and grants nothing more.
+func TestSize(t *testing.T) {
+	const (
+		// ofConfigMap is what an API server takes, ofObject what etcd does.
+		ofConfigMap, ofObject = 1 << 20, 1536 << 10
+	)
+	cases := map[string]struct {
+		reason string
+		// requests of a pod besides its GPU, and replicas of a service.
+		requests, replicas int
+		nodes              int
+		// step is how many services come at once.
+		step int
+	}{
+		"ManyServices":  {reason: "Services of one replica each.", replicas: 1, nodes: 5000, step: 400},
+		"ManyReplicas":  {reason: "Each service has fifty replicas.", replicas: 50, nodes: 5000, step: 40},
+		"ManyResources": {reason: "Each pod requests many resources, which only the status lists.", requests: 60, replicas: 1, nodes: 5000, step: 40},
+		"ManyWait":      {reason: "Nobody finds room.", replicas: 1, nodes: 0, step: 1000},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var requests, allocatable strings.Builder
+			for i := range tc.requests {
+				fmt.Fprintf(&requests, `,"example.com/%s-%02d":1000`, strings.Repeat("r", 50), i)
+				fmt.Fprintf(&allocatable, `, example.com/%s-%02d: 1000`, strings.Repeat("r", 50), i)
+			}
+			xr := head + fmt.Sprintf("spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodes: %d, allocatable: {nvidia.com/gpu: 1000%s}}]}\n", tc.nodes, allocatable.String())
+			var replicas []string
+			for i := range tc.replicas {
+				replicas = append(replicas, fmt.Sprintf(`{"name":"%s/%d","pods":{"w":1}}`, strings.Repeat("w", 50), i))
+			}
+			req := request(t, xr, map[string]string{"object/reachable": reached}, map[string][]string{asks: nil})
+			grants, kept := "[]", 0
+			for n := 0; ; {
+				for range tc.step {
+					n++
+					uid, service := fmt.Sprintf("%036d", n), fmt.Sprintf("%063d", n)
+					ask, err := structpb.NewStruct(map[string]any{
+						"apiVersion": "v1", "kind": "ConfigMap",
+						"metadata": map[string]any{
+							"name": uid, "namespace": service,
+							"ownerReferences": []any{map[string]any{"controller": true, "uid": uid}},
+						},
+						"data": map[string]any{"ask": fmt.Sprintf(
+							`{"uid":%q,"namespace":%q,"name":%q,"shapes":{"w":{"requests":{"nvidia.com/gpu":1000%s}}},"clusters":{"us-east":{"namespace":"models","units":[{"name":"0","replicas":[%s]}]}}}`,
+							uid, service, service, requests.String(), strings.Join(replicas, ","))},
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					req.RequiredResources[asks].Items = append(req.RequiredResources[asks].GetItems(), &fnv1.Resource{Resource: ask})
+				}
+				req.Observed.Resources[keyLedger] = doc(t, ledgerOf(grants))
+				rsp := run(t, req)
+				o := outcomeOf(rsp)
+				if o.fatal != "" {
+					t.Fatal(o.fatal)
+				}
+				if len(o.ledger) > ofConfigMap {
+					t.Fatalf("%s With %d services the ledger has %d bytes, and a ConfigMap at most %d", tc.reason, n, len(o.ledger), ofConfigMap)
+				}
+				j, err := rsp.GetDesired().GetComposite().GetResource().MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if size := len(j) + len(xr); size > ofObject {
+					t.Fatalf("%s With %d services the cluster has %d bytes, and an object at most %d", tc.reason, n, size, ofObject)
+				}
+				if len(o.allocated) < kept {
+					t.Fatalf("%s With %d services %d have room, and %d had it before", tc.reason, n, len(o.allocated), kept)
+				}
+				grants, kept = o.ledger, len(o.allocated)
+				full := o.not[Open] == reasonFull
+				if kept == n && full {
+					t.Fatalf("%s All %d services have room, and it says that it is full", tc.reason, n)
+				}
+				if full && kept == 0 {
+					t.Fatalf("%s It is full before anybody has room", tc.reason)
+				}
+				if full || tc.nodes == 0 && n > 2*maxWaiting {
+					t.Logf("with %d services, %d have room, the ledger has %d bytes and the cluster %d", n, kept, len(o.ledger), len(j)+len(xr))
+					break
+				}
+				if n > 10000 {
+					t.Fatalf("%s It takes %d services, and never is full", tc.reason, n)
+				}
+			}
+		})
+	}
+}
+
 // A cluster cannot be deleted before its services have left.
 func TestUsage(t *testing.T) {
 	cases := map[string]struct {

@@ -75,13 +75,16 @@ test-e2e: e2e ## Install the packages on whole control planes, serve, break ever
 OWN = ^(TestXR|TestClaims)$$
 FLEET = ^TestFleet$$
 
-# One program has them all, which is linked once.
+# One program has them all, which is linked once. So are the versions that they install.
 .PHONY: e2e
 e2e: tools
 	@$(GO) -C test/controlplane vet ./e2e
 	@$(GO) -C test/controlplane test -c -o ../../.cache/bin/e2e.test ./e2e
+	@for v in v0.1.0 v0.1.1; do \
+		$(GO) -C test/packages run . build --version $$v --arch $$($(GO) env GOARCH) --dist $(CURDIR)/.cache/packages/$$v || exit 1; \
+	done
 
-E2E = cd test/controlplane/e2e && ../../../.cache/bin/e2e.test -test.timeout 45m
+E2E = cd test/controlplane/e2e && ../../../.cache/bin/e2e.test -test.timeout 45m -packages $(CURDIR)/.cache/packages
 
 # They need the tools and that program. These are no prerequisites here, because make would start them after everything that has none.
 .PHONY: test-e2e-own

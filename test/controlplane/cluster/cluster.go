@@ -40,6 +40,9 @@ type Options struct {
 	// Clusters is how many remote clusters there are besides, see Remote. Each has as
 	// many nodes of the same kind.
 	Clusters int
+	// Packages has the packages of versions that are built already, each in a directory of
+	// its name. Others are built, and all if it is empty.
+	Packages string
 }
 
 // A Cluster is a control plane. Its processes end with the process that started it.

@@ -72,7 +72,7 @@ func (c *Cluster) runContainers() error {
 
 // containersEvery is how often it is seen to that what should run does. Each time costs the
 // API server something.
-const containersEvery = 500 * time.Millisecond
+const containersEvery = time.Second
 
 // every does something again and again, until it fails or the context ends.
 func every(ctx context.Context, pause time.Duration, f func(context.Context) error) error {

@@ -77,7 +77,7 @@ func (c *Kubernetes) RunVolcano(ctx context.Context) error {
 	scheduler, err := c.run(program{name: "volcano-scheduler", args: []string{
 		"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false", "--scheduler-conf=" + config,
 		"--listen-address=" + address(p[2]), "--healthz-address=" + address(p[3]), "--enable-healthz",
-		"--schedule-period=250ms", "--cache-dumper=false",
+		"--schedule-period=500ms", "--cache-dumper=false",
 	}})
 	if err != nil {
 		return err

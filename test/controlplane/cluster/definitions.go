@@ -75,7 +75,7 @@ func (c *Kubernetes) Define(ctx context.Context, crds ...*unstructured.Unstructu
 }
 
 // Until waits until something is so. It looks less and less often, so that many who
-// wait at once do not keep the API server busy, and waits a tenth too long at most.
+// wait at once do not keep the API server busy, and waits a sixth too long at most.
 func (c *Kubernetes) Until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -93,7 +93,7 @@ func (c *Kubernetes) Until(ctx context.Context, what string, done func(context.C
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(min(max(time.Since(begun)/10, pollEvery), time.Second)):
+			case <-time.After(min(max(time.Since(begun)/6, 2*pollEvery), time.Second)):
 			}
 		}
 	}()

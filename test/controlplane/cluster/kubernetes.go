@@ -103,9 +103,7 @@ func (c *Kubernetes) serve(ctx context.Context, etcd string) error {
 		return fmt.Errorf("cannot make credentials: %w", err)
 	}
 	key := filepath.Join(c.dir, "service-accounts.key")
-	// It makes more garbage than all others together.
-	env := []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
-	c.apiserver, err = c.run(program{name: "kube-apiserver", env: env, args: []string{
+	c.apiserver, err = c.run(program{name: "kube-apiserver", env: collectSeldom(), args: []string{
 		"--etcd-servers=" + etcd,
 		"--etcd-prefix=/" + c.name,
 		"--bind-address=" + loopback,
@@ -127,6 +125,13 @@ func (c *Kubernetes) serve(ctx context.Context, etcd string) error {
 		return err
 	}
 	return c.connect(ctx)
+}
+
+// collectSeldom is the environment of an API server, which makes more garbage than all others
+// together. The tests run five of them at once, and their limit is soft.
+func collectSeldom() []string {
+	limit := max(1<<30, mainMemory()/8)
+	return []string{"GOGC=800", fmt.Sprintf("GOMEMLIMIT=%d", limit)}
 }
 
 // run starts a program that ends with the cluster. Its name is that of a program

@@ -81,18 +81,24 @@ spec:
 `)
 }
 
-// PushPackages builds the project's packages as a version, and pushes them to the
-// registry.
+// PushPackages pushes the project's packages as a version to the registry. It builds them
+// unless they are among the cluster's.
 func (c *Cluster) PushPackages(version string) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	dist := filepath.Join(c.dir, "packages", version)
+	dist := filepath.Join(c.options.Packages, version)
+	built := c.options.Packages != "" && exists(dist)
+	if !built {
+		dist = filepath.Join(c.dir, "packages", version)
+	}
 	args := []string{"-C", filepath.Join(root, "test", "packages"), "run", "."}
 	same := []string{"--version=" + version, "--dist=" + dist, "--arch=" + runtime.GOARCH}
-	if _, err := output("go", append(append(args, "build"), same...)...); err != nil {
-		return err
+	if !built {
+		if _, err := output("go", append(append(args, "build"), same...)...); err != nil {
+			return err
+		}
 	}
 	_, err = output("go", append(append(append(args, "push"), same...), "--registry="+c.registry.Organization)...)
 	return err

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,12 +15,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
@@ -41,11 +45,12 @@ type hub struct{ *cluster.Cluster }
 // service is served at every moment while it moves. On the same clusters it serves those that
 // name their clusters themselves, and claims.
 func TestFleet(t *testing.T) {
-	h := &hub{cluster.TestUp(t, cluster.Options{Nodes: 6, GPUs: 64, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
+	h := &hub{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 6, GPUs: 64, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
 	h.install(t)
 	t.Run("Undisturbed", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *hub){
 			"Failover": testFailover, "Spread": testSpread, "SameNames": testFleetSameNames, "Drain": testDrain, "StaleLedger": testStaleLedger,
+			"Gang": testRemoteGang,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -59,11 +64,14 @@ func TestFleet(t *testing.T) {
 	t.Run("Race", func(t *testing.T) { testRace(t, h) })
 	f := h.withoutFleet(t)
 	t.Run("TwoClusters", func(t *testing.T) { testTwoClusters(t, f) })
-	t.Run("Gang", func(t *testing.T) { testRemoteGang(t, f) })
+	t.Run("Kubeconfig", func(t *testing.T) { testKubeconfig(t, h) })
 	t.Run("MinimalRBAC", func(t *testing.T) { testMinimalRBAC(t, h) })
 	h.installClaims(t)
-	t.Run("Claim", func(t *testing.T) { testRemoteClaim(t, f) })
-	t.Run("FleetClaim", func(t *testing.T) { testFleetClaim(t, h) })
+	t.Run("Claims", func(t *testing.T) {
+		t.Run("Named", func(t *testing.T) { t.Parallel(); testRemoteClaim(t, f) })
+		t.Run("Selected", func(t *testing.T) { t.Parallel(); testFleetClaim(t, h) })
+	})
+	f.nothingLeft(t)
 }
 
 // install does what package/xr/composition.yaml says to set something: it applies the
@@ -807,7 +815,7 @@ func cleanUp(t *testing.T) (remove, left []string) {
 // testFleetClaim proves that a claim lands in a cluster of the fleet as a namespaced XR does,
 // and is told so.
 func testFleetClaim(t *testing.T, h *hub) {
-	ns := namespace(t, h.Cluster)
+	const ns = "team-b"
 	h.joins(t, "claim", member{name: "claim-east", remote: "cluster-1", nodes: 1, kind: "ProviderConfig"})
 	h.joins(t, "claim", member{name: "claim-west", remote: "cluster-2", nodes: 2, kind: "ProviderConfig"})
 	claim := placedService(ns, "llama", "Failover", "claim", engine("worker", "worker", 2, 1))
@@ -1031,6 +1039,57 @@ func (h *hub) notOverbooked(t *testing.T, all []*unstructured.Unstructured) {
 		if err := conditions(now, "RoomKept"); err != nil || len(grants) > 5 {
 			t.Errorf("%s has granted room to %d services: %v", o.GetName(), len(grants), err)
 		}
+	}
+}
+
+// testKubeconfig types what docs/operations.md says to let the control plane into a cluster, and
+// proves that the Secret which comes of it opens that cluster, and no more of it than is needed.
+func testKubeconfig(t *testing.T, h *hub) {
+	const block = "```sh\nremote="
+	_, text, found := strings.Cut(read(t, "docs", "operations.md"), block)
+	text, _, closed := strings.Cut(text, "\n```")
+	if !found || !closed {
+		t.Fatal("docs/operations.md does not say any more how to make a kubeconfig")
+	}
+	r := h.Remote("cluster-1")
+	// Who follows it has both clusters in a kubeconfig, and the control plane is the current one.
+	both, err := clientcmd.LoadFromFile(h.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := clientcmd.LoadFromFile(r.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(both.Clusters, remote.Clusters)
+	maps.Copy(both.AuthInfos, remote.AuthInfos)
+	both.Contexts["gpu-east"] = remote.Contexts[remote.CurrentContext]
+	dir := t.TempDir()
+	if err := clientcmd.WriteToFile(*both, filepath.Join(dir, "both")); err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf("set -e; cd %s; export KUBECONFIG=both; remote=%s", dir, text)
+	if _, err := h.Shell(t.Context(), line); err != nil {
+		t.Fatal(err)
+	}
+	s := &corev1.Secret{}
+	if !typed(t, h.Cluster, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "crossplane-system", "gpu-east", s) {
+		t.Fatal("there is no Secret gpu-east")
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(s.Data["kubeconfig"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) == 0 {
+		t.Errorf("with it %d nodes are seen: %v", len(nodes.Items), err)
+	}
+	if _, err := client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("with it Secrets can be read (%v), want that forbidden", err)
 	}
 }
 

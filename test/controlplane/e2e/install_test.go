@@ -38,7 +38,7 @@ const (
 // registry.
 func up(t *testing.T, versions ...string) *cluster.Cluster {
 	t.Helper()
-	c := cluster.TestUp(t, cluster.Options{Nodes: 12, GPUs: 8, CoreArgs: cluster.RecommendedCoreArgs})
+	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 12, GPUs: 8, CoreArgs: cluster.RecommendedCoreArgs})
 	for _, v := range versions {
 		if err := c.PushPackages(v); err != nil {
 			t.Fatal(err)

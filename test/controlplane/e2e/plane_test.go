@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -40,6 +41,9 @@ type plane struct {
 
 var common plane
 
+// packages that all parts share need to be built once only.
+var packages = flag.String("packages", "", "`directory` with the packages of versions that are built already")
+
 // TestMain ends the shared control plane after the last test.
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -70,7 +74,7 @@ func (p *plane) start(ctx context.Context) error {
 	// Few nodes with many GPUs: what is tested on it is not how pods are spread, and
 	// each node costs a heartbeat.
 	p.c, err = cluster.Up(ctx, cluster.Options{
-		Dir: p.dir, Nodes: 24, GPUs: 64, NodesPerHyperNode: 12, CoreArgs: cluster.RecommendedCoreArgs,
+		Dir: p.dir, Packages: *packages, Nodes: 24, GPUs: 64, NodesPerHyperNode: 12, CoreArgs: cluster.RecommendedCoreArgs,
 	})
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ type fleet struct {
 func (h *hub) withoutFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{Cluster: h.Cluster, before: map[string]sets.Set[string]{}}
-	tenants := []string{"llm", "llm-2", "team-a"}
+	tenants := []string{"llm", "llm-2", "team-a", "team-b"}
 	for _, tenant := range tenants {
 		if err := f.Namespace(t.Context(), tenant); err != nil {
 			t.Fatal(err)
@@ -223,23 +223,29 @@ func testCutOff(t *testing.T, f *fleet, xr *unstructured.Unstructured) {
 
 // testRemoteGang serves prefill and decode on several nodes in each of two clusters:
 // Volcano starts each gang in its own.
-func testRemoteGang(t *testing.T, f *fleet) {
+func testRemoteGang(t *testing.T, h *hub) {
+	f, ns := &fleet{Cluster: h.Cluster}, namespace(t, h.Cluster)
+	for _, r := range h.Remotes() {
+		if err := r.Namespace(t.Context(), ns); err != nil {
+			t.Fatal(err)
+		}
+	}
 	router := picker("pd.example.com")
 	router["strategy"] = "pd-disaggregation"
-	xr := inference("team-a", "pd", router, engine("prefill", "prefiller", 1, 2), engine("decode", "decoder", 2, 2))
+	xr := inference(ns, "pd", router, engine("prefill", "prefiller", 1, 2), engine("decode", "decoder", 2, 2))
 	var clusters []any
-	for _, r := range f.Remotes() {
+	for _, r := range h.Remotes() {
 		clusters = append(clusters, map[string]any{"name": r.Name(), "providerConfigRef": map[string]any{"name": r.Name()}})
 	}
 	xr.Object["spec"].(map[string]any)["placement"] = map[string]any{"clusters": clusters}
-	apply(t, f.Cluster, xr)
-	s := settled(t, f.Cluster, xr)
+	apply(t, h.Cluster, xr)
+	s := settled(t, h.Cluster, xr)
 	want := map[string]string{"prefill": "Running 1/1 2/2", "decode": "Running 2/2 4/4"}
 	if diff := cmp.Diff(map[string]map[string]string{"cluster-1": want, "cluster-2": want}, clusterComponents(s)); diff != "" {
 		t.Errorf("what it says of its clusters: -want, +got:\n%s", diff)
 	}
-	for _, r := range f.Remotes() {
-		groups := list(t, r, podGroupKind, "team-a")
+	for _, r := range h.Remotes() {
+		groups := list(t, r, podGroupKind, ns)
 		if len(groups) != 1 {
 			t.Fatalf("%s has %d PodGroups, want one", r.Name(), len(groups))
 		}
@@ -247,9 +253,8 @@ func testRemoteGang(t *testing.T, f *fleet) {
 			t.Errorf("the PodGroup in %s is %s", r.Name(), phase)
 		}
 	}
-	f.carried(t, list(t, f, objectKind, "team-a"))
-	f.remove(t, xr)
-	f.nothingLeft(t)
+	f.carried(t, list(t, f, objectKind, ns))
+	h.remove(t, xr)
 }
 
 // testRemoteClaim serves a claim in two clusters, through cluster-scoped Objects.
@@ -264,13 +269,12 @@ func testRemoteClaim(t *testing.T, f *fleet) {
 	apply(t, f.Cluster, claim)
 	ready(t, f.Cluster, claim)
 	f.tellsOfPods(t, claim)
-	all := list(t, f, clusterObjectKind, "")
+	all := f.objects(t, claim)
 	if want := len(rendered(t, "claim-two-clusters")); len(all) != want {
 		t.Errorf("it is composed of %d Objects, want %d", len(all), want)
 	}
 	f.carried(t, all)
 	f.remove(t, claim)
-	f.nothingLeft(t)
 }
 
 // example is the XR of an example, placed in the clusters that there are.
@@ -404,7 +408,10 @@ func (f *fleet) objects(t *testing.T, xr *unstructured.Unstructured) []unstructu
 	t.Helper()
 	of := list(t, f, objectKind, xr.GetNamespace())
 	if len(of) == 0 {
-		of = list(t, f, clusterObjectKind, "")
+		of = slices.DeleteFunc(list(t, f, clusterObjectKind, ""), func(o unstructured.Unstructured) bool {
+			l := o.GetLabels()
+			return l["crossplane.io/claim-namespace"] != xr.GetNamespace() || l["crossplane.io/claim-name"] != xr.GetName()
+		})
 	}
 	return of
 }

@@ -5,3 +5,5 @@ package cluster
 import "syscall"
 
 func attributes() *syscall.SysProcAttr { return nil }
+
+func mainMemory() uint64 { return 0 }

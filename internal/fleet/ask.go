@@ -89,10 +89,10 @@ func (a *Ask) needs(replicas []Replica) []Need {
 	return all
 }
 
-// Sum of what some replicas request, and how many pods they have.
-func (a *Ask) sum(replicas []Replica) (Resources, int64) {
+// sum of what is needed, and of how many pods.
+func sum(needs []Need) (Resources, int64) {
 	total, pods := Resources{}, int64(0)
-	for _, n := range a.needs(replicas) {
+	for _, n := range needs {
 		total.add(n.Shape.Requests, n.Pods)
 		pods += n.Pods
 	}

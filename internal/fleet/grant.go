@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -12,6 +13,9 @@ type Grant struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	Replicas  []string `json:"replicas"`
+	// Shapes of their pods as they were counted, by the names of the ask. A ledger that was
+	// made anew from the status has none.
+	Shapes map[string]Shape `json:"shapes,omitempty"`
 	// Serial up to which asks are answered. See Ask.Renew.
 	Serial int64 `json:"serial,omitempty"`
 }
@@ -38,14 +42,17 @@ type Booking struct {
 	Room Room
 	// Used by each grant: resources and pods.
 	Used []Usage
-	// Overbooked tells that what is there does not fit: nodes have gone, or replicas
-	// have grown. Nothing is granted meanwhile.
+	// Overbooked tells that what was granted does not fit any more: nodes have gone, or
+	// replicas have more pods. Nothing is granted meanwhile.
 	Overbooked bool
-	// Unfit are the services of which more was granted than would fit if the cluster were
-	// empty: their pods have changed since then, or nodes have gone. They are granted nothing
-	// more, and others are served with what is left.
+	// Unfit are the services whose pods have changed since they were granted, and do not fit
+	// as they are now. What they were granted stays as it was, so that it is theirs when they
+	// change back and nobody else is the worse for it, and they are granted nothing more.
 	Unfit []Service
 }
+
+// ChangedPods is why a service that is unfit is granted nothing more.
+const ChangedPods = "its pods have changed since they were granted room here, and do not fit as they are now"
 
 // A Usage is what a grant takes.
 type Usage struct {
@@ -61,12 +68,14 @@ func Book(cluster string, room Room, grants []Grant, asks []Ask, closed string) 
 	slices.SortStableFunc(asks, func(a, b Ask) int { return before(&a, &b) })
 	b := &booker{cluster: cluster, Booking: Booking{Room: room.Clone()}}
 	b.keep(grants, asks)
+	b.place()
+	b.change(&room)
 	b.hold(&room, asks)
 	for i := range asks {
 		b.grant(&asks[i], closed)
 	}
 	for i := range b.Grants {
-		total, pods := b.asks[i].sum(b.granted(i))
+		total, pods := sum(b.needs(i))
 		at := b.asks[i].Clusters[cluster]
 		b.Grants[i].Serial = at.serial()
 		b.Used = append(b.Used, Usage{Resources: total, Pods: pods})
@@ -105,9 +114,26 @@ func (b *booker) keep(grants []Grant, asks []Ask) {
 			g.Replicas = names
 			b.Grants = append(b.Grants, g)
 			b.asks = append(b.asks, a)
+			b.count(len(b.Grants) - 1)
 		}
 	}
-	b.place()
+}
+
+// count drops the shapes that a grant has not any more, and takes over those that are new to it
+// or request less than before, which always fit.
+func (b *booker) count(i int) {
+	was, now := b.Grants[i].Shapes, b.asks[i].Shapes
+	shapes := map[string]Shape{}
+	for _, r := range b.granted(i) {
+		for name := range r.Pods {
+			shape, known := was[name]
+			if smaller := now[name]; !known || shape.covers(&smaller) {
+				shape = smaller
+			}
+			shapes[name] = shape
+		}
+	}
+	b.Grants[i].Shapes = shapes
 }
 
 // hold counts what is there and was never granted: of a service that comes into the fleet
@@ -123,7 +149,7 @@ func (b *booker) hold(whole *Room, asks []Ask) {
 	var holding []*Ask
 	var needs []Need
 	for i := range asks {
-		if r := b.ungranted(&asks[i]); len(r) > 0 {
+		if r := b.ungranted(&asks[i]); len(r) > 0 && !slices.Contains(b.Unfit, asks[i].Service()) {
 			holding, needs = append(holding, &asks[i]), append(needs, asks[i].needs(r)...)
 		}
 	}
@@ -132,7 +158,7 @@ func (b *booker) hold(whole *Room, asks []Ask) {
 	}
 	// What was granted bit by bit may only fit if all is looked at once.
 	for i := range b.Grants {
-		needs = append(needs, b.asks[i].needs(b.granted(i))...)
+		needs = append(needs, b.needs(i)...)
 	}
 	room := whole.Clone()
 	if ok, _ := room.Take(needs); ok {
@@ -168,29 +194,65 @@ func (b *booker) ungranted(a *Ask) []Replica {
 
 // place puts what is granted onto nodes.
 func (b *booker) place() {
-	var possible, unfit []int
 	var needs []Need
 	for i := range b.Grants {
-		n := b.asks[i].needs(b.granted(i))
-		if b.Room.never(n) {
-			unfit, b.Unfit = append(unfit, i), append(b.Unfit, b.Grants[i].Service())
-			continue
-		}
-		possible, needs = append(possible, i), append(needs, n...)
+		needs = append(needs, b.needs(i)...)
 	}
 	// All at once, whatever the order in which they came: what is large finds its place
 	// first. Only where that does not work out one is looked at after the other.
-	if ok, _ := b.Room.Take(needs); !ok {
-		for _, i := range possible {
-			if !b.Room.TakeAnyway(b.asks[i].needs(b.granted(i))) {
-				b.Overbooked = true
-			}
+	if ok, _ := b.Room.Take(needs); ok {
+		return
+	}
+	for i := range b.Grants {
+		if !b.Room.TakeAnyway(b.needs(i)) {
+			b.Overbooked = true
 		}
 	}
-	// Some of their pods may run, in room that nobody else has.
-	for _, i := range unfit {
-		b.Room.TakeAnyway(b.asks[i].needs(b.granted(i)))
+}
+
+// change counts pods as they are now, where there is room for that, the oldest service first.
+func (b *booker) change(whole *Room) {
+	order := make([]int, 0, len(b.Grants))
+	for i := range b.Grants {
+		if b.changed(i) {
+			order = append(order, i)
+		}
 	}
+	slices.SortFunc(order, func(i, j int) int { return before(b.asks[i], b.asks[j]) })
+	for _, i := range order {
+		was := b.Grants[i].Shapes
+		b.Grants[i].Shapes = maps.Clone(was)
+		for name := range was {
+			b.Grants[i].Shapes[name] = b.asks[i].Shapes[name]
+		}
+		var needs []Need
+		for j := range b.Grants {
+			needs = append(needs, b.needs(j)...)
+		}
+		room := whole.Clone()
+		if ok, _ := room.Take(needs); ok && !b.Overbooked {
+			b.Room = room
+			continue
+		}
+		b.Grants[i].Shapes = was
+		b.Unfit = append(b.Unfit, b.Grants[i].Service())
+	}
+}
+
+// changed tells whether pods have changed since they were granted.
+func (b *booker) changed(i int) bool {
+	for name, was := range b.Grants[i].Shapes {
+		if now := b.asks[i].Shapes[name]; was.id() != now.id() {
+			return true
+		}
+	}
+	return false
+}
+
+// needs of a grant, as it is counted.
+func (b *booker) needs(i int) []Need {
+	counted := Ask{Shapes: b.Grants[i].Shapes}
+	return counted.needs(b.granted(i))
 }
 
 // granted are the replicas of a grant.
@@ -266,7 +328,7 @@ func (b *booker) grantUnit(a *Ask, u Unit, closed string) ([]Replica, string) {
 		b.forget(a)
 		return missing, closed
 	case slices.Contains(b.Unfit, a.Service()):
-		return missing, "what the service was granted here before would not fit any more, even if the cluster were empty"
+		return missing, ChangedPods
 	case b.Overbooked:
 		b.forget(a)
 		return missing, "more runs in the cluster than it has room for"
@@ -290,7 +352,6 @@ func (b *booker) grantUnit(a *Ask, u Unit, closed string) ([]Replica, string) {
 		b.forget(a)
 		return missing, why
 	}
-	// The rest one by one, each replica whole.
 	var waiting []Replica
 	for _, r := range missing {
 		if ok, short := b.Room.Take(a.needs([]Replica{r})); ok {
@@ -314,15 +375,19 @@ func (b *booker) of(a *Ask) *[]string {
 	if i := b.find(a); i >= 0 {
 		return &b.Grants[i].Replicas
 	}
-	b.Grants = append(b.Grants, Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name})
+	b.Grants = append(b.Grants, Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Shapes: map[string]Shape{}})
 	b.asks = append(b.asks, a)
 	return &b.Grants[len(b.Grants)-1].Replicas
 }
 
 func (b *booker) give(a *Ask, replicas []Replica) {
-	names := b.of(a)
+	b.of(a)
+	g := &b.Grants[b.find(a)]
 	for _, r := range replicas {
-		*names = append(*names, r.Name)
+		g.Replicas = append(g.Replicas, r.Name)
+		for name := range r.Pods {
+			g.Shapes[name] = a.Shapes[name]
+		}
 	}
 }
 

@@ -81,6 +81,12 @@ func grant(uid string, replicas ...string) Grant {
 	return Grant{UID: uid, Namespace: "team", Name: "s-" + uid, Replicas: replicas}
 }
 
+// sized is a grant of pods with so many GPUs.
+func sized(g Grant, gpus int64) Grant {
+	g.Shapes = map[string]Shape{"w": *shape(gpus, 1)}
+	return g
+}
+
 func TestBook(t *testing.T) {
 	type want struct {
 		grants     []Grant
@@ -189,7 +195,7 @@ func TestBook(t *testing.T) {
 			nodes:  []Nodes{of(1, 8, 64)},
 			grants: []Grant{grant("a", "0/0", "0/1")},
 			asks:   []Ask{held(ask("a", 8, 2), "0/0", "0/1")},
-			want:   want{grants: []Grant{grant("a", "0/0", "0/1")}, unfit: []string{"s-a"}},
+			want:   want{grants: []Grant{grant("a", "0/0", "0/1")}, overbooked: true},
 		},
 		"SameUID": {
 			reason: "A UID in another namespace, or of another name, is another service, and takes nothing from the one that has a grant.",
@@ -223,24 +229,78 @@ func TestBook(t *testing.T) {
 				waiting: map[string]string{"b": "more runs in the cluster than it has room for"},
 			},
 		},
-		"Unfit": {
-			reason: "Pods that were changed to what no node has keep nobody else from room that is free.",
-			nodes:  []Nodes{of(4, 8, 64)},
-			grants: []Grant{grant("a", "0/0")},
-			asks:   []Ask{ask("a", 16, 2), ask("b", 8, 4)},
+		"NodeAway": {
+			reason: "What is short of a node for a moment is nobody's fault, and nothing of it is given away.",
+			nodes:  []Nodes{of(2, 8, 64)},
+			grants: []Grant{grant("a", "0/0", "0/1", "0/2"), grant("b", "0/0", "0/1", "0/2")},
+			asks:   []Ask{ask("a", 6, 3), ask("b", 2, 3), ask("c", 2, 2)},
 			want: want{
-				grants: []Grant{grant("a", "0/0"), grant("b", "0/0", "0/1", "0/2", "0/3")}, unfit: []string{"s-a"},
-				waiting: map[string]string{"a": "what the service was granted here before would not fit any more, even if the cluster were empty"},
+				grants: []Grant{grant("a", "0/0", "0/1", "0/2"), grant("b", "0/0", "0/1", "0/2")}, overbooked: true,
+				waiting: map[string]string{"c": "more runs in the cluster than it has room for"},
 			},
 		},
-		"UnfitInPart": {
-			reason: "What may run of it keeps its room.",
+		"Larger": {
+			reason: "Pods that have changed are counted as they are now, if there is room.",
 			nodes:  []Nodes{of(2, 8, 64)},
-			grants: []Grant{grant("a", "0/0", "0/1", "0/2")},
-			asks:   []Ask{ask("a", 8, 3), ask("b", 1, 1)},
+			grants: []Grant{sized(grant("a", "0/0", "0/1"), 2)},
+			asks:   []Ask{ask("a", 6, 2), ask("b", 2, 3)},
 			want: want{
-				grants: []Grant{grant("a", "0/0", "0/1", "0/2")}, unfit: []string{"s-a"},
-				waiting: map[string]string{"b": "0 of 16 nvidia.com/gpu free in pool p, 1 short"},
+				grants:  []Grant{grant("a", "0/0", "0/1"), grant("b", "0/0", "0/1")},
+				waiting: map[string]string{"b": "0 of 16 nvidia.com/gpu free in pool p, 2 short"},
+			},
+		},
+		"LargerOldestFirst": {
+			reason: "Of two that want more the older one gets it.",
+			nodes:  []Nodes{of(1, 8, 64)},
+			grants: []Grant{sized(grant("a", "0/0"), 2), sized(grant("b", "0/0"), 2)},
+			asks:   []Ask{ask("a", 6, 1), since(ask("b", 6, 1), "2026-03-01T09:00:00Z")},
+			want:   want{grants: []Grant{sized(grant("a", "0/0"), 2), grant("b", "0/0")}, unfit: []string{"s-a"}},
+		},
+		"Smaller": {
+			reason: "Pods that request less than they were granted give the rest back, also where nodes have gone.",
+			nodes:  []Nodes{of(1, 8, 64)},
+			grants: []Grant{sized(grant("a", "0/0", "0/1"), 8)},
+			asks:   []Ask{ask("a", 3, 2), ask("b", 2, 1)},
+			want:   want{grants: []Grant{grant("a", "0/0", "0/1"), grant("b", "0/0")}},
+		},
+		"Unfit": {
+			reason: "Pods that were changed to what no node has keep what they were granted and get nothing more, and others what is free.",
+			nodes:  []Nodes{of(4, 8, 64)},
+			grants: []Grant{sized(grant("a", "0/0"), 8)},
+			asks:   []Ask{ask("a", 16, 2), ask("b", 8, 4)},
+			want: want{
+				grants: []Grant{sized(grant("a", "0/0"), 8), grant("b", "0/0", "0/1", "0/2")}, unfit: []string{"s-a"},
+				waiting: map[string]string{"a": ChangedPods, "b": "0 of 32 nvidia.com/gpu free in pool p, 8 short"},
+			},
+		},
+		"UnfitForNow": {
+			reason: "So do those that would fit, if others were not there.",
+			nodes:  []Nodes{of(2, 8, 64)},
+			grants: []Grant{sized(grant("a", "0/0"), 2), grant("b", "0/0", "0/1")},
+			asks:   []Ask{ask("a", 8, 2), ask("b", 6, 2), ask("c", 2, 1)},
+			want: want{
+				grants: []Grant{sized(grant("a", "0/0"), 2), grant("b", "0/0", "0/1"), grant("c", "0/0")}, unfit: []string{"s-a"},
+				waiting: map[string]string{"a": ChangedPods},
+			},
+		},
+		"UnfitHeld": {
+			reason: "What it says is there is not counted either.",
+			nodes:  []Nodes{of(2, 8, 64)},
+			grants: []Grant{sized(grant("a", "0/0"), 8)},
+			asks:   []Ask{held(ask("a", 16, 2), "0/0", "0/1"), ask("b", 8, 1)},
+			want: want{
+				grants: []Grant{sized(grant("a", "0/0"), 8), grant("b", "0/0")}, unfit: []string{"s-a"},
+				waiting: map[string]string{"a": "1 replicas are there that were not granted: " + ChangedPods},
+			},
+		},
+		"UnfitUnknown": {
+			reason: "Where it is not known what was granted, nothing is added.",
+			nodes:  []Nodes{of(4, 8, 64)},
+			grants: []Grant{grant("a", "0/0")},
+			asks:   []Ask{ask("a", 16, 1), ask("b", 8, 1)},
+			want: want{
+				grants: []Grant{grant("a", "0/0")}, overbooked: true,
+				waiting: map[string]string{"b": "more runs in the cluster than it has room for"},
 			},
 		},
 		"AsksElsewhere": {
@@ -254,6 +314,14 @@ func TestBook(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := Book(here, Room{Pools: []Pool{NewPool("p", nil, tc.nodes)}}, tc.grants, tc.asks, tc.closed)
+			// Most are counted as they are asked for.
+			for i, g := range tc.want.grants {
+				for _, a := range tc.asks {
+					if g.Shapes == nil && a.Service() == g.Service() {
+						tc.want.grants[i].Shapes = a.Shapes
+					}
+				}
+			}
 			got := want{grants: b.Grants, overbooked: b.Overbooked}
 			for _, s := range b.Unfit {
 				got.unfit = append(got.unfit, s.Name)
@@ -321,6 +389,11 @@ func (w *world) step(random *rand.Rand) {
 	case n == 3:
 		i := random.IntN(len(w.asks))
 		w.asks = slices.Delete(slices.Clone(w.asks), i, i+1)
+	case n == 4 && random.IntN(2) == 0:
+		// Other pods, now and then such as no node holds.
+		i := random.IntN(len(w.asks))
+		w.asks = slices.Clone(w.asks)
+		w.asks[i].Shapes = map[string]Shape{"w": *shape(1+random.Int64N(10), 1)}
 	default:
 		// A unit more, or one less.
 		i := random.IntN(len(w.asks))
@@ -345,7 +418,7 @@ func (w *world) step(random *rand.Rand) {
 func TestBookKeepsItsPromises(t *testing.T) {
 	const steps = 500
 	runs := max(1, *fleets/5)
-	refused, granted, waited, doubted := 0, 0, 0, 0
+	refused, granted, waited, doubted, short, changed := 0, 0, 0, 0, 0, 0
 	for run := range uint64(runs) {
 		random := rand.New(rand.NewPCG(run, 5))
 		w := &world{room: Room{Pools: []Pool{NewPool("p", nil, []Nodes{of(1+random.Int64N(4), 8, 640), of(random.Int64N(3), 4, 640)})}}}
@@ -360,22 +433,34 @@ func TestBookKeepsItsPromises(t *testing.T) {
 			if random.IntN(5) == 0 {
 				v = views[max(0, len(views)-1-random.IntN(4))]
 			}
-			b := Book(here, w.room, v.grants, v.asks, "")
-			if random.IntN(10) == 0 {
-				checkOrder(t, random, w.room, v, b)
+			// A node may be away, which changes nothing of what was granted, and gives nothing away.
+			room := w.room
+			away := random.IntN(5) == 0
+			if away {
+				room = Room{Pools: []Pool{NewPool("p", nil, []Nodes{of(room.Pools[0].Nodes/2, 8, 640)})}}
 			}
-			checkBooking(t, w.room, v, b)
+			b := Book(here, room, v.grants, v.asks, "")
+			if random.IntN(10) == 0 {
+				checkOrder(t, random, room, v, b)
+			}
+			checkBooking(t, room, v, b)
+			if !away && !b.Overbooked {
+				changed += len(b.Unfit)
+			}
 			if !w.apply(v, b) {
 				refused++
 			}
 			granted, waited = granted+len(b.Grants), waited+len(b.Waiting)
-			if b.Overbooked {
+			if b.Overbooked && away {
+				short++
+			} else if b.Overbooked {
 				doubted++
 			}
 		}
 	}
-	t.Logf("%d calls: %d refused, %d grants and %d waiting seen, %d times no way was found to place what was granted", runs*steps, refused, granted, waited, doubted)
-	if refused == 0 || granted == 0 || waited == 0 {
+	t.Logf("%d calls: %d refused, %d grants and %d waiting seen, %d times nodes were missed and %d times pods did not fit as they had been changed, %d times no way was found to place what was granted",
+		runs*steps, refused, granted, waited, short, changed, doubted)
+	if refused == 0 || granted == 0 || waited == 0 || short == 0 || changed == 0 {
 		t.Error("nothing was tested")
 	}
 	// A cluster that is full to the last device is a puzzle: what was granted bit by bit
@@ -413,14 +498,19 @@ func checkBooking(t *testing.T, room Room, v view, b Booking) {
 		if len(replicas) != len(g.Replicas) {
 			t.Fatalf("service %s was granted %q, and does not ask for all of it", g.UID, g.Replicas)
 		}
-		all = append(all, a.needs(replicas)...)
-		total, pods := a.sum(replicas)
+		as := Ask{Shapes: g.Shapes}
+		needs := as.needs(replicas)
+		unfit := slices.Contains(b.Unfit, a.Service())
+		for name, s := range g.Shapes {
+			if now := a.Shapes[name]; s.id() != now.id() && !unfit {
+				t.Fatalf("service %s is counted as %s, asks for %s, and nobody says so", g.UID, s.id(), now.id())
+			}
+		}
+		all = append(all, needs...)
+		total, pods := sum(needs)
 		if want := (Usage{Resources: total, Pods: pods}); !reflect.DeepEqual(want, b.Used[i]) {
 			t.Fatalf("service %s uses %v, want %v", g.UID, b.Used[i], want)
 		}
-	}
-	if len(b.Unfit) > 0 {
-		t.Fatalf("no node has gone, and this does not fit: %v", b.Unfit)
 	}
 	if !b.Overbooked {
 		conserved(t, room, b.Room, all)
@@ -437,7 +527,7 @@ func checkBooking(t *testing.T, room Room, v view, b Booking) {
 		for _, u := range a.Clusters[here].Units {
 			missing := slices.DeleteFunc(slices.Clone(u.Replicas), func(r Replica) bool { return slices.Contains(now[a.UID], r.Name) })
 			left := b.Room.Clone()
-			if tried := left.fill(a.needs(missing)); tried == nil && len(missing) > 0 && !b.Overbooked {
+			if tried := left.fill(a.needs(missing)); tried == nil && len(missing) > 0 && !b.Overbooked && !slices.Contains(b.Unfit, a.Service()) {
 				t.Fatalf("unit %s of service %s waits, and would fit", u.Name, a.UID)
 			}
 		}

@@ -356,17 +356,19 @@ func (p *placer) fullest(units []Unit, candidates []int) int {
 func (p *placer) standing(i int, units []Unit) standing {
 	c := &p.Candidates[i]
 	s := standing{walled: c.NoEntrance}
+	var twice []Replica
 	for _, r := range all(units) {
 		switch {
 		case !c.Present[r.Name] && p.first(func(o *Candidate) bool { return o.Present[r.Name] }) >= 0:
-			s.twice++
+			twice = append(twice, r)
 		case c.Present[r.Name] && c.Ready[r.Name]:
 			s.ready++
 		}
 	}
-	if s.twice > 0 {
+	// There may be no room for what is nowhere yet. That is no reason to have two homes.
+	if s.twice = len(twice); s.twice > 0 {
 		room := c.Room.Clone()
-		fits, _ := p.fitsWhole(&room, c, units)
+		fits, _ := p.fitsWhole(&room, c, []Unit{{Replicas: twice}})
 		s.cramped = !fits
 	}
 	return s
@@ -607,12 +609,15 @@ func (c *Candidate) covers(other *Candidate, u *Unit) bool {
 	return !slices.ContainsFunc(u.Replicas, func(r Replica) bool { return (r.Required || other.Present[r.Name]) && !c.Ready[r.Name] })
 }
 
+// led tells whether requests are led to a cluster, or will be once its router answers.
+func (c *Candidate) led() bool { return c.Led || !c.NoEntrance }
+
 // replaced tells whether what a cluster has of a unit is ready in another, and requests
 // reach it there, if they reach it here.
 func (p *placer) replaced(i int, u *Unit) bool {
 	for j := range p.Candidates {
 		c := &p.Candidates[j]
-		reached := c.Routed || c.NoEntrance && c.Answers && !p.Candidates[i].Led
+		reached := c.Routed || c.NoEntrance && c.Answers && !p.Candidates[i].led()
 		if j != i && contains(p.wanted[j], u) && c.covers(&p.Candidates[i], u) && reached {
 			return true
 		}
@@ -624,7 +629,7 @@ func (p *placer) replaced(i int, u *Unit) bool {
 // requests can be led.
 func (p *placer) unreached(i int) string {
 	for j := range p.Candidates {
-		if c := &p.Candidates[j]; j != i && len(p.wanted[j]) > 0 && p.Candidates[i].Led && c.Answers && c.NoEntrance {
+		if c := &p.Candidates[j]; j != i && len(p.wanted[j]) > 0 && p.Candidates[i].led() && c.Answers && c.NoEntrance {
 			return c.Name
 		}
 	}

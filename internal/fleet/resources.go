@@ -134,6 +134,16 @@ func (s *Shape) id() string {
 	return b.String()
 }
 
+// covers tells whether a pod of another shape fits wherever one of this shape does.
+func (s *Shape) covers(o *Shape) bool {
+	for name, want := range o.Requests {
+		if want > s.Requests[name] {
+			return false
+		}
+	}
+	return maps.Equal(s.NodeSelector, o.NodeSelector)
+}
+
 func quantityText(milli int64) string {
 	q := quantity("", milli)
 	return q.String()

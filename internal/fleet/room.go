@@ -93,12 +93,6 @@ func (r *Room) TakeAnyway(needs []Need) bool {
 	return all
 }
 
-// never tells whether pods cannot fit, whatever the way in which they are put onto the nodes.
-func (r *Room) never(needs []Need) bool {
-	needs = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return n.Pods <= 0 })
-	return r.missing(needs) != "" || slices.ContainsFunc(needs, func(n Need) bool { return len(r.spots(n.Shape)) == 0 })
-}
-
 // compareSize orders shapes by the devices, and then the rest, that they request.
 func compareSize(a, b *Shape) int {
 	all := maps.Clone(a.Requests)

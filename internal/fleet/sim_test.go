@@ -463,7 +463,7 @@ func (s *sim) check() {
 				}
 			}
 		}
-		used, _ := a.sum(there)
+		used, _ := sum(a.needs(there))
 		for i := range c.total.Pools {
 			used[gpu] -= c.total.Pools[i].Total[gpu]
 		}

@@ -65,8 +65,20 @@ func (a *Ask) check() error {
 	if a.Serial < 0 || a.Serial > maxSerial {
 		return fmt.Errorf("its serial is %d, and none is above %d", a.Serial, maxSerial)
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Shapes)) {
-		requests := a.Shapes[name].Requests
+	if err := checkShapes(a.Shapes); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Clusters)) {
+		if err := a.checkCluster(name, a.Clusters[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkShapes(shapes map[string]Shape) error {
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		requests := shapes[name].Requests
 		if len(requests) > maxRequests {
 			return fmt.Errorf("shape %q requests %d resources, and none requests more than %d", name, len(requests), maxRequests)
 		}
@@ -74,11 +86,6 @@ func (a *Ask) check() error {
 			if requests[resource] < 0 {
 				return fmt.Errorf("shape %q requests less than nothing of %s", name, resource)
 			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.Clusters)) {
-		if err := a.checkCluster(name, a.Clusters[name]); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -136,6 +143,11 @@ func DecodeGrants(text string) ([]Grant, error) {
 	var grants []Grant
 	if err := json.Unmarshal([]byte(text), &grants); err != nil {
 		return nil, fmt.Errorf("cannot read grants: %w", err)
+	}
+	for _, g := range grants {
+		if err := checkShapes(g.Shapes); err != nil {
+			return nil, fmt.Errorf("cannot use the grant of %s/%s: %w", g.Namespace, g.Name, err)
+		}
 	}
 	return grants, nil
 }

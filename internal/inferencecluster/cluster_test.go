@@ -28,7 +28,7 @@ const (
 	observes = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeSelector: {a: b}}, {name: q, nodeSelector: {c: d}}]}\n"
 	// allocated is the status of a cluster that has granted something.
 	allocated = "status: {services: 1, free: old, allocations: [{uid: u1, namespace: team, name: s1, replicas: [w/0]}]}\n"
-	granted   = `[{"uid":"u1","namespace":"team","name":"s1","replicas":["w/0"]}]`
+	granted   = `[{"uid":"u1","namespace":"team","name":"s1","replicas":["w/0"],"shapes":{"w":{"requests":{"nvidia.com/gpu":8000}}}}]`
 	reached   = "{kind: Object, apiVersion: kubernetes.m.crossplane.io/v1alpha1, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {kind: Namespace}}}}"
 )
 
@@ -141,7 +141,11 @@ func outcomeOf(rsp *fnv1.RunFunctionResponse) outcome {
 	o.version = kube.Lookup(l, "metadata", "resourceVersion").GetStringValue()
 	status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
 	for _, a := range kube.Lookup(status, "allocations").GetListValue().GetValues() {
-		o.allocated = append(o.allocated, a.GetStructValue().GetFields()["name"].GetStringValue())
+		name := a.GetStructValue().GetFields()["name"].GetStringValue()
+		if a.GetStructValue().GetFields()["unfit"].GetBoolValue() {
+			name += " unfit"
+		}
+		o.allocated = append(o.allocated, name)
 	}
 	for _, a := range kube.Lookup(status, "waiting").GetListValue().GetValues() {
 		o.waiting = append(o.waiting, a.GetStructValue().GetFields()["name"].GetStringValue()+": "+a.GetStructValue().GetFields()["message"].GetStringValue())
@@ -245,7 +249,7 @@ func TestRun(t *testing.T) {
 			observed: there(),
 			required: map[string][]string{asks: {ask("u1", "other", 1, "u1"), ask("u2", "team", 1, "u1"), "{metadata: {name: bad, namespace: team}}", ask("u3", "team", 1, "u3"), ask("u3", "team", 1, "u3")}},
 			want: outcome{
-				ledger: strings.ReplaceAll(strings.ReplaceAll(granted, "u1", "u3"), "s1", "s3"), version: "7", allocated: []string{"s3"}, free: "7/8 nvidia.com/gpu", keys: []string{"object/namespace/models"},
+				ledger: strings.NewReplacer("u1", "u3", "s1", "s3", "8000", "1000").Replace(granted), version: "7", allocated: []string{"s3"}, free: "7/8 nvidia.com/gpu", keys: []string{"object/namespace/models"},
 				not: map[string]string{AsksRead: "Ignored"},
 			},
 		},
@@ -318,13 +322,23 @@ func TestRun(t *testing.T) {
 			want: outcome{ledger: "[]", version: "7", free: "16/16 nvidia.com/gpu"},
 		},
 		"NodesGone": {
-			reason:   "Fewer nodes than were granted: nothing is taken away. Others get what is left.",
-			xr:       typedIn,
+			reason:   "Fewer nodes than were granted: nothing is taken away, and nothing is granted.",
+			xr:       strings.Replace(typedIn, "gpu: 8", "gpu: 4", 1),
+			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": reached},
+			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), ask("u0", "team", 1, "u0")}},
+			want: outcome{
+				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: more runs in the cluster than it has room for"},
+				free: "4/4 nvidia.com/gpu", keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "Overbooked", Open: "Overbooked"},
+			},
+		},
+		"PodsChanged": {
+			reason:   "Pods that no node holds any more keep what they were granted, and others are granted what is free.",
+			xr:       strings.Replace(typedIn, "nodes: 1", "nodes: 2", 1),
 			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": reached},
 			required: map[string][]string{asks: {ask("u1", "team", 9, "u1"), ask("u0", "team", 1, "u0")}},
 			want: outcome{
-				ledger: `[{"uid":"u1","namespace":"team","name":"s1","replicas":["w/0"]},{"uid":"u0","namespace":"team","name":"s0","replicas":["w/0"]}]`, version: "7",
-				allocated: []string{"s1", "s0"}, free: "7/8 nvidia.com/gpu",
+				ledger:  strings.TrimSuffix(granted, "]") + "," + strings.TrimPrefix(strings.NewReplacer("u1", "u0", "s1", "s0", "8000", "1000").Replace(granted), "["),
+				version: "7", allocated: []string{"s1 unfit", "s0"}, free: "7/16 nvidia.com/gpu",
 				keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "Unfit"},
 			},
 		},

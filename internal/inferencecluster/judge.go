@@ -2,6 +2,7 @@ package inferencecluster
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,7 +100,7 @@ func status(c *cluster, seen *reality, d *decision, now time.Time) v1alpha1.Infe
 	for i, g := range d.Grants {
 		st.Allocations = append(st.Allocations, v1alpha1.Allocation{
 			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Replicas: g.Replicas, Serial: g.Serial,
-			Pods: count(d.Used[i].Pods), Resources: d.Used[i].Resources.List(false),
+			Pods: count(d.Used[i].Pods), Resources: d.Used[i].Resources.List(false), Unfit: slices.Contains(d.Unfit, g.Service()),
 		})
 	}
 	for _, w := range d.Waiting[:min(len(d.Waiting), maxWaiting)] {
@@ -200,13 +201,13 @@ func roomKept(seen *reality, d *decision) observe.Condition {
 	case len(seen.unknown) > 0:
 		return observe.Condition{Type: RoomKept, Status: observe.Unknown, Reason: "NotCounted", Message: "not all nodes are known"}
 	case d.Overbooked:
-		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "Overbooked", Message: "more was granted than there is room for: nodes have gone, or replicas have grown. Nothing new is granted"}
+		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "Overbooked", Message: "more was granted than there is room for: nodes have gone, or replicas have more pods. Nothing new is granted"}
 	case len(d.Unfit) > 0:
 		all := make([]string, 0, len(d.Unfit))
 		for _, s := range d.Unfit {
 			all = append(all, s.Namespace+"/"+s.Name)
 		}
-		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "Unfit", Message: "these services were granted more than would fit if the cluster were empty, because their pods have changed or nodes have gone, and are granted nothing more: " + observe.Join(all)}
+		return observe.Condition{Type: RoomKept, Status: observe.False, Reason: "Unfit", Message: "the pods of these services have changed since they were granted room, and do not fit as they are now. They keep what they were granted, and are granted nothing more: " + observe.Join(all)}
 	}
 	var running []string
 	for _, w := range d.Waiting {

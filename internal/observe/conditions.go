@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
@@ -182,6 +184,9 @@ func (j *judgement) routerReady(p *part) Condition {
 		return Condition{Type: RouterReady, Status: True, Reason: ReasonNoRouter}
 	}
 	if len(p.subjects)+len(p.held) == 0 {
+		if !slices.ContainsFunc(j.plan.Deployments, func(d plan.Deployment) bool { return len(d.Groups)+len(d.Waiting) > 0 }) {
+			return Condition{Type: RouterReady, Status: True, Reason: ReasonScaledToZero}
+		}
 		return Condition{Type: RouterReady, Status: False, Reason: ReasonNotCreated, Message: "it is made where the service is placed"}
 	}
 	p.failures = j.routerFailures

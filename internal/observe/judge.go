@@ -117,7 +117,7 @@ func (j *judgement) status() v1alpha1.InferenceServiceStatus {
 	if j.plan.Hub != nil {
 		st.URL = j.url(j.local())
 	}
-	alone := !slices.ContainsFunc(j.plan.Deployments, func(d plan.Deployment) bool { return !d.Leaving })
+	alone := !slices.ContainsFunc(j.plan.Deployments, func(d plan.Deployment) bool { return !d.Leaving && !d.Nowhere })
 	for i := range j.plan.Deployments {
 		d := &j.plan.Deployments[i]
 		c := j.count(d)

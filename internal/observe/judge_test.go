@@ -836,3 +836,35 @@ func TestDeploymentStale(t *testing.T) {
 		t.Errorf("want %q, got %q", want, got)
 	}
 }
+
+// What leaves its only cluster still serves and counts, also where more of it is wanted that no
+// cluster takes.
+func TestJudgeLeavesForNowhere(t *testing.T) {
+	s := running(story3(t))
+	s.plan.Deployments[0].Leaving = true
+	more := s.plan.Deployments[0].Groups[0].Replicas[0]
+	more.Index, more.Key = 2, "leaderworkerset/engine/2"
+	s.plan.Deployments = append(s.plan.Deployments, plan.Deployment{Waiting: []plan.Replica{more}, Idle: true, Nowhere: true})
+	if got, want := s.judge().Status.Roles, "engine 2/3"; got != want {
+		t.Errorf("its roles are %q, want %q", got, want)
+	}
+}
+
+// A router that nothing needs yet is not missing.
+func TestJudgeRouterOfNothing(t *testing.T) {
+	s := story3(t)
+	s.plan.Router = &plan.Router{}
+	s.plan.Deployments[0].Groups = nil
+	s.objects = nil
+	if got, want := conditionLine(s.judge(), RouterReady), "True ScaledToZero"; got != want {
+		t.Errorf("with no replicas it is %q, want %q", got, want)
+	}
+	s = story3(t)
+	s.plan.Router = &plan.Router{}
+	d := &s.plan.Deployments[0]
+	d.Waiting, d.Groups = d.Groups[0].Replicas, nil
+	s.objects = nil
+	if got, want := conditionLine(s.judge(), RouterReady), "False NotCreated: it is made where the service is placed"; got != want {
+		t.Errorf("with replicas that no cluster takes it is %q, want %q", got, want)
+	}
+}

@@ -128,7 +128,7 @@ func (f *fleetPlanner) deployNowhere() {
 	}
 	all := f.p.lay(f.p.Local(), f.spec.Replicas)
 	groups := all.Groups
-	all.Groups, all.Endpoint, all.Idle = nil, nil, true
+	all.Groups, all.Endpoint, all.Idle, all.Nowhere = nil, nil, true, true
 	for _, g := range groups {
 		for _, r := range g.Replicas {
 			if unplaced[replicaName(r.Key)] {
@@ -141,12 +141,25 @@ func (f *fleetPlanner) deployNowhere() {
 }
 
 // countUnplaced adds the replicas that no cluster takes, because none of them can be used, to
-// those that wait where the service is: they are wanted.
+// those that wait where the rest of their unit is, or else where the service is: they are wanted.
 func (f *fleetPlanner) countUnplaced() {
-	home := slices.IndexFunc(f.p.Fleet.Decisions, func(d fleet.Decision) bool { return d.State == fleet.Placed })
-	if home >= 0 {
+	unplaced := f.unplaced()
+	for _, u := range f.units {
+		home := slices.IndexFunc(f.p.Fleet.Decisions, func(d fleet.Decision) bool {
+			return slices.ContainsFunc(u.Replicas, func(r fleet.Replica) bool { return d.Run[r.Name] })
+		})
+		if home < 0 {
+			home = slices.IndexFunc(f.p.Fleet.Decisions, func(d fleet.Decision) bool { return d.State == fleet.Placed })
+		}
+		if home < 0 {
+			continue
+		}
 		d := &f.p.Fleet.Decisions[home]
-		d.Wait = append(d.Wait, f.unplaced()...)
+		for _, r := range u.Replicas {
+			if slices.Contains(unplaced, r.Name) {
+				d.Wait = append(d.Wait, r.Name)
+			}
+		}
 	}
 }
 
@@ -198,6 +211,9 @@ func (f *fleetPlanner) findTwins(all []fleet.Candidate) {
 				continue
 			}
 			at.Cluster = ""
+			if f.p.Service.Claimed {
+				at.ProviderConfig.Kind = "" // Their Objects do not say it.
+			}
 			if twin, taken := first[at]; taken && !there {
 				all[i].Twin = twin
 				continue
@@ -329,6 +345,9 @@ func (f *fleetPlanner) occupant(m *member) (string, bool) {
 	}
 	ref := c.Spec.ProviderConfigRef
 	ref.Default()
+	if f.p.Service.Claimed {
+		ref.Kind = at.Config.Kind // Their Objects do not say it.
+	}
 	return at.Config.Name, ref != at.Config
 }
 
@@ -453,6 +472,9 @@ func (f *fleetPlanner) readGranted(c *fleet.Candidate, ic *v1alpha1.InferenceClu
 	}
 	asked := f.world.Ask.Clusters[name]
 	c.Granted = asked.Granted(a.Serial, a.Replicas)
+	if a.Unfit && c.Closed == "" {
+		c.Closed = fleet.ChangedPods
+	}
 }
 
 // allocation is what a cluster granted to the service, or nil.

@@ -87,6 +87,8 @@ type Deployment struct {
 	Waiting []Replica
 	// Idle tells that nothing was granted so far, and so nothing is made there.
 	Idle bool
+	// Nowhere tells that it has what no cluster takes, which is in none.
+	Nowhere bool
 	// Leaving tells that what runs here goes once it runs elsewhere. It does not
 	// count as asked for.
 	Leaving bool

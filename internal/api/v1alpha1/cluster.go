@@ -274,9 +274,14 @@ type Allocation struct {
 	// +optional
 	Pods int32 `json:"pods,omitempty"`
 
-	// Resources that these pods request.
+	// Resources that these pods were granted.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
+
+	// Unfit tells that the pods have changed since they were granted, and do not fit as
+	// they are now. The service is granted nothing more here.
+	// +optional
+	Unfit bool `json:"unfit,omitempty"`
 }
 
 // A WaitingAsk is what a service asked for and was not granted.

@@ -38,7 +38,8 @@ const (
 // registry.
 func up(t *testing.T, versions ...string) *cluster.Cluster {
 	t.Helper()
-	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 12, GPUs: 8, CoreArgs: cluster.RecommendedCoreArgs})
+	// There is room for everything wherever it lands: small pods that come first may not keep large ones out.
+	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 12, GPUs: 64, CoreArgs: cluster.RecommendedCoreArgs})
 	for _, v := range versions {
 		if err := c.PushPackages(v); err != nil {
 			t.Fatal(err)

@@ -352,6 +352,7 @@ func (b *booker) grantUnit(a *Ask, u Unit, closed string) ([]Replica, string) {
 		b.forget(a)
 		return missing, why
 	}
+	// The rest one by one, each replica whole.
 	var waiting []Replica
 	for _, r := range missing {
 		if ok, short := b.Room.Take(a.needs([]Replica{r})); ok {

@@ -356,19 +356,17 @@ func (p *placer) fullest(units []Unit, candidates []int) int {
 func (p *placer) standing(i int, units []Unit) standing {
 	c := &p.Candidates[i]
 	s := standing{walled: c.NoEntrance}
-	var twice []Replica
 	for _, r := range all(units) {
 		switch {
 		case !c.Present[r.Name] && p.first(func(o *Candidate) bool { return o.Present[r.Name] }) >= 0:
-			twice = append(twice, r)
+			s.twice++
 		case c.Present[r.Name] && c.Ready[r.Name]:
 			s.ready++
 		}
 	}
-	// There may be no room for what is nowhere yet. That is no reason to have two homes.
-	if s.twice = len(twice); s.twice > 0 {
+	if s.twice > 0 {
 		room := c.Room.Clone()
-		fits, _ := p.fitsWhole(&room, c, []Unit{{Replicas: twice}})
+		fits, _ := p.fitsWhole(&room, c, units)
 		s.cramped = !fits
 	}
 	return s

@@ -119,25 +119,6 @@ func readyElsewhere(r *Request, decisions []Decision, i int, u *Unit) bool {
 	return false
 }
 
-// Of two copies the one stays that has room for what the other has, whether or not there is room for
-// what neither has.
-func TestHomeHasRoomForTheOther(t *testing.T) {
-	var u Unit
-	for i := range 4 {
-		u.Replicas = append(u.Replicas, Replica{Name: "w/" + strconv.Itoa(i), Pods: map[string]int64{"large": 1}})
-	}
-	east, west := set("w/0", "w/1"), set("w/2")
-	for _, policy := range []Policy{Failover, Spread} {
-		decisions := Place(Request{Policy: policy, Shapes: shapes, Units: []Unit{u}, Candidates: []Candidate{
-			{Name: "east", Weight: 1, Routed: true, Answers: true, Room: Room{Pools: []Pool{nodes("a", 0, 8)}}, Present: east, Ready: east, Granted: east},
-			{Name: "west", Weight: 1, Routed: true, Answers: true, Room: Room{Pools: []Pool{nodes("a", 2, 8)}}, Present: west, Ready: west, Granted: west},
-		}})
-		if decisions[1].State != Placed || decisions[0].State != Leaving {
-			t.Errorf("%s: east is %s and west %s, want west to stay, which has room for the two replicas of east", policy, decisions[0].State, decisions[1].State)
-		}
-	}
-}
-
 // A replica does not wait where its service is granted nothing more, if another cluster has room.
 func TestUnfitGoesElsewhere(t *testing.T) {
 	unit := func(name, shape string) Unit {

@@ -32,7 +32,9 @@ func FuzzMutatedExamples(f *testing.F) {
 	examples := exampleRequests(f)
 	for i := range examples {
 		f.Add(uint8(i), []byte{})
-		f.Add(uint8(i), []byte{20, 0, 9, 1, 0, 3, 40, 0, 11})
+		for _, m := range [][]byte{{3, 0, 1}, {7, 0, 2, 9, 0, 5}, {20, 0, 9, 1, 0, 3, 40, 0, 11}} {
+			f.Add(uint8(i), m)
+		}
 	}
 	f.Fuzz(func(t *testing.T, example uint8, mutations []byte) {
 		req := proto.Clone(examples[int(example)%len(examples)]).(*fnv1.RunFunctionRequest)

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -157,11 +156,8 @@ func (b *booker) hold(whole *Room, asks []Ask) {
 		return
 	}
 	// What was granted bit by bit may only fit if all is looked at once.
-	for i := range b.Grants {
-		needs = append(needs, b.needs(i)...)
-	}
 	room := whole.Clone()
-	if ok, _ := room.Take(needs); ok {
+	if ok, _ := room.Take(append(needs, b.allNeeds()...)); ok {
 		b.Room = room
 		for _, a := range holding {
 			b.give(a, b.ungranted(a))
@@ -194,13 +190,9 @@ func (b *booker) ungranted(a *Ask) []Replica {
 
 // place puts what is granted onto nodes.
 func (b *booker) place() {
-	var needs []Need
-	for i := range b.Grants {
-		needs = append(needs, b.needs(i)...)
-	}
 	// All at once, whatever the order in which they came: what is large finds its place
 	// first. Only where that does not work out one is looked at after the other.
-	if ok, _ := b.Room.Take(needs); ok {
+	if ok, _ := b.Room.Take(b.allNeeds()); ok {
 		return
 	}
 	for i := range b.Grants {
@@ -220,17 +212,13 @@ func (b *booker) change(whole *Room) {
 	}
 	slices.SortFunc(order, func(i, j int) int { return before(b.asks[i], b.asks[j]) })
 	for _, i := range order {
-		was := b.Grants[i].Shapes
-		b.Grants[i].Shapes = maps.Clone(was)
+		was, now := b.Grants[i].Shapes, map[string]Shape{}
 		for name := range was {
-			b.Grants[i].Shapes[name] = b.asks[i].Shapes[name]
+			now[name] = b.asks[i].Shapes[name]
 		}
-		var needs []Need
-		for j := range b.Grants {
-			needs = append(needs, b.needs(j)...)
-		}
+		b.Grants[i].Shapes = now
 		room := whole.Clone()
-		if ok, _ := room.Take(needs); ok && !b.Overbooked {
+		if ok, _ := room.Take(b.allNeeds()); ok && !b.Overbooked {
 			b.Room = room
 			continue
 		}
@@ -253,6 +241,15 @@ func (b *booker) changed(i int) bool {
 func (b *booker) needs(i int) []Need {
 	counted := Ask{Shapes: b.Grants[i].Shapes}
 	return counted.needs(b.granted(i))
+}
+
+// allNeeds are those of all grants.
+func (b *booker) allNeeds() []Need {
+	var needs []Need
+	for i := range b.Grants {
+		needs = append(needs, b.needs(i)...)
+	}
+	return needs
 }
 
 // granted are the replicas of a grant.
@@ -317,7 +314,7 @@ func (b *booker) grantUnit(a *Ask, u Unit, closed string) ([]Replica, string) {
 	have := b.of(a)
 	var missing []Replica
 	for _, r := range u.Replicas {
-		if !slices.Contains(*have, r.Name) {
+		if !slices.Contains(have.Replicas, r.Name) {
 			missing = append(missing, r)
 		}
 	}
@@ -370,20 +367,18 @@ func (b *booker) find(a *Ask) int {
 	return slices.IndexFunc(b.Grants, func(g Grant) bool { return g.Service() == a.Service() })
 }
 
-// of returns the names that are granted to a service, in a grant that is made where
-// there is none.
-func (b *booker) of(a *Ask) *[]string {
+// of returns the grant of a service, which is made where there is none.
+func (b *booker) of(a *Ask) *Grant {
 	if i := b.find(a); i >= 0 {
-		return &b.Grants[i].Replicas
+		return &b.Grants[i]
 	}
 	b.Grants = append(b.Grants, Grant{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Shapes: map[string]Shape{}})
 	b.asks = append(b.asks, a)
-	return &b.Grants[len(b.Grants)-1].Replicas
+	return &b.Grants[len(b.Grants)-1]
 }
 
 func (b *booker) give(a *Ask, replicas []Replica) {
-	b.of(a)
-	g := &b.Grants[b.find(a)]
+	g := b.of(a)
 	for _, r := range replicas {
 		g.Replicas = append(g.Replicas, r.Name)
 		for name := range r.Pods {

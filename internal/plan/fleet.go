@@ -119,10 +119,7 @@ func (f *fleetPlanner) deployAll(candidates []fleet.Candidate) {
 // deployNowhere lists the replicas that are neither in any cluster nor asked for in one, beside
 // the XR, where nothing is made of them: they are wanted, and somebody should know.
 func (f *fleetPlanner) deployNowhere() {
-	unplaced := map[string]bool{}
-	for _, name := range f.unplaced() {
-		unplaced[name] = true
-	}
+	unplaced := f.unplaced()
 	if len(unplaced) == 0 {
 		return
 	}
@@ -144,6 +141,9 @@ func (f *fleetPlanner) deployNowhere() {
 // those that wait where the rest of their unit is, or else where the service is: they are wanted.
 func (f *fleetPlanner) countUnplaced() {
 	unplaced := f.unplaced()
+	if len(unplaced) == 0 {
+		return
+	}
 	for _, u := range f.units {
 		home := slices.IndexFunc(f.p.Fleet.Decisions, func(d fleet.Decision) bool {
 			return slices.ContainsFunc(u.Replicas, func(r fleet.Replica) bool { return d.Run[r.Name] })
@@ -156,7 +156,7 @@ func (f *fleetPlanner) countUnplaced() {
 		}
 		d := &f.p.Fleet.Decisions[home]
 		for _, r := range u.Replicas {
-			if slices.Contains(unplaced, r.Name) {
+			if unplaced[r.Name] {
 				d.Wait = append(d.Wait, r.Name)
 			}
 		}
@@ -164,7 +164,7 @@ func (f *fleetPlanner) countUnplaced() {
 }
 
 // unplaced are the replicas that are wanted, and neither in some cluster nor asked for there.
-func (f *fleetPlanner) unplaced() []string {
+func (f *fleetPlanner) unplaced() map[string]bool {
 	placed := map[string]bool{}
 	for _, d := range f.p.Fleet.Decisions {
 		for _, name := range d.Wait {
@@ -174,15 +174,15 @@ func (f *fleetPlanner) unplaced() []string {
 			placed[name] = true
 		}
 	}
-	var names []string
+	unplaced := map[string]bool{}
 	for _, u := range f.units {
 		for _, r := range u.Replicas {
 			if !placed[r.Name] {
-				names = append(names, r.Name)
+				unplaced[r.Name] = true
 			}
 		}
 	}
-	return names
+	return unplaced
 }
 
 // warnOfAffinity tells of pods that choose their nodes in a way that is not counted.
@@ -210,10 +210,7 @@ func (f *fleetPlanner) findTwins(all []fleet.Candidate) {
 			if at.ProviderConfig.Name == "" || there != (f.world.Places[at.Cluster] != nil) {
 				continue
 			}
-			at.Cluster = ""
-			if f.p.Service.Claimed {
-				at.ProviderConfig.Kind = "" // Their Objects do not say it.
-			}
+			at.Cluster, at.ProviderConfig = "", f.configured(at.ProviderConfig)
 			if twin, taken := first[at]; taken && !there {
 				all[i].Twin = twin
 				continue
@@ -345,10 +342,16 @@ func (f *fleetPlanner) occupant(m *member) (string, bool) {
 	}
 	ref := c.Spec.ProviderConfigRef
 	ref.Default()
+	return at.Config.Name, f.configured(ref) != f.configured(at.Config)
+}
+
+// configured is how a cluster is reached, as far as Objects say it: those of claims do not say of
+// which kind their configuration is.
+func (f *fleetPlanner) configured(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfigRef {
 	if f.p.Service.Claimed {
-		ref.Kind = at.Config.Kind // Their Objects do not say it.
+		ref.Kind = ""
 	}
-	return at.Config.Name, ref != at.Config
+	return ref
 }
 
 // remembered is a cluster that the placement does not name, and where something is.

@@ -16,6 +16,7 @@ const (
 	DefaultGangMode            = "TaskMember"
 	DefaultPodObservationLimit = 64
 	DefaultFleetNamespace      = "crossplane-system"
+	DefaultPodSecurityVersion  = "latest"
 )
 
 // Default fills in what is not set. An input is not an object of the API server,
@@ -31,6 +32,27 @@ func Default(in *Input) {
 	in.Scheduling.GangMode = cmp.Or(in.Scheduling.GangMode, DefaultGangMode)
 	in.Fleet.Namespace = cmp.Or(in.Fleet.Namespace, DefaultFleetNamespace)
 	in.PodObservationLimit = orDefault(in.PodObservationLimit, DefaultPodObservationLimit)
+}
+
+// setDefaults fills in what a policy does not set. It changes no policy of the input,
+// which others share.
+func (p *Policy) setDefaults() {
+	security := PodSecurity{}
+	if p.PodSecurity != nil {
+		security = *p.PodSecurity
+	}
+	security.Enforce = cmp.Or(security.Enforce, PodSecurityBaseline)
+	security.EnforceVersion = cmp.Or(security.EnforceVersion, DefaultPodSecurityVersion)
+	routes := Routes{}
+	if p.Routes != nil {
+		routes = *p.Routes
+	}
+	routes.OwnGateways = cmp.Or(routes.OwnGateways, Allow)
+	limits := Limits{}
+	if p.Limits != nil {
+		limits = *p.Limits
+	}
+	p.PodSecurity, p.Routes, p.Limits = &security, &routes, &limits
 }
 
 func orDefault(v *int32, otherwise int32) *int32 {

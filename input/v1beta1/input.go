@@ -67,6 +67,20 @@ type Input struct {
 	// +optional
 	RequireKinds bool `json:"requireKinds,omitempty"`
 
+	// What the services of every tenant may use.
+	Policy `json:",inline"`
+
+	// Tenants have policies of their own. Of each field, the first tenant that selects
+	// the service's namespace and sets the field wins.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	Tenants []Tenant `json:"tenants,omitempty"`
+
+	// NetworkPolicy renders a NetworkPolicy for the engines' pods, wherever they run. None
+	// by default: a platform may have its own, and only it knows where its gateways are.
+	// +optional
+	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
+
 	// PodObservationLimit is the number of pods up to which the function reads
 	// the pods of a service themselves, to count ready ones and to name a failing
 	// one. Above it, and on other clusters, LeaderWorkerSets are counted. 0 never
@@ -208,6 +222,23 @@ type Fleet struct {
 	// URL and no more.
 	// +optional
 	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
+
+	// Namespaces says what the namespaces carry that an InferenceCluster makes for
+	// services. Besides, they have the Pod Security labels of the policy for their
+	// tenant.
+	// +optional
+	Namespaces NamespaceMeta `json:"namespaces,omitempty"`
+}
+
+// NamespaceMeta is the metadata of namespaces that are made for services.
+type NamespaceMeta struct {
+	// Labels of the namespaces.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations of the namespaces.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // A ParentRef names a gateway (Gateway API ParentReference).

@@ -31,6 +31,7 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	if n := in.Fleet.Namespace; n != "" {
 		errs = append(errs, check.Label(root.Child("fleet", "namespace"), n)...)
 	}
+	errs = append(errs, validatePolicies(in, root)...)
 	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)
 	errs = append(errs, check.Annotations(root.Child("annotations"), in.Annotations)...)
 	if n := in.PodObservationLimit; n != nil {

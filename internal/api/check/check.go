@@ -56,6 +56,14 @@ func Length(path *field.Path, v string, limit int) field.ErrorList {
 	return field.ErrorList{field.TooLongCharacters(path, Shown(v), limit)}
 }
 
+// Capped returns a list's elements up to a limit, and an error if there are more.
+func Capped[T any](path *field.Path, list []T, limit int) ([]T, field.ErrorList) {
+	if len(list) <= limit {
+		return list, nil
+	}
+	return list[:limit], field.ErrorList{field.TooMany(path, len(list), limit)}
+}
+
 // Label checks a DNS label: part of a name, or the name of a namespace.
 func Label(path *field.Path, v string) field.ErrorList {
 	if len(validation.IsDNS1123Label(v)) == 0 {

@@ -39,14 +39,6 @@ func validateIdentity(name, tenant string) field.ErrorList {
 	return errs
 }
 
-// capped returns a list's elements up to a limit, and an error if there are more.
-func capped[T any](path *field.Path, list []T, limit int) ([]T, field.ErrorList) {
-	if len(list) <= limit {
-		return list, nil
-	}
-	return list[:limit], field.ErrorList{field.TooMany(path, len(list), limit)}
-}
-
 // A unique finds names that appear more than once in a list.
 type unique map[string]bool
 

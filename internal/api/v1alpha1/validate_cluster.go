@@ -39,7 +39,7 @@ func validatePools(path *field.Path, all []Pool) field.ErrorList {
 	if len(all) == 0 {
 		return field.ErrorList{field.Required(path, "a cluster has at least one pool of nodes")}
 	}
-	pools, errs := capped(path, all, MaxPools)
+	pools, errs := check.Capped(path, all, MaxPools)
 	names := unique{}
 	for i := range pools {
 		at := path.Index(i)
@@ -75,7 +75,7 @@ func validatePool(path *field.Path, p *Pool) field.ErrorList {
 }
 
 func validateTaints(path *field.Path, all []Taint) field.ErrorList {
-	taints, errs := capped(path, all, MaxTaints)
+	taints, errs := check.Capped(path, all, MaxTaints)
 	effects := unique{}
 	for i, t := range taints {
 		at := path.Index(i)

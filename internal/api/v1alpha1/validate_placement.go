@@ -42,7 +42,7 @@ func validatePlacement(path *field.Path, p *Placement, tenant string, claimed bo
 }
 
 func validateClusters(path *field.Path, p *Placement, tenant string, claimed bool) field.ErrorList {
-	clusters, errs := capped(path, p.Clusters, MaxClusters)
+	clusters, errs := check.Capped(path, p.Clusters, MaxClusters)
 	names, places := unique{}, map[place]int{}
 	for i, c := range clusters {
 		at := path.Index(i)

@@ -12,7 +12,7 @@ func validateRoles(path *field.Path, roles []Role) field.ErrorList {
 	if len(roles) == 0 {
 		return field.ErrorList{field.Required(path, "a service needs at least one role: a worker, or a prefiller and a decoder")}
 	}
-	roles, errs := capped(path, roles, MaxRoles)
+	roles, errs := check.Capped(path, roles, MaxRoles)
 	names := unique{}
 	for i := range roles {
 		p := path.Index(i)
@@ -158,7 +158,7 @@ func refuse(path *field.Path, of string, fields []given) field.ErrorList {
 }
 
 func validateModels(path *field.Path, models []Model) field.ErrorList {
-	models, errs := capped(path, models, MaxModels)
+	models, errs := check.Capped(path, models, MaxModels)
 	names := unique{}
 	for i, m := range models {
 		p := path.Index(i)
@@ -173,7 +173,7 @@ func validateModels(path *field.Path, models []Model) field.ErrorList {
 }
 
 func validateTargets(path *field.Path, targets []Target) field.ErrorList {
-	targets, errs := capped(path, targets, MaxTargets)
+	targets, errs := check.Capped(path, targets, MaxTargets)
 	names := unique{}
 	served := len(targets) == 0
 	for i, t := range targets {

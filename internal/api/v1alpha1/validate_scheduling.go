@@ -33,7 +33,7 @@ func validateScheduling(path *field.Path, spec *InferenceServiceSpec) field.Erro
 }
 
 func validateMinRoleReplicas(path *field.Path, minimums map[string]int32, roles []Role) field.ErrorList {
-	names, errs := capped(path, slices.Sorted(maps.Keys(minimums)), MaxRoles)
+	names, errs := check.Capped(path, slices.Sorted(maps.Keys(minimums)), MaxRoles)
 	for _, name := range names {
 		p := path.Key(check.Shown(name))
 		errs = append(errs, check.Between(p, minimums[name], 0, MaxReplicas)...)

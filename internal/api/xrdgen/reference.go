@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
 	"path"
 	"slices"
 	"strings"
@@ -97,7 +98,11 @@ func (s *sources) fields(t crd.TypeIdent) []typeField {
 	schema := s.parser.Schemata[t]
 	var fields []typeField
 	for _, f := range s.parser.Types[t].Fields {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if embedded, ok := f.RawField.Type.(*ast.Ident); ok && options == "inline" {
+			fields = append(fields, s.fields(crd.TypeIdent{Package: t.Package, Name: embedded.Name})...)
+			continue
+		}
 		prop, ok := schema.Properties[name]
 		if !ok || name == "metadata" {
 			continue

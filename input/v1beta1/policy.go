@@ -43,8 +43,7 @@ type Policy struct {
 	// +kubebuilder:validation:MaxItems=256
 	AllowedPriorityClassNames []string `json:"allowedPriorityClassNames,omitempty"`
 
-	// Limits of one service, summed over its groups and over the clusters that its
-	// placement names. None by default.
+	// Limits of one service, in each cluster that it runs in. None by default.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 }
@@ -220,8 +219,9 @@ type Limits struct {
 	// +kubebuilder:validation:Minimum=0
 	Nodes *int32 `json:"nodes,omitempty"`
 
-	// Devices of all these pods, such as GPUs: resources whose names have a '/', and
-	// devices that are claimed (DRA), of all kinds together.
+	// Devices that all these pods request, such as GPUs: resources whose names have a '/',
+	// of all kinds together. A service with this limit cannot claim devices (DRA),
+	// because what a claim has cannot be counted.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Devices *int32 `json:"devices,omitempty"`

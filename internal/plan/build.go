@@ -20,11 +20,13 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 		Labels:       in.Labels,
 		Annotations:  in.Annotations,
 	}
-	errs = append(errs, p.planRoles(spec, in)...)
+	policy := newTenantPolicy(s, in)
+	errs = append(errs, p.planRoles(spec, in, policy)...)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
+	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	places := targets(s, spec.Placement)
 	if errs = append(errs, more...); len(errs) == 0 {
-		errs = tooMany(p.Roles, spec.Replicas, max(1, len(places)))
+		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(places))), policy.checkLimits(p.Roles, spec.Replicas)...)
 	}
 	if len(errs) > 0 {
 		return nil, errs
@@ -83,7 +85,7 @@ func tooMany(roles []*Role, groups *int32, places int) field.ErrorList {
 }
 
 // planRoles plans what serves, and then the router, which has to know it.
-func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input) field.ErrorList {
+func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, policy *tenantPolicy) field.ErrorList {
 	var errs field.ErrorList
 	pd := disaggregated(spec)
 	for i := range spec.Roles {
@@ -94,7 +96,7 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input)
 		p.Warnings = append(p.Warnings, warnings...)
 		errs = append(errs, more...)
 		if r != nil {
-			r.path = rolePath(i)
+			errs = append(errs, policy.checkRole(r)...)
 			p.Roles = append(p.Roles, r)
 		}
 	}

@@ -44,6 +44,7 @@ func planRole(i int, role v1alpha1.Role, in *v1beta1.Input, disaggregated bool) 
 			Nodes:      nodes(role.Multinode),
 			Port:       defaultPort,
 			EnginePort: defaultPort,
+			path:       rolePath(i),
 		},
 	}
 	// A template that is missing altogether was found by the validation.

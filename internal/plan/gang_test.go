@@ -103,7 +103,7 @@ func TestGang(t *testing.T) {
 		"ServiceWinsOverPlatform": {
 			reason: "the service's own words win",
 			spec:   story4 + "schedulingStrategy: {gang: {mode: TaskMember, queue: mine}}",
-			input:  "scheduling: {gangMode: None, queue: gpus}",
+			input:  "{scheduling: {gangMode: None, queue: gpus}, allowedQueues: [mine]}",
 			want:   []gang{{Name: "svc", MinMember: 10, Tasks: map[string]int32{"prefill-0": 2, "decode-0": 4, "decode-1": 4}, GPUs: "80", Queue: "mine"}},
 		},
 		"SingleNodePD": {

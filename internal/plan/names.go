@@ -67,7 +67,10 @@ func (d *Deployment) PoolName() string { return d.Base + "-pool" }
 
 // EPPName is the name of the endpoint picker's Deployment, Service,
 // ServiceAccount, Role, RoleBinding and PodDisruptionBudget.
-func (d *Deployment) EPPName() string { return d.Base + "-epp" }
+func (d *Deployment) EPPName() string { return d.Base + eppSuffix }
+
+// eppSuffix ends the names of what the endpoint picker runs as.
+const eppSuffix = "-epp"
 
 // EPPConfigName is the name of the endpoint picker's ConfigMap.
 func (d *Deployment) EPPConfigName() string { return d.Base + "-epp-config" }

@@ -186,6 +186,8 @@ type PodTemplate struct {
 	// Spec is the typed view of Document's spec, for reading only: it lacks fields
 	// that are younger than its type.
 	Spec corev1.PodSpec
+	// Labels and Annotations of Document's metadata, for reading only.
+	Labels, Annotations map[string]string
 	// Engine is the index of the engine's container.
 	Engine int
 	// Command and Args that the engine's container gets. Nil leaves the user's.
@@ -214,6 +216,22 @@ func (d *Deployment) Pods() int32 {
 		}
 	}
 	return n
+}
+
+// A locatedTemplate is a template, and where it is in the spec.
+type locatedTemplate struct {
+	*PodTemplate
+
+	at *field.Path
+}
+
+// templates of the role as the user wrote them, each once.
+func (r *Role) templates() []locatedTemplate {
+	all := []locatedTemplate{{&r.Worker, r.path.Child("template")}}
+	if r.Leader.Document != r.Worker.Document {
+		all = append(all, locatedTemplate{&r.Leader, r.path.Child("leaderTemplate")})
+	}
+	return all
 }
 
 // Path of the role in the spec.

@@ -31,7 +31,7 @@ func readTemplate(doc *kube.Document, at *field.Path) (PodTemplate, field.ErrorL
 	if errs := checkLists(structpb.NewStructValue(doc), at); len(errs) > 0 {
 		return PodTemplate{Document: doc}, errs
 	}
-	p := PodTemplate{Document: doc, Spec: t.Spec}
+	p := PodTemplate{Document: doc, Spec: t.Spec, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}
 	containers := at.Child("spec", "containers")
 	if len(t.Spec.Containers) == 0 {
 		hint := "a pod template has at least one container"
@@ -75,7 +75,7 @@ func mentionsEngine(s string) bool {
 // vendor.
 func hasDevices(c *corev1.Container) bool {
 	for name := range c.Resources.Limits {
-		if strings.Contains(string(name), "/") {
+		if isDevice(name) {
 			return true
 		}
 	}

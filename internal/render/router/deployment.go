@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
@@ -42,11 +41,9 @@ func (r *rendering) deployment() *applyapps.DeploymentApplyConfiguration {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, r.podLabels())
 	// The pods are the service's too, so that a failing one is found. What selects
 	// the pods that serve also asks for a component type, or for a leader.
-	labels[plan.LabelService] = r.d.Base
-	labels[plan.LabelComponentType] = string(v1alpha1.ComponentTypeRouter)
+	maps.Copy(labels, r.ownLabels())
 	annotations := maps.Clone(r.p.Annotations)
 	if annotations == nil {
 		annotations = map[string]string{}

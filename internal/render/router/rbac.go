@@ -14,6 +14,8 @@ const (
 	groupLLMD = "llm-d.ai"
 	groupGAIE = "inference.networking.x-k8s.io"
 	groupRBAC = "rbac.authorization.k8s.io"
+
+	groupLeases = "coordination.k8s.io"
 )
 
 func (r *rendering) serviceAccount() *corev1.ServiceAccountApplyConfiguration {
@@ -35,12 +37,22 @@ func (r *rendering) role() *rbacv1.RoleApplyConfiguration {
 		)
 	if r.highlyAvailable() {
 		role.WithRules(
-			rbacv1.PolicyRule().WithAPIGroups("coordination.k8s.io").WithResources("leases").
-				WithVerbs("create", "delete", "get", "list", "patch", "update", "watch"),
+			rbacv1.PolicyRule().WithAPIGroups(groupLeases).WithResources("leases").WithResourceNames(r.leases()...).
+				WithVerbs("get", "update"),
+			// What is created has no name yet as far as RBAC is concerned.
+			rbacv1.PolicyRule().WithAPIGroups(groupLeases).WithResources("leases").WithVerbs("create"),
 			rbacv1.PolicyRule().WithAPIGroups("").WithResources("events").WithVerbs("create", "patch"),
 		)
 	}
 	return role
+}
+
+// leases are those by which the endpoint pickers elect a leader: the name that either
+// project gives it (pkg/epp/server/controller_manager.go, LeaderElectionID, of GAIE v1.5.0
+// and of llm-d-router v0.10.0). An image of the platform's own may be of either.
+func (r *rendering) leases() []string {
+	name := "epp-" + r.d.Target.Namespace + "-" + r.d.PoolName()
+	return []string{name + ".gateway-api-inference-extension.sigs.k8s.io", name + ".llm-d.ai"}
 }
 
 func readOnly(groups []string, resources ...string) *rbacv1.PolicyRuleApplyConfiguration {

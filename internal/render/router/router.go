@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
@@ -81,7 +82,17 @@ func Render(p *plan.Plan, d *plan.Deployment) ([]kube.Object, error) {
 // highlyAvailable tells whether there are endpoint pickers to take over.
 func (r *rendering) highlyAvailable() bool { return r.r.Replicas > 1 }
 
-// podLabels select the endpoint picker's pods.
+// ownLabels are labels of the endpoint picker's pods that no other pod of a tenant has: the
+// function sets them on every pod of a service, over what a template says. A pod that has the
+// label app as well gets neither the gateways' requests nor the protection from drains.
+func (r *rendering) ownLabels() map[string]string {
+	labels := r.podLabels()
+	labels[plan.LabelService] = r.d.Base
+	labels[plan.LabelComponentType] = string(v1alpha1.ComponentTypeRouter)
+	return labels
+}
+
+// podLabels are what the Deployment selects its pods by, which cannot be changed later.
 func (r *rendering) podLabels() map[string]string {
 	return map[string]string{"app": r.d.EPPName()}
 }

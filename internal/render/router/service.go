@@ -19,7 +19,7 @@ const appProtocol = "kubernetes.io/h2c"
 func (r *rendering) service() *corev1.ServiceApplyConfiguration {
 	spec := corev1.ServiceSpec().
 		WithType(core.ServiceTypeClusterIP).
-		WithSelector(r.podLabels())
+		WithSelector(r.ownLabels())
 	spec.Ports = servicePorts
 	return corev1.Service(r.d.EPPName(), r.d.Target.Namespace).
 		WithSpec(spec)
@@ -43,5 +43,5 @@ func (r *rendering) disruptionBudget() *policyv1.PodDisruptionBudgetApplyConfigu
 	return policyv1.PodDisruptionBudget(r.d.EPPName(), r.d.Target.Namespace).
 		WithSpec(policyv1.PodDisruptionBudgetSpec().
 			WithMinAvailable(intstr.FromInt32(0)).
-			WithSelector(metav1.LabelSelector().WithMatchLabels(r.podLabels())))
+			WithSelector(metav1.LabelSelector().WithMatchLabels(r.ownLabels())))
 }

@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/podsecurity"
+)
+
+// labelKueuePriorityClass is the label by which Kueue takes the priority of pods from a
+// WorkloadPriorityClass, which belongs to the whole cluster (kueue
+// pkg/controller/constants/constants.go, WorkloadPriorityClassLabel).
+const labelKueuePriorityClass = "kueue.x-k8s.io/priority-class"
+
+// A tenantPolicy is what the platform team allows the service's namespace.
+type tenantPolicy struct {
+	v1beta1.Policy
+
+	security *podsecurity.Checker
+}
+
+// newTenantPolicy returns the policy for the tenant of a service. An input that cannot be
+// used was refused by its validation; then there is no checker, and nothing is rendered.
+func newTenantPolicy(s Service, in *v1beta1.Input) *tenantPolicy {
+	p := &tenantPolicy{Policy: in.PolicyOf(s.Namespace)}
+	if c, err := podsecurity.New(p.PodSecurity); err == nil {
+		p.security = c
+	}
+	return p
+}
+
+// setBy ends the errors about what the platform team decides, and names its setting.
+func setBy(setting string) string { return " (" + setting + " in the Composition's input)" }
+
+// checkRole refuses what the templates of a role may not have. One that could not be read has
+// no containers.
+func (p *tenantPolicy) checkRole(r *Role) field.ErrorList {
+	var errs field.ErrorList
+	for _, t := range r.templates() {
+		if len(t.Spec.Containers) > 0 {
+			errs = append(errs, p.checkTemplate(t.at, t.PodTemplate)...)
+		}
+	}
+	return errs
+}
+
+// checkTemplate refuses what a template may not have. All of it concerns others than the
+// tenant.
+func (p *tenantPolicy) checkTemplate(at *field.Path, t *PodTemplate) field.ErrorList {
+	var errs field.ErrorList
+	if p.security != nil {
+		errs = p.security.Check(at, &metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}, &t.Spec)
+	}
+	spec, metadata := at.Child("spec"), at.Child("metadata")
+	errs = append(errs, checkServiceAccount(spec.Child("serviceAccountName"), t.Spec.ServiceAccountName)...)
+	errs = append(errs, checkServiceAccount(spec.Child("serviceAccount"), t.Spec.DeprecatedServiceAccount)...)
+	errs = append(errs, p.checkPriority(spec.Child("priorityClassName"), t.Spec.PriorityClassName)...)
+	errs = append(errs, p.checkPriority(metadata.Child("labels").Key(labelKueuePriorityClass), t.Labels[labelKueuePriorityClass])...)
+	if t.Spec.Priority != nil {
+		errs = append(errs, field.Forbidden(spec.Child("priority"), "must be left out: Kubernetes sets it from priorityClassName"))
+	}
+	// Volcano makes a PodGroup in this queue for pods that are in none.
+	const queue = schedulingv1beta1.QueueNameAnnotationKey
+	errs = append(errs, p.checkQueue(metadata.Child("annotations").Key(queue), t.Annotations[queue], "")...)
+	return append(errs, p.checkQueue(metadata.Child("labels").Key(queue), t.Labels[queue], "")...)
+}
+
+// checkServiceAccount keeps engines from running as an endpoint picker, of this service or
+// of another one in the namespace: it may read what an engine has no business with.
+func checkServiceAccount(at *field.Path, name string) field.ErrorList {
+	if !strings.HasSuffix(name, eppSuffix) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, check.Shown(name), "must be another ServiceAccount: those that end in "+eppSuffix+" are endpoint pickers'")}
+}
+
+// checkPriority refuses a class that is not allowed. Pods of a high priority evict those of
+// other tenants.
+func (p *tenantPolicy) checkPriority(at *field.Path, class string) field.ErrorList {
+	if class == "" || v1beta1.MatchesAny(p.AllowedPriorityClassNames, class) {
+		return nil
+	}
+	return field.ErrorList{notAllowed(at, class, p.AllowedPriorityClassNames, "allowedPriorityClassNames")}
+}
+
+// checkQueue refuses a queue that is neither allowed nor the platform's own. What runs in
+// another tenant's queue takes that tenant's share.
+func (p *tenantPolicy) checkQueue(at *field.Path, queue, platform string) field.ErrorList {
+	if queue == "" || queue == platform || v1beta1.MatchesAny(p.AllowedQueues, queue) {
+		return nil
+	}
+	return field.ErrorList{notAllowed(at, queue, p.AllowedQueues, "allowedQueues")}
+}
+
+func notAllowed(at *field.Path, name string, allowed []string, setting string) *field.Error {
+	what := "must be left out: the platform team allows none"
+	if len(allowed) > 0 {
+		what = fmt.Sprintf("must be left out, or one that the platform team allows: %q", allowed[:min(len(allowed), 16)])
+	}
+	return field.Invalid(at, check.Shown(name), what+setBy(setting))
+}
+
+// checkGang refuses the queue and the priority of a gang that are not allowed.
+func (p *tenantPolicy) checkGang(s *v1alpha1.SchedulingStrategy, in *v1beta1.Input) field.ErrorList {
+	if s == nil || s.Gang == nil {
+		return nil
+	}
+	at := field.NewPath("spec", "schedulingStrategy", "gang")
+	errs := p.checkQueue(at.Child("queue"), s.Gang.Queue, in.Scheduling.Queue)
+	return append(errs, p.checkPriority(at.Child("priorityClassName"), s.Gang.PriorityClassName)...)
+}
+
+// checkLimits refuses a service that is larger than the platform team allows.
+func (p *tenantPolicy) checkLimits(roles []*Role, groups *int32) field.ErrorList {
+	var replicas, nodes, devices int64
+	for _, r := range roles {
+		n := int64(r.Replicas)
+		replicas = plus(replicas, n)
+		nodes = plus(nodes, n*int64(r.Nodes))
+		devices = plus(devices, times(n, r.devices()))
+	}
+	if groups != nil {
+		replicas, nodes, devices = times(replicas, int64(*groups)), times(nodes, int64(*groups)), times(devices, int64(*groups))
+	}
+	at := field.NewPath("spec", "roles")
+	errs := checkLimit(at, "replicas", replicas, p.Limits.Replicas)
+	errs = append(errs, checkLimit(at, "nodes", nodes, p.Limits.Nodes)...)
+	errs = append(errs, checkLimit(at, "devices", devices, p.Limits.Devices)...)
+	if p.Limits.Devices != nil {
+		errs = append(errs, refuseClaims(roles)...)
+	}
+	return errs
+}
+
+func checkLimit(at *field.Path, what string, n int64, limit *int32) field.ErrorList {
+	if limit == nil || n <= int64(*limit) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d %s", n, what), fmt.Sprintf("the platform team allows a service %d %s at most%s", *limit, what, setBy("limits."+what)))}
+}
+
+// refuseClaims refuses devices that are claimed: how many there are is not in the template.
+func refuseClaims(roles []*Role) field.ErrorList {
+	var errs field.ErrorList
+	for _, r := range roles {
+		for _, t := range r.templates() {
+			if len(t.Spec.ResourceClaims) > 0 {
+				errs = append(errs, field.Forbidden(t.at.Child("spec", "resourceClaims"), "must be left out where the platform team limits devices, because the devices of a claim cannot be counted: request them as resources"))
+			}
+		}
+	}
+	return errs
+}
+
+// devices that one replica requests: resources of a vendor, of which there are few on a
+// node.
+func (r *Role) devices() int64 {
+	n := int64(0)
+	for name, q := range r.replicaResources {
+		if isDevice(name) {
+			n = plus(n, max(q.Value(), 0))
+		}
+	}
+	return n
+}
+
+// isDevice tells the resources of a vendor, such as nvidia.com/gpu.
+func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
+
+// plus and times stay at the largest number instead of going beyond it. Neither takes
+// numbers below 0.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+func times(a, b int64) int64 {
+	if b != 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}

@@ -1,0 +1,141 @@
+package podsecurity
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+)
+
+const restricted = `
+spec:
+  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: vllm
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+`
+
+func TestCheck(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		standard v1beta1.PodSecurity
+		template string
+		want     []string
+	}{
+		"Plain": {
+			reason:   "What most services are is within the default.",
+			template: `{spec: {containers: [{name: vllm, ports: [{containerPort: 8000}]}], volumes: [{name: shm, emptyDir: {medium: Memory}}]}}`,
+		},
+		"Host": {
+			reason:   "What reaches the node reaches other tenants. Each violation is where it is.",
+			template: `{spec: {hostNetwork: true, volumes: [{name: root, hostPath: {path: /}}], initContainers: [{name: init, securityContext: {privileged: true}}], containers: [{name: vllm}, {name: x, ports: [{containerPort: 1, hostPort: 1}]}]}}`,
+			want: []string{
+				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`,
+				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": hostPath volumes (volume "root")`,
+				`spec.template.spec.initContainers[0]: Forbidden: violates PodSecurity "baseline:latest": privileged (container "init" must not set securityContext.privileged=true)`,
+				`spec.template.spec.containers[1]: Forbidden: violates PodSecurity "baseline:latest": hostPort (container "x" uses hostPort 1)`,
+			},
+		},
+		"Privileged": {
+			reason:   "A platform team may trust a tenant with its nodes.",
+			standard: v1beta1.PodSecurity{Enforce: v1beta1.PodSecurityPrivileged},
+			template: `{spec: {hostNetwork: true, hostPID: true, containers: [{name: vllm, securityContext: {privileged: true}}]}}`,
+		},
+		"Capability": {
+			reason:   "RDMA locks memory, which the standard does not allow.",
+			template: `{spec: {containers: [{name: vllm, securityContext: {capabilities: {add: [IPC_LOCK]}}}]}}`,
+			want:     []string{`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": non-default capabilities (container "vllm" must not include "IPC_LOCK" in securityContext.capabilities.add)`},
+		},
+		"AllowedCapability": {
+			reason:   "One capability is allowed without giving up the rest.",
+			standard: v1beta1.PodSecurity{AllowedCapabilities: []corev1.Capability{"IPC_LOCK"}},
+			template: `{spec: {containers: [{name: vllm, securityContext: {capabilities: {add: [IPC_LOCK, SYS_ADMIN]}}}]}}`,
+			want:     []string{`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": non-default capabilities (container "vllm" must not include "SYS_ADMIN" in securityContext.capabilities.add)`},
+		},
+		"Restricted": {
+			reason:   "What the strictest standard asks for.",
+			standard: v1beta1.PodSecurity{Enforce: v1beta1.PodSecurityRestricted},
+			template: restricted,
+		},
+		"NotRestricted": {
+			reason:   "All that is missing is named at once.",
+			standard: v1beta1.PodSecurity{Enforce: v1beta1.PodSecurityRestricted, EnforceVersion: "v1.30"},
+			template: `{spec: {containers: [{name: vllm}]}}`,
+			want: []string{
+				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": allowPrivilegeEscalation != false (container "vllm" must set securityContext.allowPrivilegeEscalation=false)`,
+				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": unrestricted capabilities (container "vllm" must set securityContext.capabilities.drop=["ALL"])`,
+				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": runAsNonRoot != true (pod or container "vllm" must set securityContext.runAsNonRoot=true)`,
+				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": seccompProfile (pod or container "vllm" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")`,
+			},
+		},
+		"Annotation": {
+			reason:   "Older Kubernetes has AppArmor profiles in annotations.",
+			template: `{metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/vllm: unconfined}}, spec: {containers: [{name: vllm}]}}`,
+			want:     []string{`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/vllm="unconfined"")`},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := messages(check(t, tc.standard, tc.template))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// The library lists all that it finds. An error stays short, and there are few of them.
+func TestCheckIsBounded(t *testing.T) {
+	p := corev1.PodTemplateSpec{}
+	yes := true
+	for i := range 2000 {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint(i), VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}})
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), SecurityContext: &corev1.SecurityContext{Privileged: &yes}})
+	}
+	standard := v1beta1.Input{}
+	c, err := New(standard.PolicyOf("a").PodSecurity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := c.Check(field.NewPath("spec", "template"), &p.ObjectMeta, &p.Spec)
+	if len(errs) != maxContainers+1 {
+		t.Errorf("want %d errors, got %d", maxContainers+1, len(errs))
+	}
+	for _, e := range errs {
+		if n := len(e.Error()); n > 2*maxDetail {
+			t.Errorf("want a short error, got %d bytes", n)
+		}
+	}
+}
+
+func check(t *testing.T, standard v1beta1.PodSecurity, template string) field.ErrorList {
+	t.Helper()
+	p := corev1.PodTemplateSpec{}
+	if err := yaml.UnmarshalStrict([]byte(template), &p); err != nil {
+		t.Fatal(err)
+	}
+	in := v1beta1.Input{Policy: v1beta1.Policy{PodSecurity: &standard}}
+	c, err := New(in.PolicyOf("a").PodSecurity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := p.DeepCopy()
+	errs := c.Check(field.NewPath("spec", "template"), &p.ObjectMeta, &p.Spec)
+	if diff := cmp.Diff(before, &p); diff != "" {
+		t.Errorf("a check must not change the template: -before +after:\n%s", diff)
+	}
+	return errs
+}
+
+func messages(errs field.ErrorList) []string {
+	var all []string
+	for _, e := range errs {
+		all = append(all, e.Error())
+	}
+	return all
+}

@@ -7,6 +7,7 @@ show_packages
 
 heading "Installed as the README says"
 show kubectl apply -f package/install/rbac.yaml
+show kubectl apply -f package/install/admission.yaml
 show kubectl apply -f package/install/function.yaml
 if ! kubectl get configurations.pkg.crossplane.io fusioninfer-configuration-inferenceservice >/dev/null 2>&1; then
   show crossplane xpkg install configuration ghcr.io/fusioninfer/configuration-inferenceservice:v0.1.0

@@ -53,7 +53,7 @@ func (c *Cluster) Install(ctx context.Context, version string) error {
 		return err
 	}
 	for _, args := range [][]string{
-		{"apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml", "-f", "package/install/configuration.yaml"},
+		{"apply", "-f", "package/install/rbac.yaml", "-f", "package/install/admission.yaml", "-f", "package/install/function.yaml", "-f", "package/install/configuration.yaml"},
 		{"wait", "--for=condition=Healthy", "--timeout=10m", "functions.pkg.crossplane.io,configurations.pkg.crossplane.io", "--all"},
 		{"wait", "--for=condition=Established", "--timeout=10m", "xrd/inferenceservices.fusioninfer.io"},
 	} {

@@ -58,7 +58,7 @@ func TestXR(t *testing.T) {
 		t.Fatal(err)
 	}
 	may(t, c, "no", "create", "leaderworkersets.leaderworkerset.x-k8s.io")
-	kubectl(t, c, "apply", "-f", "package/install/rbac.yaml")
+	kubectl(t, c, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/admission.yaml")
 	may(t, c, "yes", "create", "leaderworkersets.leaderworkerset.x-k8s.io")
 	may(t, c, "no", "*", "*")
 	if _, err := c.Crossplane(t.Context(), "xpkg", "install", "configuration", "ghcr.io/fusioninfer/configuration-inferenceservice:"+first); err != nil {
@@ -107,7 +107,7 @@ func TestClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []string{"rbac.yaml", "function.yaml", "configuration-claims.yaml"} {
+	for _, f := range []string{"rbac.yaml", "admission.yaml", "function.yaml", "configuration-claims.yaml"} {
 		kubectl(t, c, "apply", "-f", "package/install/"+f)
 	}
 	healthy(t, c, "Function", function, first)

@@ -209,12 +209,12 @@ type AllowedParentRef struct {
 
 // Limits of one service.
 type Limits struct {
-	// Replicas of all roles that serve, in all groups.
+	// Replicas of all roles in all groups, and of the router.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Nodes, and so pods, of all these replicas.
+	// Nodes of all these replicas: each pod counts as one.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Nodes *int32 `json:"nodes,omitempty"`

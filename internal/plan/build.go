@@ -26,7 +26,7 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	places := targets(s, spec.Placement)
 	if errs = append(errs, more...); len(errs) == 0 {
-		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(places))), policy.checkLimits(p.Roles, spec.Replicas)...)
+		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(places))), policy.checkLimits(p.Roles, p.Router, spec.Replicas)...)
 	}
 	if len(errs) > 0 {
 		return nil, errs
@@ -106,7 +106,7 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input,
 		}
 		router, warnings, more := planRouter(i, spec.Roles[i], spec, in, p.Roles)
 		p.Warnings = append(p.Warnings, warnings...)
-		errs = append(errs, more...)
+		errs = append(append(errs, more...), checkRouter(rolePath(i), &spec.Roles[i])...)
 		p.Router = router
 	}
 	return errs

@@ -2,7 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,8 +121,34 @@ func (p *tenantPolicy) checkGang(s *v1alpha1.SchedulingStrategy, in *v1beta1.Inp
 	return append(errs, p.checkPriority(at.Child("priorityClassName"), s.Gang.PriorityClassName)...)
 }
 
+// checkRouter refuses devices for endpoint pickers. They use none, and no ledger of a cluster
+// counts what they request.
+func checkRouter(at *field.Path, role *v1alpha1.Role) field.ErrorList {
+	if role.Resources == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, list := range []struct {
+		name string
+		of   corev1.ResourceList
+	}{{"limits", role.Resources.Limits}, {"requests", role.Resources.Requests}} {
+		for _, name := range slices.Sorted(maps.Keys(list.of)) {
+			if !slices.Contains(pickerResources, name) {
+				errs = append(errs, field.Forbidden(at.Child("resources", list.name).Key(check.Shown(string(name))), fmt.Sprintf("must be left out: an endpoint picker has only %q", pickerResources)))
+			}
+		}
+	}
+	if len(role.Resources.Claims) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("resources", "claims"), "must be left out: an endpoint picker has no devices"))
+	}
+	return errs
+}
+
+// pickerResources are what an endpoint picker may request.
+var pickerResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
+
 // checkLimits refuses a service that is larger than the platform team allows.
-func (p *tenantPolicy) checkLimits(roles []*Role, groups *int32) field.ErrorList {
+func (p *tenantPolicy) checkLimits(roles []*Role, router *Router, groups *int32) field.ErrorList {
 	var replicas, nodes, devices int64
 	for _, r := range roles {
 		n := int64(r.Replicas)
@@ -130,6 +158,10 @@ func (p *tenantPolicy) checkLimits(roles []*Role, groups *int32) field.ErrorList
 	}
 	if groups != nil {
 		replicas, nodes, devices = times(replicas, int64(*groups)), times(nodes, int64(*groups)), times(devices, int64(*groups))
+	}
+	if router != nil {
+		// Endpoint pickers are there once for all groups.
+		replicas, nodes = plus(replicas, int64(router.Replicas)), plus(nodes, int64(router.Replicas))
 	}
 	at := field.NewPath("spec", "roles")
 	errs := checkLimit(at, "replicas", replicas, p.Limits.Replicas)

@@ -108,6 +108,20 @@ func TestTenantPolicy(t *testing.T) {
 				`spec.roles: Invalid value: "8 nodes": the platform team allows a service 7 nodes at most (limits.nodes in the Composition's input), ` +
 				`spec.roles: Invalid value: "32 devices": the platform team allows a service 31 devices at most (limits.devices in the Composition's input)]`,
 		},
+		"RouterCounts": {
+			reason: "Endpoint pickers are pods, too.",
+			spec:   strings.Replace(template(plain), "roles: [", "roles: [{name: r, componentType: router, replicas: 3}, ", 1),
+			input:  `{limits: {replicas: 4, nodes: 6}}`,
+			want: `[spec.roles: Invalid value: "5 replicas": the platform team allows a service 4 replicas at most (limits.replicas in the Composition's input), ` +
+				`spec.roles: Invalid value: "7 nodes": the platform team allows a service 6 nodes at most (limits.nodes in the Composition's input)]`,
+		},
+		"RouterWithDevices": {
+			reason: "No ledger counts what an endpoint picker requests.",
+			spec:   strings.Replace(template(plain), "roles: [", `roles: [{name: r, componentType: router, resources: {limits: {cpu: 1, nvidia.com/gpu: "8"}, requests: {hugepages-2Mi: 1Gi}, claims: [{name: gpu}]}}, `, 1),
+			want: `[spec.roles[0].resources.limits[nvidia.com/gpu]: Forbidden: must be left out: an endpoint picker has only ["cpu" "memory" "ephemeral-storage"], ` +
+				`spec.roles[0].resources.requests[hugepages-2Mi]: Forbidden: must be left out: an endpoint picker has only ["cpu" "memory" "ephemeral-storage"], ` +
+				`spec.roles[0].resources.claims: Forbidden: must be left out: an endpoint picker has no devices]`,
+		},
 		"Claims": {
 			reason: "Nobody can tell how many devices a claim has.",
 			spec:   template(`{spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: eight}], containers: [{name: vllm, image: i, resources: {claims: [{name: gpu}]}}]}}`),

@@ -1,8 +1,7 @@
-# syntax=docker/dockerfile:1
-
 # The function's image, for those who have Docker: make packages needs none. The builder runs on
-# the machine's own architecture and compiles for the image's.
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+# the machine's own architecture and compiles for the image's. The digest is that of the index,
+# which has both. There is no syntax line: BuildKit's own frontend knows all of this, and is not pulled.
+FROM --platform=$BUILDPLATFORM golang:1.26.8@sha256:0f063af2d465d8dcae54cce04278ada488b96f77b42449c8d071e47d016cc65a AS build
 WORKDIR /src
 ENV CGO_ENABLED=0 GOFLAGS=-trimpath
 

@@ -138,11 +138,11 @@ REGISTRY ?= ghcr.io/fusioninfer
 ARCH ?= amd64,arm64
 
 .PHONY: packages
-packages: ## Build the packages of VERSION into dist/, without Docker. The first run builds Crossplane's CLI, which takes minutes.
+packages: ## Build the packages of VERSION into dist/ with an SBOM for each, without Docker. The first run builds Crossplane's CLI, which takes minutes.
 	$(GO) -C test/packages run . build --version "$(VERSION)" --arch "$(ARCH)"
 
 .PHONY: push-packages
-push-packages: ## Push the packages of VERSION to REGISTRY, and list them with their digests.
+push-packages: ## Push the packages of VERSION to REGISTRY, and list them with their digests and SBOMs.
 	@$(GO) -C test/packages run . push --version "$(VERSION)" --registry "$(REGISTRY)" --arch "$(ARCH)"
 
 .PHONY: test-packages

@@ -7,7 +7,11 @@ import (
 	"path/filepath"
 )
 
-const function = "function-inferenceservice"
+const (
+	function = "function-inferenceservice"
+	// home is where the packages are published, unless somebody says another place.
+	home = "ghcr.io/fusioninfer"
+)
 
 // architectures that the function is published for.
 var architectures = []string{"amd64", "arm64"}
@@ -36,7 +40,7 @@ func (p *project) configurationFile(dir string) string {
 	return filepath.Join(p.dist, configurations[dir]+".xpkg")
 }
 
-// build writes all packages.
+// build writes all packages, and an SBOM beside each.
 func (p *project) build(ctx context.Context) error {
 	cli, err := p.tool(ctx)
 	if err != nil {
@@ -76,7 +80,14 @@ func (p *project) buildFunction(ctx context.Context, cli, arch string) error {
 	if err := p.writeImage(image, binary, arch); err != nil {
 		return err
 	}
-	return p.xpkg(ctx, cli, stage, filepath.Join(tmp, "none"), p.functionFile(arch), "--embed-runtime-image-tarball="+image)
+	if err := p.xpkg(ctx, cli, stage, filepath.Join(tmp, "none"), p.functionFile(arch), "--embed-runtime-image-tarball="+image); err != nil {
+		return err
+	}
+	sbom, err := p.functionSBOM(binary, arch)
+	if err != nil {
+		return err
+	}
+	return p.writeSBOM(ctx, sbom, p.functionFile(arch))
 }
 
 // buildConfiguration puts the metadata, the XRD, the Composition and examples
@@ -94,7 +105,14 @@ func (p *project) buildConfiguration(ctx context.Context, cli, dir string) error
 	if err := p.stageExamples(examples); err != nil {
 		return err
 	}
-	return p.xpkg(ctx, cli, stage, examples, p.configurationFile(dir))
+	if err := p.xpkg(ctx, cli, stage, examples, p.configurationFile(dir)); err != nil {
+		return err
+	}
+	sbom, err := p.configurationSBOM(stage, dir)
+	if err != nil {
+		return err
+	}
+	return p.writeSBOM(ctx, sbom, p.configurationFile(dir))
 }
 
 // xpkg calls crossplane xpkg build, which parses and lints.

@@ -3,8 +3,12 @@ module github.com/fusioninfer/function-inferenceservice/test/packages
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.21.9
+	github.com/google/uuid v1.6.0
+	github.com/package-url/packageurl-go v0.1.7
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -18,5 +22,6 @@ require (
 	go.yaml.in/yaml/v2 v2.4.2 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.14.0 // indirect
 	gotest.tools/v3 v3.5.2 // indirect
 )

@@ -1,12 +1,13 @@
 /*
-Command packages builds the three packages of the project, and pushes them. It
-needs no Docker: the function is one static binary, which is all there is in its
+Command packages builds the three packages of the project with an SBOM for each,
+and pushes them. It needs no Docker: the function is one static binary, which is all there is in its
 image. From the root of the repository:
 
 	go -C test/packages run . build --version v0.1.0
 	go -C test/packages run . push --version v0.1.0 --registry ghcr.io/fusioninfer
 
-The same source, version and Go give the same bytes.
+The same source, version and Go give the same bytes. An SBOM also has the time
+of SOURCE_DATE_EPOCH, or of the commit.
 */
 package main
 
@@ -54,7 +55,7 @@ func run(args []string) error {
 	flags.StringVar(&p.dist, "dist", "", "`directory` of the packages (default dist in the repository)")
 	arch := flags.String("arch", strings.Join(architectures, ","), "`architectures` that the function is built for")
 	flags.StringVar(&p.version, "version", "", "`version` of the release, such as v0.1.0")
-	flags.StringVar(&p.registry, "registry", "ghcr.io/fusioninfer", "`registry` and organization to push to")
+	flags.StringVar(&p.registry, "registry", home, "`registry` and organization to push to")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

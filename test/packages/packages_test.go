@@ -246,24 +246,47 @@ func TestPush(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	var pushed []string
+	pushed, sboms := map[string]string{}, map[string]string{}
 	for line := range strings.Lines(out.String()) {
-		ref, err := name.NewDigest(strings.TrimSpace(line))
+		reference, of, _ := strings.Cut(strings.TrimSpace(line), " ")
+		ref, err := name.NewDigest(reference)
 		if err != nil {
-			t.Fatalf("push wrote something else than a reference: %v", err)
+			t.Fatalf("a line of push starts with something else than a reference: %v", err)
 		}
-		pushed = append(pushed, strings.TrimPrefix(ref.RepositoryStr(), "fusioninfer/"))
-		tag := ref.Tag(version)
-		head, err := remote.Head(tag)
+		repository := strings.TrimPrefix(ref.RepositoryStr(), "fusioninfer/")
+		if pushed[repository] == "" {
+			pushed[repository] = ref.DigestStr()
+		}
+		sboms[ref.DigestStr()] = of
+	}
+	want, about := map[string]string{}, map[string]string{}
+	for repository, of := range map[string]string{
+		function:                function + "-amd64.cdx.json " + function + "-arm64.cdx.json",
+		configurations["xr"]:    configurations["xr"] + ".cdx.json",
+		configurations["claim"]: configurations["claim"] + ".cdx.json",
+	} {
+		head, err := remote.Head(tag(t, p.registry, repository))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if head.Digest.String() != ref.DigestStr() {
-			t.Errorf("%s: the tag has digest %s, and push wrote %s", tag, head.Digest, ref.DigestStr())
-		}
+		want[repository], about[head.Digest.String()] = head.Digest.String(), of
 	}
-	if diff := cmp.Diff([]string{function, configurations["claim"], configurations["xr"]}, pushed); diff != "" {
-		t.Errorf("pushed: -want, +got:\n%s", diff)
+	for _, arch := range architectures {
+		img, err := remote.Image(tag(t, p.registry, function), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
+		if err != nil {
+			t.Fatalf("cannot pull the function for %s: %v", arch, err)
+		}
+		digest, err := img.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		about[digest.String()] = function + "-" + arch + ".cdx.json"
+	}
+	if diff := cmp.Diff(want, pushed); diff != "" {
+		t.Errorf("the first digest of each repository is the tag's: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(about, sboms); diff != "" {
+		t.Errorf("SBOMs by digest: -want, +got:\n%s", diff)
 	}
 
 	for dir, repository := range configurations {
@@ -311,8 +334,9 @@ func TestReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != len(architectures)+len(configurations) {
-		t.Errorf("%d packages were built, want %d", len(files), len(architectures)+len(configurations))
+	// Each has its SBOM.
+	if want := 2 * (len(architectures) + len(configurations)); len(files) != want {
+		t.Errorf("%d files were built, want %d", len(files), want)
 	}
 	for _, f := range files {
 		if first, second := read(t, built.dist, f.Name()), read(t, again.dist, f.Name()); !bytes.Equal(first, second) {

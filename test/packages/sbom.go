@@ -95,7 +95,7 @@ func (p *project) writeSBOM(ctx context.Context, b *cdx.BOM, file string) error 
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(sbomFile(file), numbered, 0o644); err != nil { //nolint:gosec // It is for everybody, as the package.
+	if err := os.WriteFile(sbomFile(file), numbered, 0o644); err != nil {
 		return fmt.Errorf("cannot write the SBOM of %s: %w", filepath.Base(file), err)
 	}
 	return nil

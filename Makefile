@@ -147,7 +147,7 @@ push-packages: ## Push the packages of VERSION to REGISTRY, and list them with t
 
 .PHONY: test-packages
 test-packages: ## Build the packages and look into them, push them to a registry on loopback and pull them.
-	cd test/packages && $(GO) test -count=1 ./...
+	cd test/packages && $(GO) test -count=1 -timeout 30m ./...
 
 .PHONY: release-goldens
 release-goldens: ## Keep the pods of the examples as those of VERSION, which upgrades from it must not restart.

@@ -1,7 +1,7 @@
 package podsecurity
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,8 +94,8 @@ func TestCheckIsBounded(t *testing.T) {
 	p := corev1.PodTemplateSpec{}
 	yes := true
 	for i := range 2000 {
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint(i), VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}})
-		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), SecurityContext: &corev1.SecurityContext{Privileged: &yes}})
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: strconv.Itoa(i), VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}})
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: strconv.Itoa(i), SecurityContext: &corev1.SecurityContext{Privileged: &yes}})
 	}
 	standard := v1beta1.Input{}
 	c, err := New(standard.PolicyOf("a").PodSecurity)

@@ -57,7 +57,7 @@ var observed = func() kept {
 		"apiVersion": nil, "kind": nil, "metadata": metadata,
 		"spec": kept{
 			"replicas": nil, "minTaskMember": nil, "subGroupPolicy": nil, "managementPolicies": nil, "unschedulable": nil,
-			"providerConfigRef": nil, "pools": nil, "taints": nil, "gateway": nil,
+			"providerConfigRef": nil, "pools": nil, "taints": nil, "gateway": nil, "allowedNamespaces": nil,
 			"rules": kept{"backendRefs": nil}, "parentRefs": nil,
 			// Of the definition of a kind, which is large for its schemas.
 			"versions": kept{"name": nil, "served": nil},

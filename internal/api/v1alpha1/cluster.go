@@ -77,6 +77,12 @@ type InferenceClusterSpec struct {
 	// Gateway is how requests reach the cluster from outside.
 	// +optional
 	Gateway *ClusterGateway `json:"gateway,omitempty"`
+
+	// AllowedNamespaces says whose services may use the cluster. All by default. For
+	// others it is as if there were no such cluster; what runs here already leaves once
+	// it runs elsewhere.
+	// +optional
+	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 }
 
 // A Pool is a set of nodes that are alike.

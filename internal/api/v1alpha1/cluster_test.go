@@ -28,6 +28,7 @@ spec:
   - {name: observed, nodeSelector: {c: d}}
   taints: [{effect: Drain, reason: moved}, {effect: Dead}]
   gateway: {name: gw, namespace: gateways, port: 8080}
+  allowedNamespaces: {from: Names, names: [team-a, team-b]}
 `
 
 // inCluster puts fields into the spec of a cluster that is right without them.
@@ -184,6 +185,55 @@ func TestValidateCluster(t *testing.T) {
 			doc:    inCluster(`gateway: {address: "2001:db8::1%eth0"}`),
 			want:   []string{`spec.gateway.address: Invalid value: "2001:db8::1%eth0": must be an IP address`},
 		},
+		"AllowedAll": {
+			reason: "All is the default, and can be said.",
+			doc:    inCluster(`allowedNamespaces: {}`),
+		},
+		"AllowedSelector": {
+			reason: "Namespaces by their labels.",
+			doc:    inCluster(`allowedNamespaces: {from: Selector, selector: {matchLabels: {tier: gold}, matchExpressions: [{key: a, operator: Exists}]}}`),
+		},
+		"AllowedNothing": {
+			reason: "Names and Selector need what they are about.",
+			doc:    inCluster(`allowedNamespaces: {from: Names}`),
+			schema: []string{"spec.allowedNamespaces.names"},
+			want:   []string{`spec.allowedNamespaces.names: Required value: name the namespaces whose services may use the cluster`},
+		},
+		"AllowedNoSelector": {
+			reason: "As above.",
+			doc:    inCluster(`allowedNamespaces: {from: Selector}`),
+			schema: []string{"spec.allowedNamespaces.selector"},
+			want:   []string{`spec.allowedNamespaces.selector: Required value: give the labels of the namespaces whose services may use the cluster`},
+		},
+		"AllowedWithoutFrom": {
+			reason: "Names that were given, and would not be looked at, allow everybody.",
+			doc:    inCluster(`allowedNamespaces: {names: [team-a], selector: {}}`),
+			schema: []string{"spec.allowedNamespaces.names", "spec.allowedNamespaces.selector"},
+			want: []string{
+				`spec.allowedNamespaces.names: Forbidden: needs from: Names`,
+				`spec.allowedNamespaces.selector: Forbidden: needs from: Selector`,
+			},
+		},
+		"AllowedWrong": {
+			reason: "Each value is looked at.",
+			doc:    inCluster(`allowedNamespaces: {from: Names, names: [Team, a, a]}`),
+			schema: []string{"spec.allowedNamespaces.names[0]", "spec.allowedNamespaces.names[2]"},
+			want: []string{
+				`spec.allowedNamespaces.names[0]: Invalid value: "Team": must be lower case letters, digits and '-', with a letter or digit first and last`,
+				`spec.allowedNamespaces.names[2]: Duplicate value: "a"`,
+			},
+		},
+		"AllowedFrom": {
+			reason: "The word of the Gateway API for the own namespace means nothing here. The schema leaves the operator to the function.",
+			doc:    inCluster(`allowedNamespaces: {from: Same}`),
+			schema: []string{"spec.allowedNamespaces.from"},
+			want:   []string{`spec.allowedNamespaces.from: Unsupported value: "Same": supported values: "All", "Names", "Selector"`},
+		},
+		"AllowedOperator": {
+			reason: "A selector that cannot be evaluated would allow nobody.",
+			doc:    inCluster(`allowedNamespaces: {from: Selector, selector: {matchExpressions: [{key: a, operator: Is}]}}`),
+			want:   []string{`spec.allowedNamespaces.selector: Invalid value: "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorR...": "Is" is not a valid label selector operator`},
+		},
 	}
 	s := clusterSchema(t)
 	for name, tc := range cases {
@@ -201,7 +251,7 @@ func TestValidateCluster(t *testing.T) {
 // The function and the API server have the same defaults.
 func TestDefaultClusterAgrees(t *testing.T) {
 	s := clusterSchema(t)
-	for _, doc := range []string{fullCluster, inCluster(`gateway: {address: "2001:db8::1"}`)} {
+	for _, doc := range []string{fullCluster, inCluster(`gateway: {address: "2001:db8::1"}, allowedNamespaces: {}`)} {
 		defaulted, err := s.Default([]byte(doc))
 		if err != nil {
 			t.Fatal(err)
@@ -223,10 +273,11 @@ func TestDefaultClusterAgrees(t *testing.T) {
 func TestClusterLimitsAgree(t *testing.T) {
 	spec := clusterSchema(t).CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	pool := items(spec.Properties["pools"])
-	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxTaints, v1alpha1.MaxName, v1alpha1.MaxClusterName}
+	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxTaints, v1alpha1.MaxName, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces}
 	got := []int{
 		int(ptr.Deref(spec.Properties["pools"].MaxItems, 0)), int(ptr.Deref(pool.Properties["nodes"].Maximum, 0)), int(ptr.Deref(pool.Properties["nodeSelector"].MaxProperties, 0)),
 		int(ptr.Deref(spec.Properties["taints"].MaxItems, 0)), int(ptr.Deref(items(spec.Properties["taints"]).Properties["reason"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
+		int(ptr.Deref(spec.Properties["allowedNamespaces"].Properties["names"].MaxItems, 0)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-function +schema:\n%s", diff)
@@ -286,5 +337,44 @@ func TestClusterColumns(t *testing.T) {
 	want := []string{"REACHABLE", "OPEN", "NODES", "FREE", "SERVICES", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAllows(t *testing.T) {
+	gold := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
+	expression := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"free"}}}}
+	byName := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "team-a"}}
+	type want struct{ Allows, Reads bool }
+	cases := map[string]struct {
+		reason  string
+		allowed *v1alpha1.AllowedNamespaces
+		labels  map[string]string
+		want    want
+	}{
+		"Unset":          {reason: "All by default.", want: want{Allows: true}},
+		"Empty":          {reason: "All by default.", allowed: &v1alpha1.AllowedNamespaces{}, want: want{Allows: true}},
+		"Named":          {reason: "By name.", allowed: &v1alpha1.AllowedNamespaces{From: "Names", Names: []string{"team-b", "team-a"}}, want: want{Allows: true}},
+		"NotNamed":       {reason: "By name.", allowed: &v1alpha1.AllowedNamespaces{From: "Names", Names: []string{"team-b"}}},
+		"Selected":       {reason: "By labels.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: gold}, labels: map[string]string{"tier": "gold"}, want: want{true, true}},
+		"NotSelected":    {reason: "By labels.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: gold}, labels: map[string]string{"tier": "free"}, want: want{Reads: true}},
+		"Expression":     {reason: "By labels.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: expression}, want: want{true, true}},
+		"SelectedByName": {reason: "The name's label is known without reading the namespace.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: byName}, want: want{Allows: true}},
+		"OtherName": {
+			reason:  "A label that says otherwise is not believed.",
+			allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "team-b"}}},
+			labels:  map[string]string{"kubernetes.io/metadata.name": "team-b"},
+		},
+		"Everything":   {reason: "An empty selector matches everything, as everywhere.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: &metav1.LabelSelector{}}, want: want{Allows: true}},
+		"NoSelector":   {reason: "What is not said allows nobody.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector"}},
+		"UnknownFrom":  {reason: "A word of a later version allows nobody.", allowed: &v1alpha1.AllowedNamespaces{From: "Same"}},
+		"WrongOperand": {reason: "A selector that cannot be evaluated allows nobody.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}}, want: want{Reads: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := want{tc.allowed.Allows("team-a", tc.labels), tc.allowed.ReadsLabels()}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

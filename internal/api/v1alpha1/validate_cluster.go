@@ -15,6 +15,9 @@ func DefaultCluster(s *InferenceClusterSpec) {
 	if s.Gateway != nil && s.Gateway.Port == 0 {
 		s.Gateway.Port = DefaultGatewayPort
 	}
+	if s.AllowedNamespaces != nil && s.AllowedNamespaces.From == "" {
+		s.AllowedNamespaces.From = NamespacesAll
+	}
 }
 
 // ValidateCluster says everything that is wrong with a cluster by itself, like Validate
@@ -25,7 +28,8 @@ func ValidateCluster(c *InferenceCluster) field.ErrorList {
 	errs = append(errs, c.Spec.ProviderConfigRef.validate(spec.Child("providerConfigRef"))...)
 	errs = append(errs, validatePools(spec.Child("pools"), c.Spec.Pools)...)
 	errs = append(errs, validateTaints(spec.Child("taints"), c.Spec.Taints)...)
-	return append(errs, validateGateway(spec.Child("gateway"), c.Spec.Gateway)...)
+	errs = append(errs, validateGateway(spec.Child("gateway"), c.Spec.Gateway)...)
+	return append(errs, validateAllowedNamespaces(spec.Child("allowedNamespaces"), c.Spec.AllowedNamespaces)...)
 }
 
 func validateClusterName(path *field.Path, name string) field.ErrorList {

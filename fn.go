@@ -63,6 +63,7 @@ func (f *Function) composeService(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFun
 	held := require.Declare(req, rsp, p, objects)
 	seen := observe.Look(req, p)
 	held = append(append(held, p.Held...), p.HoldForGang(seen.PodGroup, seen.Observed)...)
+	held = append(held, p.HoldUnchecked(objects, seen.Observed)...)
 	if errs := append(seen.Conflicts(objects), respond.TooLarge(req, rsp, p, objects)...); len(errs) > 0 {
 		respond.Refuse(rsp, errs)
 		return

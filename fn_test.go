@@ -19,6 +19,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/require"
 	"github.com/fusioninfer/function-inferenceservice/internal/respond"
 )
 
@@ -383,7 +384,8 @@ func TestClusterCannotMove(t *testing.T) {
 	in := func(namespace, config string) string {
 		return service(twoNodes + "placement: {clusters: [{name: east, namespace: " + namespace + ", providerConfigRef: {name: " + config + "}}]}")
 	}
-	req := request(t, in("a", "one"), "")
+	req := request(t, in("a", "one"), `{apiVersion: inferenceservice.fn.crossplane.io/v1beta1, kind: Input, allowedProviderConfigs: [{name: one, namespaces: ["*"]}, {name: two, namespaces: ["*"]}]}`)
+	req.RequiredResources = map[string]*fnv1.Resources{require.Fleet: {}}
 	observeAll(req, run(t, req))
 	if got := fatals(run(t, req)); got != "" {
 		t.Fatalf("nothing moved: %s", got)

@@ -25,7 +25,7 @@ import (
 func World(req *fnv1.RunFunctionRequest, spec *v1alpha1.InferenceServiceSpec, now time.Time) plan.World {
 	observed := req.GetObserved().GetResources()
 	if !plan.InFleet(spec.Placement) && observed[plan.AskKey] == nil {
-		return plan.World{}
+		return configsOf(req, spec.Placement)
 	}
 	w := plan.World{
 		Now:       now,
@@ -35,7 +35,7 @@ func World(req *fnv1.RunFunctionRequest, spec *v1alpha1.InferenceServiceSpec, no
 		Routed:    map[string]bool{},
 		Entrances: map[string]*v1alpha1.GatewayStatus{},
 	}
-	answer, answered := req.GetRequiredResources()[require.Fleet]
+	answer, answered := require.Clusters(req)
 	w.Answered = answered
 	for _, i := range answer.GetItems() {
 		c := &cluster{}
@@ -46,6 +46,23 @@ func World(req *fnv1.RunFunctionRequest, spec *v1alpha1.InferenceServiceSpec, no
 	}
 	for _, key := range slices.Backward(slices.Sorted(maps.Keys(observed))) {
 		look(&w, key, observed[key].GetResource())
+	}
+	return w
+}
+
+// configsOf reads which provider configurations the fleet uses, for a service that is not
+// of the fleet and names some itself.
+func configsOf(req *fnv1.RunFunctionRequest, p *v1alpha1.Placement) plan.World {
+	if !plan.NamesConfigs(p) {
+		return plan.World{}
+	}
+	answer, answered := require.Clusters(req)
+	w := plan.World{Answered: answered, Clusters: map[string]*v1alpha1.InferenceCluster{}}
+	for _, i := range answer.GetItems() {
+		name := kube.Lookup(i.GetResource(), "metadata", "name").GetStringValue()
+		ic := &v1alpha1.InferenceCluster{}
+		ic.Spec.ProviderConfigRef.Name = kube.Lookup(i.GetResource(), "spec", "providerConfigRef", "name").GetStringValue()
+		w.Clusters[name] = ic
 	}
 	return w
 }

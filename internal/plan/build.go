@@ -25,6 +25,8 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	places := targets(s, spec.Placement)
+	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &w)
+	errs = append(errs, checkConfigs(s, spec.Placement, in, &w)...)
 	if errs = append(errs, more...); len(errs) == 0 {
 		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(places))), policy.checkLimits(p.Roles, p.Router, spec.Replicas)...)
 	}

@@ -45,6 +45,11 @@ type Plan struct {
 	Secrets []string
 	// Held are replicas that wait for room.
 	Held []Held
+	// NamesConfigs tells that the placement names provider configurations, which have to be
+	// compared with those of the fleet. Unchecked are the clusters that it names so, while
+	// that is not possible.
+	NamesConfigs bool
+	Unchecked    map[string]bool
 }
 
 // A Service identifies the InferenceService.

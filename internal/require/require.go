@@ -30,6 +30,10 @@ const (
 	Pods = "pods"
 	// Fleet is the name of the requirement for the clusters of the fleet.
 	Fleet = "fleet"
+	// fleetKind is the name of the requirement for the definition of these clusters.
+	fleetKind = kindOf + fleetDefinition
+	// kindOf starts the name of the requirement for the definition of a kind.
+	kindOf = "kind/"
 	// existing starts the name of the requirement for an object that has the name
 	// of one that is to be composed.
 	existing = "existing/"
@@ -56,13 +60,60 @@ func Existing(key string) string { return existing + key }
 // of definitions all that there are: see docs/operations.md. And a kind
 // that an aggregated API server serves has a schema and no definition. None of
 // those that are composed is such a kind.
-func Definition(o kube.Object) string { return "kind/" + definition(o) }
+func Definition(o kube.Object) string { return kindOf + definition(o) }
 
 // definition is the name of the definition of an object's kind. All kinds that are
 // composed have their plural with an s.
 func definition(o kube.Object) string {
 	group, _, _ := strings.Cut(o.APIVersion(), "/")
 	return strings.ToLower(o.Kind()) + "s." + group
+}
+
+// fleetVersion is that of InferenceClusters, and fleetDefinition the name of their
+// definition.
+const (
+	fleetVersion    = v1alpha1.Group + "/" + v1alpha1.Version
+	fleetDefinition = "inferenceclusters." + v1alpha1.Group
+)
+
+// clusters asks for the clusters of the fleet. All of them: those that are not selected may
+// be where the service still is, or have the configuration that it names, and Crossplane
+// selects by equal labels only.
+//
+// A service that is not of the fleet may be in a control plane that does not know
+// InferenceClusters, and asking for a kind that is missing would fail the whole reconcile.
+// So their definition comes first, where definitions are asked for at all.
+func clusters(req *fnv1.RunFunctionRequest, r *fnv1.Requirements, p *plan.Plan) {
+	all := &fnv1.ResourceSelector{ApiVersion: fleetVersion, Kind: v1alpha1.KindCluster, Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}}}
+	switch {
+	case p.Fleet != nil:
+		r.Resources[Fleet] = all
+	case p.NamesConfigs && !p.RequireKinds:
+		r.Resources[Fleet] = all
+	case p.NamesConfigs:
+		r.Resources[fleetKind] = definitionOf(fleetDefinition)
+		if answer, answered := req.GetRequiredResources()[fleetKind]; answered && available(answer, fleetVersion) {
+			r.Resources[Fleet] = all
+		}
+	}
+}
+
+// Clusters returns the clusters of the fleet, and whether Crossplane has said which there
+// are. There are none where it has said that it does not know the kind.
+func Clusters(req *fnv1.RunFunctionRequest) (*fnv1.Resources, bool) {
+	if all, answered := req.GetRequiredResources()[Fleet]; answered {
+		return all, true
+	}
+	definition, answered := req.GetRequiredResources()[fleetKind]
+	return nil, answered && !available(definition, fleetVersion)
+}
+
+func definitionOf(name string) *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: "apiextensions.k8s.io/v1",
+		Kind:       "CustomResourceDefinition",
+		Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
+	}
 }
 
 // Declare adds the requirements to the response and returns the objects that
@@ -72,11 +123,7 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 	r := &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{}}
 	observed := req.GetObserved().GetResources()
 	pods(r, p)
-	if p.Fleet != nil {
-		// All of them: those that are not selected may be where the service still is, and
-		// Crossplane selects by equal labels only.
-		r.Resources[Fleet] = &fnv1.ResourceSelector{ApiVersion: v1alpha1.Group + "/" + v1alpha1.Version, Kind: v1alpha1.KindCluster, Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}}}
-	}
+	clusters(req, r, p)
 	var held []plan.Held
 	var known map[string]bool
 	if p.RequireKinds {
@@ -87,16 +134,12 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 			continue
 		}
 		if p.RequireKinds && !builtIn(o) && !known[definition(o)] {
-			r.Resources[Definition(o)] = &fnv1.ResourceSelector{
-				ApiVersion: "apiextensions.k8s.io/v1",
-				Kind:       "CustomResourceDefinition",
-				Match:      &fnv1.ResourceSelector_MatchName{MatchName: definition(o)},
-			}
+			r.Resources[Definition(o)] = definitionOf(definition(o))
 			answer, answered := req.GetRequiredResources()[Definition(o)]
 			if !answered {
 				continue
 			}
-			if !available(answer, o) {
+			if !available(answer, o.APIVersion()) {
 				held = append(held, missing(o))
 				continue
 			}
@@ -112,15 +155,15 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 	return held
 }
 
-// available tells whether objects of the kind and version of o can be created, by
-// the definition of its kind. One that is being deleted still serves its version,
+// available tells whether objects of a kind and version can be created, by the
+// definition of the kind. One that is being deleted still serves its version,
 // and takes no more objects.
-func available(definition *fnv1.Resources, o kube.Object) bool {
+func available(definition *fnv1.Resources, apiVersion string) bool {
 	if len(definition.GetItems()) == 0 {
 		return false
 	}
 	crd := definition.GetItems()[0].GetResource()
-	return kube.Lookup(crd, "metadata", "deletionTimestamp").GetStringValue() == "" && established(crd) && serves(crd, o.APIVersion())
+	return kube.Lookup(crd, "metadata", "deletionTimestamp").GetStringValue() == "" && established(crd) && serves(crd, apiVersion)
 }
 
 // established tells whether the API server has begun to serve a definition.

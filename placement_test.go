@@ -138,3 +138,40 @@ func TestConfigRefusedLater(t *testing.T) {
 		t.Errorf("what is left of an earlier placement stays, in %v", got)
 	}
 }
+
+const (
+	inEast  = twoNodes + "placement: {policy: Failover, failoverAfter: 5m, clusters: [{name: east, inferenceCluster: us-east}]}"
+	goldIn  = `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: us-east}, spec: {providerConfigRef: {name: gpu}, pools: [], allowedNamespaces: {from: Selector, selector: {matchLabels: {tier: gold}}}}, status: {pools: [{name: p, nodes: 9, free: [{nodes: 9}]}], allocations: [{uid: me, namespace: team, name: chat, serial: 99, replicas: [w/0, w/1]}]}}`
+	gold    = `{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {tier: gold}}}`
+	notGold = `{apiVersion: v1, kind: Namespace, metadata: {name: team}}`
+)
+
+// TestAllowedByLabels proves that a cluster which goes by the labels of namespaces is used by
+// those only that have them, that Crossplane is asked for them in time, and that nothing is
+// started before.
+func TestAllowedByLabels(t *testing.T) {
+	has := map[string][]string{
+		"fleet": {goldIn}, "namespace": {gold}, "kind/objects.kubernetes.m.crossplane.io": {objectCRD},
+		"kind/leaderworkersets.leaderworkerset.x-k8s.io": nil,
+	}
+	req := request(t, service(inEast), `{apiVersion: inferenceservice.fn.crossplane.io/v1beta1, kind: Input, requireKinds: true}`)
+	// What it asked for before the cluster answered.
+	first, _ := answered(t, req, map[string][]string{"fleet": {strings.Replace(goldIn, "serial: 99", "serial: 1", 1)}, "namespace": {gold}})
+	req.Observed.Resources[plan.AskKey] = first.GetDesired().GetResources()[plan.AskKey]
+	rsp, calls := answered(t, req, has)
+	if got := remoteKeys(rsp); fatals(rsp) != "" || !slices.Equal(got, []string{"east"}) {
+		t.Errorf("it runs in %v (%s)", got, fatals(rsp))
+	}
+	// Fleet, namespace, definitions, objects, and the same again.
+	if calls != 5 {
+		t.Errorf("%d calls, want 5: Crossplane makes 6 at most", calls)
+	}
+	has["namespace"] = []string{notGold}
+	rsp, _ = answered(t, req, has)
+	if got := remoteKeys(rsp); fatals(rsp) != "" || len(got) > 0 {
+		t.Errorf("without the label it runs in %v (%s)", got, fatals(rsp))
+	}
+	if got := condition(rsp, "Placed"); got != "FALSE CannotBeRead" {
+		t.Errorf("Placed is %s", got)
+	}
+}

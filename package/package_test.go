@@ -326,9 +326,11 @@ func TestRBAC(t *testing.T) {
 		granted = append(granted, role.Rules...)
 	}
 	needed := rendered(t)
-	// The function asks for the pods of a service.
+	// The function asks for the pods of a service, and for namespaces by whose labels a
+	// cluster goes.
 	for _, v := range []string{"get", "list", "watch"} {
 		needed[need{v, "", "pods"}] = true
+		needed[need{v, "", "namespaces"}] = true
 	}
 
 	// An endpoint picker with replicas has one, and no example has such.

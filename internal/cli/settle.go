@@ -50,7 +50,7 @@ func settle(ctx context.Context, fn Runner, g *given) error {
 			}
 		}
 		for _, c := range clusters {
-			if err := c.grant(ctx, fn, services); err != nil {
+			if err := c.grant(ctx, fn, g, services); err != nil {
 				return err
 			}
 		}
@@ -107,10 +107,15 @@ func (p *party) ask(ctx context.Context, fn Runner, g *given, clusters []*party)
 }
 
 // grant calls the function on a cluster, with the asks as they are.
-func (p *party) grant(ctx context.Context, fn Runner, services []*party) error {
+func (p *party) grant(ctx context.Context, fn Runner, g *given, services []*party) error {
 	now := *p.given
 	now.observed = p.kept
 	now.cluster = []object{now.xr}
+	for _, o := range g.cluster {
+		if o.GetAPIVersion() == "v1" && o.GetKind() == "Namespace" {
+			now.cluster = append(now.cluster, o) // A cluster may go by their labels.
+		}
+	}
 	for _, s := range services {
 		if o, ok := s.kept[plan.AskKey]; ok {
 			now.cluster = append(now.cluster, o)

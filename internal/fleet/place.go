@@ -32,6 +32,8 @@ type Candidate struct {
 	// Deselected clusters are those where something is that the placement no longer
 	// names.
 	Deselected bool
+	// NotAllowed clusters are deselected because they do not allow the tenant any more.
+	NotAllowed bool
 	// Drain and Dead are the cluster's taints, with their reasons.
 	Drain, Dead *string
 	// Unreachable since then, if it is.
@@ -180,6 +182,8 @@ func (p *placer) fate(c *Candidate) fate {
 		return fate{ReasonUnknown, c.Unknown, false}
 	case c.Twin != "":
 		return fate{ReasonTwin, "it is reached in the same way as " + c.Twin + ", and would be the same cluster", false}
+	case c.Deselected && c.NotAllowed:
+		return fate{ReasonDeselected, "the cluster does not allow this namespace any more", true}
 	case c.Deselected:
 		return fate{ReasonDeselected, "the placement does not name or select it any more", true}
 	case c.Drain != nil:

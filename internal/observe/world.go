@@ -44,10 +44,27 @@ func World(req *fnv1.RunFunctionRequest, spec *v1alpha1.InferenceServiceSpec, no
 			w.Clusters[c.Metadata.Name] = c.inferenceCluster()
 		}
 	}
+	readNamespace(&w, req)
 	for _, key := range slices.Backward(slices.Sorted(maps.Keys(observed))) {
 		look(&w, key, observed[key].GetResource())
 	}
 	return w
+}
+
+// readNamespace reads the labels of the tenant's namespace, if it was asked for. One that
+// is not there has none.
+func readNamespace(w *plan.World, req *fnv1.RunFunctionRequest) {
+	answer, answered := req.GetRequiredResources()[require.Namespace]
+	w.NamespaceAnswered = answered
+	n := struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}{}
+	for _, i := range answer.GetItems() {
+		_ = kube.Decode(i.GetResource(), nil, &n) // Labels that cannot be read select nothing.
+	}
+	w.NamespaceLabels = n.Metadata.Labels
 }
 
 // configsOf reads which provider configurations the fleet uses, for a service that is not

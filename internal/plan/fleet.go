@@ -58,6 +58,11 @@ type fleetPlanner struct {
 	serving map[string]bool
 	// members of the placement, in its order, and what is left of earlier ones.
 	members []member
+	// all clusters of the fleet: world has those that the tenant may know of. Of these,
+	// barred are those that it may not use any more, and undecided those of which that
+	// is not known.
+	all               map[string]*v1alpha1.InferenceCluster
+	barred, undecided map[string]bool
 }
 
 // A member is a cluster that the service may be in.
@@ -72,6 +77,7 @@ type member struct {
 
 // place decides where the service runs, and lists what runs there.
 func (f *fleetPlanner) place(in *v1beta1.Input) {
+	f.hide()
 	f.p.Hub = f.hub(in)
 	f.members = f.findMembers()
 	f.units, f.shapes = f.demand()
@@ -274,6 +280,9 @@ func (f *fleetPlanner) findMembers() []member {
 func (f *fleetPlanner) named() []member {
 	var all []member
 	for _, c := range f.placement.Clusters {
+		if f.barred[c.InferenceCluster] {
+			continue // It is left, like one that is not named.
+		}
 		m := member{fleet: c.InferenceCluster, weight: 1, target: Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, f.p.Service.Namespace)}}
 		if c.Weight != nil {
 			m.weight = int64(*c.Weight)
@@ -284,7 +293,7 @@ func (f *fleetPlanner) named() []member {
 		all = append(all, m)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.world.Clusters)) {
-		if selects(f.placement.ClusterSelector, f.world.Clusters[name].Labels) {
+		if !f.barred[name] && selects(f.placement.ClusterSelector, f.world.Clusters[name].Labels) {
 			all = append(all, member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: f.p.Service.Namespace}})
 		}
 	}
@@ -453,9 +462,12 @@ func (f *fleetPlanner) candidate(m member) fleet.Candidate {
 	case ic == nil:
 		c.Unknown = "there is no InferenceCluster of that name"
 		return c
+	case f.undecided[m.fleet]:
+		c.Unknown = "it is not known yet whether it allows namespace " + f.p.Service.Namespace
 	case len(ic.Status.Pools) == 0:
 		c.Unknown = "it has not said yet what room it has"
 	}
+	c.NotAllowed = f.barred[m.fleet]
 	readCluster(&c, ic)
 	f.readGranted(&c, ic, m.fleet)
 	return c
@@ -620,7 +632,7 @@ func (f *fleetPlanner) ask() *fleet.Ask {
 // answered is the highest serial that clusters have answered.
 func (f *fleetPlanner) answered() int64 {
 	var highest int64
-	for _, ic := range f.world.Clusters {
+	for _, ic := range f.all {
 		if a := f.allocation(ic); a != nil {
 			highest = max(highest, a.Serial)
 		}

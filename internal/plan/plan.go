@@ -45,6 +45,9 @@ type Plan struct {
 	Secrets []string
 	// Held are replicas that wait for room.
 	Held []Held
+	// ReadsNamespace tells that a cluster of the fleet goes by the labels of the tenant's
+	// namespace.
+	ReadsNamespace bool
 	// NamesConfigs tells that the placement names provider configurations, which have to be
 	// compared with those of the fleet. Unchecked are the clusters that it names so, while
 	// that is not possible.

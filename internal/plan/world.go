@@ -19,6 +19,11 @@ type World struct {
 	Answered bool
 	// Clusters of the fleet, by their names.
 	Clusters map[string]*v1alpha1.InferenceCluster
+	// NamespaceLabels are the labels of the tenant's namespace, and NamespaceAnswered tells
+	// that Crossplane has said which there are. They are asked for only where a cluster
+	// goes by them.
+	NamespaceLabels   map[string]string
+	NamespaceAnswered bool
 	// Ask is what the service asked for the last time, if it did.
 	Ask *fleet.Ask
 	// Places has what exists of the service, by the name of the cluster in the

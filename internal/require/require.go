@@ -4,9 +4,10 @@ composed resources: the service's pods, objects that already have a name the
 service wants, and which kinds the cluster has.
 
 Crossplane calls the function again until it asks for the same as before, five
-times at most. What is asked for depends on the XR, the observed resources and
-the definitions of kinds only, which do not change between those calls, so it
-settles at the second or third.
+times at most. What is asked for depends on the XR, the observed resources, the
+definitions of kinds and the clusters of the fleet only, which do not change
+between those calls. The longest way is the clusters, the tenant's namespace, the
+definitions of kinds and then objects of these, and settles with the fifth call.
 */
 package require
 
@@ -30,6 +31,8 @@ const (
 	Pods = "pods"
 	// Fleet is the name of the requirement for the clusters of the fleet.
 	Fleet = "fleet"
+	// Namespace is the name of the requirement for the tenant's namespace.
+	Namespace = "namespace"
 	// fleetKind is the name of the requirement for the definition of these clusters.
 	fleetKind = kindOf + fleetDefinition
 	// kindOf starts the name of the requirement for the definition of a kind.
@@ -124,6 +127,9 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 	observed := req.GetObserved().GetResources()
 	pods(r, p)
 	clusters(req, r, p)
+	if p.ReadsNamespace {
+		r.Resources[Namespace] = &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Namespace", Match: &fnv1.ResourceSelector_MatchName{MatchName: p.Service.Namespace}}
+	}
 	var held []plan.Held
 	var known map[string]bool
 	if p.RequireKinds {

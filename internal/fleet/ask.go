@@ -23,6 +23,10 @@ type Ask struct {
 	Shapes map[string]Shape `json:"shapes,omitempty"`
 	// Clusters that are asked, by the names of InferenceClusters.
 	Clusters map[string]AskedCluster `json:"clusters,omitempty"`
+
+	// Barred says why a cluster grants the service nothing new, in particular. It is the
+	// word of the cluster that reads the ask.
+	Barred string `json:"-"`
 }
 
 // An AskedCluster is what a service wants of one cluster.

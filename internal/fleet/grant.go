@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -61,7 +62,8 @@ type Usage struct {
 
 // Book keeps the grants of a cluster up to date. What was granted stays granted for as
 // long as it is asked for; what is there anyway is counted, if it fits; what is new is
-// granted to the oldest service first, if it fits. A closed cluster grants nothing new, and says why.
+// granted to the oldest service first, if it fits. A closed cluster grants nothing new, and says why;
+// so does one to a service that is barred.
 func Book(cluster string, room Room, grants []Grant, asks []Ask, closed string) Booking {
 	asks = slices.Clone(asks)
 	slices.SortStableFunc(asks, func(a, b Ask) int { return before(&a, &b) })
@@ -71,7 +73,7 @@ func Book(cluster string, room Room, grants []Grant, asks []Ask, closed string) 
 	b.change(&room)
 	b.hold(&room, asks)
 	for i := range asks {
-		b.grant(&asks[i], closed)
+		b.grant(&asks[i], cmp.Or(asks[i].Barred, closed))
 	}
 	for i := range b.Grants {
 		total, pods := sum(b.needs(i))
@@ -143,12 +145,13 @@ func (b *booker) count(i int) {
 // But only the ask says that it is there, and a tenant may write that. So it gets no room
 // that there is not: then it waits, as it runs, and is reported, and others are served with
 // what is left. If it does run, it does so in room that the cluster has not counted, which
-// somebody should look at; if it does not, nobody else is the worse for it.
+// somebody should look at; if it does not, nobody else is the worse for it. So it is with a
+// service that is barred: its word gets it no room.
 func (b *booker) hold(whole *Room, asks []Ask) {
 	var holding []*Ask
 	var needs []Need
 	for i := range asks {
-		if r := b.ungranted(&asks[i]); len(r) > 0 && !slices.Contains(b.Unfit, asks[i].Service()) {
+		if r := b.ungranted(&asks[i]); len(r) > 0 && asks[i].Barred == "" && !slices.Contains(b.Unfit, asks[i].Service()) {
 			holding, needs = append(holding, &asks[i]), append(needs, asks[i].needs(r)...)
 		}
 	}

@@ -59,6 +59,11 @@ func held(a Ask, names ...string) Ask {
 	return a
 }
 
+func barred(a Ask) Ask {
+	a.Barred = "not allowed"
+	return a
+}
+
 func in(a Ask, namespace string) Ask {
 	a.Namespace = namespace
 	return a
@@ -189,6 +194,16 @@ func TestBook(t *testing.T) {
 			asks:   []Ask{held(ask("a", 1, 2), "0/0")},
 			closed: "the cluster is drained",
 			want:   want{grants: []Grant{grant("a", "0/0")}, waiting: map[string]string{"a": "the cluster is drained"}},
+		},
+		"Barred": {
+			reason: "A service that is barred keeps what it has, and gets nothing new: neither by asking nor by saying that it is there.",
+			nodes:  []Nodes{of(2, 8, 64)},
+			grants: []Grant{grant("a", "0/0")},
+			asks:   []Ask{barred(ask("a", 1, 2)), barred(held(ask("m", 1, 1), "0/0")), ask("z", 1, 1)},
+			want: want{
+				grants:  []Grant{grant("a", "0/0"), grant("z", "0/0")},
+				waiting: map[string]string{"a": "not allowed", "m": "1 replicas are there that were not granted: not allowed"},
+			},
 		},
 		"HeldGranted": {
 			reason: "What was granted is kept, however little room there is.",

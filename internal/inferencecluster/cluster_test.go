@@ -51,8 +51,8 @@ func ledgerOf(grants string) string {
 
 // ask of one replica with some GPUs.
 func ask(uid, namespace string, gpus int, owner string) string {
-	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-ask, namespace: team, ownerReferences: [{controller: true, uid: %s}]}, data: {ask: '{"uid":%q,"namespace":%q,"name":"s%s","shapes":{"w":{"requests":{"nvidia.com/gpu":%d}}},"clusters":{"us-east":{"namespace":"models","units":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}]}}}'}}`,
-		uid, owner, uid, namespace, strings.TrimPrefix(uid, "u"), 1000*gpus)
+	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-ask, namespace: team, ownerReferences: [{controller: true, uid: %s}]}, data: {ask: '{"uid":%q,"namespace":%q,"name":"s%s","shapes":{"w":{"requests":{"nvidia.com/gpu":%d}}},"clusters":{"us-east":{"namespace":%q,"units":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}]}}}'}}`,
+		uid, owner, uid, namespace, strings.TrimPrefix(uid, "u"), 1000*gpus, namespace)
 }
 
 func inNamespace(ask, namespace string) string {
@@ -151,7 +151,7 @@ func outcomeOf(rsp *fnv1.RunFunctionResponse) outcome {
 		o.waiting = append(o.waiting, a.GetStructValue().GetFields()["name"].GetStringValue()+": "+a.GetStructValue().GetFields()["message"].GetStringValue())
 	}
 	o.free = kube.Lookup(status, "free").GetStringValue()
-	for _, k := range []string{"object/namespace/models", "object/namespace/old", "clusterobject/namespace/models"} {
+	for _, k := range []string{"object/namespace/team", "object/namespace/old", "clusterobject/namespace/team"} {
 		if rsp.GetDesired().GetResources()[k] != nil {
 			o.keys = append(o.keys, k)
 		}
@@ -181,7 +181,7 @@ func TestRun(t *testing.T) {
 			xr:       typedIn,
 			observed: there(),
 			required: one,
-			want:     outcome{ledger: granted, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/models"}},
+			want:     outcome{ledger: granted, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}},
 		},
 		"NoLedger": {
 			reason:   "Without a ledger nothing is granted: two calls could both believe that they make it.",
@@ -197,7 +197,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), ask("u0", "team", 8, "u0")}, otherLedger: nil},
 			want: outcome{
 				ledger: granted, allocated: []string{"s1"}, waiting: []string{"s0: the cluster has no ledger yet"}, free: "0/8 nvidia.com/gpu",
-				keys: []string{"object/namespace/models"}, not: map[string]string{Open: reasonNoLedger},
+				keys: []string{"object/namespace/team"}, not: map[string]string{Open: reasonNoLedger},
 			},
 		},
 		"LedgerFound": {
@@ -207,7 +207,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), ask("u0", "team", 8, "u0")}, otherLedger: {ledgerOf(granted)}},
 			want: outcome{
 				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 0 of 8 nvidia.com/gpu free in pool p, 8 short"},
-				free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/models"},
+				free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"},
 			},
 		},
 		"LedgerOfSomebodyElse": {
@@ -249,7 +249,7 @@ func TestRun(t *testing.T) {
 			observed: there(),
 			required: map[string][]string{asks: {ask("u1", "other", 1, "u1"), ask("u2", "team", 1, "u1"), "{metadata: {name: bad, namespace: team}}", ask("u3", "team", 1, "u3"), ask("u3", "team", 1, "u3")}},
 			want: outcome{
-				ledger: strings.NewReplacer("u1", "u3", "s1", "s3", "8000", "1000").Replace(granted), version: "7", allocated: []string{"s3"}, free: "7/8 nvidia.com/gpu", keys: []string{"object/namespace/models"},
+				ledger: strings.NewReplacer("u1", "u3", "s1", "s3", "8000", "1000").Replace(granted), version: "7", allocated: []string{"s3"}, free: "7/8 nvidia.com/gpu", keys: []string{"object/namespace/team"},
 				not: map[string]string{AsksRead: "Ignored"},
 			},
 		},
@@ -260,7 +260,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{asks: {inNamespace(ask("u1", "aa-mallory", 8, "u1"), "aa-mallory"), ask("u1", "team", 8, "u1")}},
 			want: outcome{
 				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s1: 0 of 8 nvidia.com/gpu free in pool p, 8 short"}, free: "0/8 nvidia.com/gpu",
-				keys: []string{"object/namespace/models"},
+				keys: []string{"object/namespace/team"},
 			},
 		},
 		"MadeUpHeld": {
@@ -270,7 +270,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), inNamespace(held(ask("u0", "aa-mallory", 800, "u0")), "aa-mallory")}},
 			want: outcome{
 				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 1 replicas are there that were not granted: 8 of 8 nvidia.com/gpu free in pool p, 792 short"}, free: "0/8 nvidia.com/gpu",
-				keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "RunsUngranted"},
+				keys: []string{"object/namespace/team"}, not: map[string]string{RoomKept: "RunsUngranted"},
 			},
 		},
 		"Held": {
@@ -280,7 +280,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{asks: {ask("u0", "team", 8, "u0"), held(ask("u1", "team", 8, "u1"))}},
 			want: outcome{
 				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 0 of 8 nvidia.com/gpu free in pool p, 8 short"}, free: "0/8 nvidia.com/gpu",
-				keys: []string{"object/namespace/models"},
+				keys: []string{"object/namespace/team"},
 			},
 		},
 		"HeldWithoutLedger": {
@@ -288,7 +288,7 @@ func TestRun(t *testing.T) {
 			xr:       typedIn,
 			observed: map[string]string{"object/reachable": reached},
 			required: map[string][]string{asks: {held(ask("u1", "team", 8, "u1"))}},
-			want:     outcome{ledger: granted, allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/models"}, not: map[string]string{Open: reasonNoLedger}},
+			want:     outcome{ledger: granted, allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}, not: map[string]string{Open: reasonNoLedger}},
 		},
 		"Unreachable": {
 			reason:   "A cluster that does not answer keeps what it granted.",
@@ -296,7 +296,7 @@ func TestRun(t *testing.T) {
 			observed: map[string]string{keyLedger: ledgerOf(granted), "object/reachable": strings.ReplaceAll(reached, "'True'", "'False'")},
 			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), ask("u0", "team", 8, "u0")}},
 			want: outcome{
-				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: the cluster cannot be read"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/models"},
+				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: the cluster cannot be read"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"},
 				not: map[string]string{Reachable: placement.NotSynced, Open: reasonUnreachable},
 			},
 		},
@@ -308,7 +308,7 @@ func TestRun(t *testing.T) {
 			want: outcome{
 				ledger: granted, version: "7", allocated: []string{"s1"},
 				waiting: []string{"s0: the nodes are not known: pool p: they have not been read yet; pool q: provider-kubernetes has not reported it yet"},
-				keys:    []string{"object/namespace/models"}, not: map[string]string{NodesKnown: "NotRead", RoomKept: "NotCounted", Open: reasonNodes},
+				keys:    []string{"object/namespace/team"}, not: map[string]string{NodesKnown: "NotRead", RoomKept: "NotCounted", Open: reasonNodes},
 			},
 		},
 		"NodesRead": {
@@ -328,7 +328,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{asks: {ask("u1", "team", 8, "u1"), ask("u0", "team", 1, "u0")}},
 			want: outcome{
 				ledger: granted, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: more runs in the cluster than it has room for"},
-				free: "4/4 nvidia.com/gpu", keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "Overbooked", Open: "Overbooked"},
+				free: "4/4 nvidia.com/gpu", keys: []string{"object/namespace/team"}, not: map[string]string{RoomKept: "Overbooked", Open: "Overbooked"},
 			},
 		},
 		"PodsChanged": {
@@ -339,7 +339,7 @@ func TestRun(t *testing.T) {
 			want: outcome{
 				ledger:  strings.TrimSuffix(granted, "]") + "," + strings.TrimPrefix(strings.NewReplacer("u1", "u0", "s1", "s0", "8000", "1000").Replace(granted), "["),
 				version: "7", allocated: []string{"s1 unfit", "s0"}, free: "7/16 nvidia.com/gpu",
-				keys: []string{"object/namespace/models"}, not: map[string]string{RoomKept: "Unfit"},
+				keys: []string{"object/namespace/team"}, not: map[string]string{RoomKept: "Unfit"},
 			},
 		},
 		"ForClaims": {
@@ -347,7 +347,7 @@ func TestRun(t *testing.T) {
 			xr:       strings.Replace(typedIn, "{name: us-east}, pools", "{name: us-east, kind: ProviderConfig}, pools", 1),
 			observed: map[string]string{keyLedger: ledgerOf("[]"), "clusterobject/reachable": strings.Replace(reached, "kubernetes.m.crossplane.io/v1alpha1", "kubernetes.crossplane.io/v1alpha2", 1)},
 			required: one,
-			want:     outcome{ledger: granted, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"clusterobject/namespace/models"}},
+			want:     outcome{ledger: granted, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"clusterobject/namespace/team"}},
 		},
 		"Refused": {
 			reason:   "A spec that is wrong changes nothing.",

@@ -124,7 +124,9 @@ func because(why string) string {
 	return ": " + why
 }
 
-// needed are the namespaces of services that have been granted something.
+// needed are the namespaces of services that have been granted something. Only the one of
+// the tenant's name is made: an ask is text, and says any other. A service that had
+// another one when it came into the fleet has it already.
 func needed(cluster string, grants []fleet.Grant, asks []fleet.Ask) []string {
 	granted := map[fleet.Service]bool{}
 	for _, g := range grants {
@@ -132,8 +134,8 @@ func needed(cluster string, grants []fleet.Grant, asks []fleet.Ask) []string {
 	}
 	all := map[string]bool{}
 	for i := range asks {
-		if granted[asks[i].Service()] {
-			all[asks[i].Clusters[cluster].Namespace] = true
+		if a := &asks[i]; granted[a.Service()] && a.Clusters[cluster].Namespace == a.Namespace {
+			all[a.Namespace] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(all))

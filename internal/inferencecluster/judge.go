@@ -187,11 +187,15 @@ func nodesKnown(c *cluster, seen *reality) observe.Condition {
 func asksRead(seen *reality) observe.Condition {
 	switch {
 	case !seen.answered:
-		return observe.Condition{Type: AsksRead, Status: observe.Unknown, Reason: "NotRead", Message: "Crossplane has not said yet who asks"}
+		return observe.Condition{Type: AsksRead, Status: observe.Unknown, Reason: "NotRead", Message: "Crossplane has not said yet who asks, or which namespaces there are"}
 	case len(seen.ignored) > 0:
 		return observe.Condition{Type: AsksRead, Status: observe.False, Reason: "Ignored", Message: observe.Join(seen.ignored)}
 	}
-	return observe.Condition{Type: AsksRead, Status: observe.True, Reason: "Read"}
+	read := observe.Condition{Type: AsksRead, Status: observe.True, Reason: "Read"}
+	if len(seen.barred) > 0 {
+		read.Message = "these services are granted nothing new, because allowedNamespaces leaves out their namespaces: " + observe.Join(seen.barred)
+	}
+	return read
 }
 
 func roomKept(seen *reality, d *decision) observe.Condition {

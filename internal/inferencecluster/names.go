@@ -39,6 +39,9 @@ func nodesOf(pool string) string { return nodes + pool }
 // asks is the name of the requirement for what services ask for.
 const asks = "asks"
 
+// tenants is the name of the requirement for the namespaces whose services may use a cluster.
+const tenants = "tenants"
+
 // ledgerName is the name of a cluster's ledger.
 func ledgerName(cluster string) string { return "inferencecluster-" + cluster }
 

@@ -24,9 +24,12 @@ type reality struct {
 	observed map[string]*fnv1.Resource
 
 	ledger ledger
-	// asks of services, and whether Crossplane was able to say which there are.
+	// asks of services, and whether Crossplane was able to say which there are, and which
+	// of them the cluster allows.
 	asks     []fleet.Ask
 	answered bool
+	// barred are the services that ask, and that the cluster does not allow.
+	barred []string
 	// ignored asks, and why.
 	ignored []string
 	// room of the pools whose nodes are known, and why others are not.
@@ -61,6 +64,7 @@ func look(req *fnv1.RunFunctionRequest, c *cluster) (*reality, error) {
 	_, r.reach = r.unwrap(c.key(reachable))
 	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(r.observed[c.key(reachable)].GetResource()), "/")
 	r.readAsks(req)
+	r.bar(req, c)
 	r.readPools(req, c)
 	r.readGateway(c)
 	return r, nil

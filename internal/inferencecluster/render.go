@@ -23,8 +23,10 @@ type remote struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace,omitempty"`
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace,omitempty"`
+		Labels      map[string]string `json:"labels,omitempty"`
+		Annotations map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
 }
 
@@ -64,7 +66,8 @@ func render(c *cluster, seen *reality, d *decision) ([]kube.Object, error) {
 		return nil, err
 	}
 	for _, n := range r.namespaces(seen, d) {
-		if err := r.object(namespaces+n, named("v1", "Namespace", "", n), placement.Make); err != nil {
+		manifest, care := r.namespace(seen, n)
+		if err := r.object(namespaces+n, manifest, care); err != nil {
 			return nil, err
 		}
 	}

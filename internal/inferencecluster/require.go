@@ -7,8 +7,9 @@ import (
 	existing "github.com/fusioninfer/function-inferenceservice/internal/require"
 )
 
-// require asks for what services ask for, for the nodes that are observed, and for a
-// ledger that is there without being observed. It depends on the observed resources
+// require asks for what services ask for, for the nodes that are observed, for the
+// namespaces by whose labels the cluster goes, and for a ledger that is there without
+// being observed. It depends on the observed resources
 // only, which are the same in all calls of one reconcile.
 func require(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, c *cluster) {
 	observed := req.GetObserved().GetResources()
@@ -25,6 +26,14 @@ func require(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, c *clu
 			Kind:       "ConfigMap",
 			Namespace:  &c.input.Fleet.Namespace,
 			Match:      &fnv1.ResourceSelector_MatchName{MatchName: ledgerName(c.Name)},
+		}
+	}
+	if a := c.Spec.AllowedNamespaces; a.ReadsLabels() {
+		// Crossplane selects by equal labels only. The expressions are looked at here.
+		all[tenants] = &fnv1.ResourceSelector{
+			ApiVersion: "v1",
+			Kind:       "Namespace",
+			Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: a.Selector.MatchLabels}},
 		}
 	}
 	for i := range c.Spec.Pools {

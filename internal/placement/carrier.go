@@ -30,24 +30,39 @@ const (
 	Observe Care = iota
 	// Watch it: observe it every 30 seconds, in place of every 10 minutes.
 	Watch
-	// Make it, and leave it there when its Object is deleted.
+	// Make it, keep it as it is wanted, and leave it there when its Object is deleted.
 	Make
+	// MakeOnce makes it if it is not there, and leaves it as it is.
+	MakeOnce
 )
 
 // never is what a remote object that is watched is ready by: provider-kubernetes
 // looks every 30 seconds at an object that is not ready.
 const never = "false"
 
+// always is what a remote object that is made once is ready by. By default
+// provider-kubernetes (v1.3) waits until the object is as it is wanted, which one that
+// somebody else made never is.
+const always = "true"
+
 func (c Care) policies() []string {
-	if c == Make {
+	switch c {
+	case Make:
 		return []string{"Observe", "Create", "Update"}
+	case MakeOnce:
+		return []string{"Observe", "Create"}
+	case Observe, Watch:
 	}
 	return []string{"Observe"}
 }
 
 func (c Care) readiness() readiness {
-	if c == Watch {
+	switch c {
+	case Watch:
 		return readiness{Policy: "DeriveFromCelQuery", CelQuery: never}
+	case MakeOnce:
+		return readiness{Policy: "DeriveFromCelQuery", CelQuery: always}
+	case Observe, Make:
 	}
 	return readiness{Policy: "SuccessfulCreate"}
 }

@@ -27,6 +27,8 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 	places := targets(s, spec.Placement)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &w)
 	errs = append(errs, checkConfigs(s, spec.Placement, in, &w)...)
+	inFleet := InFleet(spec.Placement) || leavesFleet(&w)
+	errs = append(errs, checkRoom(p.Roles, gang, inFleet)...)
 	if errs = append(errs, more...); len(errs) == 0 {
 		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(places))), policy.checkLimits(p.Roles, p.Router, spec.Replicas)...)
 	}
@@ -36,7 +38,7 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 	if spec.Placement != nil {
 		p.Secrets = p.secrets()
 	}
-	if InFleet(spec.Placement) || leavesFleet(&w) {
+	if inFleet {
 		f := fleetPlanner{p: p, spec: spec, placement: spec.Placement, gang: gang, world: w}
 		if f.placement == nil {
 			f.placement = &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}

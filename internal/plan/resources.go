@@ -1,10 +1,11 @@
 package plan
 
 import (
-	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
@@ -15,6 +16,7 @@ import (
 func minResources(spec corev1.PodSpec) corev1.ResourceList {
 	spec.Containers = withRequests(spec.Containers)
 	spec.InitContainers = withRequests(spec.InitContainers)
+	spec.Overhead = requests(corev1.ResourceRequirements{Requests: spec.Overhead}, nil)
 	pod := &corev1.Pod{Spec: spec}
 	if spec.Resources != nil {
 		whole := *spec.Resources
@@ -34,22 +36,41 @@ func withRequests(containers []corev1.Container) []corev1.Container {
 	return containers
 }
 
-// requests fills requests in from limits, but for what is requested elsewhere.
+// requests fills requests in from limits, but for what is requested elsewhere. What no API
+// server would take is counted so that nobody gains by it: amounts below 0 as none, and of
+// what cannot be overcommitted the larger of request and limit.
 func requests(r corev1.ResourceRequirements, elsewhere corev1.ResourceList) corev1.ResourceList {
-	all := maps.Clone(r.Requests)
-	for name, limit := range r.Limits {
-		if _, ok := all[name]; ok {
-			continue
+	var all corev1.ResourceList
+	add := func(name corev1.ResourceName, q resource.Quantity) {
+		if q.Sign() < 0 {
+			return
 		}
-		if _, ok := elsewhere[name]; ok {
-			continue
+		if whole := q.DeepCopy(); !overcommitted(name) && !whole.RoundUp(0) {
+			q = whole
 		}
 		if all == nil {
 			all = corev1.ResourceList{}
 		}
-		all[name] = limit
+		all[name] = q
+	}
+	for name, q := range r.Requests {
+		add(name, q)
+	}
+	for name, limit := range r.Limits {
+		request, requested := all[name]
+		_, counted := elsewhere[name]
+		if counted || requested && (overcommitted(name) || request.Cmp(limit) >= 0) {
+			continue
+		}
+		add(name, limit)
 	}
 	return all
+}
+
+// overcommitted tells whether a container may have a limit above its request: of Kubernetes'
+// own resources all but huge pages.
+func overcommitted(name corev1.ResourceName) bool {
+	return !isDevice(name) && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 // addTimes adds n times each to total. Sums are exact.

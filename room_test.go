@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/cli"
+)
+
+const gpu = corev1.ResourceName("nvidia.com/gpu")
+
+// TestRoomOfTheFleet proves that no template gets more GPUs into a cluster than it has. Templates
+// are made at random, of everything that has to do with resources. What is made there is counted
+// by rules of its own: those of the scheduler, and where they leave a choice, the larger number.
+func TestRoomOfTheFleet(t *testing.T) {
+	const capacity = 8
+	started, refused, waited := 0, 0, 0
+	for seed := range 120 {
+		random := rand.New(rand.NewPCG(uint64(seed), 320))
+		xr := randomService(t, random)
+		out, err := renderedIn(t, xr, capacity)
+		if err != nil {
+			refused++
+			continue
+		}
+		got, replicas := gpusOf(t, out)
+		switch {
+		case got > capacity:
+			t.Fatalf("%d GPUs in a cluster that has %d:\n%s", got, capacity, xr)
+		case replicas == 0:
+			waited++
+		default:
+			started++
+		}
+	}
+	t.Logf("%d services started, %d waited and %d were refused", started, waited, refused)
+	if started < 20 || waited < 20 || refused < 20 {
+		t.Errorf("%d services started, %d waited and %d were refused: want many of each", started, waited, refused)
+	}
+}
+
+// renderedIn renders a service once a cluster with some GPUs has answered it.
+func renderedIn(t *testing.T, xr string, gpus int) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	cluster := fmt.Sprintf("apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: c}\nspec: {providerConfigRef: {name: c}, pools: [{name: p, nodes: 1, allocatable: {nvidia.com/gpu: %d}}]}\n", gpus)
+	for name, text := range map[string]string{"xr.yaml": xr, "required.yaml": cluster} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, errs bytes.Buffer
+	c := cli.Render{XR: filepath.Join(dir, "xr.yaml"), Required: []string{filepath.Join(dir, "required.yaml")}, Settle: true, Format: "yaml"}
+	err := c.Run(t.Context(), &Function{log: logging.NewNopLogger()}, cli.Streams{Out: &out, Err: &errs})
+	return out.String(), err
+}
+
+// gpusOf counts the GPUs of all LeaderWorkerSets that Objects carry, and these.
+func gpusOf(t *testing.T, rendered string) (gpus, replicas int64) {
+	t.Helper()
+	type workload struct {
+		Kind string `json:"kind"`
+		Spec struct {
+			Replicas             int64 `json:"replicas"`
+			LeaderWorkerTemplate struct {
+				Size           int64                  `json:"size"`
+				LeaderTemplate corev1.PodTemplateSpec `json:"leaderTemplate"`
+				WorkerTemplate corev1.PodTemplateSpec `json:"workerTemplate"`
+			} `json:"leaderWorkerTemplate"`
+		} `json:"spec"`
+	}
+	for _, text := range strings.Split(rendered, "\n---\n") {
+		o := struct {
+			Spec struct {
+				ForProvider struct {
+					Manifest workload `json:"manifest"`
+				} `json:"forProvider"`
+			} `json:"spec"`
+		}{}
+		if err := yaml.Unmarshal([]byte(text), &o); err != nil {
+			t.Fatal(err)
+		}
+		m := o.Spec.ForProvider.Manifest
+		if m.Kind != "LeaderWorkerSet" {
+			continue
+		}
+		replicas++
+		l := m.Spec.LeaderWorkerTemplate
+		if l.LeaderTemplate.Spec.Containers == nil {
+			l.LeaderTemplate = l.WorkerTemplate
+		}
+		for _, pod := range []corev1.PodSpec{l.LeaderTemplate.Spec, l.WorkerTemplate.Spec} {
+			if pod.NodeName != "" || len(pod.ResourceClaims) > 0 {
+				t.Errorf("a pod names its node or claims devices: %v", pod)
+			}
+		}
+		gpus += m.Spec.Replicas * (gpusOfPod(l.LeaderTemplate.Spec) + (l.Size-1)*gpusOfPod(l.WorkerTemplate.Spec))
+	}
+	return gpus, replicas
+}
+
+// gpusOfPod is what a scheduler would look for: all containers and those that stay beside them,
+// or each that comes before them with those that stay by then.
+func gpusOfPod(pod corev1.PodSpec) int64 {
+	of := func(c *corev1.Container) int64 {
+		request, limit := c.Resources.Requests[gpu], c.Resources.Limits[gpu]
+		return max(request.Value(), limit.Value(), 0)
+	}
+	var stay, first, all int64
+	for i := range pod.InitContainers {
+		c := &pod.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			stay += of(c)
+			first = max(first, stay)
+			continue
+		}
+		first = max(first, stay+of(c))
+	}
+	all = stay
+	for i := range pod.Containers {
+		all += of(&pod.Containers[i])
+	}
+	return max(all, first)
+}
+
+// randomService has templates with all that requests something, in ways right and wrong.
+func randomService(t *testing.T, random *rand.Rand) string {
+	t.Helper()
+	one := func(all ...any) any { return all[random.IntN(len(all))] }
+	amount := func() any {
+		return one("1", "1", 2, 4, "8", "320", "0", "-8", "1k", "2e0", "500m", "9223372036854775807")
+	}
+	resources := func() map[string]any {
+		m := map[string]any{}
+		for _, part := range []string{"limits", "requests"} {
+			if list := (map[string]any{}); random.IntN(3) > 0 {
+				for _, name := range []string{"nvidia.com/gpu", "nvidia.com/gpu", "cpu", "hugepages-2Mi", "requests.nvidia.com/gpu"} {
+					if random.IntN(4) == 0 {
+						list[name] = amount()
+					}
+				}
+				m[part] = list
+			}
+		}
+		if random.IntN(20) == 0 {
+			m["claims"] = []any{map[string]any{"name": "gpu"}}
+		}
+		return m
+	}
+	container := func(name string) map[string]any {
+		return map[string]any{"name": name, "image": "i", "resources": resources()}
+	}
+	template := func() map[string]any {
+		spec := map[string]any{"containers": []any{container("vllm")}}
+		if random.IntN(3) == 0 {
+			spec["containers"] = []any{container("vllm"), container("beside")}
+		}
+		if random.IntN(3) == 0 {
+			init := container("init")
+			if random.IntN(2) == 0 {
+				init["restartPolicy"] = "Always"
+			}
+			spec["initContainers"] = []any{init, container("then")}
+		}
+		for field, value := range map[string]any{
+			"nodeName": "gpu-1", "resources": resources(), "overhead": map[string]any{"nvidia.com/gpu": amount()},
+			"resourceClaims": []any{map[string]any{"name": "gpu", "resourceClaimTemplateName": "gpus"}}, "schedulerName": "default-scheduler",
+			"ephemeralContainers": []any{container("ephemeral")},
+		} {
+			if random.IntN(12) == 0 {
+				spec[field] = value
+			}
+		}
+		return map[string]any{"spec": spec}
+	}
+	role := map[string]any{"name": "w", "componentType": "worker", "replicas": one(1, 1, 2, 5, 12), "template": template()}
+	if random.IntN(3) == 0 {
+		role["multinode"] = map[string]any{"nodeCount": one(2, 3, 40), "launcher": "None"}
+		if random.IntN(2) == 0 {
+			role["leaderTemplate"] = template()
+		}
+	}
+	roles := []any{role}
+	if random.IntN(6) == 0 {
+		roles = append(roles, map[string]any{"name": "router", "componentType": "router", "replicas": one(1, 40), "resources": resources()})
+	}
+	spec := map[string]any{
+		"roles":              roles,
+		"schedulingStrategy": map[string]any{"gang": map[string]any{"mode": one("TaskMember", "SubGroup", "None")}},
+		"placement":          map[string]any{"policy": one("Replicate", "Spread", "Failover"), "clusterSelector": map[string]any{}},
+	}
+	if random.IntN(4) == 0 {
+		spec["replicas"] = one(1, 2, 7)
+	}
+	b, err := json.Marshal(map[string]any{
+		"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceService",
+		"metadata": map[string]any{"name": "s", "namespace": "team", "uid": "u", "creationTimestamp": "2026-03-01T12:00:00Z"}, "spec": spec,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -163,9 +163,10 @@ func (c *Cluster) connectRemote(ctx context.Context, r *Remote) error {
 	}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	spec := `
+	for _, name := range []string{r.Name(), r.Direct()} {
+		spec := `
 metadata:
-  name: ` + r.name + `
+  name: ` + name + `
 spec:
   credentials:
     source: Secret
@@ -174,12 +175,16 @@ spec:
       name: ` + r.name + `-kubeconfig
       key: kubeconfig
 `
-	// One for the Objects of a namespaced XR, and one for those of the XR behind a claim.
-	return c.applyAll(ctx, `
+		// One for the Objects of a namespaced XR, and one for those of the XR behind a claim.
+		if err := c.applyAll(ctx, `
 apiVersion: kubernetes.m.crossplane.io/v1alpha1
 kind: ClusterProviderConfig`+spec+`---
 apiVersion: kubernetes.crossplane.io/v1alpha1
-kind: ProviderConfig`+spec)
+kind: ProviderConfig`+spec); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // applyAll applies the objects of a stream of YAML.

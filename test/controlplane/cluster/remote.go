@@ -16,7 +16,8 @@ import (
 // A Remote is a cluster of its own beside the control plane, with everything that
 // serves, and without Crossplane. The control plane has a ClusterProviderConfig and a
 // cluster-scoped ProviderConfig of its name for provider-kubernetes, which reaches it
-// through a gate that can be shut.
+// through a gate that can be shut; and both once more for services that name a
+// configuration themselves, because they may not name one of the fleet.
 type Remote struct {
 	*Kubernetes
 
@@ -36,8 +37,16 @@ func (c *Cluster) Remote(name string) *Remote {
 	panic(fmt.Sprintf("there is no remote cluster %q: Options.Clusters is %d", name, c.options.Clusters))
 }
 
-// Name of the cluster, and of its configurations of provider-kubernetes.
+// Name of the cluster, and of its configurations of provider-kubernetes for the fleet.
 func (r *Remote) Name() string { return r.name }
+
+// Direct is the name of its configurations for services that name them themselves.
+func (r *Remote) Direct() string { return r.name + direct }
+
+const direct = "-direct"
+
+// ByConfig is the remote cluster that a configuration reaches. It panics if there is none.
+func (c *Cluster) ByConfig(name string) *Remote { return c.Remote(strings.TrimSuffix(name, direct)) }
 
 // CutOff makes the cluster unreachable for provider-kubernetes. It lives on.
 func (r *Remote) CutOff() { r.gate.shut() }

@@ -84,8 +84,9 @@ func (h *hub) installClaims(t *testing.T) {
 		}
 		return err == nil, err
 	})
-	kubectl(t, h.Cluster, "apply", "-f", "package/install/configuration-claims.yaml")
-	healthy(t, h.Cluster, "Configuration", claims, first)
+	composition := h.allowing(t, read(t, "package", "claim", "composition.yaml"))
+	kubectl(t, h.Cluster, "apply", "-f", "package/claim/definition.yaml", "-f", "package/claim/cluster-definition.yaml",
+		"-f", "package/claim/cluster-composition.yaml", "-f", written(t, "composition.yaml", composition))
 	kubectl(t, h.Cluster, "wait", "--for=condition=Offered", "--timeout=3m", "xrd/xinferenceservices.fusioninfer.io")
 	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 }
@@ -119,7 +120,7 @@ func testTwoClusters(t *testing.T, f *fleet) {
 	for _, o := range list(t, f, objectKind, "llm") {
 		got = append(got, f.where(t, o))
 	}
-	for _, o := range rendered(t, "two-clusters-first-reconcile") {
+	for _, o := range f.rendered(t, "two-clusters-first-reconcile") {
 		want = append(want, f.where(t, o))
 	}
 	slices.Sort(got)
@@ -235,7 +236,7 @@ func testRemoteGang(t *testing.T, h *hub) {
 	xr := inference(ns, "pd", router, engine("prefill", "prefiller", 1, 2), engine("decode", "decoder", 2, 2))
 	var clusters []any
 	for _, r := range h.Remotes() {
-		clusters = append(clusters, map[string]any{"name": r.Name(), "providerConfigRef": map[string]any{"name": r.Name()}})
+		clusters = append(clusters, map[string]any{"name": r.Name(), "providerConfigRef": map[string]any{"name": r.Direct()}})
 	}
 	xr.Object["spec"].(map[string]any)["placement"] = map[string]any{"clusters": clusters}
 	apply(t, h.Cluster, xr)
@@ -270,7 +271,7 @@ func testRemoteClaim(t *testing.T, f *fleet) {
 	ready(t, f.Cluster, claim)
 	f.tellsOfPods(t, claim)
 	all := f.objects(t, claim)
-	if want := len(rendered(t, "claim-two-clusters")); len(all) != want {
+	if want := len(f.rendered(t, "claim-two-clusters")); len(all) != want {
 		t.Errorf("it is composed of %d Objects, want %d", len(all), want)
 	}
 	f.carried(t, all)
@@ -280,7 +281,7 @@ func testRemoteClaim(t *testing.T, f *fleet) {
 // example is the XR of an example, placed in the clusters that there are.
 func (f *fleet) example(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
-	docs, err := cluster.Documents([]byte(placedHere(read(t, "example", name, "xr.yaml"))))
+	docs, err := cluster.Documents([]byte(f.placedHere(read(t, "example", name, "xr.yaml"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,9 +293,9 @@ func (f *fleet) example(t *testing.T, name string) *unstructured.Unstructured {
 }
 
 // rendered are the Objects that an example shows.
-func rendered(t *testing.T, name string) []unstructured.Unstructured {
+func (f *fleet) rendered(t *testing.T, name string) []unstructured.Unstructured {
 	t.Helper()
-	docs, err := cluster.Documents([]byte(placedHere(read(t, "example", name, "rendered.yaml"))))
+	docs, err := cluster.Documents([]byte(f.placedHere(read(t, "example", name, "rendered.yaml"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,11 +309,26 @@ func rendered(t *testing.T, name string) []unstructured.Unstructured {
 }
 
 // placedHere names the configurations that there are in place of the examples'.
-func placedHere(text string) string {
+func (f *fleet) placedHere(text string) string {
 	for _, p := range placed {
-		text = strings.ReplaceAll(text, p.config, p.remote)
+		text = strings.ReplaceAll(text, p.config, f.Remote(p.remote).Direct())
 	}
 	return text
+}
+
+// allowing is a Composition of the packages that lets services name these configurations, like
+// the input.yaml of the examples does.
+func (h *hub) allowing(t *testing.T, composition string) string {
+	t.Helper()
+	const before = "      requireKinds: true\n"
+	if !strings.Contains(composition, before) {
+		t.Fatalf("the Composition does not say %q", before)
+	}
+	text := before + "      allowedProviderConfigs:\n"
+	for _, r := range h.Remotes() {
+		text += "      - {name: " + r.Direct() + ", namespaces: [models]}\n"
+	}
+	return strings.Replace(composition, before, text, 1)
 }
 
 // manifest that an Object carries, and the cluster to which.
@@ -323,7 +339,7 @@ func (f *fleet) manifest(t *testing.T, o *unstructured.Unstructured) (*unstructu
 		t.Fatal(err)
 	}
 	to, _, _ := unstructured.NestedString(o.Object, "spec", "providerConfigRef", "name")
-	return &unstructured.Unstructured{Object: m}, f.Remote(to)
+	return &unstructured.Unstructured{Object: m}, f.ByConfig(to)
 }
 
 // where an Object makes what.

@@ -21,7 +21,7 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 		Annotations:  in.Annotations,
 	}
 	policy := newTenantPolicy(s, in)
-	errs = append(errs, p.planRoles(spec, in, policy)...)
+	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, &w))...)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	places := targets(s, spec.Placement)
@@ -89,7 +89,7 @@ func tooMany(roles []*Role, groups *int32, places int) field.ErrorList {
 }
 
 // planRoles plans what serves, and then the router, which has to know it.
-func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, policy *tenantPolicy) field.ErrorList {
+func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, policy *tenantPolicy, access *routeAccess) field.ErrorList {
 	var errs field.ErrorList
 	pd := disaggregated(spec)
 	for i := range spec.Roles {
@@ -108,7 +108,7 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input,
 		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter || p.Router != nil {
 			continue
 		}
-		router, warnings, more := planRouter(i, spec.Roles[i], spec, in, p.Roles)
+		router, warnings, more := planRouter(i, spec.Roles[i], spec, in, p.Roles, access)
 		p.Warnings = append(p.Warnings, warnings...)
 		errs = append(append(errs, more...), checkRouter(rolePath(i), &spec.Roles[i])...)
 		p.Router = router

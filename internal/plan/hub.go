@@ -56,19 +56,12 @@ func (f *fleetPlanner) hub(in *v1beta1.Input) *Hub {
 	if r == nil || !r.HasRoute || len(in.Fleet.ParentRefs) == 0 {
 		return nil
 	}
-	h := &Hub{
+	return &Hub{
 		Name:      f.p.Service.Name + "-fleet",
 		Parents:   in.Fleet.ParentRefs,
 		Hostnames: r.Hostnames,
 		Matches:   matchesOf(r),
 	}
-	if len(h.Hostnames) == 0 && slices.ContainsFunc(h.Matches, func(m []any) bool { return len(m) == 0 }) {
-		f.p.Warnings = append(f.p.Warnings, Warning{
-			Path:    "spec.roles",
-			Message: "the router's route has neither hostnames nor matches: the route over all clusters takes every request of its gateway that no other route takes",
-		})
-	}
-	return h
 }
 
 // matchesOf are the matches of the rules of the service's own route. Where they lead to is

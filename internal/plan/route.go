@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -32,26 +31,32 @@ var gatewayDuration = regexp.MustCompile(`^([0-9]{1,5}(h|m|s|ms)){1,4}$`)
 // planRoute decides what traffic reaches the pool by: the gateways that the route
 // names, else the service's own gateway, else those of the platform team. Without
 // any of them there is no route.
-func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, in *v1beta1.Input) ([]Warning, field.ErrorList) {
+func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAccess) ([]Warning, field.ErrorList) {
 	r.Route, r.Gateway = role.HTTPRoute, role.Gateway
 	r.HasGateway = role.Gateway != nil
 	var errs field.ErrorList
 	var spec gateway.HTTPRouteSpec
+	readable := role.HTTPRoute == nil
 	if role.HTTPRoute != nil {
-		errs = append(errs, readSpec(role.HTTPRoute, path.Child("httproute"), "HTTPRoute", routeFields, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) })...)
+		errs = append(errs, readSpec(role.HTTPRoute, path.Child("httproute"), "HTTPRoute", routeFields, &spec, func(p *field.Path) field.ErrorList {
+			readable = true
+			return append(checkRoute(p, &spec), access.checkRules(p, &spec)...)
+		})...)
 	}
 	if role.Gateway != nil {
 		var g gateway.GatewaySpec
-		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), "Gateway", gatewayFields, &g, func(p *field.Path) field.ErrorList { return checkGateway(p, &g) })...)
-	}
-	for _, h := range spec.Hostnames {
-		r.Hostnames = append(r.Hostnames, string(h))
+		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), "Gateway", gatewayFields, &g, func(p *field.Path) field.ErrorList {
+			return append(checkGateway(p, &g), access.checkGateway(p, &g)...)
+		})...)
 	}
 	own := len(spec.ParentRefs) > 0 || spec.UseDefaultGateways != "" && spec.UseDefaultGateways != gateway.GatewayDefaultScopeNone
 	if !own && !r.HasGateway {
-		r.Parents = in.Gateway.ParentRefs
+		r.Parents = access.platform
 	}
 	r.HasRoute = own || r.HasGateway || len(r.Parents) > 0
+	if readable {
+		errs = append(errs, r.planHostnames(path.Child("httproute"), &spec, access)...)
+	}
 	if role.HTTPRoute != nil && !r.HasRoute && len(errs) == 0 {
 		return []Warning{{
 			Path:    path.Child("httproute", "parentRefs").String(),
@@ -59,6 +64,22 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, in *v1beta1.Inp
 		}}, errs
 	}
 	return nil, errs
+}
+
+// planHostnames decides which names requests have that the route takes.
+func (r *Router) planHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, access *routeAccess) field.ErrorList {
+	for _, h := range spec.Hostnames {
+		r.Hostnames = append(r.Hostnames, string(h))
+	}
+	if !r.HasRoute {
+		return nil
+	}
+	shared, errs := access.checkParents(path, spec, r.HasGateway, r.Parents)
+	name, more := access.checkHostnames(path, spec, shared)
+	if name != "" {
+		r.Hostnames = []string{name}
+	}
+	return append(errs, more...)
 }
 
 // readSpec reads a document that has to be the spec of a kind.

@@ -35,8 +35,9 @@ func disaggregated(spec *v1alpha1.InferenceServiceSpec) bool {
 }
 
 // planRouter plans the router of a service. Serving are the roles behind it; one
-// that could not be planned is missing.
-func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, serving []*Role) (*Router, []Warning, field.ErrorList) {
+// that could not be planned is missing. Access says which gateways, names and backends
+// its route may have.
+func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, serving []*Role, access *routeAccess) (*Router, []Warning, field.ErrorList) {
 	r := &Router{
 		Name:            role.Name,
 		Disaggregated:   disaggregated(spec),
@@ -53,7 +54,7 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 	errs := r.planConfig(path, role, spec, in)
 	warnings, more := r.planPool(path, serving)
 	errs = append(errs, more...)
-	w, more := r.planRoute(path, role, in)
+	w, more := r.planRoute(path, role, access)
 	return r, append(warnings, w...), append(errs, more...)
 }
 

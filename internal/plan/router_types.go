@@ -37,7 +37,7 @@ type Router struct {
 	// attached to where it names none. Both empty: there is no route.
 	Route   *kube.Document
 	Parents []v1beta1.ParentRef
-	// Hostnames of the HTTPRoute.
+	// Hostnames of the HTTPRoute: its own, or the one that the platform team gives it.
 	Hostnames []string
 	// HasRoute and HasGateway tell which of them are rendered.
 	HasRoute, HasGateway bool

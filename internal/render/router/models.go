@@ -66,7 +66,7 @@ type poolRef struct {
 // models returns an InferenceObjective for each model with a priority, and an
 // InferenceModelRewrite for each model.
 func (r *rendering) models() []object {
-	pool := poolRef{Group: inference.GroupName, Kind: kindPool, Name: r.d.PoolName()}
+	pool := poolRef{Group: inference.GroupName, Kind: plan.KindPool, Name: r.d.PoolName()}
 	var all []object
 	for _, m := range r.r.Models {
 		name := r.d.ModelName(m.Name)

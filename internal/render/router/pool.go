@@ -8,8 +8,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
 
-const kindPool = "InferencePool"
-
 // pool has the pods that answer requests: the leaders, since the other pods of a
 // replica serve no HTTP. The endpoint picker's own pods have none of the labels.
 func (r *rendering) pool() *apply.InferencePoolApplyConfiguration {

@@ -28,6 +28,9 @@ func (r *rendering) route() map[string]any {
 	if parents := r.parents(spec); parents != nil {
 		spec["parentRefs"] = parents
 	}
+	if len(r.r.Hostnames) > 0 {
+		spec["hostnames"] = r.r.Hostnames
+	}
 	spec["rules"] = r.rules(spec)
 	return map[string]any{
 		"apiVersion": gatewayv1.GroupVersion.String(),
@@ -99,20 +102,10 @@ func redirects(rule map[string]any) bool {
 	})
 }
 
-// namesPool tells whether a backend means the service's pool: by its name, in the
-// route's namespace, and as the pool or as the Service that examples have in its
-// place and that nobody makes. In a namespace that tenants share the pool has
-// another name than the service's users know.
+// namesPool tells whether a backend means the service's pool.
 func (r *rendering) namesPool(ref map[string]any) bool {
-	users := plan.Deployment{Base: r.p.Service.Name}
-	if name := ref["name"]; name != r.d.PoolName() && name != users.PoolName() {
-		return false
-	}
-	if ns, set := ref["namespace"]; set && ns != r.d.Target.Namespace {
-		return false
-	}
-	kind, set := ref["kind"]
-	return !set || kind == kindPool || kind == "Service"
+	text := func(name string) string { s, _ := ref[name].(string); return s }
+	return r.p.Service.NamesPool(r.d, text("name"), text("namespace"), text("kind"))
 }
 
 // poolRef turns a backend into the pool. Its weight and filters stay; the pool
@@ -120,6 +113,6 @@ func (r *rendering) namesPool(ref map[string]any) bool {
 func (r *rendering) poolRef(ref map[string]any) map[string]any {
 	delete(ref, "namespace")
 	delete(ref, "port")
-	ref["group"], ref["kind"], ref["name"] = inference.GroupName, kindPool, r.d.PoolName()
+	ref["group"], ref["kind"], ref["name"] = inference.GroupName, plan.KindPool, r.d.PoolName()
 	return ref
 }

@@ -3,6 +3,7 @@ package crossplane
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,11 +60,15 @@ func (s *service) files(t *testing.T) *files {
 	return f
 }
 
-// filesOf writes a service down, with the packaged Composition as it is.
+// filesOf writes a service down, with the packaged Composition and what the service's
+// platform team sets besides.
 func (s *service) filesOf(t *testing.T) *files {
 	t.Helper()
 	f := &files{flavour: s.flavour, dir: t.TempDir(), composition: s.flavour.composition(), input: true}
 	f.xr = write(t, filepath.Join(f.dir, "xr.yaml"), s.xr)
+	if s.input != nil {
+		f.composition = write(t, filepath.Join(f.dir, "composition.yaml"), s.withInput(t))
+	}
 	if len(s.observed) > 0 {
 		f.observed = write(t, filepath.Join(f.dir, "observed.yaml"), s.observed...)
 	}
@@ -81,6 +86,20 @@ func (s *service) filesOf(t *testing.T) *files {
 	set(t, function, "ghcr.io/fusioninfer/function-inferenceservice:v0.0.0", "spec", "package")
 	f.functions = write(t, filepath.Join(f.dir, "functions.yaml"), function)
 	return f
+}
+
+// withInput is the packaged Composition with the service's input over its own.
+func (s *service) withInput(t *testing.T) *object {
+	t.Helper()
+	c := one(t, s.flavour.composition())
+	steps, _, err := unstructured.NestedSlice(c.Object, "spec", "pipeline")
+	if err != nil || len(steps) != 1 {
+		t.Fatalf("%s has %d steps, want one: %v", s.flavour.composition(), len(steps), err)
+	}
+	input := steps[0].(map[string]any)["input"].(map[string]any)
+	maps.Copy(input, s.input.Object)
+	set(t, c, steps, "spec", "pipeline")
+	return c
 }
 
 // ours renders with the function's own command.

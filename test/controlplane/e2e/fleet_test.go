@@ -74,6 +74,11 @@ func TestFleet(t *testing.T) {
 	f.nothingLeft(t)
 }
 
+// fleetInput is what the platform team sets: the gateway of all clusters, the one that each
+// cluster has, and the names that services may have there.
+const fleetInput = `fleet: {parentRefs: [{name: hub, namespace: gateway-system}]}
+routes: {allowedParentRefs: [{namespace: gateway-system}], allowedHostnames: ["*.example.com"]}`
+
 // install does what package/xr/composition.yaml says to set something: it applies the
 // definitions and the Compositions as they are, but for the gateway that all services have, and
 // the configurations that services may name themselves.
@@ -88,7 +93,10 @@ func (h *hub) install(t *testing.T) {
 	if !strings.Contains(composition, before) {
 		t.Fatalf("package/xr/composition.yaml does not say %q", before)
 	}
-	composition = h.allowing(t, strings.Replace(composition, before, before+"      fleet: {parentRefs: [{name: hub, namespace: gateway-system}]}\n", 1))
+	composition = h.allowing(t, strings.Replace(composition, before, before+"      "+strings.ReplaceAll(fleetInput, "
+", "
+      ")+"
+", 1))
 	kubectl(t, h.Cluster, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml",
 		"-f", "package/xr/cluster-composition.yaml", "-f", written(t, "composition.yaml", composition))
 	healthy(t, h.Cluster, "Function", function, first)
@@ -337,7 +345,7 @@ func (h *hub) asPlanned(t *testing.T, xr *unstructured.Unstructured, of string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	input := "apiVersion: inferenceservice.fn.crossplane.io/v1beta1\nkind: Input\nfleet: {parentRefs: [{name: hub, namespace: gateway-system}]}\n"
+	input := "apiVersion: inferenceservice.fn.crossplane.io/v1beta1\nkind: Input\n" + fleetInput + "\n"
 	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "render", written(t, "xr.yaml", asWritten(t, now)), //nolint:gosec // Files of this test.
 		"--input="+written(t, "input.yaml", input), "--required="+written(t, "fleet.yaml", required.String()), "--settle")
 	var stderr strings.Builder

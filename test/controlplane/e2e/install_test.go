@@ -141,7 +141,6 @@ func TestClaims(t *testing.T) {
 		kubectl(t, c, "delete", "--namespace="+e.name, "inferenceservice", e.xr.GetName())
 		kubectl(t, c, "delete", "namespace", e.name, "--wait=false")
 	}
-	kubectl(t, c, "delete", "namespace", "gateway-system", "--wait=false")
 	kubectl(t, c, "delete", "--namespace=team", "inferenceservice", "deepseek-r1")
 	if left := kubectl(t, c, "get", "--namespace=team", "--selector=fusioninfer.io/service", "--output=name",
 		composed); left != "" {

@@ -28,6 +28,7 @@ func Default(in *Input) {
 	epp.ImagePullPolicy = cmp.Or(epp.ImagePullPolicy, corev1.PullIfNotPresent)
 	in.Sidecar.Image = cmp.Or(in.Sidecar.Image, DefaultSidecarImage)
 	in.Sidecar.KVConnector = cmp.Or(in.Sidecar.KVConnector, DefaultKVConnector)
+	in.Sidecar.SSRFProtection = cmp.Or(in.Sidecar.SSRFProtection, Enabled)
 	in.Ray.Port = orDefault(in.Ray.Port, DefaultRayPort)
 	in.Scheduling.GangMode = cmp.Or(in.Scheduling.GangMode, DefaultGangMode)
 	in.Fleet.Namespace = cmp.Or(in.Fleet.Namespace, DefaultFleetNamespace)

@@ -162,6 +162,16 @@ type DialectImages struct {
 	LLMD string `json:"llmd,omitempty"`
 }
 
+// A Switch turns something on or off.
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type Switch string
+
+// The values of Switch.
+const (
+	Enabled  Switch = "Enabled"
+	Disabled Switch = "Disabled"
+)
+
 // A Sidecar sets up the routing sidecar of decode pods.
 type Sidecar struct {
 	// Image of the sidecar. Defaults to
@@ -175,6 +185,16 @@ type Sidecar struct {
 	// +optional
 	// +kubebuilder:default="nixlv2"
 	KVConnector string `json:"kvConnector,omitempty"`
+
+	// SSRFProtection makes the sidecar send prefill requests to pods of the service only.
+	// Otherwise it sends them wherever the header x-prefiller-host-port of a request says,
+	// which a client can write where no endpoint picker does. The service account of the
+	// decode pods may then list and watch the InferencePool, and the pods of its
+	// namespace. Disabled is for images before v0.10.0, which cannot read the pool. Defaults
+	// to Enabled.
+	// +optional
+	// +kubebuilder:default=Enabled
+	SSRFProtection Switch `json:"ssrfProtection,omitempty"`
 
 	// Resources of the sidecar.
 	// +optional

@@ -40,7 +40,7 @@ endpointPicker:
   tolerations: [{operator: Exists}, {key: a, value: b, effect: NoSchedule}]
   nodeSelector: {pool: system}
   resources: {requests: {cpu: 1}, limits: {cpu: 1}}
-sidecar: {image: mirror/sidecar:v1, kvConnector: nixlv2, resources: {limits: {cpu: 1}}}
+sidecar: {image: mirror/sidecar:v1, kvConnector: nixlv2, ssrfProtection: Disabled, resources: {limits: {cpu: 1}}}
 ray: {port: 6380}
 gateway: {istioDestinationRule: true, parentRefs: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: gw, name: main, sectionName: https, port: 443}]}
 scheduling: {schedulerName: volcano, gangMode: SubGroup, queue: research}
@@ -183,7 +183,7 @@ func TestDefaultAgrees(t *testing.T) {
 func TestDefaultKeeps(t *testing.T) {
 	doc := []byte(`
 endpointPicker: {images: {gaie: a, llmd: b}, imagePullPolicy: Never}
-sidecar: {image: c, kvConnector: d}
+sidecar: {image: c, kvConnector: d, ssrfProtection: Disabled}
 ray: {port: 1}
 scheduling: {gangMode: None}
 fleet: {namespace: e}

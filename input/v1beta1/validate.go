@@ -19,6 +19,7 @@ const (
 func Validate(in *Input, root *field.Path) field.ErrorList {
 	errs := validateEndpointPicker(root.Child("endpointPicker"), &in.EndpointPicker)
 	errs = append(errs, check.Length(root.Child("sidecar", "image"), in.Sidecar.Image, maxImage)...)
+	errs = append(errs, check.OneOf(root.Child("sidecar", "ssrfProtection"), in.Sidecar.SSRFProtection, Enabled, Disabled)...)
 	errs = append(errs, check.Resources(root.Child("sidecar", "resources"), in.Sidecar.Resources)...)
 	errs = append(errs, validatePort(root.Child("ray", "port"), in.Ray.Port)...)
 	for i, ref := range in.Gateway.ParentRefs {

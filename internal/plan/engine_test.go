@@ -74,7 +74,7 @@ func TestPlanRole(t *testing.T) {
 	}
 	shell := []string{"/bin/sh", "-c"}
 	nixlEnv := []string{"VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT"}
-	sidecar := &Sidecar{Image: v1beta1.DefaultSidecarImage, Connector: v1beta1.DefaultKVConnector}
+	sidecar := &Sidecar{Image: v1beta1.DefaultSidecarImage, Connector: v1beta1.DefaultKVConnector, PoolOnly: true, ServiceAccount: "default"}
 	cases := map[string]struct {
 		reason        string
 		role          v1alpha1.Role
@@ -177,7 +177,7 @@ func TestPlanRole(t *testing.T) {
 			want: want{
 				role: Role{
 					Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 2, Port: 8000, EnginePort: 8200, RayPort: 6379,
-					Sidecar:   &Sidecar{Image: v1beta1.DefaultSidecarImage, Connector: v1beta1.DefaultKVConnector, Resources: &corev1.ResourceRequirements{Requests: resources("cpu", "1")}},
+					Sidecar:   &Sidecar{Image: v1beta1.DefaultSidecarImage, Connector: v1beta1.DefaultKVConnector, PoolOnly: true, ServiceAccount: "default", Resources: &corev1.ResourceRequirements{Requests: resources("cpu", "1")}},
 					PodLabels: map[string]string{"llm-d.ai/role": "decode"},
 				},
 				leader:    pod{Command: shell, Args: []string{"ray start --head --port=6379 && vllm serve --model M --port 8200 --distributed-executor-backend ray"}, SharedMemory: true, Env: nixlEnv},
@@ -203,6 +203,22 @@ func TestPlanRole(t *testing.T) {
 			reason:        "A routing sidecar of the user's stays the only one.",
 			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
 			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080]}], containers: [{name: vllm, args: [--port, "8200"]}]}}`,
+			disaggregated: true,
+			want: want{
+				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
+				leader:    pod{SharedMemory: true, Env: nixlEnv},
+				worker:    pod{SharedMemory: true, Env: nixlEnv},
+				resources: map[string]string{},
+				warnings: append([]Warning{{
+					Path:    "spec.roles[1].template.spec",
+					Message: "container proxy sends prefill requests wherever a client's header x-prefiller-host-port says: add --enable-ssrf-protection and --inference-pool={namespace}/{pool}, and let its service account list and watch the pool and pods",
+				}}, noConnector...),
+			},
+		},
+		"DecodeWithItsOwnProtectedSidecar": {
+			reason:        "One that looks at the pool needs no warning.",
+			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
+			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080, --enable-ssrf-protection, --inference-pool=ns/svc-pool]}], containers: [{name: vllm, args: [--port, "8200"]}]}}`,
 			disaggregated: true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},

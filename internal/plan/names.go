@@ -75,6 +75,12 @@ const eppSuffix = "-epp"
 // EPPConfigName is the name of the endpoint picker's ConfigMap.
 func (d *Deployment) EPPConfigName() string { return d.Base + "-epp-config" }
 
+// SidecarName is the name of the Role and the RoleBinding of the routing sidecars.
+func (d *Deployment) SidecarName() string { return d.Base + "-routing-sidecar" }
+
+// NetworkPolicyName is the name of the NetworkPolicy of the engines' pods.
+func (d *Deployment) NetworkPolicyName() string { return d.Base + "-engines" }
+
 // RouteName is the name of the HTTPRoute.
 func (d *Deployment) RouteName() string { return d.Base + "-httproute" }
 

@@ -10,6 +10,8 @@ same Plan.
 package plan
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -213,6 +215,12 @@ type Sidecar struct {
 	Image     string
 	Connector string
 	Resources *corev1.ResourceRequirements
+	// PoolOnly makes it send prefill requests to pods of the service's pool only.
+	PoolOnly bool
+	// ServiceAccount of the pods.
+	ServiceAccount string
+	// AsRoot tells that the pods' containers are root unless they say otherwise.
+	AsRoot bool
 }
 
 // Pods is the number of pods of the whole service in one place.
@@ -238,6 +246,17 @@ func (r *Role) templates() []locatedTemplate {
 	all := []locatedTemplate{{&r.Worker, r.path.Child("template")}}
 	if r.Leader.Document != r.Worker.Document {
 		all = append(all, locatedTemplate{&r.Leader, r.path.Child("leaderTemplate")})
+	}
+	return all
+}
+
+// SidecarAccounts are the service accounts of pods whose sidecar reads the pool, each once.
+func (p *Plan) SidecarAccounts() []string {
+	var all []string
+	for _, r := range p.Roles {
+		if s := r.Sidecar; s != nil && s.PoolOnly && !slices.Contains(all, s.ServiceAccount) {
+			all = append(all, s.ServiceAccount)
+		}
 	}
 	return all
 }

@@ -29,14 +29,11 @@ func (p *rolePlanner) ports() {
 	}
 	if own := leader.routingSidecar(); own != nil {
 		p.role.Port = p.servingPort(own)
+		p.warnOfSidecar(own)
 		return
 	}
 	p.role.EnginePort = freePort(&leader.Spec, p.role.Port)
-	p.role.Sidecar = &Sidecar{
-		Image:     p.input.Sidecar.Image,
-		Connector: p.input.Sidecar.KVConnector,
-		Resources: p.input.Sidecar.Resources,
-	}
+	p.role.Sidecar = p.sidecar(&leader.Spec)
 }
 
 // servingPort is the port that a container serves on: the one that is named

@@ -55,6 +55,25 @@ func (r *rendering) leases() []string {
 	return []string{name + ".gateway-api-inference-extension.sigs.k8s.io", name + ".llm-d.ai"}
 }
 
+// sidecarRole lets the routing sidecars see which pods are the pool's. Of pools it names the
+// one that they read: they list and watch it by its name, which RBAC compares. Pods they
+// select by labels, which it does not, so that they may see all those of the namespace.
+func (r *rendering) sidecarRole() *rbacv1.RoleApplyConfiguration {
+	return rbacv1.Role(r.d.SidecarName(), r.d.Target.Namespace).WithRules(
+		rbacv1.PolicyRule().WithAPIGroups(inference.GroupName).WithResources("inferencepools").WithResourceNames(r.d.PoolName()).WithVerbs("list", "watch"),
+		rbacv1.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("list", "watch"),
+	)
+}
+
+func (r *rendering) sidecarRoleBinding(accounts []string) *rbacv1.RoleBindingApplyConfiguration {
+	b := rbacv1.RoleBinding(r.d.SidecarName(), r.d.Target.Namespace).
+		WithRoleRef(rbacv1.RoleRef().WithAPIGroup(groupRBAC).WithKind("Role").WithName(r.d.SidecarName()))
+	for _, a := range accounts {
+		b.WithSubjects(rbacv1.Subject().WithKind("ServiceAccount").WithName(a).WithNamespace(r.d.Target.Namespace))
+	}
+	return b
+}
+
 func readOnly(groups []string, resources ...string) *rbacv1.PolicyRuleApplyConfiguration {
 	return rbacv1.PolicyRule().WithAPIGroups(groups...).WithResources(resources...).WithVerbs("get", "list", "watch")
 }

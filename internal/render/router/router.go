@@ -51,6 +51,11 @@ func Render(p *plan.Plan, d *plan.Deployment) ([]kube.Object, error) {
 	if r.highlyAvailable() {
 		objects = append(objects, object{d.Key("poddisruptionbudget", "epp"), r.disruptionBudget()})
 	}
+	if accounts := p.SidecarAccounts(); len(accounts) > 0 {
+		objects = append(objects,
+			object{d.Key("role", "sidecar"), r.sidecarRole()},
+			object{d.Key("rolebinding", "sidecar"), r.sidecarRoleBinding(accounts)})
+	}
 	if r.r.DestinationRule {
 		objects = append(objects, object{d.Key("destinationrule", "epp"), r.destinationRule()})
 	}

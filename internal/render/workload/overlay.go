@@ -12,10 +12,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 )
 
-const (
-	sharedMemoryName = "shared-memory"
-	sidecarName      = "routing-sidecar"
-)
+const sharedMemoryName = "shared-memory"
 
 // overlay returns the user's template with what the plan adds to it. The
 // template is never read into a type, so fields that are not known here stay as
@@ -43,7 +40,7 @@ func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, 
 		silence(engine, r)
 	case leader && r.Sidecar != nil:
 		movePort(engine, r.Port, r.EnginePort)
-		if err := add(spec, "initContainers", sidecar(r, spec)); err != nil {
+		if err := addSidecar(r.Sidecar, r, spec); err != nil {
 			return nil, err
 		}
 	}
@@ -91,36 +88,6 @@ func shareMemory(spec, engine *structpb.Struct) error {
 	return add(engine, "volumeMounts", apply.VolumeMount().
 		WithName(name).
 		WithMountPath("/dev/shm"))
-}
-
-// sidecar is the routing sidecar of decode pods, as an init container that keeps
-// running: it is there before the engine, and gone after it.
-func sidecar(r *plan.Role, spec *structpb.Struct) *apply.ContainerApplyConfiguration {
-	s := apply.Container().
-		WithName(freeName(sidecarName, slices.Concat(elements(spec, "containers"), elements(spec, "initContainers")))).
-		WithImage(r.Sidecar.Image).
-		WithArgs(
-			"--port="+strconv.Itoa(int(r.Port)),
-			"--model-server-port="+strconv.Itoa(int(r.EnginePort)),
-			"--kv-connector="+r.Sidecar.Connector,
-			"--secure-proxy=false",
-		).
-		WithPorts(apply.ContainerPort().WithContainerPort(r.Port)).
-		WithRestartPolicy(corev1.ContainerRestartPolicyAlways).
-		WithSecurityContext(apply.SecurityContext().
-			WithAllowPrivilegeEscalation(false).
-			WithCapabilities(apply.Capabilities().WithDrop("ALL")))
-	if res := r.Sidecar.Resources; res != nil {
-		all := apply.ResourceRequirements()
-		if len(res.Limits) > 0 {
-			all.WithLimits(res.Limits)
-		}
-		if len(res.Requests) > 0 {
-			all.WithRequests(res.Requests)
-		}
-		s.WithResources(all)
-	}
-	return s
 }
 
 // freeName returns a name that none of the elements has.

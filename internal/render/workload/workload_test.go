@@ -199,11 +199,11 @@ func goldens(t testing.TB) map[string]struct {
 	decode := worker("decode", 2, 4, pods(t, deepseek, runs(strings.Replace(head, "32", "32 --port 8200", 1)), nixl), pods(t, deepseek, runs(join), headless, nixl))
 	decode.Type, decode.Scheduler, decode.RayPort, decode.EnginePort = v1alpha1.ComponentTypeDecoder, plan.SchedulerVolcano, 6379, 8200
 	decode.PodLabels = map[string]string{plan.LabelDisaggregatedRole: "decode"}
-	decode.Sidecar = &plan.Sidecar{Image: "sidecar:v1", Connector: "nixlv2"}
+	decode.Sidecar = &plan.Sidecar{Image: "sidecar:v1", Connector: "nixlv2", PoolOnly: true, ServiceAccount: "default"}
 	second := func(p *plan.PodTemplate) { p.Engine = 1 }
 	all := worker("all", 1, 2, pods(t, everything, second, runs("leader"), nixl), pods(t, everything, second, runs("worker"), headless, nixl))
 	all.EnginePort, all.RayPort, all.Scheduler = 8200, 6379, plan.SchedulerVolcano
-	all.Sidecar = &plan.Sidecar{Image: "sidecar:v1", Connector: "nixlv2", Resources: &corev1.ResourceRequirements{
+	all.Sidecar = &plan.Sidecar{Image: "sidecar:v1", Connector: "nixlv2", AsRoot: true, Resources: &corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")},
 		Limits:   corev1.ResourceList{"memory": resource.MustParse("128Mi")},
 	}}

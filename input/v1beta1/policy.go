@@ -227,7 +227,8 @@ type Limits struct {
 	Devices *int32 `json:"devices,omitempty"`
 }
 
-// A NetworkPolicy lets requests in to the engines' pods from some peers only.
+// A NetworkPolicy lets the engines' pods be reached by some peers only, and reach some
+// only.
 type NetworkPolicy struct {
 	// IngressFrom are the peers that may reach every port of the engines' pods: the
 	// gateways, and what scrapes metrics. The endpoint picker, and the pods of the
@@ -235,6 +236,14 @@ type NetworkPolicy struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	IngressFrom []networkingv1.NetworkPolicyPeer `json:"ingressFrom"`
+
+	// EgressTo are the peers that the engines' pods may reach, besides the pods of the
+	// service itself, and port 53 for names. Any by default. Where it is set, it has to
+	// have the API server, which the routing sidecar asks for the pods of the service, and
+	// where models are loaded from.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	EgressTo []networkingv1.NetworkPolicyPeer `json:"egressTo,omitempty"`
 }
 
 // PolicyOf returns the policy for the services of a namespace, with its defaults: of each

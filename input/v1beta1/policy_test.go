@@ -178,6 +178,11 @@ func TestValidatePolicy(t *testing.T) {
 			doc:    `{networkPolicy: {}}`,
 			want:   []string{`input.networkPolicy.ingressFrom: Required value: name at least the pods or namespaces of the gateways: nothing else would reach the engines`},
 		},
+		"NetworkPolicyPeers": {
+			reason: "The API server would refuse them later.",
+			doc:    `{networkPolicy: {ingressFrom: [{}, {podSelector: {}, ipBlock: {cidr: 10.0.0.0/8}}, {podSelector: {matchLabels: {a: "b c"}}}], egressTo: [{ipBlock: {cidr: 10.0.0.1}}, {ipBlock: {cidr: 10.0.0.0/8, except: [11.0.0.0/16, x]}}, {namespaceSelector: {}}]}}`,
+			want:   []string{},
+		},
 		"Namespaces": {
 			reason: "The API server would refuse them later.",
 			doc:    `{fleet: {namespaces: {labels: {a: "b c"}, annotations: {"a b": c}}}}`,

@@ -40,13 +40,7 @@ func validatePolicies(in *Input, root *field.Path) field.ErrorList {
 		errs = append(errs, validatePolicy(at, &t.Policy)...)
 	}
 	if n := in.NetworkPolicy; n != nil {
-		at := root.Child("networkPolicy", "ingressFrom")
-		if len(n.IngressFrom) == 0 {
-			errs = append(errs, field.Required(at, "name at least the pods or namespaces of the gateways: nothing else would reach the engines"))
-		}
-		if len(n.IngressFrom) > maxNetworkPeers {
-			errs = append(errs, field.TooMany(at, len(n.IngressFrom), maxNetworkPeers))
-		}
+		errs = append(errs, validateNetworkPolicy(root.Child("networkPolicy"), n)...)
 	}
 	errs = append(errs, check.Labels(root.Child("fleet", "namespaces", "labels"), in.Fleet.Namespaces.Labels)...)
 	return append(errs, check.Annotations(root.Child("fleet", "namespaces", "annotations"), in.Fleet.Namespaces.Annotations)...)

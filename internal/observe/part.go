@@ -37,7 +37,7 @@ func (j *judgement) conditionOf(key string) string {
 	_, local := plan.SplitKey(key)
 	kind, _, _ := strings.Cut(local, "/")
 	switch {
-	case kind == "leaderworkerset":
+	case kind == "leaderworkerset", kind == "networkpolicy":
 		return WorkloadsReady
 	case kind == "podgroup":
 		return GangScheduled

@@ -19,6 +19,7 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 		RequireKinds: in.RequireKinds,
 		Labels:       in.Labels,
 		Annotations:  in.Annotations,
+		Network:      in.NetworkPolicy,
 	}
 	policy := newTenantPolicy(s, in)
 	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, &w))...)

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
@@ -45,6 +46,9 @@ type Plan struct {
 	Hub *Hub
 	// Secrets that the pods need in each cluster of a placement.
 	Secrets []string
+	// Network says who reaches the engines' pods. Nil where a NetworkPolicy is not ours to
+	// make.
+	Network *v1beta1.NetworkPolicy
 	// Held are replicas that wait for room.
 	Held []Held
 	// ReadsNamespace tells that a cluster of the fleet goes by the labels of the tenant's

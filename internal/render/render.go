@@ -15,6 +15,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/render/endpoint"
 	"github.com/fusioninfer/function-inferenceservice/internal/render/fleet"
 	"github.com/fusioninfer/function-inferenceservice/internal/render/gang"
+	"github.com/fusioninfer/function-inferenceservice/internal/render/network"
 	"github.com/fusioninfer/function-inferenceservice/internal/render/router"
 	"github.com/fusioninfer/function-inferenceservice/internal/render/workload"
 )
@@ -64,6 +65,13 @@ func deployment(p *plan.Plan, d *plan.Deployment, workloads *workload.Renderer) 
 			return nil, err
 		}
 		all = append(all, objects...)
+	}
+	if p.Network != nil {
+		o, err := network.Render(p, d)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o)
 	}
 	if d.Endpoint != nil {
 		o, err := endpoint.Render(d)

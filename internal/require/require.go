@@ -235,7 +235,7 @@ func kinds(objects []kube.Object, observed map[string]*fnv1.Resource) map[string
 
 // builtIn tells the kinds that every cluster has.
 func builtIn(o kube.Object) bool {
-	return slices.Contains([]string{"v1", "apps/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "discovery.k8s.io/v1"}, o.APIVersion())
+	return slices.Contains([]string{"v1", "apps/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "discovery.k8s.io/v1", "networking.k8s.io/v1"}, o.APIVersion())
 }
 
 // named selects an object that has the name of o.

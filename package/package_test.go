@@ -280,7 +280,6 @@ var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delet
 // plurals of the kinds that are composed. A kind that is new has to be added here,
 // and to the ClusterRole where it is not Crossplane's already.
 var plurals = map[string]string{
-	"NetworkPolicy":         "networkpolicies",
 	"EndpointSlice":         "endpointslices",
 	"Gateway":               "gateways",
 	"HTTPRoute":             "httproutes",
@@ -290,6 +289,7 @@ var plurals = map[string]string{
 	"InferenceModelRewrite": "inferencemodelrewrites",
 	"LeaderWorkerSet":       "leaderworkersets",
 	"PodGroup":              "podgroups",
+	"NetworkPolicy":         "networkpolicies",
 	"PodDisruptionBudget":   "poddisruptionbudgets",
 	"Role":                  "roles",
 	"RoleBinding":           "rolebindings",

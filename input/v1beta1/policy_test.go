@@ -181,7 +181,14 @@ func TestValidatePolicy(t *testing.T) {
 		"NetworkPolicyPeers": {
 			reason: "The API server would refuse them later.",
 			doc:    `{networkPolicy: {ingressFrom: [{}, {podSelector: {}, ipBlock: {cidr: 10.0.0.0/8}}, {podSelector: {matchLabels: {a: "b c"}}}], egressTo: [{ipBlock: {cidr: 10.0.0.1}}, {ipBlock: {cidr: 10.0.0.0/8, except: [11.0.0.0/16, x]}}, {namespaceSelector: {}}]}}`,
-			want:   []string{},
+			want: []string{
+				`input.networkPolicy.ingressFrom[0]: Invalid value: "": must have either ipBlock, or podSelector and namespaceSelector, or one of these`,
+				`input.networkPolicy.ingressFrom[1]: Invalid value: "": must have either ipBlock, or podSelector and namespaceSelector, or one of these`,
+				`input.networkPolicy.ingressFrom[2].podSelector.matchLabels: Invalid value: "b c": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
+				`input.networkPolicy.egressTo[0].ipBlock.cidr: Invalid value: "10.0.0.1": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)`,
+				`input.networkPolicy.egressTo[1].ipBlock.except[0]: Invalid value: "11.0.0.0/16": must be a part of 10.0.0.0/8`,
+				`input.networkPolicy.egressTo[1].ipBlock.except[1]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)`,
+			},
 		},
 		"Namespaces": {
 			reason: "The API server would refuse them later.",

@@ -74,10 +74,27 @@ func TestFleet(t *testing.T) {
 	f.nothingLeft(t)
 }
 
-// fleetInput is what the platform team sets: the gateway of all clusters, the one that each
-// cluster has, and the names that services may have there.
-const fleetInput = `fleet: {parentRefs: [{name: hub, namespace: gateway-system}]}
-routes: {allowedParentRefs: [{namespace: gateway-system}], allowedHostnames: ["*.example.com"]}`
+// What the platform team sets: the gateway of all clusters; the one that each cluster has, and
+// the names that services may have there.
+const (
+	fleetInput  = "fleet: {parentRefs: [{name: hub, namespace: gateway-system}]}\n" + routesInput
+	routesInput = "routes: {allowedParentRefs: [{namespace: gateway-system}], allowedHostnames: ['*.example.com']}\n"
+)
+
+// compositionWith is the file of a packaged Composition in which something is set.
+func compositionWith(t *testing.T, api, input string) string {
+	t.Helper()
+	const before = "      requireKinds: true\n"
+	composition := read(t, "package", api, "composition.yaml")
+	if !strings.Contains(composition, before) {
+		t.Fatalf("package/%s/composition.yaml does not say %q", api, before)
+	}
+	set := before
+	for line := range strings.Lines(input) {
+		set += "      " + line
+	}
+	return written(t, "composition.yaml", strings.Replace(composition, before, set, 1))
+}
 
 // install does what package/xr/composition.yaml says to set something: it applies the
 // definitions and the Compositions as they are, but for the gateway that all services have, and
@@ -88,17 +105,8 @@ func (h *hub) install(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubectl(t, h.Cluster, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml")
-	const before = "      requireKinds: true\n"
-	composition := read(t, "package", "xr", "composition.yaml")
-	if !strings.Contains(composition, before) {
-		t.Fatalf("package/xr/composition.yaml does not say %q", before)
-	}
-	composition = h.allowing(t, strings.Replace(composition, before, before+"      "+strings.ReplaceAll(fleetInput, "
-", "
-      ")+"
-", 1))
 	kubectl(t, h.Cluster, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml",
-		"-f", "package/xr/cluster-composition.yaml", "-f", written(t, "composition.yaml", composition))
+		"-f", "package/xr/cluster-composition.yaml", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()))
 	healthy(t, h.Cluster, "Function", function, first)
 	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 	gateway(t, h.Cluster, "gateway-system", "hub")
@@ -345,7 +353,7 @@ func (h *hub) asPlanned(t *testing.T, xr *unstructured.Unstructured, of string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	input := "apiVersion: inferenceservice.fn.crossplane.io/v1beta1\nkind: Input\n" + fleetInput + "\n"
+	input := "apiVersion: inferenceservice.fn.crossplane.io/v1beta1\nkind: Input\n" + fleetInput
 	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "render", written(t, "xr.yaml", asWritten(t, now)), //nolint:gosec // Files of this test.
 		"--input="+written(t, "input.yaml", input), "--required="+written(t, "fleet.yaml", required.String()), "--settle")
 	var stderr strings.Builder

@@ -84,9 +84,8 @@ func (h *hub) installClaims(t *testing.T) {
 		}
 		return err == nil, err
 	})
-	composition := h.allowing(t, read(t, "package", "claim", "composition.yaml"))
 	kubectl(t, h.Cluster, "apply", "-f", "package/claim/definition.yaml", "-f", "package/claim/cluster-definition.yaml",
-		"-f", "package/claim/cluster-composition.yaml", "-f", written(t, "composition.yaml", composition))
+		"-f", "package/claim/cluster-composition.yaml", "-f", compositionWith(t, "claim", routesInput+h.directConfigs()))
 	kubectl(t, h.Cluster, "wait", "--for=condition=Offered", "--timeout=3m", "xrd/xinferenceservices.fusioninfer.io")
 	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 }
@@ -316,19 +315,14 @@ func (f *fleet) placedHere(text string) string {
 	return text
 }
 
-// allowing is a Composition of the packages that lets services name these configurations, like
-// the input.yaml of the examples does.
-func (h *hub) allowing(t *testing.T, composition string) string {
-	t.Helper()
-	const before = "      requireKinds: true\n"
-	if !strings.Contains(composition, before) {
-		t.Fatalf("the Composition does not say %q", before)
-	}
-	text := before + "      allowedProviderConfigs:\n"
+// directConfigs is the part of an input that lets services name these configurations, as the
+// input.yaml of the examples does.
+func (h *hub) directConfigs() string {
+	text := "allowedProviderConfigs:\n"
 	for _, r := range h.Remotes() {
-		text += "      - {name: " + r.Direct() + ", namespaces: [models]}\n"
+		text += "- {name: " + r.Direct() + ", namespaces: [models]}\n"
 	}
-	return strings.Replace(composition, before, text, 1)
+	return text
 }
 
 // manifest that an Object carries, and the cluster to which.

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -23,6 +25,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/inferencecluster"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 	"github.com/fusioninfer/function-inferenceservice/internal/require"
 )
 
@@ -322,6 +325,7 @@ func checkObjects(t *testing.T, rsp *fnv1.RunFunctionResponse) {
 		}
 		if kube.Lookup(o, "kind").GetStringValue() == "LeaderWorkerSet" {
 			checkGang(t, key, o, groups)
+			checkTemplates(t, key, o)
 		}
 	}
 	for name, g := range groups {
@@ -354,6 +358,30 @@ func checkGang(t *testing.T, key string, lws *structpb.Struct, groups map[string
 		}
 		if kube.Lookup(tpl, "metadata", "labels", plan.LabelSpecHash) != nil {
 			t.Errorf("%s: the spec hash is on pods", key)
+		}
+	}
+}
+
+// checkTemplates holds that the API server makes pods of what is rendered: what is
+// added to a user's template, which was validated, keeps it valid.
+func checkTemplates(t *testing.T, key string, lws *structpb.Struct) {
+	t.Helper()
+	for _, name := range []string{"leaderTemplate", "workerTemplate"} {
+		doc := kube.Lookup(lws, "spec", "leaderWorkerTemplate", name).GetStructValue()
+		if doc == nil {
+			continue
+		}
+		tpl := struct {
+			Metadata struct {
+				Labels      map[string]string `json:"labels"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"metadata"`
+			Spec corev1.PodSpec `json:"spec"`
+		}{}
+		errs := kube.Decode(doc, nil, &tpl)
+		errs = append(errs, podspec.Validate(&corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: tpl.Metadata.Labels, Annotations: tpl.Metadata.Annotations}, Spec: tpl.Spec}, nil)...)
+		if len(errs) > 0 {
+			t.Errorf("%s: %s: %v", key, name, errs.ToAggregate())
 		}
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 )
 
 // LabelDisaggregatedRole tells llm-d's endpoint picker which pods prefill and
@@ -52,6 +55,7 @@ func planRole(i int, role v1alpha1.Role, in *v1beta1.Input, disaggregated bool) 
 		p.ports()
 		p.launch()
 		p.environment()
+		p.fits()
 		p.warn()
 		p.sum()
 	}
@@ -73,23 +77,32 @@ func (p *rolePlanner) launcher() v1alpha1.Launcher {
 	return p.spec.Multinode.Launcher
 }
 
-// templates reads the templates, and tells whether both can be used.
+// templates reads the templates, and tells whether both can be planned with. Either
+// may have problems that keep pods from being made, and no others from being found.
 func (p *rolePlanner) templates() bool {
-	path := p.path.Child("template")
-	t, errs := readTemplate(p.spec.Template, path)
-	p.errs = append(p.errs, errs...)
-	p.role.Leader, p.role.Worker = t, t
+	worker := p.template(p.spec.Template, p.path.Child("template"))
+	leader := worker
 	switch {
 	case p.ownLeader():
-		p.role.Leader, errs = readTemplate(p.spec.LeaderTemplate, p.leaderPath())
-		p.errs = append(p.errs, errs...)
+		leader = p.template(p.spec.LeaderTemplate, p.leaderPath())
 	case p.spec.LeaderTemplate != nil:
 		p.warnings = append(p.warnings, Warning{
 			Path:    p.path.Child("leaderTemplate").String(),
 			Message: "has no effect: a replica on one node is made from template",
 		})
 	}
-	return len(p.errs) == 0
+	if leader == nil || worker == nil {
+		return false
+	}
+	p.role.Leader, p.role.Worker = *leader, *worker
+	return true
+}
+
+func (p *rolePlanner) template(doc *kube.Document, path *field.Path) *PodTemplate {
+	t, warnings, errs := readTemplate(doc, path)
+	p.warnings = append(p.warnings, warnings...)
+	p.errs = append(p.errs, errs...)
+	return t
 }
 
 // ownLeader tells whether leaders have a template of their own.
@@ -236,18 +249,42 @@ func describe(meant []string) string {
 
 // sum adds up what the pods of a replica request.
 func (p *rolePlanner) sum() {
-	leader := p.role.Leader.Spec
-	if s := p.role.Sidecar; s != nil && s.Resources != nil {
-		leader.InitContainers = append(leader.InitContainers[:len(leader.InitContainers):len(leader.InitContainers)], corev1.Container{
-			Resources:     *s.Resources,
-			RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
-		})
-	}
+	leader := p.leaderSpec()
 	p.role.leaderRequests = minResources(leader)
 	p.role.replicaResources = corev1.ResourceList{}
 	addTimes(p.role.replicaResources, p.role.leaderRequests, 1)
 	if p.role.Nodes > 1 {
 		p.role.workerRequests = minResources(p.role.Worker.Spec)
 		addTimes(p.role.replicaResources, p.role.workerRequests, p.role.Nodes-1)
+	}
+}
+
+// leaderSpec is the leader's spec with the resources of the routing sidecar.
+func (p *rolePlanner) leaderSpec() corev1.PodSpec {
+	leader := p.role.Leader.Spec
+	if s := p.role.Sidecar; s != nil && s.Resources != nil {
+		leader.InitContainers = append(slices.Clip(leader.InitContainers), corev1.Container{
+			Name:          "fusioninfer-routing-sidecar", // Some name that no other container has.
+			Image:         s.Image,
+			Resources:     *s.Resources,
+			RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+		})
+	}
+	return leader
+}
+
+// fits refuses a limit of the whole pod that has no room for the routing sidecar. It is
+// the only thing that is added to a template and can make a valid one invalid.
+func (p *rolePlanner) fits() {
+	spec := p.leaderSpec()
+	if len(p.errs) > 0 || spec.Resources == nil || len(spec.InitContainers) == len(p.role.Leader.Spec.InitContainers) {
+		return
+	}
+	resources := p.leaderPath().Child("spec", "resources")
+	for _, e := range podspec.Validate(&corev1.PodTemplateSpec{Spec: spec}, p.leaderPath()) {
+		if strings.HasPrefix(e.Field, resources.String()) {
+			e.Detail += "; the routing sidecar that is added to the pod counts too"
+			p.errs = append(p.errs, e)
+		}
 	}
 }

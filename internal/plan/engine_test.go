@@ -133,7 +133,7 @@ func TestPlanRole(t *testing.T) {
 		"SidecarFirst": {
 			reason:   "The engine is found behind another container, and its other ports are not the serving one.",
 			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker, Multinode: multinode(2, v1alpha1.LauncherVLLM)},
-			template: `{spec: {containers: [{name: logs, image: fluent, ports: [{containerPort: 24224}]}, {name: main, image: mine, args: [--port, "9001"], ports: [{containerPort: 6379}, {containerPort: 5600, protocol: UDP}, {containerPort: 9000}, {containerPort: 9001}], volumeMounts: [{name: shm, mountPath: /dev/shm/}]}]}}`,
+			template: `{spec: {containers: [{name: logs, image: fluent, ports: [{containerPort: 24224}]}, {name: main, image: mine, args: [--port, "9001"], ports: [{containerPort: 6379}, {containerPort: 5600, protocol: UDP}, {containerPort: 9000}, {containerPort: 9001}], volumeMounts: [{name: shm, mountPath: /dev/shm/}]}], volumes: [{name: shm, emptyDir: {}}]}}`,
 			want: want{
 				role:      Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 2, Port: 9001, EnginePort: 9001},
 				leader:    pod{Engine: 1, Args: []string{"--port", "9001", "--nnodes", "$(LWS_GROUP_SIZE)", "--node-rank", "$(LWS_WORKER_INDEX)", "--master-addr", "$(LWS_LEADER_ADDRESS)"}},
@@ -144,8 +144,8 @@ func TestPlanRole(t *testing.T) {
 		"LeaderTemplate": {
 			reason:   "A leader of its own, with other needs.",
 			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker, Multinode: multinode(3, v1alpha1.LauncherRay)},
-			template: `{spec: {containers: [{name: vllm, resources: {requests: {cpu: 500m}}}]}}`,
-			leader:   `{spec: {hostIPC: true, containers: [{name: logs}, {name: vllm, args: [--model, M], ports: [{containerPort: 8001, name: http}], resources: {requests: {cpu: "1"}}}]}}`,
+			template: `{spec: {containers: [{name: vllm, image: x, resources: {requests: {cpu: 500m}}}]}}`,
+			leader:   `{spec: {hostIPC: true, containers: [{name: logs, image: x}, {name: vllm, image: x, args: [--model, M], ports: [{containerPort: 8001, name: http}], resources: {requests: {cpu: "1"}}}]}}`,
 			want: want{
 				role:      Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 3, Port: 8001, EnginePort: 8001, RayPort: 6379},
 				leader:    pod{Engine: 1, Command: shell, Args: []string{headM}},
@@ -189,7 +189,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeOnOneNode": {
 			reason:        "Without a launcher only the port moves, past one that is taken.",
 			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {containers: [{name: decode, image: vllm/vllm-openai, args: [--model, M]}, {name: logs, ports: [{containerPort: 8200}]}]}}`,
+			template:      `{spec: {containers: [{name: decode, image: vllm/vllm-openai, args: [--model, M]}, {name: logs, image: x, ports: [{containerPort: 8200}]}]}}`,
 			disaggregated: true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8201, Sidecar: sidecar, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
@@ -202,7 +202,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeWithItsOwnSidecar": {
 			reason:        "A routing sidecar of the user's stays the only one.",
 			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080]}], containers: [{name: vllm, args: [--port, "8200"]}]}}`,
+			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080]}], containers: [{name: vllm, image: x, args: [--port, "8200"]}]}}`,
 			disaggregated: true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
@@ -231,7 +231,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeWithConnector": {
 			reason:        "Nothing is missing where the engine has a KV connector, from its arguments or the environment.",
 			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypePrefiller},
-			template:      `{spec: {containers: [{name: vllm, env: [{name: VLLM_ARGS, value: "--kv-transfer-config {}"}]}]}}`,
+			template:      `{spec: {containers: [{name: vllm, image: x, env: [{name: VLLM_ARGS, value: "--kv-transfer-config {}"}]}]}}`,
 			disaggregated: true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000, PodLabels: map[string]string{"llm-d.ai/role": "prefill"}},
@@ -266,7 +266,7 @@ func TestPlanRole(t *testing.T) {
 		"Mistyped": {
 			reason:   "Arguments that cannot be parsed, and ports that contradict each other, are passed on with a warning.",
 			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker},
-			template: `{spec: {containers: [{name: vllm, command: [vllm, serve], args: ["--kv-transfer-config '{\"a\":1}'", "--x='y'", --port, "8001"], ports: [{containerPort: 8000}]}]}}`,
+			template: `{spec: {containers: [{name: vllm, image: x, command: [vllm, serve], args: ["--kv-transfer-config '{\"a\":1}'", "--x='y'", --port, "8001"], ports: [{containerPort: 8000}]}]}}`,
 			want: want{
 				role:      Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000},
 				leader:    pod{SharedMemory: true},
@@ -328,7 +328,7 @@ func TestPlanRoleRefuses(t *testing.T) {
 	}{
 		"NoPodTemplate": {
 			reason:   "A pod spec is not a pod template.",
-			template: `{containers: [{name: vllm}]}`,
+			template: `{containers: [{name: vllm, image: x}]}`,
 			want:     []string{"spec.roles[0].template.spec.containers: Required value: a pod template has its containers below spec"},
 		},
 		"NoContainers": {
@@ -339,7 +339,7 @@ func TestPlanRoleRefuses(t *testing.T) {
 		"WrongTypes": {
 			reason:   "Every value of a wrong type is named, in both templates.",
 			role:     v1alpha1.Role{Multinode: multinode(2, v1alpha1.LauncherRay)},
-			template: `{metadata: {labels: {a: 1}}, spec: {containers: [{name: vllm, args: [8000], ports: [{containerPort: "8000"}]}]}}`,
+			template: `{metadata: {labels: {a: 1}}, spec: {containers: [{name: vllm, image: x, args: [8000], ports: [{containerPort: "8000"}]}]}}`,
 			leader:   `{spec: {containers: {}}}`,
 			want: []string{
 				`spec.roles[0].template.metadata.labels[a]: Invalid value: 1: must be a string`,
@@ -355,19 +355,19 @@ func TestPlanRoleRefuses(t *testing.T) {
 		},
 		"WhichEngine": {
 			reason:   "Wrapping the wrong container would be worse than asking.",
-			template: `{spec: {containers: [{name: a}, {name: b}]}}`,
+			template: `{spec: {containers: [{name: a, image: x}, {name: b, image: x}]}}`,
 			want:     []string{`spec.roles[0].template.spec.containers: Invalid value: "a, b": cannot tell which of these containers is the engine: name it vllm, sglang or engine, or give it a port named http`},
 		},
 		"Launcher": {
 			reason:   "What a launcher cannot do is said once, where it is written.",
 			role:     v1alpha1.Role{Multinode: multinode(2, v1alpha1.LauncherVLLM)},
-			template: `{spec: {containers: [{name: logs}, {name: vllm, command: [sh, -c], args: ["vllm serve M | tee log"]}]}}`,
+			template: `{spec: {containers: [{name: logs, image: x}, {name: vllm, image: x, command: [sh, -c], args: ["vllm serve M | tee log"]}]}}`,
 			want:     []string{`spec.roles[0].template.spec.containers[1].args: Invalid value: "vllm serve M | tee log": launcher VLLM adds flags to the engine's command and cannot tell where in this script that is: make the engine's command the script's last line, write it without a shell, or set launcher: None and tell leader and workers apart by $LWS_WORKER_INDEX`},
 		},
 		"Port": {
 			reason:        "A decode engine that cannot move out of the sidecar's way.",
 			role:          v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {containers: [{name: vllm, command: [/start.sh]}]}}`,
+			template:      `{spec: {containers: [{name: vllm, image: x, command: [/start.sh]}]}}`,
 			disaggregated: true,
 			want:          []string{`spec.roles[0].template.spec.containers[0].command: Invalid value: "/start.sh": the routing sidecar takes the serving port, so the engine has to listen on 8200, and it is not known how to tell "/start.sh": give it --port`},
 		},

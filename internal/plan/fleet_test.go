@@ -381,7 +381,7 @@ func TestFleet(t *testing.T) {
 				Placement: tc.placement, Replicas: tc.replicas,
 				Roles: []v1alpha1.Role{
 					{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, `{"parentRefs":[{"name":"gw"}],"hostnames":["h.example.com"]}`)},
-					{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](2), Template: document(t, `{"spec":{"containers":[{"name":"vllm","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
+					{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](2), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
 				},
 			}
 			in := &v1beta1.Input{}

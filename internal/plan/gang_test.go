@@ -113,11 +113,11 @@ func TestGang(t *testing.T) {
 		},
 		"SingleNodeWorkers": {
 			reason: "single-node workers need no gang",
-			spec:   "roles: [{name: w, componentType: worker, replicas: 3, template: {spec: {containers: [{name: vllm, args: [--model, m]}]}}}]",
+			spec:   "roles: [{name: w, componentType: worker, replicas: 3, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
 		},
 		"ScaledToZero": {
 			reason: "no replicas, no PodGroup",
-			spec:   "roles: [{name: w, componentType: worker, replicas: 0, multinode: {nodeCount: 2}, template: {spec: {containers: [{name: vllm, args: [--model, m]}]}}}]",
+			spec:   "roles: [{name: w, componentType: worker, replicas: 0, multinode: {nodeCount: 2}, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
 		},
 		"RoleScaledToZero": {
 			reason: "a role without replicas has no keys",
@@ -126,7 +126,7 @@ func TestGang(t *testing.T) {
 		},
 		"WorkerInPD": {
 			reason: "a worker role in a prefill/decode service is part of the gang",
-			spec:   story4 + "- {name: w, componentType: worker, template: {spec: {containers: [{name: vllm, args: [--model, m]}]}}}",
+			spec:   story4 + "- {name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}",
 			want:   []gang{{Name: "svc", MinMember: 11, Tasks: map[string]int32{"prefill-0": 2, "decode-0": 4, "decode-1": 4, "w-0": 1}, GPUs: "80"}},
 		},
 	}
@@ -161,7 +161,7 @@ func TestGang(t *testing.T) {
 }
 
 func TestScheduler(t *testing.T) {
-	worker := "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, args: [--model, m]}]}}}]\n"
+	worker := "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]\n"
 	cases := map[string]struct {
 		reason  string
 		spec    string
@@ -268,7 +268,7 @@ func TestHoldForSubGroup(t *testing.T) {
 func TestHoldForGangLeavesTheRestAlone(t *testing.T) {
 	for name, spec := range map[string]string{
 		"BeyondMinimum":   story4 + "schedulingStrategy: {gang: {minRoleReplicas: {prefill: 1, decode: 1}}}",
-		"NothingToGather": "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, args: [--model, m]}]}}}]",
+		"NothingToGather": "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := build(t, spec, "")
@@ -285,7 +285,7 @@ func TestHoldForGangLeavesTheRestAlone(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	service := func(grouped bool) Service { return Service{Name: "a", Namespace: "team", Grouped: grouped} }
-	worker := "roles: [{name: b-c, componentType: worker, replicas: 2, template: {spec: {containers: [{name: vllm, args: [--model, m]}]}}}]\n"
+	worker := "roles: [{name: b-c, componentType: worker, replicas: 2, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]\n"
 	cases := map[string]struct {
 		reason string
 		s      Service

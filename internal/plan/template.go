@@ -7,10 +7,12 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 )
 
 // A podTemplate is the part of a template that is read.
@@ -22,30 +24,60 @@ type podTemplate struct {
 	Spec corev1.PodSpec `json:"spec"`
 }
 
-// readTemplate reads a pod template and finds its engine.
-func readTemplate(doc *kube.Document, at *field.Path) (PodTemplate, field.ErrorList) {
+// readTemplate reads a pod template, validates it, and finds its engine. Where it
+// returns none, the template cannot be planned with.
+//
+// It is validated as it was written, with the API server's defaults, and not with what
+// is rendered on top of it: so each path is one of the user's fields. What is rendered
+// keeps a valid template valid, with one exception (see fits). The fuzzers and
+// TestRenderedTemplatesAreValid hold it to that.
+func readTemplate(doc *kube.Document, at *field.Path) (*PodTemplate, []Warning, field.ErrorList) {
 	t := podTemplate{}
 	if errs := kube.Decode(doc, at, &t); len(errs) > 0 {
-		return PodTemplate{Document: doc}, errs
+		return nil, nil, errs
 	}
-	if errs := checkLists(structpb.NewStructValue(doc), at); len(errs) > 0 {
-		return PodTemplate{Document: doc}, errs
-	}
-	p := PodTemplate{Document: doc, Spec: t.Spec, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}
+	errs := checkLists(structpb.NewStructValue(doc), at)
+	warnings, more := checkMetadata(doc, at)
+	errs = append(errs, more...)
+	p := &PodTemplate{Document: doc, Spec: t.Spec, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}
 	containers := at.Child("spec", "containers")
 	if len(t.Spec.Containers) == 0 {
 		hint := "a pod template has at least one container"
 		if doc.GetFields()["containers"] != nil {
 			hint = "a pod template has its containers below spec"
 		}
-		return p, field.ErrorList{field.Required(containers, hint)}
+		errs = append(errs, field.Required(containers, hint))
+	}
+	errs = append(errs, unsaid(podspec.Validate(&corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations},
+		Spec:       t.Spec,
+	}, at), errs)...)
+	if len(t.Spec.Containers) == 0 {
+		return nil, warnings, errs
 	}
 	engine, err := findEngine(t.Spec.Containers)
 	if err != nil {
-		return p, field.ErrorList{err(containers)}
+		return nil, warnings, append(errs, err(containers))
 	}
 	p.Engine = engine
-	return p, nil
+	return p, warnings, errs
+}
+
+// unsaid leaves out what was said already: of the same field, of an element that is
+// null, and of one that is there twice.
+func unsaid(errs, said field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		return slices.ContainsFunc(said, func(s *field.Error) bool {
+			rest, below := strings.CutPrefix(e.Field, s.Field)
+			switch {
+			case !below || rest != "" && rest[0] != '.' && rest[0] != '[':
+				return false
+			case rest == "" || s.Type == field.ErrorTypeRequired:
+				return true
+			}
+			return s.Type == field.ErrorTypeDuplicate && (e.Type == field.ErrorTypeDuplicate || e.Detail == "must be unique")
+		})
+	})
 }
 
 // engineNames are what a container is called that serves a model.

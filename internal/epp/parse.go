@@ -1,11 +1,14 @@
 package epp
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 
+	goyaml "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -27,11 +30,30 @@ func Parse(text string, path *field.Path) (*Config, field.ErrorList) {
 		why := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be YAML: "+strings.TrimPrefix(why, "yaml: "))}
 	}
+	if another(text) {
+		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be one document: the endpoint picker reads the first, and nothing after the next line that starts with ---")}
+	}
 	object, ok := doc.(map[string]any)
 	if !ok {
 		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be an "+Kind+" with apiVersion, kind, plugins and schedulingProfiles")}
 	}
 	return &Config{doc: object, path: path}, nil
+}
+
+// another tells whether there is more in a text than one YAML document, which is all
+// that is read of it, here and by endpoint pickers.
+func another(text string) bool {
+	d := goyaml.NewDecoder(strings.NewReader(text))
+	for first := true; ; first = false {
+		n := goyaml.Node{}
+		switch err := d.Decode(&n); {
+		case errors.Is(err, io.EOF), first && err != nil:
+			return false
+		case first:
+		case err != nil || len(n.Content) > 0 && n.Content[0].Tag != "!!null":
+			return true // Also one that is not YAML: nobody reads that either.
+		}
+	}
 }
 
 // APIVersion of the configuration, or nothing.

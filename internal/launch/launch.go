@@ -40,6 +40,8 @@ type Options struct {
 	RayPort int32
 	// Port that the engine listens on.
 	Port int32
+	// Nodes of the replica.
+	Nodes int32
 	// MovePort makes the engine listen on Port, whatever its command says.
 	MovePort bool
 }
@@ -47,6 +49,9 @@ type Options struct {
 // Leader returns what the leader runs.
 func Leader(c Command, o Options) (Command, error) {
 	l := parse(c)
+	if err := l.fits(o, true); err != nil {
+		return Command{}, err
+	}
 	if o.MovePort {
 		if err := l.movePort(o.Port); err != nil {
 			return Command{}, err
@@ -67,6 +72,9 @@ func Leader(c Command, o Options) (Command, error) {
 // Worker returns what the other pods run.
 func Worker(c Command, o Options) (Command, error) {
 	l := parse(c)
+	if err := l.fits(o, false); err != nil {
+		return Command{}, err
+	}
 	switch o.Launcher {
 	case v1alpha1.LauncherRay:
 		return l.rayWorker(o.RayPort), nil
@@ -142,7 +150,7 @@ func (l *line) movePortInScript(port string) error {
 // add adds flags to the engine's arguments: to the end of the container's, or
 // into its script.
 func (l *line) add(launcher v1alpha1.Launcher, flags ...flag) error {
-	missing := slices.DeleteFunc(flags, func(f flag) bool { return has(l.words(), f.names...) })
+	missing := slices.DeleteFunc(flags, func(f flag) bool { return has(l.engineWords(), f.names...) })
 	if len(missing) == 0 {
 		return nil
 	}

@@ -83,6 +83,15 @@ func (c simpleCommand) withPort(script, port string) string {
 // take a whole shell to understand (compound commands, functions, here-documents,
 // backquotes, pipes and redirections around the engine) is not.
 func lastCommand(script string) (simpleCommand, bool) {
+	c, ok := scan(script)
+	if !ok || c.engine() == EngineUnknown {
+		return c, false
+	}
+	return c, true
+}
+
+// scan finds the last command of a script, whatever it starts.
+func scan(script string) (simpleCommand, bool) {
 	s := scanner{script: script, chained: true}
 	for s.pos < len(script) && !s.failed {
 		s.next()
@@ -92,8 +101,7 @@ func lastCommand(script string) (simpleCommand, bool) {
 	if s.failed || len(s.last) == 0 || s.lastFixed {
 		return simpleCommand{}, false
 	}
-	c := simpleCommand{words: s.last, chained: s.chained}
-	return c, c.engine() != EngineUnknown
+	return simpleCommand{words: s.last, chained: s.chained}, true
 }
 
 var assignment = regexp.MustCompile(`^[A-Za-z_]\w*=`)

@@ -53,7 +53,9 @@ func planRole(i int, role v1alpha1.Role, in *v1beta1.Input, disaggregated bool) 
 	// A template that is missing altogether was found by the validation.
 	if role.Template != nil && p.templates() {
 		p.ports()
-		p.launch()
+		if p.run() {
+			p.launch()
+		}
 		p.environment()
 		p.fits()
 		p.warn()
@@ -116,10 +118,36 @@ func (p *rolePlanner) leaderPath() *field.Path {
 	return p.path.Child("template")
 }
 
+// run refuses commands that cannot run, in any container, and tells whether there are
+// none.
+func (p *rolePlanner) run() bool {
+	n := len(p.errs)
+	p.runEach(&p.role.Worker, p.path.Child("template", "spec"))
+	if p.ownLeader() {
+		p.runEach(&p.role.Leader, p.leaderPath().Child("spec"))
+	}
+	return len(p.errs) == n
+}
+
+func (p *rolePlanner) runEach(t *PodTemplate, path *field.Path) {
+	check := func(c *corev1.Container, at *field.Path) {
+		if err := launch.Runs(launch.Command{Command: c.Command, Args: c.Args}); err != nil {
+			p.errs = append(p.errs, field.Invalid(at.Child("command"), cutOff(strings.Join(slices.Concat(c.Command, c.Args), " ")), err.Error()))
+		}
+	}
+	for i := range t.Spec.InitContainers {
+		check(&t.Spec.InitContainers[i], path.Child("initContainers").Index(i))
+	}
+	for i := range t.Spec.Containers {
+		check(&t.Spec.Containers[i], path.Child("containers").Index(i))
+	}
+}
+
 // launch decides what leader and workers run.
 func (p *rolePlanner) launch() {
 	o := launch.Options{
 		Launcher: p.launcher(),
+		Nodes:    p.role.Nodes,
 		RayPort:  *p.input.Ray.Port,
 		Port:     p.role.EnginePort,
 		MovePort: p.role.Sidecar != nil,
@@ -222,6 +250,11 @@ func (p *rolePlanner) warn() {
 
 func (p *rolePlanner) warnAbout(t *PodTemplate, path *field.Path) {
 	c := t.command()
+	if p.launcher() == v1alpha1.LauncherNone {
+		if why := launch.Alone(c, p.role.Nodes); why != "" {
+			p.warnings = append(p.warnings, Warning{Path: t.enginePath(path).Child("args").String(), Message: why})
+		}
+	}
 	for i, word := range launch.Words(c) {
 		meant, mistyped := launch.Mistyped(word)
 		if !mistyped {

@@ -263,6 +263,20 @@ func TestPlanRole(t *testing.T) {
 				resources: map[string]string{},
 			},
 		},
+		"MoreNodes": {
+			reason:   "Without a launcher the user is in charge, and hears of what can hardly be meant.",
+			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker},
+			template: `{spec: {containers: [{name: vllm, image: x, args: [--nnodes, "2"]}]}}`,
+			want: want{
+				role:   Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000},
+				leader: pod{SharedMemory: true}, worker: pod{SharedMemory: true},
+				resources: map[string]string{},
+				warnings: []Warning{{
+					Path:    "spec.roles[1].template.spec.containers[0].args",
+					Message: "--nnodes 2 has the engine wait for more nodes than the replica has, which is 1: set multinode.nodeCount to as many",
+				}},
+			},
+		},
 		"Mistyped": {
 			reason:   "Arguments that cannot be parsed, and ports that contradict each other, are passed on with a warning.",
 			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker},
@@ -363,6 +377,21 @@ func TestPlanRoleRefuses(t *testing.T) {
 			role:     v1alpha1.Role{Multinode: multinode(2, v1alpha1.LauncherVLLM)},
 			template: `{spec: {containers: [{name: logs, image: x}, {name: vllm, image: x, command: [sh, -c], args: ["vllm serve M | tee log"]}]}}`,
 			want:     []string{`spec.roles[0].template.spec.containers[1].args: Invalid value: "vllm serve M | tee log": launcher VLLM adds flags to the engine's command and cannot tell where in this script that is: make the engine's command the script's last line, write it without a shell, or set launcher: None and tell leader and workers apart by $LWS_WORKER_INDEX`},
+		},
+		"NoScript": {
+			reason:   "A shell without a script, in any container; a launcher does not speak of it as well.",
+			role:     v1alpha1.Role{Multinode: multinode(2, v1alpha1.LauncherRay)},
+			template: `{spec: {initContainers: [{name: init, image: x, command: [sh, -c, ""]}], containers: [{name: vllm, image: x, command: [bash, -lc]}]}}`,
+			want: []string{
+				`spec.roles[0].template.spec.initContainers[0].command: Invalid value: "sh -c ": a shell with -c runs the script that comes next, and there is none: add it as one element of args`,
+				`spec.roles[0].template.spec.containers[0].command: Invalid value: "bash -lc": a shell with -c runs the script that comes next, and there is none: add it as one element of args`,
+			},
+		},
+		"NodeCount": {
+			reason:   "A number of nodes that is not the replica's is said once.",
+			role:     v1alpha1.Role{Multinode: multinode(2, v1alpha1.LauncherVLLM)},
+			template: `{spec: {containers: [{name: vllm, image: x, args: [--nnodes, "4"]}]}}`,
+			want:     []string{`spec.roles[0].template.spec.containers[0].args: Invalid value: "--nnodes 4": --nnodes 4 contradicts multinode.nodeCount, which is 2: leave the flag out, launcher VLLM sets it`},
 		},
 		"Port": {
 			reason:        "A decode engine that cannot move out of the sidecar's way.",

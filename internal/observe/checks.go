@@ -87,7 +87,7 @@ type check func(s *subject) (reason, message string, failed bool)
 // not listed are ready when they exist. What is being deleted never is.
 var chains = map[string][]check{
 	kindLeaderWorkerSet: {specOutdated, reported, generationObserved, groupsUpdated, groupsReady},
-	kindDeployment:      {reported, generationObserved, notGivenUp, podsUpdated, podsAvailable},
+	kindDeployment:      {pickerWanted, reported, generationObserved, notGivenUp, podsUpdated, podsAvailable},
 	kindPodGroup:        {scheduled},
 	kindRoute:           {parents(ReasonRouteNotReported, "no gateway has reported on it")},
 	kindPool:            {parents(ReasonPoolNotReported, "no gateway has reported on it")},
@@ -148,6 +148,16 @@ func groupsReady(s *subject) (string, string, bool) {
 	c := find(s.seen.Status.Conditions, string(lws.LeaderWorkerSetAvailable))
 	ready := c.Status == True && s.seen.Status.ReadyReplicas >= s.seen.replicas()
 	return ReasonNotReady, "not all of its pods are ready", !ready
+}
+
+// pickerWanted finds a router that is scaled to zero while its service has pods. It may
+// be meant, as by somebody who stops a service for a while, so it is not refused. But
+// with failureMode FailClose nothing answers, and with FailOpen nobody picks: that is no
+// router that is ready, whatever its Deployment says of its no pods.
+func pickerWanted(s *subject) (string, string, bool) {
+	replicas, said := kube.Lookup(s.desired.Resource, "spec", "replicas").GetKind().(*structpb.Value_NumberValue)
+	return ReasonScaledToZero, "has no replicas, so nothing picks pods for requests: set replicas of the router to 1 or more",
+		said && replicas.NumberValue == 0 && s.at.Pods() > 0
 }
 
 // notGivenUp finds a Deployment that cannot make progress by itself.

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -866,5 +867,28 @@ func TestJudgeRouterOfNothing(t *testing.T) {
 	s.objects = nil
 	if got, want := conditionLine(s.judge(), RouterReady), "False NotCreated: it is made where the service is placed"; got != want {
 		t.Errorf("with replicas that no cluster takes it is %q, want %q", got, want)
+	}
+}
+
+// A router without replicas picks no pods, whatever its Deployment says of its no pods.
+// Where the whole service is scaled to zero it is not missing.
+func TestJudgeRouterOfZero(t *testing.T) {
+	none := picker(func(d *appsv1.Deployment) { d.Spec.Replicas, d.Status.Replicas = ptr.To[int32](0), 0 })
+	s := running(story3(t)).routed(plan.Router{Name: "router"}).see("deployment/epp", none).see("inferencepool", pool())
+	for i := range s.objects {
+		if s.objects[i].Key == "deployment/epp" {
+			s.objects[i].Resource = encode(t, none)
+		}
+	}
+	v := s.judge()
+	if got, want := conditionLine(v, RouterReady), "False ScaledToZero: Deployment qwen-epp: has no replicas, so nothing picks pods for requests: set replicas of the router to 1 or more"; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+	if v.Ready["deployment/epp"] {
+		t.Error("the service is ready, and nothing answers")
+	}
+	s.plan.Deployments[0].Groups = nil
+	if got, want := conditionLine(s.judge(), RouterReady), "True AllReady"; got != want {
+		t.Errorf("with the whole service at zero: want %q, got %q", want, got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 func (r *Reality) Conflicts(objects []kube.Object) field.ErrorList {
 	var errs field.ErrorList
 	for _, o := range objects {
+		errs = append(errs, r.neighbours(o)...)
 		if r.Observed(o.Key) {
 			errs = append(errs, r.remoteConflict(o)...)
 			continue
@@ -72,6 +73,51 @@ func (r *Reality) headlessConflict(o kube.Object, existing *structpb.Struct) *fi
 	at, remedy := r.pathOf(o.Key)
 	return field.Invalid(at, fmt.Sprintf("%s %s", o.Kind(), o.Name()),
 		"needs a Service of its own name for its pods, and there is another one; "+remedy)
+}
+
+// neighbours finds LeaderWorkerSets of others of which one StatefulSet would have the
+// name of one of an object's. LeaderWorkerSet would write both into one, and neither
+// would ever be ready. Roles of one service that meet are refused by the API's validation.
+func (r *Reality) neighbours(o kube.Object) field.ErrorList {
+	var errs field.ErrorList
+	refuse := func(other *structpb.Struct, why string) {
+		at, remedy := r.pathOf(o.Key)
+		errs = append(errs, field.Invalid(at, "LeaderWorkerSet "+nameOf(o.Resource), fmt.Sprintf(why, nameOf(other))+"; "+remedy))
+	}
+	for _, e := range r.required[require.Above(o.Key)].GetItems() {
+		if other := e.GetResource(); r.foreign(other) && size(other) > 1 {
+			refuse(other, "has the name of the workers' StatefulSet of LeaderWorkerSet %s")
+		}
+	}
+	for _, e := range r.required[require.Below(o.Key)].GetItems() {
+		if other := e.GetResource(); r.foreign(other) {
+			refuse(other, "needs a StatefulSet for its workers that has the name of LeaderWorkerSet %s")
+		}
+	}
+	return errs
+}
+
+// foreign tells what this service does not control.
+func (r *Reality) foreign(o *structpb.Struct) bool {
+	uid := ControllerUID(o)
+	return uid == "" || uid != r.plan.Service.UID
+}
+
+// inside is what an object is about: itself, or what it carries to another cluster.
+func inside(o *structpb.Struct) *structpb.Struct {
+	if m := placement.Manifest(o); m != nil {
+		return m
+	}
+	return o
+}
+
+func nameOf(o *structpb.Struct) string {
+	return kube.Lookup(inside(o), "metadata", "name").GetStringValue()
+}
+
+// size is the number of pods in each group of a LeaderWorkerSet.
+func size(o *structpb.Struct) float64 {
+	return kube.Lookup(inside(o), "spec", "leaderWorkerTemplate", "size").GetNumberValue()
 }
 
 // regrouped finds a service whose spec.replicas was set or unset although its

@@ -108,3 +108,55 @@ func TestConflictPath(t *testing.T) {
 		}
 	}
 }
+
+// LeaderWorkerSets of others whose StatefulSets meet ours are refused, in both directions.
+func TestNeighbours(t *testing.T) {
+	const role = "; give this role or this service another name, or delete what is there"
+	nodes := func(n int32) edit[lws.LeaderWorkerSet] {
+		return func(w *lws.LeaderWorkerSet) { w.Spec.LeaderWorkerTemplate.Size = &n }
+	}
+	cases := map[string]struct {
+		reason      string
+		observed    bool
+		requirement string
+		existing    any
+		want        []string
+	}{
+		"Above": {
+			reason: "Its workers have our name.", requirement: require.Above(lws0), existing: workload("qwen", nodes(2)),
+			want: []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": has the name of the workers' StatefulSet of LeaderWorkerSet qwen` + role},
+		},
+		"AboveLater": {
+			reason: "Also where both came at once.", requirement: require.Above(lws0), observed: true, existing: workload("qwen", nodes(2)),
+			want: []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": has the name of the workers' StatefulSet of LeaderWorkerSet qwen` + role},
+		},
+		"AboveAlone": {reason: "On one node it has no workers.", requirement: require.Above(lws0), existing: workload("qwen", nodes(1))},
+		"Below": {
+			reason: "It has our workers' name, whatever its size.", requirement: require.Below(lws0), existing: workload("qwen-engine-0-0", nodes(1)),
+			want: []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": needs a StatefulSet for its workers that has the name of LeaderWorkerSet qwen-engine-0-0` + role},
+		},
+		"Ours": {reason: "The API's validation speaks of roles of one service.", requirement: require.Below(lws0), existing: workload("qwen-engine-0-0", owned("InferenceService", "qwen", ownUID))},
+		"Elsewhere": {
+			reason: "In another cluster it is in an Object.", requirement: require.Below(lws0),
+			existing: map[string]any{"kind": "Object", "metadata": map[string]any{"name": "o"}, "spec": map[string]any{"forProvider": map[string]any{"manifest": workload("qwen-engine-0-0")}}},
+			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": needs a StatefulSet for its workers that has the name of LeaderWorkerSet qwen-engine-0-0` + role},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := story3(t)
+			s.plan.Service.UID = ownUID
+			if tc.observed {
+				s.see(lws0, workload("qwen-engine-0"))
+			}
+			s.required[tc.requirement] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: encode(t, tc.existing)}}}
+			var got []string
+			for _, e := range Look(s.request(), s.plan).Conflicts(s.objects) {
+				got = append(got, e.Error())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -48,6 +48,36 @@ func workloadName(base string, s Service, group int32, role string, replica int3
 	return base + "-" + scoped(s, group, "-", role, index(replica))
 }
 
+// LeaderWorkerSet has a StatefulSet of its own name for its leaders, and one for the
+// workers of each group, called {name}-{group}. Ours have one group each. So two of them
+// meet where one is called like the other's workers: service s with role a on two nodes,
+// and service s-a with role 1, both have s-a-1-0.
+
+// WorkersName is the name of the StatefulSet of the replica's workers. It is empty where
+// there are none.
+func (r *Replica) WorkersName() string {
+	if r.Role.Nodes < 2 {
+		return ""
+	}
+	return r.Name + workersSuffix
+}
+
+// NameAbove is the name of the LeaderWorkerSet whose workers' StatefulSet would have the
+// replica's name. It is empty where none could: all of ours end with a number.
+func (r *Replica) NameAbove() string {
+	above, ok := strings.CutSuffix(r.Name, workersSuffix)
+	if i := strings.LastIndexByte(above, '-'); !ok || i < 0 || !digits(above[i+1:]) {
+		return ""
+	}
+	return above
+}
+
+const workersSuffix = "-0"
+
+func digits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
 // podGroupName is {service}, or {service}-{group} in a grouped service.
 func podGroupName(base string, s Service, group int32) string {
 	if s.Grouped {

@@ -46,6 +46,14 @@ const (
 // name of a LeaderWorkerSet, which makes one of its own name for its pods.
 func Headless(key string) string { return "headless/" + key }
 
+// Above is the name of the requirement for a LeaderWorkerSet whose workers' StatefulSet
+// would have the name of the replica of that key.
+func Above(key string) string { return "above/" + key }
+
+// Below is the name of the requirement for a LeaderWorkerSet that may have the name of
+// the StatefulSet of the workers of the replica of that key.
+func Below(key string) string { return "below/" + key }
+
 // Existing is the name of the requirement for an object that may already have
 // the name of the composed resource of that key.
 func Existing(key string) string { return existing + key }
@@ -135,8 +143,10 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 	if p.RequireKinds {
 		known = kinds(objects, observed)
 	}
+	near := neighbours{plan: p, into: r}
 	for _, o := range objects {
 		if observed[o.Key] != nil {
+			near.above(o)
 			continue
 		}
 		if p.RequireKinds && !builtIn(o) && !known[definition(o)] {
@@ -156,6 +166,8 @@ func Declare(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, p *pla
 		if o.Kind() == "LeaderWorkerSet" {
 			r.Resources[Headless(o.Key)] = named(o, "v1", "Service")
 		}
+		near.above(o)
+		near.below(o)
 	}
 	rsp.Requirements = r
 	return held

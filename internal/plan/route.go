@@ -102,7 +102,7 @@ func readSpec(doc *kube.Document, path *field.Path, kind string, known []string,
 }
 
 func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
-	var errs field.ErrorList
+	errs := routeLimits(path, spec)
 	for i, ref := range spec.ParentRefs {
 		if ref.Name == "" {
 			errs = append(errs, field.Required(path.Child("parentRefs").Index(i).Child("name"), "must be the name of a gateway"))
@@ -134,7 +134,7 @@ func checkDuration(path *field.Path, d *gateway.Duration) field.ErrorList {
 }
 
 func checkGateway(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
-	var errs field.ErrorList
+	errs := gatewayLimits(path, spec)
 	if spec.GatewayClassName == "" {
 		errs = append(errs, field.Required(path.Child("gatewayClassName"), "must be the name of a GatewayClass of the cluster"))
 	}

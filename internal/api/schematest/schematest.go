@@ -71,6 +71,27 @@ func New(f Flavour) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot load the %s: %w", f, err)
 	}
+	return of(crd, string(f))
+}
+
+// NewFromFile loads the schema of a definition that others publish.
+func NewFromFile(path string) (*Schema, error) {
+	b, err := os.ReadFile(path) //nolint:gosec // A file of a test.
+	if err != nil {
+		return nil, err
+	}
+	crd := &extv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(b, crd); err != nil {
+		return nil, err
+	}
+	// The schemas of versions differ in nothing that is validated.
+	crd.Spec.Versions = crd.Spec.Versions[:1]
+	crd.Spec.Versions[0].Storage = true
+	return of(crd, path)
+}
+
+func of(crd *extv1.CustomResourceDefinition, f string) (*Schema, error) {
+	var err error
 	internal := &apiextensions.CustomResourceDefinition{}
 	extv1.SetDefaults_CustomResourceDefinition(crd)
 	extv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)

@@ -118,15 +118,14 @@ func (p *rolePlanner) leaderPath() *field.Path {
 	return p.path.Child("template")
 }
 
-// run refuses commands that cannot run, in any container, and tells whether there are
-// none.
+// run refuses commands that cannot run, in any container, and tells whether the engines'
+// can.
 func (p *rolePlanner) run() bool {
-	n := len(p.errs)
 	p.runEach(&p.role.Worker, p.path.Child("template", "spec"))
 	if p.ownLeader() {
 		p.runEach(&p.role.Leader, p.leaderPath().Child("spec"))
 	}
-	return len(p.errs) == n
+	return launch.Runs(p.role.Leader.command()) == nil && launch.Runs(p.role.Worker.command()) == nil
 }
 
 func (p *rolePlanner) runEach(t *PodTemplate, path *field.Path) {
@@ -155,12 +154,12 @@ func (p *rolePlanner) launch() {
 	if o.Launcher == v1alpha1.LauncherRay {
 		p.role.RayPort = o.RayPort
 	}
-	launched := o.Launcher != v1alpha1.LauncherNone
+	launched, before := o.Launcher != v1alpha1.LauncherNone, len(p.errs)
 	if launched || o.MovePort {
 		p.command(&p.role.Leader, p.leaderPath(), launch.Leader, o)
 	}
 	// What is wrong with a template that both have is said once.
-	if launched && (len(p.errs) == 0 || p.ownLeader()) {
+	if launched && (len(p.errs) == before || p.ownLeader()) {
 		p.command(&p.role.Worker, p.path.Child("template"), launch.Worker, o)
 		p.role.Worker.Headless = true
 	}
@@ -316,7 +315,7 @@ func (p *rolePlanner) fits() {
 	resources := p.leaderPath().Child("spec", "resources")
 	for _, e := range podspec.Validate(&corev1.PodTemplateSpec{Spec: spec}, p.leaderPath()) {
 		if strings.HasPrefix(e.Field, resources.String()) {
-			e.Detail += "; the routing sidecar that is added to the pod counts too"
+			e.Detail += " (the routing sidecar that is added to the pod counts too)"
 			p.errs = append(p.errs, e)
 		}
 	}

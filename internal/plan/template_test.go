@@ -95,7 +95,7 @@ func TestSidecarFits(t *testing.T) {
 	in.Sidecar.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}}
 	for limit, want := range map[string][]string{
 		"9": nil,
-		"8": {`spec.roles[0].template.spec.resources.requests: Invalid value: "8100m": must be less than or equal to cpu limit of 8; the routing sidecar that is added to the pod counts too`},
+		"8": {`spec.roles[0].template.spec.resources.requests: Invalid value: "8100m": must be less than or equal to cpu limit of 8 (the routing sidecar that is added to the pod counts too)`},
 	} {
 		role := v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder,
 			Template: document(t, `{spec: {resources: {limits: {cpu: `+limit+`}}, containers: [{name: vllm, image: x, args: [--model, M], resources: {requests: {cpu: 8}}}]}}`)}

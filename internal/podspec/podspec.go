@@ -71,7 +71,9 @@ func validate(defaulted *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 	// The library puts no metadata into the paths of a template's labels and annotations.
 	errs := validation.ValidatePodTemplateSpec(t, path, options)
 	errs = moved(errs, path.Child("labels"), path.Child("metadata", "labels"))
-	return moved(errs, path.Child("annotations"), path.Child("metadata", "annotations"))
+	errs = moved(errs, path.Child("annotations"), path.Child("metadata", "annotations"))
+	errs = keyed(errs, path.Child("metadata", "labels"), t.Labels)
+	return keyed(errs, path.Child("spec", "nodeSelector"), t.Spec.NodeSelector)
 }
 
 // served adds what a pod may have, and a StatefulSet's pod may not. LeaderWorkerSet

@@ -3,6 +3,7 @@ package podspec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -100,6 +101,29 @@ func moved(errs field.ErrorList, from, to *field.Path) field.ErrorList {
 	for _, e := range errs {
 		if rest, ok := strings.CutPrefix(e.Field, was); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			e.Field = to.String() + rest
+		}
+	}
+	return errs
+}
+
+// keyed adds the key to the path of errors about the values of a map. The library names
+// the map and the value only.
+func keyed(errs field.ErrorList, path *field.Path, values map[string]string) field.ErrorList {
+	at := path.String()
+	var keys map[string][]string
+	for _, e := range errs {
+		v, ok := e.BadValue.(string)
+		if e.Field != at || !ok {
+			continue
+		}
+		if keys == nil {
+			keys = make(map[string][]string, len(values))
+			for _, k := range slices.Sorted(maps.Keys(values)) {
+				keys[values[k]] = append(keys[values[k]], k)
+			}
+		}
+		if all := keys[v]; len(all) > 0 {
+			e.Field, keys[v] = path.Key(all[0]).String(), all[1:]
 		}
 	}
 	return errs

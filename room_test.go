@@ -141,7 +141,11 @@ func randomService(t *testing.T, random *rand.Rand) string {
 	amount := func() any {
 		return one("1", "1", 2, 4, "8", "320", "0", "-8", "1k", "2e0", "500m", "9223372036854775807")
 	}
+	// Most have to get past the validation of pods, or nothing else would be looked at.
 	resources := func() map[string]any {
+		if random.IntN(12) > 0 {
+			return map[string]any{"limits": map[string]any{"nvidia.com/gpu": one("0", "1", "1", 2, 4, "2e0", "320"), "cpu": one("500m", 1)}}
+		}
 		m := map[string]any{}
 		for _, part := range []string{"limits", "requests"} {
 			if list := (map[string]any{}); random.IntN(3) > 0 {
@@ -173,13 +177,16 @@ func randomService(t *testing.T, random *rand.Rand) string {
 			}
 			spec["initContainers"] = []any{init, container("then")}
 		}
-		for field, value := range map[string]any{
-			"nodeName": "gpu-1", "resources": resources(), "overhead": map[string]any{"nvidia.com/gpu": amount()},
-			"resourceClaims": []any{map[string]any{"name": "gpu", "resourceClaimTemplateName": "gpus"}}, "schedulerName": "default-scheduler",
-			"ephemeralContainers": []any{container("ephemeral")},
+		for _, f := range []struct {
+			name  string
+			value any
+		}{
+			{"nodeName", "gpu-1"}, {"resources", resources()}, {"overhead", map[string]any{"nvidia.com/gpu": amount()}},
+			{"resourceClaims", []any{map[string]any{"name": "gpu", "resourceClaimTemplateName": "gpus"}}},
+			{"schedulerName", "default-scheduler"}, {"ephemeralContainers", []any{container("ephemeral")}},
 		} {
-			if random.IntN(12) == 0 {
-				spec[field] = value
+			if random.IntN(40) == 0 {
+				spec[f.name] = f.value
 			}
 		}
 		return map[string]any{"spec": spec}

@@ -70,9 +70,14 @@ func TestSeedsAreAccepted(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("want the examples of the design documents, got %d files (%v)", len(files), err)
 	}
+	// Their routes are at a gateway of another namespace, and have no host names.
+	in := &structpb.Struct{}
+	if err := in.UnmarshalJSON([]byte(`{"routes": {"allowedParentRefs": [{"namespace": "gateway-system"}], "allowedHostnames": ["*"]}}`)); err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range files {
 		xr := readStructs(t, f)[0]
-		rsp, err := (&Function{log: logging.NewNopLogger()}).RunFunction(t.Context(), &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}})
+		rsp, err := (&Function{log: logging.NewNopLogger()}).RunFunction(t.Context(), &fnv1.RunFunctionRequest{Input: in, Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -218,7 +218,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeWithItsOwnProtectedSidecar": {
 			reason:        "One that looks at the pool needs no warning.",
 			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080, --enable-ssrf-protection, --inference-pool=ns/svc-pool]}], containers: [{name: vllm, args: [--port, "8200"]}]}}`,
+			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080, --enable-ssrf-protection, --inference-pool=ns/svc-pool]}], containers: [{name: vllm, image: x, args: [--port, "8200"]}]}}`,
 			disaggregated: true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},

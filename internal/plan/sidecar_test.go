@@ -22,27 +22,27 @@ func TestSidecar(t *testing.T) {
 	}{
 		"Default": {
 			reason: "Protected, with the account that pods have by default.",
-			spec:   `containers: [{name: vllm}]`,
+			spec:   `containers: [{name: vllm, image: x}]`,
 			want:   Sidecar{Image: image, Connector: "nixlv2", PoolOnly: true, ServiceAccount: "default"}, accounts: []string{"default"},
 		},
 		"Account": {
 			reason: "With the pods' own account.",
-			spec:   `serviceAccountName: models, containers: [{name: vllm}]`,
+			spec:   `serviceAccountName: models, containers: [{name: vllm, image: x}]`,
 			want:   Sidecar{Image: image, Connector: "nixlv2", PoolOnly: true, ServiceAccount: "models"}, accounts: []string{"models"},
 		},
 		"OldAccount": {
 			reason: "Also where it has the name that the field had once.",
-			spec:   `serviceAccount: models, containers: [{name: vllm}]`,
+			spec:   `serviceAccount: models, containers: [{name: vllm, image: x}]`,
 			want:   Sidecar{Image: image, Connector: "nixlv2", PoolOnly: true, ServiceAccount: "models"}, accounts: []string{"models"},
 		},
 		"Root": {
 			reason: "Where containers are root, the sidecar is not.",
-			spec:   `securityContext: {runAsUser: 0}, containers: [{name: vllm}]`,
+			spec:   `securityContext: {runAsUser: 0}, containers: [{name: vllm, image: x}]`,
 			want:   Sidecar{Image: image, Connector: "nixlv2", PoolOnly: true, ServiceAccount: "default", AsRoot: true}, accounts: []string{"default"},
 		},
 		"Disabled": {
 			reason: "The platform team may have an image that cannot do it; nobody needs rights then.",
-			spec:   `containers: [{name: vllm}]`,
+			spec:   `containers: [{name: vllm, image: x}]`,
 			in:     v1beta1.Sidecar{SSRFProtection: v1beta1.Disabled},
 			want:   Sidecar{Image: image, Connector: "nixlv2", ServiceAccount: "default"},
 		},

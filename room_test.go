@@ -26,7 +26,7 @@ const gpu = corev1.ResourceName("nvidia.com/gpu")
 func TestRoomOfTheFleet(t *testing.T) {
 	const capacity = 8
 	started, refused, waited := 0, 0, 0
-	for seed := range 120 {
+	for seed := range 240 {
 		random := rand.New(rand.NewPCG(uint64(seed), 320))
 		xr := randomService(t, random)
 		out, err := renderedIn(t, xr, capacity)
@@ -139,24 +139,29 @@ func randomService(t *testing.T, random *rand.Rand) string {
 	t.Helper()
 	one := func(all ...any) any { return all[random.IntN(len(all))] }
 	amount := func() any {
-		return one("1", "1", 2, 4, "8", "320", "0", "-8", "1k", "2e0", "500m", "9223372036854775807")
-	}
-	// Most have to get past the validation of pods, or nothing else would be looked at.
-	resources := func() map[string]any {
-		if random.IntN(12) > 0 {
-			return map[string]any{"limits": map[string]any{"nvidia.com/gpu": one("0", "1", "1", 2, 4, "2e0", "320"), "cpu": one("500m", 1)}}
+		if random.IntN(12) == 0 {
+			return one("-8", "500m", "9223372036854775807")
 		}
-		m := map[string]any{}
-		for _, part := range []string{"limits", "requests"} {
-			if list := (map[string]any{}); random.IntN(3) > 0 {
-				for _, name := range []string{"nvidia.com/gpu", "nvidia.com/gpu", "cpu", "hugepages-2Mi", "requests.nvidia.com/gpu"} {
-					if random.IntN(4) == 0 {
-						list[name] = amount()
-					}
-				}
-				m[part] = list
+		return one("1", "1", 2, 4, "8", "320", "0", "1k", "2e0")
+	}
+	resources := func() map[string]any {
+		limits, requests := map[string]any{}, map[string]any{}
+		for _, name := range []string{"nvidia.com/gpu", "cpu", "hugepages-2Mi", "requests.nvidia.com/gpu"} {
+			if !(name == "nvidia.com/gpu" || name == "cpu") && random.IntN(12) > 0 || random.IntN(3) == 0 {
+				continue
+			}
+			limits[name] = amount()
+			switch random.IntN(12) {
+			case 0:
+				requests[name] = amount()
+			case 1:
+				delete(limits, name)
+				requests[name] = amount()
+			case 2, 3, 4:
+				requests[name] = limits[name]
 			}
 		}
+		m := map[string]any{"limits": limits, "requests": requests}
 		if random.IntN(20) == 0 {
 			m["claims"] = []any{map[string]any{"name": "gpu"}}
 		}
@@ -185,7 +190,7 @@ func randomService(t *testing.T, random *rand.Rand) string {
 			{"resourceClaims", []any{map[string]any{"name": "gpu", "resourceClaimTemplateName": "gpus"}}},
 			{"schedulerName", "default-scheduler"}, {"ephemeralContainers", []any{container("ephemeral")}},
 		} {
-			if random.IntN(40) == 0 {
+			if random.IntN(30) == 0 {
 				spec[f.name] = f.value
 			}
 		}

@@ -31,7 +31,7 @@ func placed(t *testing.T, placement *v1alpha1.Placement, w World) *Plan {
 	p, errs := Build(Service{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
 		Placement: placement,
 		Roles: []v1alpha1.Role{
-			{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](1), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
+			{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](1), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"i","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
 		},
 	}, defaultInput(), w, nil)
 	if len(errs) > 0 {

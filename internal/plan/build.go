@@ -44,6 +44,9 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 		if f.placement == nil {
 			f.placement = &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}
 		}
+		if errs := f.checkGrowth(); len(errs) > 0 {
+			return nil, errs
+		}
 		f.place(in)
 		return p, nil
 	}

@@ -14,8 +14,8 @@ import (
 // TestCheckRoom proves what a template may not have where room is granted, or started together.
 func TestCheckRoom(t *testing.T) {
 	const (
-		node    = `{"spec":{"nodeName":"gpu-1","containers":[{"name":"vllm","image":"x"}]}}`
-		claims  = `{"spec":{"resourceClaims":[{"name":"gpu","resourceClaimTemplateName":"gpus"}],"initContainers":[{"name":"init","image":"x","resources":{"claims":[{"name":"gpu"}]}}],"containers":[{"name":"vllm","image":"x","resources":{"claims":[{"name":"gpu"}]}}]}}`
+		node    = `{"spec":{"nodeName":"gpu-1","containers":[{"name":"vllm","image":"i"}]}}`
+		claims  = `{"spec":{"resourceClaims":[{"name":"gpu","resourceClaimTemplateName":"gpus"}],"initContainers":[{"name":"init","image":"i","resources":{"claims":[{"name":"gpu"}]}}],"containers":[{"name":"vllm","image":"i","resources":{"claims":[{"name":"gpu"}]}}]}}`
 		named   = "spec.roles[0].template.spec.nodeName: Forbidden: must be left out in a cluster of the fleet, where room is granted and not taken: choose a pool by nodeSelector"
 		inGang  = "spec.roles[0].template.spec.nodeName: Forbidden: must be left out in a gang: such a pod never meets the scheduler, and starts without the others. Choose nodes by nodeSelector, or set schedulingStrategy.gang.mode: None"
 		counted = ": Forbidden: must be left out in a cluster of the fleet, which cannot count the devices of a claim: request them as resources that its pools name, such as nvidia.com/gpu"
@@ -36,7 +36,7 @@ func TestCheckRoom(t *testing.T) {
 		"Leaving":   {reason: "A service that leaves the fleet is still in it.", template: node, gang: v1alpha1.GangNone, world: leaving, want: []string{named}},
 		"Gang":      {reason: "The others of the gang are not waited for.", template: node, gang: v1alpha1.GangTaskMember, want: []string{inGang}},
 		"Alone":     {reason: "Without either it is a pod like any other.", template: node, gang: v1alpha1.GangNone},
-		"Leader":    {reason: "The leaders' template is looked at too.", template: `{"spec":{"containers":[{"name":"vllm","image":"x"}]}}`, leader: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].leaderTemplate" + named[len("spec.roles[0].template"):]}},
+		"Leader":    {reason: "The leaders' template is looked at too.", template: `{"spec":{"containers":[{"name":"vllm","image":"i"}]}}`, leader: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].leaderTemplate" + named[len("spec.roles[0].template"):]}},
 		"Claims":    {reason: "No ledger has them.", template: claims, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].template.spec.resourceClaims" + counted, "spec.roles[0].template.spec.initContainers[0].resources.claims" + counted, "spec.roles[0].template.spec.containers[0].resources.claims" + counted}},
 		"OwnClaims": {reason: "Outside of the fleet nobody counts.", template: claims, gang: v1alpha1.GangTaskMember},
 	}

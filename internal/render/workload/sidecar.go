@@ -17,7 +17,7 @@ const (
 	sidecarUser = 65532
 	// tokenPath is where programs look for the credentials of their pod. Kubernetes mounts
 	// its own there in containers that have nothing at this path.
-	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // A path, and no credentials.
 	tokenFile = "token"
 	// rootCA is a ConfigMap that each namespace has, with the certificate of the API
 	// server.

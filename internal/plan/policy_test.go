@@ -32,7 +32,7 @@ func TestTenantPolicy(t *testing.T) {
 		"PodSecurity": {
 			reason: "The node has other tenants' pods, too.",
 			spec:   template(`{spec: {hostPID: true, containers: [{name: vllm, image: i}]}}`),
-			want:   `spec.roles[0].template.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true)`,
+			want:   `spec.roles[0].template.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true); the platform team sets the standard (podSecurity in the Composition's input)`,
 		},
 		"PodSecurityOfTenant": {
 			reason: "A tenant may be trusted with nodes.",
@@ -43,12 +43,12 @@ func TestTenantPolicy(t *testing.T) {
 			reason: "That is for the tenant alone.",
 			spec:   template(`{spec: {hostPID: true, containers: [{name: vllm, image: i}]}}`),
 			input:  `{tenants: [{namespaces: [other], podSecurity: {enforce: privileged}}]}`,
-			want:   `spec.roles[0].template.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true)`,
+			want:   `spec.roles[0].template.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true); the platform team sets the standard (podSecurity in the Composition's input)`,
 		},
 		"LeaderTemplate": {
 			reason: "Leaders are pods, too.",
 			spec:   strings.ReplaceAll(template(plain), "template: {", `leaderTemplate: {spec: {hostPID: true, containers: [{name: vllm, image: i}]}}, template: {`),
-			want:   `spec.roles[0].leaderTemplate.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true)`,
+			want:   `spec.roles[0].leaderTemplate.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true); the platform team sets the standard (podSecurity in the Composition's input)`,
 		},
 		"ServiceAccount": {
 			reason: "An engine does not run as an endpoint picker, by either name of the field.",

@@ -120,7 +120,7 @@ func (c *Checker) report(at *field.Path, results, before []policy.CheckResult) f
 		if len(detail) > maxDetail {
 			detail = strings.ToValidUTF8(detail[:maxDetail], "") + "..."
 		}
-		errs = append(errs, field.Forbidden(at, fmt.Sprintf("violates PodSecurity %q: %s", c.level.String(), detail)))
+		errs = append(errs, field.Forbidden(at, fmt.Sprintf("violates PodSecurity %q: %s; the platform team sets the standard (podSecurity in the Composition's input)", c.level.String(), detail)))
 	}
 	return errs
 }

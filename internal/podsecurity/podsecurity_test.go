@@ -35,10 +35,10 @@ func TestCheck(t *testing.T) {
 			reason:   "What reaches the node reaches other tenants. Each violation is where it is.",
 			template: `{spec: {hostNetwork: true, volumes: [{name: root, hostPath: {path: /}}], initContainers: [{name: init, securityContext: {privileged: true}}], containers: [{name: vllm}, {name: x, ports: [{containerPort: 1, hostPort: 1}]}]}}`,
 			want: []string{
-				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`,
-				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": hostPath volumes (volume "root")`,
-				`spec.template.spec.initContainers[0]: Forbidden: violates PodSecurity "baseline:latest": privileged (container "init" must not set securityContext.privileged=true)`,
-				`spec.template.spec.containers[1]: Forbidden: violates PodSecurity "baseline:latest": hostPort (container "x" uses hostPort 1)`,
+				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": hostPath volumes (volume "root"); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec.initContainers[0]: Forbidden: violates PodSecurity "baseline:latest": privileged (container "init" must not set securityContext.privileged=true); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec.containers[1]: Forbidden: violates PodSecurity "baseline:latest": hostPort (container "x" uses hostPort 1); the platform team sets the standard (podSecurity in the Composition's input)`,
 			},
 		},
 		"Privileged": {
@@ -49,13 +49,13 @@ func TestCheck(t *testing.T) {
 		"Capability": {
 			reason:   "RDMA locks memory, which the standard does not allow.",
 			template: `{spec: {containers: [{name: vllm, securityContext: {capabilities: {add: [IPC_LOCK]}}}]}}`,
-			want:     []string{`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": non-default capabilities (container "vllm" must not include "IPC_LOCK" in securityContext.capabilities.add)`},
+			want:     []string{`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": non-default capabilities (container "vllm" must not include "IPC_LOCK" in securityContext.capabilities.add); the platform team sets the standard (podSecurity in the Composition's input)`},
 		},
 		"AllowedCapability": {
 			reason:   "One capability is allowed without giving up the rest.",
 			standard: v1beta1.PodSecurity{AllowedCapabilities: []corev1.Capability{"IPC_LOCK"}},
 			template: `{spec: {containers: [{name: vllm, securityContext: {capabilities: {add: [IPC_LOCK, SYS_ADMIN]}}}]}}`,
-			want:     []string{`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": non-default capabilities (container "vllm" must not include "SYS_ADMIN" in securityContext.capabilities.add)`},
+			want:     []string{`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": non-default capabilities (container "vllm" must not include "SYS_ADMIN" in securityContext.capabilities.add); the platform team sets the standard (podSecurity in the Composition's input)`},
 		},
 		"Restricted": {
 			reason:   "What the strictest standard asks for.",
@@ -67,16 +67,16 @@ func TestCheck(t *testing.T) {
 			standard: v1beta1.PodSecurity{Enforce: v1beta1.PodSecurityRestricted, EnforceVersion: "v1.30"},
 			template: `{spec: {containers: [{name: vllm}]}}`,
 			want: []string{
-				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": allowPrivilegeEscalation != false (container "vllm" must set securityContext.allowPrivilegeEscalation=false)`,
-				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": unrestricted capabilities (container "vllm" must set securityContext.capabilities.drop=["ALL"])`,
-				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": runAsNonRoot != true (pod or container "vllm" must set securityContext.runAsNonRoot=true)`,
-				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": seccompProfile (pod or container "vllm" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")`,
+				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": allowPrivilegeEscalation != false (container "vllm" must set securityContext.allowPrivilegeEscalation=false); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": unrestricted capabilities (container "vllm" must set securityContext.capabilities.drop=["ALL"]); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": runAsNonRoot != true (pod or container "vllm" must set securityContext.runAsNonRoot=true); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": seccompProfile (pod or container "vllm" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"); the platform team sets the standard (podSecurity in the Composition's input)`,
 			},
 		},
 		"Annotation": {
 			reason:   "Older Kubernetes has AppArmor profiles in annotations.",
 			template: `{metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/vllm: unconfined}}, spec: {containers: [{name: vllm}]}}`,
-			want:     []string{`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/vllm="unconfined"")`},
+			want:     []string{`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/vllm="unconfined""); the platform team sets the standard (podSecurity in the Composition's input)`},
 		},
 	}
 	for name, tc := range cases {

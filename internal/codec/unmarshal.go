@@ -19,9 +19,15 @@ import (
 // errUnusual hands a message over to the protobuf module.
 var errUnusual = errors.New("not the common case")
 
-// maxDepth keeps nested values from growing the stack without end. The protobuf
-// module has the same limit, but counts messages, of which a value has two.
-const maxDepth = protowire.DefaultRecursionLimit
+const (
+	// maxDepth keeps nested values from growing the stack without end. The protobuf
+	// module has the same limit, but counts messages, of which a value has two.
+	maxDepth = protowire.DefaultRecursionLimit
+	// deepEnough is how deep values are read of which the function reads anything. It is far
+	// deeper than what it takes, and than any object of Kubernetes. What is below is left
+	// out, so that a document that is too deep is refused by its path rather than by gRPC.
+	deepEnough = 200
+)
 
 // A kept tells which fields of an object are read, by name, and which below them.
 // Nil keeps everything.
@@ -146,7 +152,23 @@ func (r *reader) varint() (uint64, error) {
 }
 
 // A decoder reads one request.
-type decoder struct{ kube.Values }
+type decoder struct {
+	kube.Values
+
+	// whole tells that everything is read, however deep it is: it goes on to others.
+	whole bool
+}
+
+// leavesOut tells whether what is so deep is not read.
+func (d *decoder) leavesOut(depth int) (bool, error) {
+	switch {
+	case !d.whole:
+		return depth > deepEnough, nil
+	case depth > maxDepth:
+		return false, errUnusual
+	}
+	return false, nil
+}
 
 // request reads the fields of a RunFunctionRequest.
 func (d *decoder) request(s string, req *fnv1.RunFunctionRequest) error {
@@ -169,6 +191,8 @@ func (d *decoder) requestField(num protowire.Number, content string, req *fnv1.R
 		return d.state(content, req.Observed, composite, observed)
 	case num == 3|bytesField && req.Desired == nil:
 		req.Desired = &fnv1.State{}
+		d.whole = true
+		defer func() { d.whole = false }()
 		return d.state(content, req.Desired, nil, nil)
 	case num == 4|bytesField && req.Input == nil:
 		req.Input, err = d.object(content, nil, 0)
@@ -293,8 +317,8 @@ func (d *decoder) object(s string, keep kept, depth int) (*structpb.Struct, erro
 
 // fields reads those of a Struct that are kept.
 func (d *decoder) fields(s string, keep kept, depth int) (fields map[string]*structpb.Value, err error) {
-	if depth > maxDepth {
-		return nil, errUnusual
+	if out, err := d.leavesOut(depth); out || err != nil {
+		return nil, err
 	}
 	for r := (reader{s}); r.s != ""; {
 		num, content, _, err := r.next()
@@ -355,8 +379,10 @@ func (d *decoder) value(s string, keep kept, depth int) (*structpb.Value, error)
 }
 
 func (d *decoder) list(s string, keep kept, depth int) (*structpb.Value, error) {
-	if depth > maxDepth {
-		return nil, errUnusual
+	if out, err := d.leavesOut(depth); err != nil {
+		return nil, err
+	} else if out {
+		return d.List(nil), nil
 	}
 	var values []*structpb.Value
 	for r := (reader{s}); r.s != ""; {

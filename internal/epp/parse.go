@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // A Config is a configuration that a user wrote.
@@ -37,7 +38,12 @@ func Parse(text string, path *field.Path) (*Config, field.ErrorList) {
 	if !ok {
 		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be an "+Kind+" with apiVersion, kind, plugins and schedulingProfiles")}
 	}
-	return &Config{doc: object, path: path}, nil
+	// A few lines with aliases of aliases are much more than their text.
+	v, err := kube.EncodeValue(object)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be YAML that is JSON, too: "+err.Error())}
+	}
+	return &Config{doc: object, path: path}, kube.Bounded(v.GetStructValue(), path)
 }
 
 // another tells whether there is more in a text than one YAML document, which is all

@@ -40,6 +40,9 @@ type xr struct {
 func parse(req *fnv1.RunFunctionRequest) (*cluster, field.ErrorList) {
 	in, errs := inputs.Input(req.GetInput())
 	resource := req.GetObserved().GetComposite().GetResource()
+	if tooLarge := inputs.Bounded(resource); len(tooLarge) > 0 {
+		return nil, append(errs, tooLarge...)
+	}
 	x := xr{}
 	unread := kube.Decode(resource, nil, &x)
 	v1alpha1.DefaultCluster(&x.Spec)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -16,11 +17,14 @@ import (
 
 // Decode reads a Struct into the struct that into points at. Unknown fields are
 // passed over and null is the same as absent. A value of the wrong type is an
-// error that names its path below root (which may be nil); all of them are
-// returned, and everything else is decoded.
+// error that names its path below root (which may be nil); they are returned up to
+// MaxProblems and counted beyond that, and everything else is decoded.
 func Decode(s *structpb.Struct, root *field.Path, into any) field.ErrorList {
 	d := &decoder{root: root, steps: make([]step, 0, 16)}
 	d.structFields(s, reflect.ValueOf(into).Elem())
+	if more := d.problems - len(d.errs); more > 0 {
+		d.errs = append(d.errs, field.Invalid(root, "...", fmt.Sprintf("%d values more cannot be read", more)))
+	}
 	return d.errs
 }
 
@@ -90,7 +94,9 @@ func Lookup(s *structpb.Struct, path ...string) *structpb.Value {
 type decoder struct {
 	root  *field.Path
 	steps []step
-	errs  field.ErrorList
+	// errs are the first problems, of how many there are.
+	errs     field.ErrorList
+	problems int
 }
 
 type step struct {
@@ -105,19 +111,28 @@ func (d *decoder) pop()        { d.steps = d.steps[:len(d.steps)-1] }
 func (d *decoder) path() *field.Path {
 	p := d.root
 	for _, s := range d.steps {
-		switch {
-		case s.key:
-			p = p.Key(s.name)
-		case s.name != "":
-			p = p.Child(s.name)
-		default:
-			p = p.Index(s.index)
-		}
+		p = s.from(p)
 	}
 	return p
 }
 
+// from is the path of a step below another one. A name that is long is cut: it is in each
+// error below it.
+func (s step) from(p *field.Path) *field.Path {
+	switch {
+	case s.key:
+		return p.Key(cut(s.name))
+	case s.name != "":
+		return p.Child(cut(s.name))
+	}
+	return p.Index(s.index)
+}
+
 func (d *decoder) fail(v *structpb.Value, want string) {
+	d.problems++
+	if len(d.errs) >= MaxProblems {
+		return
+	}
 	d.errs = append(d.errs, field.Invalid(d.path(), shorten(v), "must be "+want))
 }
 
@@ -130,10 +145,19 @@ func shorten(v *structpb.Value) any {
 		return "[...]"
 	}
 	a := asAny(v)
-	if s, ok := a.(string); ok && len(s) > 80 {
-		return strings.ToValidUTF8(s[:80], "") + "..."
+	if s, ok := a.(string); ok {
+		return cut(s)
 	}
 	return a
+}
+
+// cut keeps a text readable in an error.
+func cut(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
 func (d *decoder) structFields(s *structpb.Struct, into reflect.Value) {
@@ -176,9 +200,9 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 	}
 	if into.Kind() == reflect.Pointer {
 		p := reflect.New(into.Type().Elem())
-		n := len(d.errs)
+		n := d.problems
 		d.value(v, p.Elem())
-		if len(d.errs) == n {
+		if d.problems == n {
 			into.Set(p)
 		}
 		return
@@ -298,16 +322,31 @@ func (d *decoder) unmarshal(v *structpb.Value, into reflect.Value) {
 	}
 }
 
+// numberFormat is that in which encoding/json writes a number.
+func numberFormat(f float64) byte {
+	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) {
+		return 'e'
+	}
+	return 'f'
+}
+
 // unmarshal reads the commonest texts itself, and leaves the rest to the type.
 func unmarshal(v *structpb.Value, into any) (err error) {
-	if s, ok := v.GetKind().(*structpb.Value_StringValue); ok {
+	switch s := v.GetKind().(type) {
+	case *structpb.Value_StringValue:
 		switch t := into.(type) {
 		case *resource.Quantity:
-			*t, err = resource.ParseQuantity(strings.TrimSpace(s.StringValue))
+			*t, err = ParseQuantity(s.StringValue)
 			return err
 		case *intstr.IntOrString:
 			*t = intstr.FromString(s.StringValue)
 			return nil
+		}
+	case *structpb.Value_NumberValue:
+		if t, ok := into.(*resource.Quantity); ok {
+			// As encoding/json writes numbers.
+			*t, err = ParseQuantity(strconv.FormatFloat(s.NumberValue, numberFormat(s.NumberValue), -1, 64))
+			return err
 		}
 	}
 	b, err := v.MarshalJSON()

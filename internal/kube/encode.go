@@ -143,6 +143,9 @@ func (w *Encoder) pointer(v reflect.Value) (*structpb.Value, error) {
 	if v.Type().Elem().PkgPath() == "" {
 		return w.reflect(v.Elem()) // A type of the language's own, such as int32.
 	}
+	if s, ok := v.Interface().(*structpb.Struct); ok {
+		return structpb.NewStructValue(s), nil
+	}
 	if c, ok := known(v); ok {
 		return c, nil
 	}

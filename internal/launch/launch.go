@@ -92,7 +92,7 @@ func Port(c Command) int32 {
 	l := parse(c)
 	text := value(l.words(), "--port")
 	if text == "" && l.script > 0 {
-		if m := visiblePort.FindAllStringSubmatch(l.argv[l.script], -1); len(m) == 1 {
+		if m := visiblePort.FindAllStringSubmatch(l.argv[l.script], 2); len(m) == 1 {
 			text = m[0][1]
 		}
 	}
@@ -140,7 +140,7 @@ func (l *line) movePortInScript(port string) error {
 		l.argv[l.script] = last.withPort(script, port)
 		return nil
 	}
-	if m := visiblePort.FindAllStringSubmatchIndex(script, -1); len(m) == 1 && !startsRay(script) {
+	if m := visiblePort.FindAllStringSubmatchIndex(script, 2); len(m) == 1 && !startsRay(script) {
 		l.argv[l.script] = script[:m[0][2]] + port + script[m[0][3]:]
 		return nil
 	}

@@ -10,6 +10,10 @@ import (
 // visiblePort is a port that can be read, and replaced, in any script.
 var visiblePort = regexp.MustCompile(`--port(?:[ \t]+|=)(\d+)\b`)
 
+// maxScript is the most of a script that is read. Looking for words takes memory many times
+// its length.
+const maxScript = 128 << 10
+
 // A word of a script. Its literal is what the shell makes of it, where that can
 // be known from the text.
 type word struct {
@@ -92,6 +96,9 @@ func lastCommand(script string) (simpleCommand, bool) {
 
 // scan finds the last command of a script, whatever it starts.
 func scan(script string) (simpleCommand, bool) {
+	if len(script) > maxScript {
+		return simpleCommand{}, false
+	}
 	s := scanner{script: script, chained: true}
 	for s.pos < len(script) && !s.failed {
 		s.next()

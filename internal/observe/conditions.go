@@ -92,15 +92,12 @@ func NotJudged(types []string, err error) []Condition {
 
 // Refused are the conditions, of these types, of something whose spec is refused.
 func Refused(types []string, errs field.ErrorList) []Condition {
-	all := make([]string, 0, len(errs))
-	for _, e := range errs {
-		all = append(all, e.Error())
-	}
+	message := JoinErrors(errs)
 	var conditions []Condition
 	for _, t := range types {
 		c := Condition{Type: t, Status: Unknown, Reason: ReasonNotJudged, Message: "not judged while the spec is refused"}
 		if t == SpecValid {
-			c = Condition{Type: t, Status: False, Reason: ReasonRefused, Message: join(all, maxErrors)}
+			c = Condition{Type: t, Status: False, Reason: ReasonRefused, Message: message}
 		}
 		conditions = append(conditions, c)
 	}

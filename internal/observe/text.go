@@ -3,6 +3,8 @@ package observe
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 const (
@@ -16,6 +18,15 @@ const (
 
 // Join puts items into the message of a condition, each once.
 func Join(items []string) string { return join(items, maxList) }
+
+// JoinErrors puts problems into one text, each once, and counts those that do not fit.
+func JoinErrors(errs field.ErrorList) string {
+	all := make([]string, 0, len(errs))
+	for _, e := range errs {
+		all = append(all, e.Error())
+	}
+	return join(all, maxErrors)
+}
 
 // join puts items into one text of about limit bytes at most, each once. What does not fit is counted.
 func join(items []string, limit int) string {

@@ -54,8 +54,11 @@ type spec struct {
 // returns what it could read.
 func Parse(req *fnv1.RunFunctionRequest) (Request, field.ErrorList) {
 	in, errs := Input(req.GetInput())
-	x := xr{}
-	unread := kube.Decode(req.GetObserved().GetComposite().GetResource(), nil, &x)
+	x, resource := xr{}, req.GetObserved().GetComposite().GetResource()
+	if tooLarge := Bounded(resource); len(tooLarge) > 0 {
+		return Request{Spec: &x.Spec.InferenceServiceSpec, Input: in}, append(errs, tooLarge...)
+	}
+	unread := kube.Decode(resource, nil, &x)
 	v1alpha1.Default(&x.Spec.InferenceServiceSpec)
 	service := &v1alpha1.InferenceService{
 		TypeMeta: metav1.TypeMeta{APIVersion: x.APIVersion, Kind: x.Kind},
@@ -85,6 +88,12 @@ func Parse(req *fnv1.RunFunctionRequest) (Request, field.ErrorList) {
 	}, errs
 }
 
+// Bounded checks the size of the spec of a composite resource. Fields of Crossplane's own
+// are not the user's, and have a reference to each composed resource.
+func Bounded(resource *structpb.Struct) field.ErrorList {
+	return kube.Bounded(kube.Lookup(resource, "spec").GetStructValue(), field.NewPath("spec"), "crossplane", "resourceRefs")
+}
+
 // Without leaves out what is wrong only because a field could not be read, which
 // has been said.
 func Without(errs, unread field.ErrorList) field.ErrorList {
@@ -99,7 +108,12 @@ func Without(errs, unread field.ErrorList) field.ErrorList {
 func Input(s *structpb.Struct) (*v1beta1.Input, field.ErrorList) {
 	in := &v1beta1.Input{}
 	root := field.NewPath("input")
-	errs := kube.Decode(s, root, in)
+	errs := kube.Bounded(s, root)
+	if len(errs) > 0 {
+		v1beta1.Default(in)
+		return in, errs
+	}
+	errs = kube.Decode(s, root, in)
 	v1beta1.Default(in)
 	return in, append(errs, v1beta1.Validate(in, root)...)
 }

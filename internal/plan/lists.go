@@ -2,12 +2,16 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // listKeys are the fields that tell the elements of a pod's lists apart.
@@ -36,6 +40,11 @@ var listDefaults = map[string]string{"protocol": "TCP"}
 // the same one.
 func checkLists(v *structpb.Value, at *field.Path) field.ErrorList {
 	c := listChecker{root: at, steps: make([]listStep, 0, 16)}
+	if c.value(v); len(c.errs) == 0 {
+		return nil
+	}
+	// Once more, so that the same problems are the first each time.
+	c = listChecker{root: at, sorted: true}
 	c.value(v)
 	slices.SortStableFunc(c.errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	return c.errs
@@ -46,6 +55,8 @@ type listChecker struct {
 	root  *field.Path
 	steps []listStep
 	errs  field.ErrorList
+	// sorted takes the fields of objects in the order of their names.
+	sorted bool
 }
 
 // A listStep is a field, or the element of a list, where index is not negative.
@@ -60,17 +71,28 @@ func (c *listChecker) path() *field.Path {
 		if s.index >= 0 {
 			p = p.Index(s.index)
 		} else {
-			p = p.Child(s.name)
+			p = p.Child(check.Shown(s.name))
 		}
 	}
 	return p
 }
 
+// full tells that there are enough problems. What is collected without a bound costs more
+// than the document.
+func (c *listChecker) full() bool { return len(c.errs) >= kube.MaxProblems }
+
 func (c *listChecker) value(v *structpb.Value) {
+	if c.full() {
+		return
+	}
 	switch t := v.GetKind().(type) {
 	case *structpb.Value_StructValue:
-		for k, e := range t.StructValue.GetFields() {
-			c.below(listStep{name: k, index: -1}, e)
+		names := maps.Keys(t.StructValue.GetFields())
+		if c.sorted {
+			names = slices.Values(slices.Sorted(names))
+		}
+		for k := range names {
+			c.below(listStep{name: k, index: -1}, t.StructValue.GetFields()[k])
 		}
 	case *structpb.Value_ListValue:
 		for i, e := range t.ListValue.GetValues() {
@@ -83,7 +105,7 @@ func (c *listChecker) below(s listStep, v *structpb.Value) {
 	c.steps = append(c.steps, s)
 	switch t := v.GetKind().(type) {
 	case *structpb.Value_NullValue:
-		if s.index >= 0 {
+		if s.index >= 0 && !c.full() {
 			c.errs = append(c.errs, field.Required(c.path(), "an element of a list cannot be null"))
 		}
 	case *structpb.Value_ListValue:
@@ -101,6 +123,9 @@ func (c *listChecker) keys(l []*structpb.Value, keys []string) {
 	}
 	seen := make(map[string]bool, len(l))
 	for i, e := range l {
+		if c.full() {
+			return
+		}
 		s := e.GetStructValue()
 		if s == nil {
 			continue // Null or of the wrong type, which is said elsewhere.
@@ -110,7 +135,7 @@ func (c *listChecker) keys(l []*structpb.Value, keys []string) {
 		case missing != "":
 			c.errs = append(c.errs, field.Required(c.path().Index(i).Child(missing), "tells the elements of this list apart"))
 		case seen[id]:
-			c.errs = append(c.errs, field.Duplicate(c.path().Index(i), id))
+			c.errs = append(c.errs, field.Duplicate(c.path().Index(i), check.Shown(id)))
 		}
 		seen[id] = true
 	}

@@ -61,12 +61,15 @@ func (p *rolePlanner) servingPort(c *corev1.Container) int32 {
 
 // freePort returns a port that nothing in the pod has.
 func freePort(spec *corev1.PodSpec, taken int32) int32 {
-	for n := int32(movedPort); ; n++ {
-		used := func(c corev1.Container) bool {
-			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == n })
-		}
-		if n != taken && !slices.ContainsFunc(spec.Containers, used) && !slices.ContainsFunc(spec.InitContainers, used) {
-			return n
+	used := map[int32]bool{taken: true}
+	for _, c := range slices.Concat(spec.Containers, spec.InitContainers) {
+		for _, p := range c.Ports {
+			used[p.ContainerPort] = true
 		}
 	}
+	n := int32(movedPort)
+	for used[n] {
+		n++
+	}
+	return n
 }

@@ -65,16 +65,9 @@ func fail(rsp *fnv1.RunFunctionResponse, conditions []string, err error) {
 	response.Fatal(rsp, fmt.Errorf("nothing was changed: %w", err))
 }
 
-// Join puts all problems into one text, each once.
-func Join(errs field.ErrorList) string {
-	var all []string
-	for _, e := range errs {
-		if m := e.Error(); !slices.Contains(all, m) {
-			all = append(all, m)
-		}
-	}
-	return strings.Join(all, "; ")
-}
+// Join puts problems into one text, each once. What is beyond some KiB is counted: an
+// answer that is larger than Crossplane takes would tell nobody anything.
+func Join(errs field.ErrorList) string { return observe.JoinErrors(errs) }
 
 // Accept answers with the desired objects, their readiness, the status and the
 // conditions.

@@ -92,10 +92,12 @@ func shareMemory(spec, engine *structpb.Struct) error {
 
 // freeName returns a name that none of the elements has.
 func freeName(want string, elements []*structpb.Value) string {
+	taken := make(map[string]bool, len(elements))
+	for _, e := range elements {
+		taken[e.GetStructValue().GetFields()["name"].GetStringValue()] = true
+	}
 	name := want
-	for i := 2; slices.ContainsFunc(elements, func(e *structpb.Value) bool {
-		return e.GetStructValue().GetFields()["name"].GetStringValue() == name
-	}); i++ {
+	for i := 2; taken[name]; i++ {
 		name = want + "-" + strconv.Itoa(i)
 	}
 	return name

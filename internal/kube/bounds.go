@@ -1,0 +1,149 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	// MaxProblems is how many problems of one document are worth reading at once. What is
+	// collected without a bound costs more than the document.
+	MaxProblems = 32
+	// maxElements bounds a list, and the fields of an object, of a document that a user
+	// wrote. Kubernetes bounds few lists of a pod; pods that run have at most some hundreds
+	// of anything.
+	maxElements = 1000
+	// maxDepth bounds how deep its lists and objects are nested. No object of Kubernetes
+	// is nested half as deep.
+	maxDepth = 64
+	// maxValues bounds how many values it has in all. Decoded, an empty container takes two
+	// hundred times as much memory as it takes in a request.
+	maxValues = 50_000
+)
+
+// Bounded checks the size of what a user wrote, fields that nobody reads included. It is
+// called before anything else looks at it: everything below may then take time and memory
+// in proportion to it. Nothing below the fields that are passed over is looked at.
+func Bounded(s *structpb.Struct, at *field.Path, passOver ...string) field.ErrorList {
+	if values := 0; withinBounds(s.GetFields(), passOver, &values) {
+		return nil
+	}
+	b := bounds{}
+	if !b.fits(len(s.GetFields()), 1, "fields", func() *field.Path { return at }) {
+		return b.errs
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.GetFields())) {
+		if !slices.Contains(passOver, name) {
+			b.value(s.GetFields()[name], 1, below(at, step{name: name}))
+		}
+	}
+	if b.values > maxValues {
+		b.errs = append(b.errs, field.Invalid(at, fmt.Sprintf("more than %d values", maxValues), fmt.Sprintf("must have at most %d values in all", maxValues)))
+	}
+	return b.errs
+}
+
+// withinBounds tells whether nothing is wrong, which is nearly always so, without making
+// paths or sorting.
+func withinBounds(fields map[string]*structpb.Value, passOver []string, values *int) bool {
+	if len(fields) > maxElements {
+		return false
+	}
+	for name, v := range fields {
+		if !slices.Contains(passOver, name) && !within(v, 1, values) {
+			return false
+		}
+	}
+	return *values <= maxValues
+}
+
+func within(v *structpb.Value, depth int, values *int) bool {
+	if *values++; *values > maxValues {
+		return false
+	}
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		if !fits(len(t.StructValue.GetFields()), depth) {
+			return false
+		}
+		for _, e := range t.StructValue.GetFields() {
+			if !within(e, depth+1, values) {
+				return false
+			}
+		}
+	case *structpb.Value_ListValue:
+		if !fits(len(t.ListValue.GetValues()), depth) {
+			return false
+		}
+		for _, e := range t.ListValue.GetValues() {
+			if !within(e, depth+1, values) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fits tells whether a list or an object with so many elements may be so deep.
+func fits(n, depth int) bool { return n <= maxElements && (n == 0 || depth <= maxDepth) }
+
+// bounds finds what is wrong, in the order of the fields' names.
+type bounds struct {
+	values int
+	errs   field.ErrorList
+}
+
+// A pathFunc makes the path of a value, for an error.
+type pathFunc func() *field.Path
+
+func below(at *field.Path, s step) pathFunc {
+	return func() *field.Path { return s.from(at) }
+}
+
+func (p pathFunc) step(s step) pathFunc {
+	return func() *field.Path { return s.from(p()) }
+}
+
+// done tells that there is enough to say.
+func (b *bounds) done() bool { return b.values > maxValues || len(b.errs) >= MaxProblems }
+
+func (b *bounds) value(v *structpb.Value, depth int, at pathFunc) {
+	b.values++
+	if b.done() {
+		return
+	}
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		fields := t.StructValue.GetFields()
+		if !b.fits(len(fields), depth, "fields", at) {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			b.value(fields[name], depth+1, at.step(step{name: name}))
+		}
+	case *structpb.Value_ListValue:
+		if !b.fits(len(t.ListValue.GetValues()), depth, "elements", at) {
+			return
+		}
+		for i, e := range t.ListValue.GetValues() {
+			b.value(e, depth+1, at.step(step{index: i}))
+		}
+	}
+}
+
+// fits tells whether to look into a list or an object.
+func (b *bounds) fits(n, depth int, of string, at pathFunc) bool {
+	switch {
+	case n > maxElements:
+		b.errs = append(b.errs, field.Invalid(at(), fmt.Sprintf("%d %s", n, of), fmt.Sprintf("must have at most %d", maxElements)))
+	case n > 0 && depth > maxDepth:
+		b.errs = append(b.errs, field.Invalid(at(), "...", fmt.Sprintf("must be nested at most %d deep", maxDepth)))
+	default:
+		return true
+	}
+	return false
+}

@@ -68,13 +68,18 @@ func Book(cluster string, room Room, grants []Grant, asks []Ask, closed string) 
 	asks = slices.Clone(asks)
 	slices.SortStableFunc(asks, func(a, b Ask) int { return before(&a, &b) })
 	b := &booker{cluster: cluster, Booking: Booking{Room: room.Clone()}}
+	b.Room.Patience = new(bookSteps)
+	room.Patience = b.Room.Patience
 	b.keep(grants, asks)
 	b.place()
 	b.change(&room)
 	b.hold(&room, asks)
+	patience := sharedPatience(asks)
 	for i := range asks {
+		b.Room.Patience = patience[asks[i].Namespace]
 		b.grant(&asks[i], cmp.Or(asks[i].Barred, closed))
 	}
+	b.Room.Patience = nil
 	for i := range b.Grants {
 		total, pods := sum(b.needs(i))
 		at := b.asks[i].Clusters[cluster]
@@ -82,6 +87,24 @@ func Book(cluster string, room Room, grants []Grant, asks []Ask, closed string) 
 		b.Used = append(b.Used, Usage{Resources: total, Pods: pods})
 	}
 	return b.Booking
+}
+
+// bookSteps bounds one booking to some hundred milliseconds. Without it, a service could ask
+// for thousands of units, each of which is searched a place for. What is granted stays, so
+// that the next booking goes on where this one ended.
+const bookSteps = 50 * searchSteps
+
+// sharedPatience leaves each namespace its share of them, so that no tenant uses up the
+// others'.
+func sharedPatience(asks []Ask) map[string]*int {
+	all := map[string]*int{}
+	for i := range asks {
+		all[asks[i].Namespace] = nil
+	}
+	for namespace := range all {
+		all[namespace] = new(max(bookSteps/len(all), searchSteps))
+	}
+	return all
 }
 
 type booker struct {
@@ -214,20 +237,62 @@ func (b *booker) change(whole *Room) {
 		}
 	}
 	slices.SortFunc(order, func(i, j int) int { return before(b.asks[i], b.asks[j]) })
-	for _, i := range order {
+	// As many as fit, the oldest first; then one does not, and the same for those after it.
+	for tries := maxTries; len(order) > 0; {
+		n := b.fitting(whole, order, &tries)
+		if n == len(order) {
+			return
+		}
+		b.Unfit = append(b.Unfit, b.Grants[order[n]].Service())
+		order = order[n+1:]
+		if tries <= 0 {
+			for _, i := range order {
+				b.Unfit = append(b.Unfit, b.Grants[i].Service())
+			}
+			return
+		}
+	}
+}
+
+// maxTries bounds how often all grants are put onto the nodes anew. Where pods of very many
+// services have changed, and not all of them fit, more of them count as unfit than would
+// have to.
+const maxTries = 24
+
+// fitting counts the first n of some grants as they are now, as many as fit with
+// everything else, and returns how many these are.
+func (b *booker) fitting(whole *Room, order []int, tries *int) int {
+	fits, most := 0, len(order)
+	for try := most; fits < most; try = (fits + most + 1) / 2 {
+		if *tries--; *tries < 0 || b.Overbooked {
+			break
+		}
+		was := b.recount(order[fits:try])
+		room := whole.Clone()
+		if ok, _ := room.Take(b.allNeeds()); ok {
+			b.Room, fits = room, try
+			continue
+		}
+		for i, shapes := range was {
+			b.Grants[order[fits+i]].Shapes = shapes
+		}
+		most = try - 1
+	}
+	return fits
+}
+
+// recount counts grants as they are now, and returns how they were counted.
+func (b *booker) recount(grants []int) []map[string]Shape {
+	all := make([]map[string]Shape, 0, len(grants))
+	for _, i := range grants {
 		was, now := b.Grants[i].Shapes, map[string]Shape{}
 		for name := range was {
 			now[name] = b.asks[i].Shapes[name]
 		}
 		b.Grants[i].Shapes = now
-		room := whole.Clone()
-		if ok, _ := room.Take(b.allNeeds()); ok && !b.Overbooked {
-			b.Room = room
-			continue
-		}
-		b.Grants[i].Shapes = was
-		b.Unfit = append(b.Unfit, b.Grants[i].Service())
+		all = append(all, was)
 	}
+	return all
 }
 
 // changed tells whether pods have changed since they were granted.
@@ -332,6 +397,9 @@ func (b *booker) grantUnit(a *Ask, u Unit, closed string) ([]Replica, string) {
 	case b.Overbooked:
 		b.forget(a)
 		return missing, "more runs in the cluster than it has room for"
+	case *b.Room.Patience <= 0:
+		b.forget(a)
+		return missing, "so much is asked for in its namespace that this is looked at next time"
 	}
 	// What need not start together starts one by one.
 	started := len(missing) < len(u.Replicas) || !slices.ContainsFunc(u.Replicas, func(r Replica) bool { return r.Required })

@@ -11,6 +11,11 @@ import (
 // A Room is what is left in a cluster, pool by pool.
 type Room struct {
 	Pools []Pool
+
+	// Patience is how many classes of nodes may be looked at in all, whoever has a copy of
+	// the room. Nil leaves each search its own. Only searches end with it; who wants to
+	// take nothing more without it has to look.
+	Patience *int
 }
 
 // A Pool is a set of nodes with the same labels.
@@ -41,7 +46,7 @@ type Need struct {
 
 // Clone returns a Room of its own.
 func (r *Room) Clone() Room {
-	c := Room{Pools: slices.Clone(r.Pools)}
+	c := Room{Pools: slices.Clone(r.Pools), Patience: r.Patience}
 	for i := range c.Pools {
 		// What is left on a node is never changed, only replaced.
 		c.Pools[i].Left = slices.Clone(c.Pools[i].Left)
@@ -57,9 +62,8 @@ func (r *Room) Clone() Room {
 // not fit", so that a cluster may be left with room but is never booked twice.
 func (r *Room) Take(needs []Need) (bool, string) {
 	needs = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return n.Pods <= 0 })
-	slices.SortStableFunc(needs, func(a, b Need) int {
-		return cmp.Or(-compareSize(a.Shape, b.Shape), strings.Compare(a.Shape.id(), b.Shape.id()))
-	})
+	bySize(needs)
+	r.spend(r.classes())
 	if missing := r.missing(needs); missing != "" {
 		return false, missing
 	}
@@ -69,13 +73,29 @@ func (r *Room) Take(needs []Need) (bool, string) {
 		return true, ""
 	}
 	tried = r.Clone()
-	steps := searchSteps
-	if tried.search(needs, &steps) {
+	if tried.searchPatiently(needs) {
 		*r = tried
 		return true, ""
 	}
 	tried = r.Clone()
 	return false, r.fragmented(tried.fill(needs), needs)
+}
+
+// bySize puts the largest pods first. What a shape is told by is made once for each need,
+// since there may be thousands.
+func bySize(needs []Need) {
+	ids := make(map[*Shape]string, len(needs))
+	for _, n := range needs {
+		if _, known := ids[n.Shape]; !known {
+			ids[n.Shape] = n.Shape.id()
+		}
+	}
+	slices.SortStableFunc(needs, func(a, b Need) int {
+		if ids[a.Shape] == ids[b.Shape] {
+			return 0
+		}
+		return cmp.Or(-compareSize(a.Shape, b.Shape), strings.Compare(ids[a.Shape], ids[b.Shape]))
+	})
 }
 
 // TakeAnyway takes what fits of pods that are there whatever is counted, and tells
@@ -183,12 +203,40 @@ func (r *Room) spots(s *Shape) []spot {
 	if len(all) < 2 {
 		return all
 	}
+	return r.sorted(all)
+}
+
+// sorted puts those first that have the least left.
+func (r *Room) sorted(spots []spot) []spot {
 	named := Resources{}
-	for _, s := range all {
-		maps.Copy(named, r.at(s).Left)
+	for i, s := range spots {
+		if i == 0 || spots[i-1].pool != s.pool {
+			maps.Copy(named, r.Pools[s.pool].Total)
+		}
 	}
-	names := sortedNames(named)
-	slices.SortStableFunc(all, func(a, b spot) int { return compareBy(names, r.at(a).Left, r.at(b).Left) })
+	left := func(s spot) Resources { return r.at(s).Left }
+	return sortedBy(spots, left, sortedNames(named))
+}
+
+// sortedBy orders by amounts of the resources in their order. Each amount is looked up
+// once, since there may be thousands of classes of nodes.
+func sortedBy[T any](all []T, of func(T) Resources, names []string) []T {
+	type ranked struct {
+		of      T
+		amounts []int64
+	}
+	ranks, amounts := make([]ranked, len(all)), make([]int64, 0, len(all)*len(names))
+	for i, e := range all {
+		has := of(e)
+		for _, name := range names {
+			amounts = append(amounts, has[name])
+		}
+		ranks[i] = ranked{e, amounts[i*len(names):]}
+	}
+	slices.SortStableFunc(ranks, func(a, b ranked) int { return slices.Compare(a.amounts[:len(names)], b.amounts[:len(names)]) })
+	for i := range ranks {
+		all[i] = ranks[i].of
+	}
 	return all
 }
 
@@ -229,8 +277,9 @@ func (r *Room) fillShape(need Need) int64 {
 func (r *Room) put(s spot, count int64, left Resources) {
 	p := &r.Pools[s.pool]
 	p.Left[s.nodes].Count -= count
+	equal := equalTo(left)
 	for i := range p.Left {
-		if i != s.nodes && maps.Equal(p.Left[i].Left, left) {
+		if i != s.nodes && equal(p.Left[i].Left) {
 			p.Left[i].Count += count
 			return
 		}
@@ -238,9 +287,47 @@ func (r *Room) put(s spot, count int64, left Resources) {
 	p.Left = append(p.Left, Nodes{Count: count, Left: left})
 }
 
+// equalTo compares amounts with many others.
+func equalTo(r Resources) func(Resources) bool {
+	names := slices.Collect(maps.Keys(r))
+	amounts := make([]int64, len(names))
+	for i, name := range names {
+		amounts[i] = r[name]
+	}
+	return func(o Resources) bool {
+		if len(o) != len(names) {
+			return false
+		}
+		for i, name := range names {
+			if n, has := o[name]; !has || n != amounts[i] {
+				return false
+			}
+		}
+		return true
+	}
+}
+
 // searchSteps bounds a search, in classes of nodes that are looked at. It takes some
 // milliseconds.
 const searchSteps = 5000
+
+// searchPatiently searches for as long as there is patience.
+func (r *Room) searchPatiently(needs []Need) bool {
+	most := searchSteps
+	if r.Patience != nil {
+		most = min(most, *r.Patience)
+	}
+	steps := most
+	found := r.search(needs, &steps)
+	r.spend(most - steps)
+	return found
+}
+
+func (r *Room) spend(steps int) {
+	if r.Patience != nil {
+		*r.Patience -= steps
+	}
+}
 
 // search tries to place pods one by one, in every way that differs.
 func (r *Room) search(needs []Need, steps *int) bool {
@@ -391,11 +478,10 @@ func (r *Room) Devices() string {
 // NewPool makes a pool of nodes that run nothing. Nodes that have the same are one
 // class.
 func NewPool(name string, labels map[string]string, nodes []Nodes) Pool {
-	p := Pool{Name: name, Labels: labels, Total: Resources{}}
+	p := Pool{Name: name, Labels: labels, Total: Resources{}, Left: classesOf(nodes)}
 	for _, n := range nodes {
 		p.Nodes += n.Count
 		p.Total.add(n.Left, n.Count)
-		p.Left = addNodes(p.Left, n)
 	}
 	return p
 }
@@ -403,25 +489,37 @@ func NewPool(name string, labels map[string]string, nodes []Nodes) Pool {
 // Free are the nodes by what is left on them, those with the most first. Nodes on which
 // the same is left are one class.
 func (p *Pool) Free() []Nodes {
-	var free []Nodes
-	for _, n := range p.Left {
-		if n.Count > 0 {
-			free = addNodes(free, n)
-		}
+	free := classesOf(slices.DeleteFunc(slices.Clone(p.Left), func(n Nodes) bool { return n.Count <= 0 }))
+	named, ids := Resources{}, make(map[*Nodes]string, len(free))
+	order := make([]*Nodes, len(free))
+	for i := range free {
+		order[i] = &free[i]
+		ids[order[i]] = (&Shape{Requests: free[i].Left}).id()
+		maps.Copy(named, free[i].Left)
 	}
-	slices.SortFunc(free, func(a, b Nodes) int {
-		x, y := &Shape{Requests: a.Left}, &Shape{Requests: b.Left}
-		return cmp.Or(-compareSize(x, y), strings.Compare(x.id(), y.id()))
-	})
-	return free
+	slices.SortFunc(order, func(a, b *Nodes) int { return -strings.Compare(ids[a], ids[b]) })
+	sortedBy(order, func(n *Nodes) Resources { return n.Left }, sortedNames(named))
+	slices.Reverse(order)
+	sorted := make([]Nodes, len(order))
+	for i, n := range order {
+		sorted[i] = *n
+	}
+	return sorted
 }
 
-func addNodes(all []Nodes, n Nodes) []Nodes {
-	for i := range all {
-		if maps.Equal(all[i].Left, n.Left) {
-			all[i].Count += n.Count
-			return all
+// classesOf puts nodes together on which the same is left.
+func classesOf(nodes []Nodes) []Nodes {
+	var classes []Nodes
+	at := map[string]int{}
+	for _, n := range nodes {
+		id := (&Shape{Requests: n.Left}).id()
+		i, known := at[id]
+		if !known {
+			at[id] = len(classes)
+			classes = append(classes, n)
+			continue
 		}
+		classes[i].Count += n.Count
 	}
-	return append(all, n)
+	return classes
 }

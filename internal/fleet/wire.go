@@ -30,6 +30,18 @@ const maxPods = 1 << 20
 // maxRequests bounds the resources that one pod requests.
 const maxRequests = 64
 
+// What an ask has at most. A service has no more roles, replicas and labels than these
+// leave room for, but a ConfigMap is whatever its author wrote.
+const (
+	maxAsk      = 1 << 20
+	maxIdentity = 253
+	maxSince    = 64
+	maxShapes   = 128
+	maxLabels   = 256
+	maxReplicas = 4096
+	maxHeld     = 2 * maxReplicas
+)
+
 // maxReplicaName bounds the name of a replica: a role's name and two numbers.
 const maxReplicaName = 100
 
@@ -48,6 +60,9 @@ func EncodeAsk(a *Ask) (string, error) {
 // DecodeAsk reads an ask. Nobody else looks at what is in it: whoever may write a
 // ConfigMap may write an ask.
 func DecodeAsk(text string) (*Ask, error) {
+	if len(text) > maxAsk {
+		return nil, fmt.Errorf("cannot read an ask of %d bytes, and none has more than %d", len(text), maxAsk)
+	}
 	a := &Ask{}
 	if err := json.Unmarshal([]byte(text), a); err != nil {
 		return nil, fmt.Errorf("cannot read an ask: %w", err)
@@ -59,11 +74,27 @@ func DecodeAsk(text string) (*Ask, error) {
 }
 
 func (a *Ask) check() error {
+	for _, text := range []string{a.UID, a.Namespace, a.Name} {
+		if len(text) > maxIdentity {
+			return fmt.Errorf("a UID, a namespace or a name of %d characters is none", len(text))
+		}
+	}
+	if len(a.Since) > maxSince {
+		return fmt.Errorf("its time has %d characters, and none has more than %d", len(a.Since), maxSince)
+	}
 	if a.UID == "" || a.Namespace == "" || a.Name == "" {
 		return fmt.Errorf("it is of a service with the UID %q, namespace %q and name %q, and needs all of them", a.UID, a.Namespace, a.Name)
 	}
 	if a.Serial < 0 || a.Serial > maxSerial {
 		return fmt.Errorf("its serial is %d, and none is above %d", a.Serial, maxSerial)
+	}
+	if len(a.Shapes) > maxShapes {
+		return fmt.Errorf("there are %d shapes of pods, and at most %d are counted", len(a.Shapes), maxShapes)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Shapes)) {
+		if n := len(a.Shapes[name].NodeSelector); n > maxLabels {
+			return fmt.Errorf("shape %q selects nodes by %d labels, and none does by more than %d", name, n, maxLabels)
+		}
 	}
 	if err := checkShapes(a.Shapes); err != nil {
 		return err
@@ -98,8 +129,15 @@ func (a *Ask) checkCluster(cluster string, at AskedCluster) error {
 	if len(validation.IsDNS1123Label(at.Namespace)) > 0 {
 		return fmt.Errorf("%q is no name of a namespace", at.Namespace)
 	}
+	replicas := all(at.Units)
+	if n := max(len(replicas), len(at.Units)); n > maxReplicas {
+		return fmt.Errorf("it is for %d replicas of cluster %q, and none is for more than %d", n, cluster, maxReplicas)
+	}
+	if n := len(at.Held); n > maxHeld {
+		return fmt.Errorf("it has %d replicas in cluster %q already, and none has more than %d", n, cluster, maxHeld)
+	}
 	known := map[string]bool{}
-	for _, r := range all(at.Units) {
+	for _, r := range replicas {
 		if r.Name == "" || known[r.Name] {
 			return fmt.Errorf("each replica has a name of its own, and one is called %q", r.Name)
 		}

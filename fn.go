@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc/status"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -35,22 +37,31 @@ func (f *Function) now() time.Time {
 
 // RunFunction composes what a request is about. Any problem is a Fatal, which keeps
 // all that exists: a partial answer would delete what it leaves out.
-func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (rsp *fnv1.RunFunctionResponse, _ error) {
+//
+// A call that nobody waits for any more ends with its context's error, which Crossplane
+// takes for the same.
+func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (rsp *fnv1.RunFunctionResponse, _ error) {
 	rsp = respond.Start(req)
 	run, fail := f.composeService, respond.Fail
 	if inferencecluster.Is(req) {
 		run, fail = inferencecluster.Run, inferencecluster.Kind.Fail
 	}
 	defer func() { respond.Defect(rsp, f.log, recover(), fail) }()
-	run(req, rsp, f.now())
+	run(ctx, req, rsp, f.now())
+	if ctx.Err() != nil {
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
 	return rsp, nil
 }
 
 // composeService decides what an InferenceService needs, renders it, and judges what exists
 // of it.
-func (f *Function) composeService(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, now time.Time) {
+func (f *Function) composeService(ctx context.Context, req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, now time.Time) {
 	r, errs := parse.Parse(req)
 	p, errs := plan.Build(r.Service, r.Spec, r.Input, observe.World(req, r.Spec, now), errs)
+	if ctx.Err() != nil {
+		return
+	}
 	if len(errs) > 0 {
 		respond.Refuse(rsp, errs)
 		return
@@ -58,6 +69,9 @@ func (f *Function) composeService(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFun
 	objects, err := render.Render(p)
 	if err != nil {
 		respond.Fail(rsp, err)
+		return
+	}
+	if ctx.Err() != nil {
 		return
 	}
 	held := require.Declare(req, rsp, p, objects)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/cli"
 	"github.com/fusioninfer/function-inferenceservice/internal/codec"
+	"github.com/fusioninfer/function-inferenceservice/internal/serve"
 )
 
 // commands of the binary. Crossplane starts it with flags only, so serve is what
@@ -21,19 +22,20 @@ type commands struct {
 	Debug   bool        `short:"d" help:"Write debug logs."`
 	Version cli.Version `help:"Print the version."`
 
-	Serve  serve      `cmd:"" default:"withargs" help:"Serve the function over gRPC (the default)."`
+	Serve  serving    `cmd:"" default:"withargs" help:"Serve the function over gRPC (the default)."`
 	Render cli.Render `cmd:"" help:"Show what an InferenceService becomes, from files alone."`
 }
 
-// serve runs the gRPC server. An XR with its observed resources is easily larger
+// serving runs the gRPC server. An XR with its observed resources is easily larger
 // than gRPC's own limit of 4 MiB.
-type serve struct {
+type serving struct {
 	Network            string `default:"tcp" help:"Network on which to listen for gRPC connections."`
 	Address            string `default:":9443" help:"Address at which to listen for gRPC connections."`
 	TLSCertsDir        string `name:"tls-certs-dir" env:"TLS_SERVER_CERTS_DIR" help:"Directory with the server's key and certificate (tls.key, tls.crt) and the CA of its clients (ca.crt)."`
 	Insecure           bool   `help:"Serve without mTLS. TLS certificates are then ignored."`
 	MaxRecvMessageSize int    `default:"64" help:"Largest request to accept, in MB."`
 	MetricsAddress     string `default:":8080" help:"Address of the Prometheus metrics. Empty serves none."`
+	Memory             int64  `default:"0" help:"Memory that calls have to do with, in MiB. 0 is the limit of the container, or 512 where it has none."`
 }
 
 // headroom is how much the heap may grow before its garbage is collected, beyond
@@ -42,17 +44,20 @@ type serve struct {
 const headroom = 6 << 20
 
 // Run serves until it fails.
-func (s *serve) Run(fn fnv1.FunctionRunnerServiceServer) error {
+func (s *serving) Run(fn fnv1.FunctionRunnerServiceServer) error {
 	// The collector counts this as part of the heap. It is never touched, so that it
 	// takes no memory.
 	untouched := make([]byte, headroom)
 	defer runtime.KeepAlive(untouched)
-	return function.Serve(fn,
-		function.Listen(s.Network, s.Address),
-		function.MTLSCertificates(s.TLSCertsDir),
-		function.Insecure(s.Insecure),
-		function.MaxRecvMessageSize(s.MaxRecvMessageSize*1024*1024),
-		function.WithMetricsServer(s.MetricsAddress))
+	memory := s.Memory << 20
+	if memory == 0 {
+		memory = serve.Memory("/")
+	}
+	serve.LimitHeap(memory)
+	return serve.Run(fn, serve.Options{
+		Network: s.Network, Address: s.Address, TLSCertsDir: s.TLSCertsDir, Insecure: s.Insecure,
+		MaxRecvMessageSize: s.MaxRecvMessageSize << 20, MetricsAddress: s.MetricsAddress, Memory: memory,
+	})
 }
 
 func main() {

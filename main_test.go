@@ -22,7 +22,7 @@ import (
 )
 
 func TestCommands(t *testing.T) {
-	serving := serve{Network: "tcp", Address: ":9443", MaxRecvMessageSize: 64, MetricsAddress: ":8080"}
+	served := serving{Network: "tcp", Address: ":9443", MaxRecvMessageSize: 64, MetricsAddress: ":8080"}
 	type want struct {
 		command string
 		c       commands
@@ -35,7 +35,7 @@ func TestCommands(t *testing.T) {
 	}{
 		"NoArguments": {
 			reason: "Without a command the function is served.",
-			want:   want{command: "serve", c: commands{Serve: serving, Render: cli.Render{Format: "yaml"}}},
+			want:   want{command: "serve", c: commands{Serve: served, Render: cli.Render{Format: "yaml"}}},
 		},
 		"Package": {
 			reason: "Crossplane's package runtime gives the directory of certificates in the environment and no command.",
@@ -43,7 +43,7 @@ func TestCommands(t *testing.T) {
 			env:    "/tls/server",
 			want: want{command: "serve", c: commands{
 				Debug:  true,
-				Serve:  serve{Network: "tcp", Address: ":9443", TLSCertsDir: "/tls/server", MaxRecvMessageSize: 64, MetricsAddress: ":8080"},
+				Serve:  serving{Network: "tcp", Address: ":9443", TLSCertsDir: "/tls/server", MaxRecvMessageSize: 64, MetricsAddress: ":8080"},
 				Render: cli.Render{Format: "yaml"},
 			}},
 		},
@@ -52,7 +52,7 @@ func TestCommands(t *testing.T) {
 			args:   []string{"-d", "--insecure", "--network=unix", "--address=/tmp/s", "--max-recv-message-size=8", "--metrics-address="},
 			want: want{command: "serve", c: commands{
 				Debug:  true,
-				Serve:  serve{Network: "unix", Address: "/tmp/s", Insecure: true, MaxRecvMessageSize: 8},
+				Serve:  serving{Network: "unix", Address: "/tmp/s", Insecure: true, MaxRecvMessageSize: 8},
 				Render: cli.Render{Format: "yaml"},
 			}},
 		},
@@ -60,7 +60,7 @@ func TestCommands(t *testing.T) {
 			reason: "Render takes a file and what goes with it.",
 			args:   []string{"render", "xr.yaml", "--input", "in.yaml", "--observed=a", "--observed=b,c", "--required=d", "--format=json"},
 			want: want{command: "render <xr>", c: commands{
-				Serve:  serving,
+				Serve:  served,
 				Render: cli.Render{XR: "xr.yaml", Input: "in.yaml", Observed: []string{"a", "b,c"}, Required: []string{"d"}, Format: "json"},
 			}},
 		},
@@ -74,7 +74,7 @@ func TestCommands(t *testing.T) {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
 			got.command = k.Command()
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{}, commands{}, serve{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{}, commands{}, serving{})); diff != "" {
 				t.Errorf("%s\nParse(%q): -want, +got:\n%s", tc.reason, tc.args, diff)
 			}
 		})

@@ -12,8 +12,6 @@ reads, fields that are rarely set when it writes, and all other messages.
 package codec
 
 import (
-	"strings"
-
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // Registers the codec that this one replaces.
 	"google.golang.org/grpc/mem"
@@ -21,10 +19,13 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
+// name of the codec that this one replaces.
+const name = "proto"
+
 // Register makes this the codec of the process. Call it before anything of gRPC runs:
 // its table of codecs has no lock.
 func Register() {
-	encoding.RegisterCodecV2(codec{encoding.GetCodecV2("proto")})
+	encoding.RegisterCodecV2(codec{encoding.GetCodecV2(name)})
 }
 
 // A codec serves requests and answers of functions itself, and leaves other
@@ -35,21 +36,21 @@ type codec struct {
 
 // Unmarshal reads a message.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	req, ok := v.(*fnv1.RunFunctionRequest)
-	if !ok {
-		return c.CodecV2.Unmarshal(data, v)
+	switch t := v.(type) {
+	case *Received:
+		t.text = gather(data)
+		return nil
+	case *fnv1.RunFunctionRequest:
+		return unmarshal(gather(data), t)
 	}
-	// One copy of the whole message, of which all strings are parts.
-	var text strings.Builder
-	text.Grow(data.Len())
-	for _, part := range data {
-		_, _ = text.Write(part.ReadOnlyData()) // Never fails.
-	}
-	return unmarshal(text.String(), req)
+	return c.CodecV2.Unmarshal(data, v)
 }
 
 // Marshal writes a message.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if e, ok := v.(encoded); ok {
+		return e.BufferSlice, nil
+	}
 	rsp, ok := v.(*fnv1.RunFunctionResponse)
 	if !ok {
 		return c.CodecV2.Marshal(v)

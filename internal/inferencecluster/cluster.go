@@ -15,6 +15,7 @@ is.
 package inferencecluster
 
 import (
+	"context"
 	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -33,7 +34,7 @@ func Is(req *fnv1.RunFunctionRequest) bool {
 }
 
 // Run decides who is granted what of a cluster, and observes the cluster.
-func Run(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, now time.Time) {
+func Run(ctx context.Context, req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, now time.Time) {
 	c, errs := parse(req)
 	if len(errs) > 0 {
 		Kind.Refuse(rsp, errs)
@@ -45,9 +46,15 @@ func Run(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, now time.T
 		Kind.Fail(rsp, err)
 		return
 	}
+	if ctx.Err() != nil {
+		return // Nobody waits for the answer.
+	}
 	d, err := decide(c, seen)
 	if err != nil {
 		Kind.Fail(rsp, err)
+		return
+	}
+	if ctx.Err() != nil {
 		return
 	}
 	objects, err := render(c, seen, d)

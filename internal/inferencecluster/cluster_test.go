@@ -91,7 +91,7 @@ func run(tb testing.TB, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse 
 	tb.Helper()
 	before := proto.CloneOf(req)
 	rsp := respond.Start(req)
-	Run(req, rsp, time.Now())
+	Run(tb.Context(), req, rsp, time.Now())
 	if !proto.Equal(before, req) {
 		tb.Error("the request was changed")
 	}
@@ -448,7 +448,7 @@ func TestUnreachableSince(t *testing.T) {
 			}
 			req := request(t, typedIn+tc.before, observed, tc.required)
 			rsp := respond.Start(req)
-			Run(req, rsp, now)
+			Run(t.Context(), req, rsp, now)
 			got := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status", "unreachableSince").GetStringValue()
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 	"github.com/fusioninfer/function-inferenceservice/internal/require"
+	"github.com/fusioninfer/function-inferenceservice/test/hostile"
 )
 
 // FuzzMutatedExamples changes places of the examples to values that are wrong
@@ -49,6 +51,9 @@ func FuzzMutatedExamples(f *testing.F) {
 	})
 }
 
+// maxSeed is the most bytes of a seed.
+const maxSeed = 64 << 10
+
 // FuzzRequest takes requests of any shape.
 func FuzzRequest(f *testing.F) {
 	for _, r := range exampleRequests(f) {
@@ -57,6 +62,13 @@ func FuzzRequest(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(j)
+	}
+	for _, c := range hostile.Cases() {
+		// What JSON has no form for, such as numbers that are none, has none as a seed. Those
+		// that are large are slow to change, and TestHostile has them.
+		if j, err := protojson.Marshal(c.Make()); err == nil && len(j) <= maxSeed {
+			f.Add(j)
+		}
 	}
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`{"observed":{"composite":{"resource":{"spec":{"roles":[null,{},{"name":"","replicas":-1}]}}}}}`))
@@ -187,7 +199,16 @@ func wrongValues() []*structpb.Value {
 		structpb.NewStringValue("VLLM"),
 		structpb.NewStringValue("router"),
 		structpb.NewStringValue("decoder"),
+		structpb.NewStringValue("1e300000000"),
+		structpb.NewNumberValue(math.NaN()),
+		hostileList(structpb.NewNullValue()),
+		hostileList(structpb.NewStructValue(&structpb.Struct{})),
 	}
+}
+
+// hostileList is longer than any list may be.
+func hostileList(of *structpb.Value) *structpb.Value {
+	return structpb.NewListValue(&structpb.ListValue{Values: slices.Repeat([]*structpb.Value{of}, 2000)})
 }
 
 // mutate replaces one place of the request's XR, input or observed objects.

@@ -23,7 +23,7 @@ import (
 // commands are the command's flags.
 type commands struct {
 	Write string `type:"path" help:"Document to write the figures into, between its markers."`
-	Only  string `help:"Measure only the latency of the calls whose names begin with this."`
+	Only  string `help:"Measure only the latency of the calls whose names begin with this, or, with the word hostile, only what hostile requests cost."`
 }
 
 func main() {
@@ -67,6 +67,16 @@ func run(ctx context.Context, c *commands) error {
 // only is for those who work on the speed of one thing.
 func only(ctx context.Context, b *bench, prefix string) error {
 	r := &results{bench: b}
+	out := &strings.Builder{}
+	if prefix == "hostile" {
+		h, err := survive(ctx, b, b.find("story 4", "steady"))
+		if err != nil {
+			return err
+		}
+		h.report(out)
+		fmt.Print(out.String())
+		return nil
+	}
 	b.calls = slices.DeleteFunc(b.calls, func(c *call) bool { return !strings.HasPrefix(c.tag(), prefix) })
 	running, err := startAll(ctx, b)
 	if err != nil {
@@ -76,7 +86,6 @@ func only(ctx context.Context, b *bench, prefix string) error {
 	if r.latencies, err = latencies(ctx, b, running); err != nil {
 		return err
 	}
-	out := &strings.Builder{}
 	r.latency(out)
 	fmt.Print(out.String())
 	return nil
@@ -88,6 +97,9 @@ func measure(ctx context.Context, b *bench) (*results, error) {
 	progress("memory and first answers")
 	var err error
 	if r.footprints, err = footprints(ctx, b, steady); err != nil {
+		return nil, err
+	}
+	if r.hostility, err = survive(ctx, b, steady); err != nil {
 		return nil, err
 	}
 	running, err := startAll(ctx, b)

@@ -14,6 +14,7 @@ type results struct {
 	latencies  []latency
 	throughput map[*target][]float64
 	footprints map[*target]*footprint
+	hostility  *hostility
 }
 
 // of returns a call's latencies.
@@ -33,6 +34,7 @@ func (r *results) report() string {
 	r.limits(b)
 	r.latency(b)
 	r.footprint(b)
+	r.hostility.report(b)
 	return b.String()
 }
 

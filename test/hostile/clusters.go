@@ -1,0 +1,219 @@
+package hostile
+
+import (
+	"fmt"
+	"strings"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+)
+
+// cluster is a Case of an InferenceCluster that has everything it looks at, but for what
+// the case changes.
+func cluster(name string, spec object, change func(req *fnv1.RunFunctionRequest)) Case {
+	return Case{Name: "cluster: " + name, Make: func() *fnv1.RunFunctionRequest {
+		all := object{"providerConfigRef": object{"name": "c"}, "pools": list{object{"name": "p", "nodes": 100, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}
+		for k, v := range spec {
+			all[k] = v
+		}
+		req := about("InferenceCluster", object{"name": "c", "uid": "2a2a2a2a-0000-4000-8000-000000000002", "generation": 1}, all)
+		req.Observed.Resources = map[string]*fnv1.Resource{
+			"ledger": {Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", "[]"))},
+			"clusterobject/reachable": {Resource: structOf(object{
+				"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object", "metadata": object{"name": "reachable"},
+				"status": object{"conditions": list{object{"type": "Synced", "status": "True"}}, "atProvider": object{"manifest": object{"kind": "Namespace"}}},
+			})},
+		}
+		req.Observed.Resources["object/reachable"] = req.GetObserved().GetResources()["clusterobject/reachable"]
+		req.RequiredResources = map[string]*fnv1.Resources{"asks": {}}
+		if change != nil {
+			change(req)
+		}
+		return req
+	}}
+}
+
+func configMap(namespace, name, key, text string) object {
+	return object{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": object{key: text},
+		"metadata": object{"name": name, "namespace": namespace, "resourceVersion": "1", "ownerReferences": list{object{"uid": uidOf(name), "controller": true}}},
+	}
+}
+
+func uidOf(name string) string { return "uid-of-" + name }
+
+// asking is a Case of a cluster that one service asks with some text.
+func asking(name string, text func() string) Case {
+	return cluster("ask with "+name, nil, func(req *fnv1.RunFunctionRequest) {
+		req.RequiredResources["asks"] = resources(list{configMap("team-a", "s", "ask", text())})
+	})
+}
+
+// ask is the text of an ask with some shapes and some units.
+func ask(name, shapes, units, more string) string {
+	return fmt.Sprintf(`{"uid":%q,"namespace":"team-a","name":%q,"since":"2026-03-01T12:00:00Z","serial":1,"shapes":{%s},"clusters":{"c":{"namespace":"team-a","units":[%s]%s}}}`, uidOf(name), name, shapes, units, more)
+}
+
+const shape = `"s":{"requests":{"nvidia.com/gpu":1000}}`
+
+// joined has n texts, with commas between them.
+func joined(n int, of func(i int) string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = of(i)
+	}
+	return strings.Join(all, ",")
+}
+
+func unit(i int) string {
+	return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s":1},"serial":1}]}`, i, i)
+}
+
+func clusters() []Case {
+	node := func(i int, allocatable object) object {
+		return object{
+			"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object", "metadata": object{"name": fmt.Sprint("n", i)},
+			"status": object{"conditions": list{object{"type": "Synced", "status": "True"}}, "atProvider": object{"manifest": object{
+				"kind": "Node", "metadata": object{"name": fmt.Sprint("n", i)},
+				"status": object{"allocatable": allocatable, "conditions": list{object{"type": "Ready", "status": "True"}}},
+			}}},
+		}
+	}
+	observes := object{"pools": list{object{"name": "p", "nodeSelector": object{"a": "b"}}}}
+	nodes := func(name string, items func() list) Case {
+		return cluster("nodes "+name, observes, func(req *fnv1.RunFunctionRequest) {
+			collection := object{
+				"apiVersion": "kubernetes.crossplane.io/v1alpha1", "kind": "ObservedObjectCollection", "metadata": object{"name": "p"},
+				"status": object{"membershipLabel": object{"a": "b"}, "conditions": list{object{"type": "Synced", "status": "True"}, object{"type": "Ready", "status": "True"}}},
+			}
+			for _, key := range []string{"object/nodes/p", "clusterobject/nodes/p"} {
+				req.Observed.Resources[key] = &fnv1.Resource{Resource: structOf(collection)}
+			}
+			req.RequiredResources["nodes/p"] = resources(items())
+			req.RequiredResources["asks"] = resources(list{configMap("team-a", "s", "ask", ask("s", shape, joined(500, unit), ""))})
+		})
+	}
+	return []Case{
+		asking("a million units", func() string { return ask("s", shape, joined(400_000, func(int) string { return "{}" }), "") }),
+		asking("units", func() string { return ask("s", shape, joined(20_000, unit), "") }),
+		asking("units that all have to fit", func() string { return ask("s", shape, joined(20_000, unit), `,"together":true`) }),
+		asking("replicas of a unit", func() string {
+			return ask("s", shape, `{"name":"u","replicas":[`+joined(25_000, func(i int) string { return fmt.Sprintf(`{"name":"a/%d","pods":{"s":1}}`, i) })+`]}`, "")
+		}),
+		asking("replicas that are there", func() string {
+			return ask("s", shape, joined(9_000, unit), `,"held":[`+joined(60_000, func(i int) string { return fmt.Sprintf(`"a/%d"`, i) })+`]`)
+		}),
+		asking("shapes", func() string {
+			return ask("s", joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"nvidia.com/gpu":%d}}`, i, i) }), `{"name":"u","replicas":[{"name":"a/0","pods":{"s1":1}}]}`, "")
+		}),
+		asking("a shape for each unit", func() string {
+			return ask("s", joined(7_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"cpu":%d}}`, i, i) }),
+				joined(7_000, func(i int) string {
+					return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s%d":1}}]}`, i, i, i)
+				}), "")
+		}),
+		asking("all shapes in one replica", func() string {
+			return ask("s", joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"cpu":%d}}`, i, i) }),
+				`{"name":"u","replicas":[{"name":"a/0","pods":{`+joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":1`, i) })+`}}]}`, "")
+		}),
+		asking("labels of nodes", func() string {
+			return ask("s", `"s":{"requests":{"cpu":1},"nodeSelector":{`+joined(40_000, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) })+`}}`, unit(0), "")
+		}),
+		asking("huge numbers", func() string { return ask("s", `"s":{"requests":{"cpu":9223372036854775807}}`, joined(1000, unit), "") }),
+		asking("a number with a huge exponent", func() string { return ask("s", `"s":{"requests":{"cpu":1e300000000}}`, unit(0), "") }),
+		asking("clusters", func() string {
+			return `{"uid":"u","namespace":"team-a","name":"s","clusters":{` + joined(30_000, func(i int) string { return fmt.Sprintf(`"c%d":{"namespace":"team-a"}`, i) }) + `}}`
+		}),
+		asking("lists in lists", func() string { return `{"uid":` + text(700_000, "[") + text(700_000, "]") + `}` }),
+		asking("objects in objects", func() string { return text(1_400_000, `{"a":`) }),
+		asking("a long name", func() string { return ask(text(700_000, "x"), shape, unit(0), "") }),
+		cluster("asks", nil, func(req *fnv1.RunFunctionRequest) {
+			req.RequiredResources["asks"] = resources(repeat(3000, func(i int) any {
+				name := fmt.Sprint("s", i)
+				return configMap("team-a", name, "ask", ask(name, shape, unit(0), ""))
+			}))
+		}),
+		cluster("asks that cannot be read", nil, func(req *fnv1.RunFunctionRequest) {
+			req.RequiredResources["asks"] = resources(repeat(6000, func(i int) any { return configMap("team-a", fmt.Sprint("s", i), "ask", "{") }))
+		}),
+		cluster("ledger that is full", nil, func(req *fnv1.RunFunctionRequest) {
+			grants := "[" + joined(5000, func(i int) string {
+				return fmt.Sprintf(`{"uid":"u%d","namespace":"team-a","name":"s%d","replicas":["a/0","a/1"],"shapes":{"s":{"requests":{"cpu":1000}}},"pods":[{"s":1},{"s":1}]}`, i, i)
+			}) + "]"
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", grants))}
+			req.RequiredResources["asks"] = resources(repeat(800, func(i int) any {
+				name := fmt.Sprint("s", i)
+				return configMap("team-a", name, "ask", ask(name, shape, unit(0), ""))
+			}))
+		}),
+		cluster("ask for which every way is searched", object{"pools": repeat(12, func(i int) any {
+			return object{"name": fmt.Sprint("p", i), "nodes": 1, "allocatable": object{"nvidia.com/gpu": fmt.Sprint(80 + i)}}
+		})}, func(req *fnv1.RunFunctionRequest) {
+			req.RequiredResources["asks"] = resources(list{configMap("team-a", "s", "ask", ask("s", `"s":{"requests":{"nvidia.com/gpu":60000}},"t":{"requests":{"nvidia.com/gpu":1}}`, joined(4000, func(i int) string {
+				return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s":13,"t":%d}}]}`, i, i, i)
+			}), ""))})
+		}),
+		cluster("pods that have changed", object{"pools": list{object{"name": "p", "nodes": 5000, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}, func(req *fnv1.RunFunctionRequest) {
+			grants := "[" + joined(2000, func(i int) string {
+				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","replicas":["a/0"],"shapes":{"s":{"requests":{"cpu":%d}}}}`, i, i, 2000+i)
+			}) + "]"
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", grants))}
+			req.RequiredResources["asks"] = resources(repeat(2000, func(i int) any {
+				name := fmt.Sprint("s", i)
+				return configMap("team-a", name, "ask", ask(name, fmt.Sprintf(`"s":{"requests":{"cpu":%d}}`, 3000+i), unit(0), ""))
+			}))
+		}),
+		cluster("pods that have changed, and do not fit", object{"pools": list{object{"name": "p", "nodes": 60, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}, func(req *fnv1.RunFunctionRequest) {
+			grants := "[" + joined(2000, func(i int) string {
+				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","replicas":["a/0"],"shapes":{"s":{"requests":{"cpu":%d}}}}`, i, i, 1000+i)
+			}) + "]"
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", grants))}
+			req.RequiredResources["asks"] = resources(repeat(2000, func(i int) any {
+				name := fmt.Sprint("s", i)
+				return configMap("team-a", name, "ask", ask(name, fmt.Sprintf(`"s":{"requests":{"cpu":%d}}`, 3000+i), unit(0), ""))
+			}))
+		}),
+		cluster("ledger with one grant of many replicas", nil, func(req *fnv1.RunFunctionRequest) {
+			grants := `[{"uid":"u","namespace":"team-a","name":"s","replicas":[` + joined(60_000, func(i int) string { return fmt.Sprintf(`"a/%d"`, i) }) + `]}]`
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", grants))}
+		}),
+		nodes("of one kind", func() list {
+			return repeat(3500, func(i int) any { return node(i, object{"nvidia.com/gpu": "8"}) })
+		}),
+		nodes("that are all different", func() list {
+			return repeat(3000, func(i int) any { return node(i, object{"nvidia.com/gpu": fmt.Sprint(8 + i), "cpu": fmt.Sprint(i)}) })
+		}),
+		nodes("with odd quantities", func() list {
+			return repeat(2500, func(i int) any {
+				return node(i, object{"cpu": []string{"1e300000000", "1e100000", "-1", "0." + text(80, "1"), "NaN", "9e99"}[i%6]})
+			})
+		}),
+		nodes("with many resources", func() list {
+			return repeat(30, func(i int) any { return node(i, keys(1000, "example.com/d", fmt.Sprint(i))) })
+		}),
+		cluster("pools", object{"pools": repeat(15_000, named("p", object{"nodes": 1, "allocatable": object{"cpu": "1"}}))}, nil),
+		cluster("resources of a pool", object{"pools": list{object{"name": "p", "nodes": 5000, "allocatable": keys(30_000, "example.com/d", "9e18")}}}, nil),
+		cluster("pool with a huge quantity", object{"pools": list{object{"name": "p", "nodes": 5000, "allocatable": object{"cpu": "1e300000000"}}}}, nil),
+		cluster("taints", object{"taints": repeat(40_000, same(object{"effect": "x"}))}, nil),
+	}
+}
+
+func inputs() []Case {
+	with := func(name string, input func() object) Case {
+		return Case{Name: "input: " + name, Make: func() *fnv1.RunFunctionRequest {
+			req := request(object{"roles": withRouter(nil)})
+			all := openInput()
+			for k, v := range input() {
+				all[k] = v
+			}
+			req.Input = structOf(all)
+			return req
+		}}
+	}
+	return []Case{
+		with("quantity", func() object {
+			return object{"sidecar": object{"resources": object{"limits": object{"cpu": "1e300000000"}}}}
+		}),
+		with("labels", func() object { return object{"labels": keys(40_000, "Label ", "v")} }),
+		with("nulls", func() object { return object{"policies": repeat(300_000, same(nil))} }),
+	}
+}

@@ -52,7 +52,7 @@ func FuzzMutatedExamples(f *testing.F) {
 }
 
 // maxSeed is the most bytes of a seed.
-const maxSeed = 64 << 10
+const maxSeed = 8 << 10
 
 // FuzzRequest takes requests of any shape.
 func FuzzRequest(f *testing.F) {

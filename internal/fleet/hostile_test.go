@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,7 @@ func TestDecodeAskSizes(t *testing.T) {
 	many := func(n int, format string) string {
 		all := make([]string, n)
 		for i := range all {
-			all[i] = strings.ReplaceAll(format, "#", fmt.Sprint(i))
+			all[i] = strings.ReplaceAll(format, "#", strconv.Itoa(i))
 		}
 		return strings.Join(all, ",")
 	}
@@ -108,7 +109,7 @@ func TestBookGoesOn(t *testing.T) {
 		grants = b.Grants
 		if len(b.Waiting) == 0 {
 			if turn == 0 {
-				t.Error("all of it was looked at at once")
+				t.Error("everything was looked at in one call")
 			}
 			return
 		}
@@ -125,7 +126,7 @@ func TestManyChangedPods(t *testing.T) {
 	for i := range 3000 {
 		uid := fmt.Sprintf("u%04d", i)
 		grants = append(grants, Grant{UID: uid, Namespace: "n", Name: uid, Replicas: []string{"a/0"}, Shapes: map[string]Shape{"s": {Requests: Resources{"cpu": 1000}}}})
-		asks = append(asks, Ask{UID: uid, Namespace: "n", Name: uid, Since: fmt.Sprint(i + 1000), Shapes: map[string]Shape{"s": {Requests: Resources{"cpu": 4000}}}, Clusters: map[string]AskedCluster{
+		asks = append(asks, Ask{UID: uid, Namespace: "n", Name: uid, Since: strconv.Itoa(i + 1000), Shapes: map[string]Shape{"s": {Requests: Resources{"cpu": 4000}}}, Clusters: map[string]AskedCluster{
 			here: {Namespace: "n", Units: []Unit{{Replicas: []Replica{{Name: "a/0", Pods: map[string]int64{"s": 1}}}}}},
 		}})
 	}

@@ -136,6 +136,10 @@ func (a *Ask) checkCluster(cluster string, at AskedCluster) error {
 	if n := len(at.Held); n > maxHeld {
 		return fmt.Errorf("it has %d replicas in cluster %q already, and none has more than %d", n, cluster, maxHeld)
 	}
+	return a.checkReplicas(replicas)
+}
+
+func (a *Ask) checkReplicas(replicas []Replica) error {
 	known := map[string]bool{}
 	for _, r := range replicas {
 		if r.Name == "" || known[r.Name] {

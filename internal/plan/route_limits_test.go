@@ -1,9 +1,9 @@
 package plan
 
 import (
-	"fmt"
 	gobuild "go/build"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,7 +32,7 @@ func definition(t *testing.T, plural string) *schematest.Schema {
 func repeated(n int, element string) string {
 	all := make([]string, n)
 	for i := range all {
-		all[i] = strings.ReplaceAll(element, "%d", fmt.Sprint(i))
+		all[i] = strings.ReplaceAll(element, "%d", strconv.Itoa(i))
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }

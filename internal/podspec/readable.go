@@ -75,7 +75,7 @@ func value(v any) any {
 	if r.Kind() != reflect.Invalid && r.CanInt() {
 		return r.Int()
 	}
-	switch r.Kind() {
+	switch r.Kind() { //nolint:exhaustive // Of the rest, no error has a value.
 	case reflect.String:
 		return shown(r.String(), maxValue)
 	case reflect.Bool, reflect.Float64, reflect.Float32:

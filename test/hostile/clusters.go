@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -146,7 +147,7 @@ func clusters() []Case {
 			}))
 		}),
 		cluster("ask for which every way is searched", object{"pools": repeat(12, func(i int) any {
-			return object{"name": fmt.Sprint("p", i), "nodes": 1, "allocatable": object{"nvidia.com/gpu": fmt.Sprint(80 + i)}}
+			return object{"name": fmt.Sprint("p", i), "nodes": 1, "allocatable": object{"nvidia.com/gpu": strconv.Itoa(80 + i)}}
 		})}, func(req *fnv1.RunFunctionRequest) {
 			req.RequiredResources["asks"] = resources(list{configMap("team-a", "s", "ask", ask("s", `"s":{"requests":{"nvidia.com/gpu":60000}},"t":{"requests":{"nvidia.com/gpu":1}}`, joined(4000, func(i int) string {
 				return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s":13,"t":%d}}]}`, i, i, i)
@@ -180,7 +181,7 @@ func clusters() []Case {
 			return repeat(3500, func(i int) any { return node(i, object{"nvidia.com/gpu": "8"}) })
 		}),
 		nodes("that are all different", func() list {
-			return repeat(3000, func(i int) any { return node(i, object{"nvidia.com/gpu": fmt.Sprint(8 + i), "cpu": fmt.Sprint(i)}) })
+			return repeat(3000, func(i int) any { return node(i, object{"nvidia.com/gpu": strconv.Itoa(8 + i), "cpu": strconv.Itoa(i)}) })
 		}),
 		nodes("with odd quantities", func() list {
 			return repeat(2500, func(i int) any {
@@ -188,7 +189,7 @@ func clusters() []Case {
 			})
 		}),
 		nodes("with many resources", func() list {
-			return repeat(30, func(i int) any { return node(i, keys(1000, "example.com/d", fmt.Sprint(i))) })
+			return repeat(30, func(i int) any { return node(i, keys(1000, "example.com/d", strconv.Itoa(i))) })
 		}),
 		cluster("pools", object{"pools": repeat(15_000, named("p", object{"nodes": 1, "allocatable": object{"cpu": "1"}}))}, nil),
 		cluster("resources of a pool", object{"pools": list{object{"name": "p", "nodes": 5000, "allocatable": keys(30_000, "example.com/d", "9e18")}}}, nil),

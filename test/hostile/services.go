@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -100,7 +101,7 @@ func routers() []Case {
 		}),
 		service("models at the limit", func() list {
 			return withRouter(object{"models": repeat(128, func(i int) any {
-				return object{"name": fmt.Sprint("m", i), "targets": repeat(16, func(j int) any { return object{"name": text(250, "x") + fmt.Sprint(j)} })}
+				return object{"name": fmt.Sprint("m", i), "targets": repeat(16, func(j int) any { return object{"name": text(250, "x") + strconv.Itoa(j)} })}
 			})})
 		}),
 	}
@@ -248,7 +249,7 @@ func observations() []Case {
 			return map[string]object{"httproute": {
 				"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": object{"name": "hostile", "namespace": "team-a"},
 				"status": object{"parents": repeat(9_000, func(i int) any {
-					return object{"parentRef": object{"name": fmt.Sprint(i)}, "conditions": list{condition(i)}}
+					return object{"parentRef": object{"name": strconv.Itoa(i)}, "conditions": list{condition(i)}}
 				})},
 			}}
 		}),
@@ -271,7 +272,7 @@ func observations() []Case {
 			return object{"roles": list{worker(nil)}, "placement": object{"policy": "Spread", "clusterSelector": object{}}}
 		}, func() list {
 			return list{object{"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceCluster", "metadata": object{"name": "c"}, "status": object{"allocations": repeat(12_000, func(i int) any {
-				return object{"uid": fmt.Sprint(i), "namespace": "n", "name": "n", "replicas": list{"a/0"}, "pods": 1, "resources": object{"cpu": "1"}}
+				return object{"uid": strconv.Itoa(i), "namespace": "n", "name": "n", "replicas": list{"a/0"}, "pods": 1, "resources": object{"cpu": "1"}}
 			})}}}
 		}),
 		Case{Name: "desired resources of another function", Make: func() *fnv1.RunFunctionRequest {

@@ -68,15 +68,15 @@ func lists() []Case {
 			return disaggregated(object{"ports": repeat(45_000, same(object{"containerPort": 8200}))})
 		}),
 		service("ports in many containers", func() list {
-			decode := disaggregated(nil)
-			decode[1].(object)["template"] = object{"spec": object{"containers": repeat(60, func(i int) any {
+			decode := role("decoder", pod(nil))
+			decode["template"] = object{"spec": object{"containers": repeat(60, func(i int) any {
 				c := engine(object{"ports": ports(8200+700*i, 8200+700*(i+1))})
 				if i > 0 {
 					c["name"], c["args"] = fmt.Sprint("c", i), nil
 				}
 				return c
 			})}}
-			return decode
+			return decoding(decode)
 		}),
 		inPod("volumes with the name of ours", func() object {
 			return object{"volumes": repeat(20_000, named("shared-memory-", object{"emptyDir": object{}}))}
@@ -106,8 +106,11 @@ func ports(from, to int) list {
 }
 
 // disaggregated are roles of which the decoder gets the routing sidecar.
-func disaggregated(decoder object) list {
-	prefill, decode := role("prefiller", pod(nil)), role("decoder", pod(decoder))
+func disaggregated(decoder object) list { return decoding(role("decoder", pod(decoder))) }
+
+// decoding are the roles of a service whose decoder is given.
+func decoding(decode object) list {
+	prefill := role("prefiller", pod(nil))
 	prefill["name"] = "p"
 	return list{prefill, decode, object{"name": "router", "componentType": "router", "strategy": "pd-disaggregation"}}
 }

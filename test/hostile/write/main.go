@@ -28,7 +28,7 @@ func write(dir string) error {
 			return err
 		}
 		name := fmt.Sprintf("%03d %s", i, c.Name)
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil { //nolint:gosec // The caller names the folder.
 			return fmt.Errorf("cannot write %s: %w", c.Name, err)
 		}
 	}

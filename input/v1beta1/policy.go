@@ -1,7 +1,9 @@
 package v1beta1
 
 import (
+	"cmp"
 	"path"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +57,8 @@ type Tenant struct {
 	// +kubebuilder:validation:MaxItems=256
 	Namespaces []string `json:"namespaces"`
 
-	// Each field that is set takes the place of the input's own.
+	// Each field that is set takes the place of the input's own; so do the fields of
+	// podSecurity, routes and limits, each by itself.
 	Policy `json:",inline"`
 }
 
@@ -260,26 +263,30 @@ func (in *Input) PolicyOf(namespace string) Policy {
 	return p
 }
 
-// override takes over the fields that are set.
+// override takes over the fields that are set, also those of PodSecurity, Routes and Limits
+// one by one: what a tenant's policy does not mention stays as it was.
 func (p *Policy) override(by *Policy) {
-	if by.PodSecurity != nil {
-		p.PodSecurity = by.PodSecurity
+	merged := merge(p, by)
+	merged.PodSecurity = merge(p.PodSecurity, by.PodSecurity)
+	merged.Routes = merge(p.Routes, by.Routes)
+	merged.Limits = merge(p.Limits, by.Limits)
+	*p = *merged
+}
+
+// merge returns a struct with the fields of another one that are set, and its own where they
+// are not. Either may be nil.
+func merge[T any](own, by *T) *T {
+	if own == nil || by == nil {
+		return cmp.Or(by, own)
 	}
-	if by.AllowedProviderConfigs != nil {
-		p.AllowedProviderConfigs = by.AllowedProviderConfigs
+	merged := *own
+	into, from := reflect.ValueOf(&merged).Elem(), reflect.ValueOf(by).Elem()
+	for i := range from.NumField() {
+		if f := from.Field(i); !f.IsZero() {
+			into.Field(i).Set(f)
+		}
 	}
-	if by.Routes != nil {
-		p.Routes = by.Routes
-	}
-	if by.AllowedQueues != nil {
-		p.AllowedQueues = by.AllowedQueues
-	}
-	if by.AllowedPriorityClassNames != nil {
-		p.AllowedPriorityClassNames = by.AllowedPriorityClassNames
-	}
-	if by.Limits != nil {
-		p.Limits = by.Limits
-	}
+	return &merged
 }
 
 // MatchesAny tells whether a name is one of some, which may have a '*' for any text.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
@@ -57,6 +58,20 @@ tenants:
 				AllowedQueues:             []string{"first"},
 				AllowedPriorityClassNames: []string{"low"},
 				Limits:                    &v1beta1.Limits{Devices: ptr.To[int32](8)},
+			},
+		},
+		"FieldByField": {
+			reason: "What a tenant's policy does not mention stays as strict as it is.",
+			doc: `
+podSecurity: {enforce: restricted}
+routes: {defaultHostname: "{service}.{namespace}.example.com"}
+limits: {replicas: 2, devices: 512}
+tenants: [{namespaces: [team-a], podSecurity: {allowedCapabilities: [IPC_LOCK]}, routes: {ownGateways: Deny}, limits: {devices: 64}}]
+`,
+			want: v1beta1.Policy{
+				PodSecurity: &v1beta1.PodSecurity{Enforce: "restricted", EnforceVersion: "latest", AllowedCapabilities: []corev1.Capability{"IPC_LOCK"}},
+				Routes:      &v1beta1.Routes{OwnGateways: "Deny", DefaultHostname: "{service}.{namespace}.example.com"},
+				Limits:      &v1beta1.Limits{Replicas: ptr.To[int32](2), Devices: ptr.To[int32](64)},
 			},
 		},
 		"Nothing": {

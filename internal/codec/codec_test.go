@@ -68,8 +68,10 @@ func whole(t testing.TB, read *structpb.Struct) *structpb.Struct {
 	big := structpb.NewStringValue(strings.Repeat("y", 100))
 	s := proto.Clone(read).(*structpb.Struct)
 	s.Fields["metadata"].GetStructValue().Fields["managedFields"] = big
-	s.Fields["metadata"].GetStructValue().Fields["annotations"] = big
-	s.Fields["spec"].GetStructValue().Fields["leaderWorkerTemplate"] = big
+	kube.Lookup(s, "metadata", "annotations").GetStructValue().Fields["kubectl.kubernetes.io/last-applied-configuration"] = big
+	if l := kube.Lookup(s, "spec", "leaderWorkerTemplate").GetStructValue(); l != nil {
+		l.Fields["workerTemplate"] = big
+	}
 	for _, v := range kube.Lookup(s, "spec", "versions").GetListValue().GetValues() {
 		v.GetStructValue().Fields["schema"] = big
 	}
@@ -85,9 +87,13 @@ func object2(t testing.TB) *structpb.Struct {
 	t.Helper()
 	s, err := structpb.NewStruct(map[string]any{
 		"apiVersion": "v1", "kind": "X",
-		"metadata": map[string]any{"name": "n", "labels": map[string]any{"l": "x"}, "ownerReferences": []any{map[string]any{"uid": "u"}}, "generation": 3.0, "deletionTimestamp": "d", "resourceVersion": "7"},
+		"metadata": map[string]any{"name": "n", "annotations": map[string]any{"crossplane.io/composition-resource-name": "k"}, "labels": map[string]any{"l": "x"}, "ownerReferences": []any{map[string]any{"uid": "u"}}, "generation": 3.0, "deletionTimestamp": "d", "resourceVersion": "7"},
 		"spec": map[string]any{
-			"replicas": 1.0, "minTaskMember": map[string]any{"a": 1.0}, "unschedulable": true,
+			"replicas": 1.0, "leaderWorkerTemplate": map[string]any{"size": 2.0},
+			"forProvider": map[string]any{"manifest": map[string]any{
+				"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "n"}, "spec": map[string]any{"leaderWorkerTemplate": map[string]any{"size": 2.0}},
+			}},
+			"minTaskMember": map[string]any{"a": 1.0}, "unschedulable": true,
 			"versions": []any{map[string]any{"name": "v1", "served": true}},
 		},
 		"status": map[string]any{

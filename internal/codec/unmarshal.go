@@ -36,7 +36,8 @@ type kept map[string]kept
 // metadata is what is read of any object's.
 var metadata = kept{
 	"name": nil, "namespace": nil, "uid": nil, "labels": nil, "ownerReferences": nil,
-	"generation": nil, "creationTimestamp": nil, "deletionTimestamp": nil, "resourceVersion": nil,
+	"annotations": kept{"crossplane.io/composition-resource-name": nil},
+	"generation":  nil, "creationTimestamp": nil, "deletionTimestamp": nil, "resourceVersion": nil,
 }
 
 // composite is what is read of the XR.
@@ -59,6 +60,10 @@ var observed = func() kept {
 		"containerStatuses": containers, "initContainerStatuses": containers, "allocatable": nil, "membershipLabel": nil,
 		"unreachableSince": nil, "pools": nil, "allocations": nil, "waiting": nil, "gateway": nil,
 	}
+	carried := kept{
+		"apiVersion": nil, "kind": nil, "metadata": kept{"name": nil, "namespace": nil},
+		"spec": kept{"leaderWorkerTemplate": kept{"size": nil}},
+	}
 	object := kept{
 		"apiVersion": nil, "kind": nil, "metadata": metadata,
 		"spec": kept{
@@ -67,6 +72,9 @@ var observed = func() kept {
 			"rules": kept{"backendRefs": nil}, "parentRefs": nil,
 			// Of the definition of a kind, which is large for its schemas.
 			"versions": kept{"name": nil, "served": nil},
+			// Of LeaderWorkerSets of others, which may be carried by Objects.
+			"leaderWorkerTemplate": kept{"size": nil},
+			"forProvider":          kept{"manifest": carried},
 		},
 		"status": status, "data": kept{fleet.AskKey: nil, fleet.GrantsKey: nil},
 		// Of an EndpointSlice.

@@ -70,6 +70,18 @@ func (r *Room) Lacks(grown []Growth) string {
 	return ""
 }
 
+// Beyond is what some replicas need more than was granted to them.
+func (a *Ask) Beyond(granted Resources, replicas []Replica) []Growth {
+	more := Resources{}
+	total, _ := sum(a.needs(replicas))
+	for name, n := range total {
+		if n > granted[name] {
+			more[name] = n - granted[name]
+		}
+	}
+	return []Growth{{More: more}}
+}
+
 // Covers tells whether what was granted is as much as some replicas need now: the cluster has
 // counted them.
 func (a *Ask) Covers(granted Resources, replicas []Replica) bool {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/require"
 )
 
 // TestWorldIsLeftAlone proves that nothing is looked at of a service that was never
@@ -101,5 +102,30 @@ func TestRouted(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// An XR's references to what is composed are its owner's to edit. The ask is found without.
+func TestWorldFindsAsk(t *testing.T) {
+	ask := func(uid string) *structpb.Struct {
+		s := &structpb.Struct{}
+		if err := s.UnmarshalJSON([]byte(`{"metadata": {"ownerReferences": [{"uid": "` + uid + `", "controller": true}]}, "data": {"ask": "{\"uid\":\"u\",\"namespace\":\"n\",\"name\":\"s\"}"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	xr := &structpb.Struct{}
+	if err := xr.UnmarshalJSON([]byte(`{"metadata": {"uid": "u"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	for uid, want := range map[string]bool{"u": true, "another": false} {
+		w := World(&fnv1.RunFunctionRequest{
+			Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}},
+			RequiredResources: map[string]*fnv1.Resources{require.Existing(plan.AskKey): {Items: []*fnv1.Resource{{Resource: ask(uid)}}}},
+		}, spec, time.Time{})
+		if got := w.Ask != nil; got != want {
+			t.Errorf("an ask that %s controls is the service's: %t, want %t", uid, got, want)
+		}
 	}
 }

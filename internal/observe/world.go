@@ -48,7 +48,19 @@ func World(req *fnv1.RunFunctionRequest, spec *v1alpha1.InferenceServiceSpec, no
 	for _, key := range slices.Backward(slices.Sorted(maps.Keys(observed))) {
 		look(&w, key, observed[key].GetResource())
 	}
+	// Crossplane observes what the XR refers to, and the XR is its owner's to edit. An ask that
+	// is there is the service's, also where the reference is gone.
+	for _, i := range req.GetRequiredResources()[require.Existing(plan.AskKey)].GetItems() {
+		if uid := ControllerUID(i.GetResource()); w.Ask == nil && uid != "" && uid == uidOf(req) {
+			look(&w, plan.AskKey, i.GetResource())
+		}
+	}
 	return w
+}
+
+// uidOf is the UID of the XR.
+func uidOf(req *fnv1.RunFunctionRequest) string {
+	return kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "uid").GetStringValue()
 }
 
 // readNamespace reads the labels of the tenant's namespace, if it was asked for. One that

@@ -33,6 +33,9 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 	if errs = append(errs, more...); len(errs) == 0 {
 		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(places))), policy.checkLimits(p.Roles, p.Router, spec.Replicas)...)
 	}
+	if policy.security == nil && len(errs) == 0 {
+		errs = append(errs, field.InternalError(field.NewPath("input", "podSecurity"), errNoPodSecurity))
+	}
 	if len(errs) > 0 {
 		return nil, errs
 	}

@@ -97,7 +97,6 @@ func (f *fleetPlanner) place(in *v1beta1.Input) {
 	f.countUnplaced()
 	f.deployAll(r.Candidates)
 	f.deployNowhere()
-	f.warnOfAffinity()
 	if f.p.Hub != nil {
 		f.p.Hub.Backends = f.mostImportant(f.backends())
 	}
@@ -189,21 +188,6 @@ func (f *fleetPlanner) unplaced() map[string]bool {
 		}
 	}
 	return unplaced
-}
-
-// warnOfAffinity tells of pods that choose their nodes in a way that is not counted.
-func (f *fleetPlanner) warnOfAffinity() {
-	for _, r := range f.p.Roles {
-		for _, t := range []*PodTemplate{&r.Leader, &r.Worker} {
-			if a := t.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-				f.p.Warnings = append(f.p.Warnings, Warning{
-					Path:    r.path.String(),
-					Message: "nodeAffinity is not looked at where room is counted: choose the pool by nodeSelector, or pods may wait for nodes that others have",
-				})
-				break
-			}
-		}
-	}
 }
 
 // findTwins finds clusters that are reached in the same way as another: those where the

@@ -304,7 +304,7 @@ func TestFleet(t *testing.T) {
 			placement: with(selector, v1alpha1.PlacementFailover),
 			world: func() World {
 				w := runs(world(aCluster("east", granted("worker/0", "worker/1"))), "old", "worker/0", "worker/1")
-				w.Places["old"].Config.Name, w.Places["old"].Namespace = "old-config", "shared"
+				w.Places["old"].Config.Name, w.Places["old"].Namespace = "old-config", "ns"
 				return runs(w, "east", "worker/0", "worker/1")
 			}(),
 			want: want{

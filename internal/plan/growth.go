@@ -34,14 +34,26 @@ func (f *fleetPlanner) checkGrowth() field.ErrorList {
 			continue
 		}
 		before, after := f.holding(f.world.Ask.Clusters[name], ic, wanted)
-		granted := fleet.Resources{}
+		grown := fleet.Grown(f.world.Ask, before, now, after)
+		granted, unfit := fleet.Resources{}, false
 		if a := f.allocation(ic); a != nil {
-			granted = fleet.Amounts(a.Resources)
+			granted, unfit = fleet.Amounts(a.Resources), a.Unfit
+		}
+		if len(grown) == 0 || now.Covers(granted, after) {
+			continue
 		}
 		c := fleet.Candidate{}
 		readCluster(&c, ic)
-		lacks := c.Room.Lacks(fleet.Grown(f.world.Ask, before, now, after))
-		if lacks == "" || now.Covers(granted, after) {
+		lacks := c.Room.Lacks(grown)
+		if lacks == "" {
+			// Several edits, each of which would have room, may not have it together: the cluster
+			// counts what was granted, until it grants what was asked for since.
+			lacks = c.Room.Lacks(now.Beyond(granted, after))
+		}
+		if lacks == "" && unfit {
+			lacks = "what it needs since an earlier change does not fit there"
+		}
+		if lacks == "" {
 			continue
 		}
 		errs = append(errs, field.Invalid(field.NewPath("spec", "roles"), f.world.Ask.Clusters[name].As, fmt.Sprintf(

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
 )
 
 // TestGrowth proves that what was granted room does not become larger than all that is free where
@@ -47,15 +48,24 @@ func TestGrowth(t *testing.T) {
 		change          func(w *World)
 		want            []string
 	}{
-		"Same":     {reason: "Nothing has changed.", free: "0", replicas: 2, nodes: 1, gpus: 1},
-		"Grows":    {reason: "More GPUs than the cluster has.", free: "6", replicas: 2, nodes: 1, gpus: 320, want: refused("6 of 8 nvidia.com/gpu free in pool h100, and 638 more are needed")},
-		"Others":   {reason: "More than others have left.", free: "2", replicas: 2, nodes: 1, gpus: 3, want: refused("2 of 8 nvidia.com/gpu free in pool h100, and 4 more are needed")},
-		"Nodes":    {reason: "More pods for each replica.", free: "2", replicas: 2, nodes: 3, gpus: 1, want: refused("2 of 8 nvidia.com/gpu free in pool h100, and 4 more are needed")},
-		"MayFit":   {reason: "Whether it fits node by node the cluster tells.", free: "6", replicas: 2, nodes: 1, gpus: 4},
-		"Shrinks":  {reason: "Less always fits.", free: "0", replicas: 2, nodes: 1, gpus: 0},
-		"Fewer":    {reason: "A replica that goes makes room for the other.", free: "0", replicas: 1, nodes: 1, gpus: 2},
-		"More":     {reason: "Further replicas are granted, or not.", free: "0", replicas: 320, nodes: 1, gpus: 1},
-		"Counted":  {reason: "The cluster has counted it already, and the ask that is observed is an older one.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *World) { w.Clusters["east"].Status.Allocations[0].Resources = resources("nvidia.com/gpu", "8") }},
+		"Same":    {reason: "Nothing has changed.", free: "0", replicas: 2, nodes: 1, gpus: 1},
+		"Grows":   {reason: "More GPUs than the cluster has.", free: "6", replicas: 2, nodes: 1, gpus: 320, want: refused("6 of 8 nvidia.com/gpu free in pool h100, and 638 more are needed")},
+		"Others":  {reason: "More than others have left.", free: "2", replicas: 2, nodes: 1, gpus: 3, want: refused("2 of 8 nvidia.com/gpu free in pool h100, and 4 more are needed")},
+		"Nodes":   {reason: "More pods for each replica.", free: "2", replicas: 2, nodes: 3, gpus: 1, want: refused("2 of 8 nvidia.com/gpu free in pool h100, and 4 more are needed")},
+		"MayFit":  {reason: "Whether it fits node by node the cluster tells.", free: "6", replicas: 2, nodes: 1, gpus: 4},
+		"Shrinks": {reason: "Less always fits.", free: "0", replicas: 2, nodes: 1, gpus: 0},
+		"Fewer":   {reason: "A replica that goes makes room for the other.", free: "0", replicas: 1, nodes: 1, gpus: 2},
+		"More":    {reason: "Further replicas are granted, or not.", free: "0", replicas: 320, nodes: 1, gpus: 1},
+		"Counted": {reason: "The cluster has counted it already, and the ask that is observed is an older one.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *World) { w.Clusters["east"].Status.Allocations[0].Resources = resources("nvidia.com/gpu", "8") }},
+		"Unfit":   {reason: "What has not been counted so far does not grow.", free: "6", replicas: 2, nodes: 1, gpus: 2, want: refused("what it needs since an earlier change does not fit there"), change: func(w *World) { w.Clusters["east"].Status.Allocations[0].Unfit = true }},
+		"Again": {
+			reason: "An edit that the cluster has not granted is no step to the next one.", free: "6", replicas: 2, nodes: 1, gpus: 5, want: refused("6 of 8 nvidia.com/gpu free in pool h100, and 8 more are needed"),
+			change: func(w *World) {
+				shape := w.Ask.Shapes["worker/leader"]
+				shape.Requests = fleet.Resources{"nvidia.com/gpu": 4000}
+				w.Ask.Shapes = map[string]fleet.Shape{"worker/leader": shape}
+			},
+		},
 		"Dead":     {reason: "What runs in a dead cluster is given up.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *World) { w.Clusters["east"].Spec.Taints = []v1alpha1.Taint{{Effect: v1alpha1.TaintDead}} }},
 		"NotThere": {reason: "What neither runs nor was granted is granted anew.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *World) { w.Clusters["east"].Status.Allocations, w.Places = nil, map[string]*Place{} }},
 		"Ungranted": {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -27,13 +28,18 @@ const labelKueuePriorityClass = "kueue.x-k8s.io/priority-class"
 type tenantPolicy struct {
 	v1beta1.Policy
 
-	security *podsecurity.Checker
+	namespace string
+	security  *podsecurity.Checker
 }
 
-// newTenantPolicy returns the policy for the tenant of a service. An input that cannot be
-// used was refused by its validation; then there is no checker, and nothing is rendered.
+// errNoPodSecurity is a Fatal for a standard that cannot be used and that the validation of the
+// input has let pass.
+var errNoPodSecurity = errors.New("the Pod Security Standard cannot be used")
+
+// newTenantPolicy returns the policy for the tenant of a service. It has no checker where the
+// standard cannot be used: nothing is planned then.
 func newTenantPolicy(s Service, in *v1beta1.Input) *tenantPolicy {
-	p := &tenantPolicy{Policy: in.PolicyOf(s.Namespace)}
+	p := &tenantPolicy{Policy: in.PolicyOf(s.Namespace), namespace: s.Namespace}
 	if c, err := podsecurity.New(p.PodSecurity); err == nil {
 		p.security = c
 	}
@@ -67,6 +73,7 @@ func (p *tenantPolicy) checkTemplate(at *field.Path, t *PodTemplate) field.Error
 	errs = append(errs, checkServiceAccount(spec.Child("serviceAccount"), t.Spec.DeprecatedServiceAccount)...)
 	errs = append(errs, p.checkPriority(spec.Child("priorityClassName"), t.Spec.PriorityClassName)...)
 	errs = append(errs, p.checkPriority(metadata.Child("labels").Key(labelKueuePriorityClass), t.Labels[labelKueuePriorityClass])...)
+	errs = append(errs, p.checkAntiAffinity(spec.Child("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), &t.Spec)...)
 	if t.Spec.Priority != nil {
 		errs = append(errs, field.Forbidden(spec.Child("priority"), "must be left out: Kubernetes sets it from priorityClassName"))
 	}
@@ -74,6 +81,26 @@ func (p *tenantPolicy) checkTemplate(at *field.Path, t *PodTemplate) field.Error
 	const queue = schedulingv1beta1.QueueNameAnnotationKey
 	errs = append(errs, p.checkQueue(metadata.Child("annotations").Key(queue), t.Annotations[queue], "")...)
 	return append(errs, p.checkQueue(metadata.Child("labels").Key(queue), t.Labels[queue], "")...)
+}
+
+// checkAntiAffinity refuses pods that keep those of other namespaces away. The scheduler takes
+// required anti-affinity both ways (pkg/scheduler/framework/plugins/interpodaffinity): no pod
+// that a running one excludes comes to its node, or to its whole zone.
+func (p *tenantPolicy) checkAntiAffinity(at *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	if spec.Affinity == nil || spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, term := range spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		const remedy = "must be left out: it would keep other tenants' pods away from nodes; prefer it instead (preferredDuringSchedulingIgnoredDuringExecution)"
+		if term.NamespaceSelector != nil {
+			errs = append(errs, field.Forbidden(at.Index(i).Child("namespaceSelector"), remedy))
+		}
+		if slices.ContainsFunc(term.Namespaces, func(n string) bool { return n != p.namespace }) {
+			errs = append(errs, field.Forbidden(at.Index(i).Child("namespaces"), remedy))
+		}
+	}
+	return errs
 }
 
 // checkServiceAccount keeps engines from running as an endpoint picker, of this service or

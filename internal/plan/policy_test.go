@@ -74,6 +74,13 @@ func TestTenantPolicy(t *testing.T) {
 			input:  `{allowedPriorityClassNames: [research-*]}`,
 			want:   `spec.roles[0].template.spec.priorityClassName: Invalid value: "top": must be left out, or one that the platform team allows: ["research-*"] (allowedPriorityClassNames in the Composition's input)`,
 		},
+		"AntiAffinity": {
+			reason: "A running pod keeps away those that it excludes, also of other tenants.",
+			spec: template(`{spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, labelSelector: {}},
+				{topologyKey: zone, labelSelector: {}, namespaceSelector: {}}, {topologyKey: zone, labelSelector: {}, namespaces: [ns, other]}]}}, containers: [{name: vllm, image: i}]}}`),
+			want: `[spec.roles[0].template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[1].namespaceSelector: Forbidden: must be left out: it would keep other tenants' pods away from nodes; prefer it instead (preferredDuringSchedulingIgnoredDuringExecution), ` +
+				`spec.roles[0].template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[2].namespaces: Forbidden: must be left out: it would keep other tenants' pods away from nodes; prefer it instead (preferredDuringSchedulingIgnoredDuringExecution)]`,
+		},
 		"Gang": {
 			reason: "A gang in another's queue takes that one's share.",
 			spec:   gang(`{queue: research, priorityClassName: top}`),

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -31,8 +33,27 @@ func checkRoom(roles []*Role, gang gangPolicy, inFleet bool) field.ErrorList {
 			}
 			if inFleet {
 				errs = append(errs, refuseDRA(spec, &t)...)
+				errs = append(errs, checkLeaving(spec, &t)...)
 			}
 		}
+	}
+	return errs
+}
+
+// maxGrace is how long a pod may go on after it was told to end, in seconds.
+const maxGrace = 3600
+
+// checkLeaving refuses pods that would be on nodes which were granted to others. Room is
+// granted again once a replica is not asked for any more, while its pods may still end.
+// And the ledger chooses pools by nodeSelector: it would grant one pool, and the affinity
+// take another.
+func checkLeaving(spec *field.Path, t *locatedTemplate) field.ErrorList {
+	var errs field.ErrorList
+	if g := t.Spec.TerminationGracePeriodSeconds; g != nil && *g > maxGrace {
+		errs = append(errs, field.Invalid(spec.Child("terminationGracePeriodSeconds"), *g, fmt.Sprintf("must be at most %d in a cluster of the fleet, which grants the room of a replica to others once it goes", maxGrace)))
+	}
+	if a := t.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		errs = append(errs, field.Forbidden(spec.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), "must be left out in a cluster of the fleet, where room is granted by pool: choose a pool by nodeSelector"))
 	}
 	return errs
 }

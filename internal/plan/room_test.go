@@ -32,12 +32,19 @@ func TestCheckRoom(t *testing.T) {
 		world     World
 		want      []string
 	}{
-		"Node":      {reason: "What others were granted on that node would be taken.", template: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{named}},
-		"Leaving":   {reason: "A service that leaves the fleet is still in it.", template: node, gang: v1alpha1.GangNone, world: leaving, want: []string{named}},
-		"Gang":      {reason: "The others of the gang are not waited for.", template: node, gang: v1alpha1.GangTaskMember, want: []string{inGang}},
-		"Alone":     {reason: "Without either it is a pod like any other.", template: node, gang: v1alpha1.GangNone},
-		"Leader":    {reason: "The leaders' template is looked at too.", template: `{"spec":{"containers":[{"name":"vllm","image":"i"}]}}`, leader: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].leaderTemplate" + named[len("spec.roles[0].template"):]}},
-		"Claims":    {reason: "No ledger has them.", template: claims, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].template.spec.resourceClaims" + counted, "spec.roles[0].template.spec.initContainers[0].resources.claims" + counted, "spec.roles[0].template.spec.containers[0].resources.claims" + counted}},
+		"Node":    {reason: "What others were granted on that node would be taken.", template: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{named}},
+		"Leaving": {reason: "A service that leaves the fleet is still in it.", template: node, gang: v1alpha1.GangNone, world: leaving, want: []string{named}},
+		"Gang":    {reason: "The others of the gang are not waited for.", template: node, gang: v1alpha1.GangTaskMember, want: []string{inGang}},
+		"Alone":   {reason: "Without either it is a pod like any other.", template: node, gang: v1alpha1.GangNone},
+		"Leader":  {reason: "The leaders' template is looked at too.", template: `{"spec":{"containers":[{"name":"vllm","image":"i"}]}}`, leader: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].leaderTemplate" + named[len("spec.roles[0].template"):]}},
+		"Claims":  {reason: "No ledger has them.", template: claims, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].template.spec.resourceClaims" + counted, "spec.roles[0].template.spec.initContainers[0].resources.claims" + counted, "spec.roles[0].template.spec.containers[0].resources.claims" + counted}},
+		"Grace":   {reason: "Its room is granted again while it may go on for years.", template: `{"spec":{"terminationGracePeriodSeconds":315360000,"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].template.spec.terminationGracePeriodSeconds: Invalid value: 315360000: must be at most 3600 in a cluster of the fleet, which grants the room of a replica to others once it goes"}},
+		"Hour":    {reason: "Long answers may end.", template: `{"spec":{"terminationGracePeriodSeconds":3600,"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone},
+		"Affinity": {
+			reason:   "One pool is granted, and another one is taken.",
+			template: `{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"gpu","operator":"In","values":["h100"]}]}]}}},"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone,
+			want: []string{"spec.roles[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: Forbidden: must be left out in a cluster of the fleet, where room is granted by pool: choose a pool by nodeSelector"},
+		},
 		"OwnClaims": {reason: "Outside of the fleet nobody counts.", template: claims, gang: v1alpha1.GangTaskMember},
 	}
 	for name, tc := range cases {

@@ -36,7 +36,7 @@ type routeAccess struct {
 func newRouteAccess(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w *World) *routeAccess {
 	a := &routeAccess{
 		service:    s,
-		namespaces: routeNamespaces(s, spec.Placement),
+		namespaces: routeNamespaces(s, spec.Placement, w),
 		routes:     in.PolicyOf(s.Namespace).Routes,
 		platform:   in.Gateway.ParentRefs,
 	}
@@ -47,19 +47,24 @@ func newRouteAccess(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.
 	return a
 }
 
-// routeNamespaces are the namespaces that a service may be rendered in, each once.
-func routeNamespaces(s Service, p *v1alpha1.Placement) []string {
-	if p == nil || len(p.Clusters) == 0 {
-		return []string{s.Namespace}
-	}
+// routeNamespaces are the namespaces that a service may be rendered in, each once: also those
+// that it is leaving, where it is rendered until it is elsewhere.
+func routeNamespaces(s Service, p *v1alpha1.Placement, w *World) []string {
 	var all []string
-	if p.ClusterSelector != nil {
-		all = append(all, s.Namespace)
-	}
-	for _, c := range p.Clusters {
-		if n := cmp.Or(c.Namespace, s.Namespace); !slices.Contains(all, n) {
+	add := func(namespace string) {
+		if n := cmp.Or(namespace, s.Namespace); !slices.Contains(all, n) {
 			all = append(all, n)
 		}
+	}
+	if p == nil || len(p.Clusters) == 0 {
+		add(s.Namespace)
+	} else {
+		for _, c := range p.Clusters {
+			add(c.Namespace)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Places)) {
+		add(w.Places[name].Namespace)
 	}
 	return all
 }
@@ -91,6 +96,9 @@ func (a *routeAccess) foreign(p parent, hasGateway bool) []string {
 }
 
 const kindGateway = "Gateway"
+
+// gatewayKinds are the parents that allowedParentRefs is about.
+var gatewayKinds = []string{kindGateway, "ListenerSet"}
 
 func parentOf(ref v1beta1.ParentRef) parent {
 	return parent{cmp.Or(ref.Group, gateway.GroupName), cmp.Or(ref.Kind, kindGateway), ref.Namespace, ref.Name, ref.SectionName}
@@ -141,7 +149,9 @@ func anyParent(r v1beta1.AllowedParentRef) bool {
 }
 
 func (a *routeAccess) allowsParent(p parent, namespace string, port int32) bool {
-	return slices.ContainsFunc(a.routes.AllowedParentRefs, func(r v1beta1.AllowedParentRef) bool {
+	// A route of a Service, or of another parent, is no matter of gateways that are allowed.
+	isGateway := p.group == gateway.GroupName && slices.Contains(gatewayKinds, p.kind)
+	return isGateway && slices.ContainsFunc(a.routes.AllowedParentRefs, func(r v1beta1.AllowedParentRef) bool {
 		return v1beta1.Matches(r.Namespace, namespace) && v1beta1.Matches(cmp.Or(r.Name, anyName), p.name) && (r.SectionName == "" || r.SectionName == p.section)
 	}) || slices.ContainsFunc(a.platform, func(r v1beta1.ParentRef) bool {
 		o := parentOf(r)

@@ -76,6 +76,8 @@ func TestSharedGateways(t *testing.T) {
 		"OtherName":        {reason: "So is another name.", route: shared, in: allowed(v1beta1.AllowedParentRef{Namespace: "infra", Name: "internal"}), errs: []string{refused}},
 		"Section":          {reason: "A listener that has to be named is not.", route: shared, in: allowed(v1beta1.AllowedParentRef{Namespace: "infra", SectionName: "tenants"}), errs: []string{refused}},
 		"SectionNamed":     {reason: "Here it is.", route: `{"parentRefs":[{"name":"gw","namespace":"infra","sectionName":"tenants"}]}`, in: allowed(v1beta1.AllowedParentRef{Namespace: "infra", SectionName: "tenants"})},
+		"AllowedKind":      {reason: "Gateways are allowed, and no other parents.", route: `{"parentRefs":[{"group":"","kind":"Service","name":"a","namespace":"b"}]}`, in: allowed(v1beta1.AllowedParentRef{Namespace: "*"}), errs: []string{refused}},
+		"ListenerSet":      {reason: "Listeners of a gateway are the gateway's.", route: `{"parentRefs":[{"kind":"ListenerSet","name":"a","namespace":"infra"}]}`, in: allowed(v1beta1.AllowedParentRef{Namespace: "infra"})},
 		"OtherKind":        {reason: "Other parents are allowed like gateways.", route: `{"parentRefs":[{"group":"","kind":"Service","name":"a","namespace":"b"}]}`, in: allowed(), errs: []string{refused}},
 		"Platform":         {reason: "The platform's gateways may be named.", route: shared, in: platform(v1beta1.ParentRef{Name: "gw", Namespace: "infra"})},
 		"PlatformByItself": {reason: "And are there without a name.", in: platform(v1beta1.ParentRef{Name: "gw", Namespace: "infra"})},
@@ -203,11 +205,22 @@ func TestRouteOfATenant(t *testing.T) {
 		Policy: v1beta1.Policy{Routes: &v1beta1.Routes{AllowedParentRefs: []v1beta1.AllowedParentRef{{Namespace: "infra"}}, AllowedHostnames: []string{"*"}}},
 		Tenants: []v1beta1.Tenant{{
 			Namespaces: []string{"te*"},
-			Policy:     v1beta1.Policy{Routes: &v1beta1.Routes{OwnGateways: v1beta1.Deny}},
+			Policy:     v1beta1.Policy{Routes: &v1beta1.Routes{OwnGateways: v1beta1.Deny, AllowedParentRefs: []v1beta1.AllowedParentRef{}, AllowedHostnames: []string{}}},
 		}},
 	}
 	_, errs, messages := routed(t, `{"parentRefs":[{"name":"gw","namespace":"infra"}]}`, listensHTTP, &in, nil, World{})
 	if diff := cmp.Diff([]string{"gateway", "httproute", "httproute.parentRefs[0]"}, errs); diff != "" {
+		t.Errorf("-want, +got:\n%s\n%s", diff, messages)
+	}
+}
+
+// TestRoutesOfPlacesThatAreLeft proves that a service which leaves a namespace that tenants
+// share reaches no more there than it did before.
+func TestRoutesOfPlacesThatAreLeft(t *testing.T) {
+	w := World{Places: map[string]*Place{"edge": {Namespace: "models"}}}
+	in := v1beta1.Input{}
+	_, errs, messages := routed(t, `{"parentRefs":[{"name":"gw","namespace":"team"}],"rules":[{"backendRefs":[{"name":"victim","port":80}]}]}`, "", &in, &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, w)
+	if diff := cmp.Diff([]string{"httproute.rules[0].backendRefs[0].name"}, errs); diff != "" {
 		t.Errorf("-want, +got:\n%s\n%s", diff, messages)
 	}
 }

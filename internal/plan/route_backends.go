@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -60,6 +61,9 @@ func (a *routeAccess) checkFilters(path *field.Path, filters []gateway.HTTPRoute
 				errs = append(errs, field.Invalid(at.Child("type"), check.Shown(string(t)), "must be a filter that sends requests nowhere else; the platform team can allow RequestMirror, ExternalAuth and ExtensionRef, with routes.allowedFilters in the Composition's input"))
 			}
 		}
+		if f.RequestHeaderModifier != nil {
+			errs = append(errs, checkHeaders(at.Child("requestHeaderModifier"), f.RequestHeaderModifier)...)
+		}
 		if f.RequestMirror != nil {
 			errs = append(errs, a.checkBackend(at.Child("requestMirror", "backendRef"), &f.RequestMirror.BackendRef, false)...)
 		}
@@ -67,6 +71,25 @@ func (a *routeAccess) checkFilters(path *field.Path, filters []gateway.HTTPRoute
 			errs = append(errs, a.checkBackend(at.Child("externalAuth", "backendRef"), &f.ExternalAuth.BackendRef, false)...)
 		}
 	}
+	return errs
+}
+
+// steering are the headers by which endpoint pickers tell gateways and sidecars where a request
+// goes (Gateway API Inference Extension, docs/proposals/004-endpoint-picker-protocol;
+// llm-d-router pkg/sidecar/proxy). A rule that sets them would tell in their place.
+var steering = []string{"x-gateway-destination-endpoint", "x-prefiller-host-port", "x-encoder-hosts-ports", "x-data-parallel-host-port"}
+
+func checkHeaders(at *field.Path, f *gateway.HTTPHeaderFilter) field.ErrorList {
+	var errs field.ErrorList
+	check := func(at *field.Path, headers []gateway.HTTPHeader) {
+		for i, h := range headers {
+			if slices.ContainsFunc(steering, func(s string) bool { return strings.EqualFold(s, string(h.Name)) }) {
+				errs = append(errs, field.Invalid(at.Index(i).Child("name"), h.Name, "must be another header: by this one the endpoint picker says where a request goes"))
+			}
+		}
+	}
+	check(at.Child("set"), f.Set)
+	check(at.Child("add"), f.Add)
 	return errs
 }
 
@@ -93,7 +116,7 @@ func filterTypes(f *gateway.HTTPRouteFilter) []gateway.HTTPRouteFilterType {
 func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectReference, ofRule bool) field.ErrorList {
 	kind, name := string(ptr.Deref(ref.Kind, "")), string(ref.Name)
 	namespace := string(ptr.Deref(ref.Namespace, ""))
-	if kind == kindHostname && ptr.Deref(ref.Group, "") == groupIstio && !slices.Contains(a.routes.AllowedBackendNamespaces, anyName) {
+	if strings.EqualFold(kind, kindHostname) && strings.EqualFold(string(ptr.Deref(ref.Group, "")), groupIstio) && !slices.Contains(a.routes.AllowedBackendNamespaces, anyName) {
 		return field.ErrorList{field.Invalid(path.Child("kind"), kind, `must be an object of the service's own namespace: a host may be in any; the platform team can allow "*" in routes.allowedBackendNamespaces of the Composition's input`)}
 	}
 	for _, n := range a.in(namespace) {
@@ -104,7 +127,11 @@ func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectR
 		case namespace != "":
 			return field.ErrorList{field.Invalid(path.Child("namespace"), check.Shown(namespace), fmt.Sprintf("must be left out or %s; the platform team can allow others, with routes.allowedBackendNamespaces in the Composition's input", a.service.Namespace))}
 		default:
-			return field.ErrorList{field.Invalid(path.Child("name"), check.Shown(name), fmt.Sprintf("must be %s: in the namespace %s, where the placement puts the route, backends may be other tenants'; the platform team can allow them, with routes.allowedBackendNamespaces in the Composition's input", d.PoolName(), n))}
+			remedy := "must be left out"
+			if ofRule {
+				remedy = "must be " + d.PoolName()
+			}
+			return field.ErrorList{field.Invalid(path.Child("name"), check.Shown(name), fmt.Sprintf("%s: in the namespace %s, where the placement puts the route, backends may be other tenants'; the platform team can allow them, with routes.allowedBackendNamespaces in the Composition's input", remedy, n))}
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ func TestFilters(t *testing.T) {
 		errs   []string
 	}{
 		"RequestHeader":  {"It stays with the request.", `{"type":"RequestHeaderModifier","requestHeaderModifier":{"set":[{"name":"a","value":"b"}]}}`, nil},
+		"SteeringHeader": {"It says where the request goes, in any case of letters.", `{"type":"RequestHeaderModifier","requestHeaderModifier":{"add":[{"name":"a","value":"b"},{"name":"X-Gateway-Destination-Endpoint","value":"10.2.3.4:80"}]}}`, []string{"httproute.rules[0].filters[0].requestHeaderModifier.add[1].name"}},
 		"ResponseHeader": {"Or its answer.", `{"type":"ResponseHeaderModifier","responseHeaderModifier":{"remove":["a"]}}`, nil},
 		"Redirect":       {"It is an answer to the service's own client.", `{"type":"RequestRedirect","requestRedirect":{"hostname":"b.example.com"}}`, nil},
 		"Rewrite":        {"It is what the service's own pods are told.", `{"type":"URLRewrite","urlRewrite":{"hostname":"b.example.com"}}`, nil},
@@ -38,7 +39,7 @@ func TestFilters(t *testing.T) {
 				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%s", tc.reason, diff, messages)
 			}
 			in := &v1beta1.Input{Policy: v1beta1.Policy{Routes: &v1beta1.Routes{AllowedFilters: []v1beta1.RouteFilter{v1beta1.FilterRequestMirror, v1beta1.FilterExternalAuth, v1beta1.FilterExtensionRef}}}}
-			if _, errs, messages := routed(t, `{"parentRefs":[{"name":"gw"}],"rules":[{"filters":[`+tc.filter+`]}]}`, "", in, nil, World{}); len(errs) > 0 && name != "Younger" && name != "HiddenMirror" {
+			if _, errs, messages := routed(t, `{"parentRefs":[{"name":"gw"}],"rules":[{"filters":[`+tc.filter+`]}]}`, "", in, nil, World{}); len(errs) > 0 && name != "Younger" && name != "HiddenMirror" && name != "SteeringHeader" {
 				t.Errorf("allowed, and refused all the same: %s", messages)
 			}
 		})

@@ -42,24 +42,31 @@ func attacks() map[string]attack {
 	}
 	const own = `gateway: {gatewayClassName: any, listeners: [{name: http, protocol: HTTP, port: 80}]}`
 	return map[string]attack{
-		"provider-config":        {"The credentials of another cluster.", placed(`clusters: [{name: a, providerConfigRef: {name: edge}}]`), []string{"spec.placement.clusters[0].providerConfigRef", "allowedProviderConfigs"}},
-		"provider-config-of-icl": {"A cluster of the fleet, past its ledger.", placed(`clusters: [{name: a, providerConfigRef: {name: fleet}}]`), []string{"spec.placement.clusters[0].providerConfigRef"}},
-		"remote-namespace":       {"Another tenant's namespace of another cluster.", placed(`clusters: [{name: a, namespace: kube-system, providerConfigRef: {name: edge}}]`), []string{"spec.placement.clusters[0]"}},
-		"host-network":           {"The node's network.", worker("hostNetwork: true,", "", ""), []string{"spec.roles[0].template.spec", `violates PodSecurity "baseline:latest"`}},
-		"host-path":              {"The node's files.", worker("volumes: [{name: root, hostPath: {path: /}}],", "volumeMounts: [{name: root, mountPath: /host}]", ""), []string{"spec.roles[0].template.spec", "hostPath"}},
-		"privileged":             {"The node itself.", worker("", "securityContext: {privileged: true}", ""), []string{"spec.roles[0].template.spec.containers[0]", "privileged"}},
-		"capability":             {"The node's kernel.", worker("", "securityContext: {capabilities: {add: [SYS_ADMIN]}}", ""), []string{"spec.roles[0].template.spec.containers[0]", "SYS_ADMIN"}},
-		"picker-account":         {"The account of an endpoint picker.", worker("serviceAccountName: good-epp,", "", ""), []string{"spec.roles[0].template.spec.serviceAccountName"}},
-		"priority":               {"The place of others' pods.", worker("priorityClassName: system-node-critical,", "", ""), []string{"spec.roles[0].template.spec.priorityClassName", "allowedPriorityClassNames"}},
-		"gang-priority":          {"The place of others' gangs.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {gang: {priorityClassName: system-node-critical}}}", []string{"spec.schedulingStrategy.gang.priorityClassName"}},
-		"gang-queue":             {"Another team's queue.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {gang: {queue: theirs}}}", []string{"spec.schedulingStrategy.gang.queue"}},
-		"pod-queue":              {"Another team's queue, by an annotation.", worker("", "", "annotations: {scheduling.volcano.sh/queue-name: theirs}"), []string{"scheduling.volcano.sh/queue-name"}},
-		"shared-gateway":         {"A gateway that others have, too.", router(`hostnames: [a.example.com], parentRefs: [{name: main, namespace: gateways}]`, ""), []string{"spec.roles[0].httproute", "parentRefs"}},
-		"default-gateways":       {"All default gateways.", router(`useDefaultGateways: All`, ""), []string{"spec.roles[0].httproute", "useDefaultGateways"}},
-		"mirror":                 {"A copy of each request elsewhere.", router(`rules: [{filters: [{type: RequestMirror, requestMirror: {backendRef: {name: sink, port: 80}}}]}]`, own), []string{"spec.roles[0].httproute.rules[0].filters[0]", "RequestMirror"}},
-		"foreign-backend":        {"A backend in another namespace.", router(`rules: [{backendRefs: [{name: api, namespace: kube-system, port: 443}]}]`, own), []string{"spec.roles[0].httproute.rules[0].backendRefs[0].namespace"}},
-		"node-name":              {"A node that the fleet has granted to others.", strings.TrimSuffix(worker("nodeName: node-0,", "", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.nodeName"}},
-		"claims-of-devices":      {"Devices that nobody counts.", strings.TrimSuffix(worker("resourceClaims: [{name: gpu, resourceClaimTemplateName: t}],", "resources: {claims: [{name: gpu}]}", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.resourceClaims"}},
+		"provider-config":   {"The credentials of another cluster.", placed(`clusters: [{name: a, providerConfigRef: {name: edge}}]`), []string{"spec.placement.clusters[0].providerConfigRef", "allowedProviderConfigs"}},
+		"remote-namespace":  {"Another tenant's namespace of another cluster.", placed(`clusters: [{name: a, namespace: kube-system, providerConfigRef: {name: edge}}]`), []string{"spec.placement.clusters[0]"}},
+		"host-network":      {"The node's network.", worker("hostNetwork: true,", "", ""), []string{"spec.roles[0].template.spec", `violates PodSecurity "baseline:latest"`}},
+		"host-path":         {"The node's files.", worker("volumes: [{name: root, hostPath: {path: /}}],", "volumeMounts: [{name: root, mountPath: /host}]", ""), []string{"spec.roles[0].template.spec", "hostPath"}},
+		"privileged":        {"The node itself.", worker("", "securityContext: {privileged: true}", ""), []string{"spec.roles[0].template.spec.containers[0]", "privileged"}},
+		"capability":        {"The node's kernel.", worker("", "securityContext: {capabilities: {add: [SYS_ADMIN]}}", ""), []string{"spec.roles[0].template.spec.containers[0]", "SYS_ADMIN"}},
+		"picker-account":    {"The account of an endpoint picker.", worker("serviceAccountName: good-epp,", "", ""), []string{"spec.roles[0].template.spec.serviceAccountName"}},
+		"priority":          {"The place of others' pods.", worker("priorityClassName: system-node-critical,", "", ""), []string{"spec.roles[0].template.spec.priorityClassName", "allowedPriorityClassNames"}},
+		"gang-priority":     {"The place of others' gangs.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {gang: {priorityClassName: system-node-critical}}}", []string{"spec.schedulingStrategy.gang.priorityClassName"}},
+		"gang-queue":        {"Another team's queue.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {gang: {queue: theirs}}}", []string{"spec.schedulingStrategy.gang.queue"}},
+		"pod-queue":         {"Another team's queue, by an annotation.", worker("", "", "annotations: {scheduling.volcano.sh/queue-name: theirs}"), []string{"scheduling.volcano.sh/queue-name"}},
+		"shared-gateway":    {"A gateway that others have, too.", router(`hostnames: [a.example.com], parentRefs: [{name: main, namespace: gateways}]`, ""), []string{"spec.roles[0].httproute", "parentRefs"}},
+		"default-gateways":  {"All default gateways.", router(`useDefaultGateways: All`, ""), []string{"spec.roles[0].httproute", "useDefaultGateways"}},
+		"mirror":            {"A copy of each request elsewhere.", router(`rules: [{filters: [{type: RequestMirror, requestMirror: {backendRef: {name: sink, port: 80}}}]}]`, own), []string{"spec.roles[0].httproute.rules[0].filters[0]", "RequestMirror"}},
+		"external-auth":     {"Each request to somebody who judges it.", router(`rules: [{filters: [{type: ExternalAuth, externalAuth: {protocol: GRPC, backendRef: {name: spy, port: 80}}}]}]`, own), []string{"spec.roles[0].httproute.rules[0].filters[0]", "ExternalAuth"}},
+		"extension":         {"A filter of which only the gateway knows what it does.", router(`rules: [{filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Filter, name: a}}]}]`, own), []string{"spec.roles[0].httproute.rules[0].filters[0]", "ExtensionRef"}},
+		"steering-header":   {"The header by which the endpoint picker tells the gateway where to go.", router(`rules: [{filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-Gateway-Destination-Endpoint, value: "10.0.0.1:80"}]}}]}]`, own), []string{"spec.roles[0].httproute.rules[0].filters[0].requestHeaderModifier.set[0].name"}},
+		"default-scope":     {"The routes of others, at one's own gateway.", router("", `gateway: {gatewayClassName: any, defaultScope: All, listeners: [{name: http, protocol: HTTP, port: 80}]}`), []string{"spec.roles[0].gateway.defaultScope"}},
+		"picker-devices":    {"Devices that no ledger counts.", router("", own+`, resources: {limits: {nvidia.com/gpu: "8"}}`), []string{"spec.roles[0].resources.limits[nvidia.com/gpu]"}},
+		"anti-affinity":     {"Nodes without others' pods.", worker("affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, namespaceSelector: {}, labelSelector: {}}]}},", "", ""), []string{"podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector"}},
+		"kueue-priority":    {"The place of others' workloads in Kueue.", worker("", "", "labels: {kueue.x-k8s.io/priority-class: top}"), []string{"kueue.x-k8s.io/priority-class"}},
+		"long-farewell":     {"Room that others were granted.", strings.TrimSuffix(worker("terminationGracePeriodSeconds: 315360000,", "", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.terminationGracePeriodSeconds"}},
+		"foreign-backend":   {"A backend in another namespace.", router(`rules: [{backendRefs: [{name: api, namespace: kube-system, port: 443}]}]`, own), []string{"spec.roles[0].httproute.rules[0].backendRefs[0].namespace"}},
+		"node-name":         {"A node that the fleet has granted to others.", strings.TrimSuffix(worker("nodeName: node-0,", "", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.nodeName"}},
+		"claims-of-devices": {"Devices that nobody counts.", strings.TrimSuffix(worker("resourceClaims: [{name: gpu, resourceClaimTemplateName: t}],", "resources: {claims: [{name: gpu}]}", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.resourceClaims"}},
 	}
 }
 
@@ -232,9 +239,14 @@ func (n *tenant) noRevision(services dynamic.ResourceInterface) {
 	const role = `roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [--model=m]}]}}}]`
 	for what, crossplane := range map[string]string{
 		"compositionUpdatePolicy":     `{compositionUpdatePolicy: Manual, compositionRevisionRef: {name: inferenceservices.fusioninfer.io-1234567}}`,
+		"resourceRefs":                `{resourceRefs: []}`,
 		"compositionRevisionSelector": `{compositionRevisionSelector: {matchLabels: {old: "true"}}}`,
 	} {
-		for _, name := range []string{"good", "new-" + strings.ToLower(what)} {
+		names := []string{"good", "new-" + strings.ToLower(what)}
+		if what == "resourceRefs" {
+			names = names[:1] // What is new has composed nothing.
+		}
+		for _, name := range names {
 			err := n.tryToWrite(services, name, `{crossplane: `+crossplane+`, `+role+`}`)
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), what) {
 				n.Errorf("writing %s into %s says %v, want it to be forbidden", what, name, err)
@@ -255,4 +267,3 @@ func (n *tenant) noRevision(services dynamic.ResourceInterface) {
 		n.Errorf("the tenant cannot write what it may: %v", err)
 	}
 }
-

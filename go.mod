@@ -2,6 +2,8 @@ module github.com/fusioninfer/function-inferenceservice
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/alecthomas/kong v1.13.0
 	github.com/crossplane/crossplane-runtime/v2 v2.4.0

@@ -275,12 +275,12 @@ func observations() []Case {
 				return object{"uid": strconv.Itoa(i), "namespace": "n", "name": "n", "replicas": list{"a/0"}, "pods": 1, "resources": object{"cpu": "1"}}
 			})}}}
 		}),
-		Case{Name: "desired resources of another function", Make: func() *fnv1.RunFunctionRequest {
+		{Name: "desired resources of another function", Make: func() *fnv1.RunFunctionRequest {
 			req := request(plain())
 			req.Desired = &fnv1.State{Resources: map[string]*fnv1.Resource{"theirs": {Resource: structOf(object{"list": repeat(300_000, same(nil))})}}}
 			return req
 		}},
-		Case{Name: "conditions of the service", Make: func() *fnv1.RunFunctionRequest {
+		{Name: "conditions of the service", Make: func() *fnv1.RunFunctionRequest {
 			req := request(plain())
 			req.GetObserved().GetComposite().GetResource().Fields["status"] = valueOf(object{"conditions": repeat(14_000, condition)})
 			return req

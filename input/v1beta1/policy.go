@@ -157,6 +157,7 @@ type Routes struct {
 	// AllowedGatewayClassNames are the classes that such a Gateway may have, as names or
 	// patterns with '*'. Any by default.
 	// +optional
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	AllowedGatewayClassNames []string `json:"allowedGatewayClassNames,omitempty"`
 
@@ -245,6 +246,7 @@ type NetworkPolicy struct {
 	// have the API server, which the routing sidecar asks for the pods of the service, and
 	// where models are loaded from.
 	// +optional
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	EgressTo []networkingv1.NetworkPolicyPeer `json:"egressTo,omitempty"`
 }

@@ -188,6 +188,14 @@ func TestValidatePolicy(t *testing.T) {
 				`input.limits.devices: Invalid value: -1: must be 0 or more`,
 			},
 		},
+		"EmptyLists": {
+			reason: "An empty list looks like nothing, and would be anything.",
+			doc:    `{routes: {allowedGatewayClassNames: []}, networkPolicy: {ingressFrom: [{podSelector: {}}], egressTo: []}}`,
+			want: []string{
+				`input.routes.allowedGatewayClassNames: Required value: name a class, or leave the field out for any; ownGateways: Deny allows no Gateway`,
+				`input.networkPolicy.egressTo: Required value: name at least the API server, or leave the field out: then the engines may reach anything`,
+			},
+		},
 		"NetworkPolicy": {
 			reason: "Nobody could reach the engines.",
 			doc:    `{networkPolicy: {}}`,

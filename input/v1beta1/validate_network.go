@@ -18,6 +18,9 @@ func validateNetworkPolicy(at *field.Path, n *NetworkPolicy) field.ErrorList {
 	if len(n.IngressFrom) == 0 {
 		errs = append(errs, field.Required(from, "name at least the pods or namespaces of the gateways: nothing else would reach the engines"))
 	}
+	if n.EgressTo != nil && len(n.EgressTo) == 0 {
+		errs = append(errs, field.Required(at.Child("egressTo"), "name at least the API server, or leave the field out: then the engines may reach anything"))
+	}
 	return append(errs, validatePeers(at.Child("egressTo"), n.EgressTo)...)
 }
 

@@ -124,6 +124,9 @@ func validateRoutes(at *field.Path, r *Routes) field.ErrorList {
 			errs = append(errs, check.Name(p.Child("sectionName"), ref.SectionName)...)
 		}
 	}
+	if r.AllowedGatewayClassNames != nil && len(r.AllowedGatewayClassNames) == 0 {
+		errs = append(errs, field.Required(at.Child("allowedGatewayClassNames"), "name a class, or leave the field out for any; ownGateways: Deny allows no Gateway"))
+	}
 	errs = append(errs, validatePatterns(at.Child("allowedGatewayClassNames"), r.AllowedGatewayClassNames)...)
 	errs = append(errs, validateDefaultHostname(at.Child("defaultHostname"), r.DefaultHostname)...)
 	hostnames, more := check.Capped(at.Child("allowedHostnames"), r.AllowedHostnames, maxHostnames)

@@ -227,8 +227,7 @@ func TestRender(t *testing.T) {
 				out: echoed("echo", 7, 0, 0, 0),
 				err: "warning: xr.yaml: unknown field spec.roles[0].replcas: an API server drops it\n" +
 					"warning: xr.yaml: unknown field spec.roles[0].resources.limit: an API server drops it\n" +
-					"warning: xr.yaml: unknown field spec.rolse: an API server drops it\n" +
-					"warning: in.yaml: unknown field endpointPicker.imagee of the Input: the function does not know it\n",
+					"warning: xr.yaml: unknown field spec.rolse: an API server drops it\n",
 			},
 		},
 		"UnknownRequired": {

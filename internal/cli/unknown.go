@@ -1,18 +1,15 @@
 package cli
 
 import (
-	"encoding"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // unknown lists what was written down and would be lost, with file and path.
@@ -23,17 +20,10 @@ func (g *given) unknown() []string {
 	if ofCluster(g.xr) {
 		of = reflect.TypeFor[v1alpha1.InferenceClusterSpec]()
 	}
-	for _, path := range unknownFields(specOf(g.xr), of, "spec") {
+	for _, path := range kube.UnknownFields(specOf(g.xr), of, "spec") {
 		all = append(all, fmt.Sprintf("%s: unknown field %s: an API server drops it", g.xrFile, path))
 	}
-	all = append(all, g.unknownRequired()...)
-	if g.input == nil {
-		return all
-	}
-	for _, path := range unknownFields(g.input.Object, reflect.TypeFor[v1beta1.Input](), "") {
-		all = append(all, fmt.Sprintf("%s: unknown field %s of the Input: the function does not know it", g.inputFile, path))
-	}
-	return all
+	return append(all, g.unknownRequired()...)
 }
 
 // unknownRequired lists the same of the services and clusters that are required, and those that
@@ -63,7 +53,7 @@ func (g *given) unknownRequired() []string {
 		fields["spec"] = specOf(o)
 		// A status may be of another version, and says nothing that a person wrote.
 		delete(fields, "status")
-		for _, path := range unknownFields(fields, of, "") {
+		for _, path := range kube.UnknownFields(fields, of, "") {
 			all = append(all, fmt.Sprintf("--required: %s: unknown field %s: an API server drops it", name, path))
 		}
 	}
@@ -104,57 +94,4 @@ func machinery(xr object) []string {
 		"claimRef", "compositionRef", "compositionRevisionRef", "compositionRevisionSelector", "compositionSelector",
 		"compositionUpdatePolicy", "environmentConfigRefs", "publishConnectionDetailsTo", "resourceRefs", "writeConnectionSecretToRef",
 	}
-}
-
-// unknownFields returns the paths of the fields that a type does not have.
-func unknownFields(v any, t reflect.Type, path string) []string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if p := reflect.PointerTo(t); p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
-		return nil
-	}
-	var all []string
-	switch v := v.(type) {
-	case []any:
-		if t.Kind() != reflect.Slice {
-			return nil
-		}
-		for i, e := range v {
-			all = append(all, unknownFields(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i))...)
-		}
-	case map[string]any:
-		fields := fieldsOf(t)
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			switch of, known := fields[k]; {
-			case t.Kind() == reflect.Map:
-				all = append(all, unknownFields(v[k], t.Elem(), fmt.Sprintf("%s[%s]", path, k))...)
-			case t.Kind() != reflect.Struct:
-			case known:
-				all = append(all, unknownFields(v[k], of, child(path, k))...)
-			default:
-				all = append(all, child(path, k))
-			}
-		}
-	}
-	return all
-}
-
-func child(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
-
-// fieldsOf returns the fields of a struct by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	fields := map[string]reflect.Type{}
-	if t.Kind() != reflect.Struct {
-		return fields
-	}
-	for f := range t.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" {
-			maps.Copy(fields, fieldsOf(f.Type))
-			continue
-		}
-		fields[name] = f.Type
-	}
-	return fields
 }

@@ -3,6 +3,7 @@
 package parse
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -113,7 +114,20 @@ func Input(s *structpb.Struct) (*v1beta1.Input, field.ErrorList) {
 		v1beta1.Default(in)
 		return in, errs
 	}
-	errs = kube.Decode(s, root, in)
+	errs = append(unknown(s, root), kube.Decode(s, root, in)...)
 	v1beta1.Default(in)
 	return in, append(errs, v1beta1.Validate(in, root)...)
+}
+
+// unknown refuses fields that an input does not have. No API server looks at it, and what is
+// misspelt would not be there: a limit would limit nobody.
+func unknown(s *structpb.Struct, root *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, path := range kube.UnknownFields(kube.AsMap(s), reflect.TypeFor[v1beta1.Input](), "") {
+		if len(errs) == kube.MaxProblems {
+			break
+		}
+		errs = append(errs, field.Forbidden(root.Child(path), "is no field of an Input: docs/api.md has them all"))
+	}
+	return errs
 }

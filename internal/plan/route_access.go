@@ -219,7 +219,7 @@ func (a *routeAccess) checkGateway(path *field.Path, spec *gateway.GatewaySpec) 
 	}
 	var errs field.ErrorList
 	if c := string(spec.GatewayClassName); c != "" && len(a.routes.AllowedGatewayClassNames) > 0 && !v1beta1.MatchesAny(a.routes.AllowedGatewayClassNames, c) {
-		errs = append(errs, field.NotSupported(path.Child("gatewayClassName"), check.Shown(c), a.routes.AllowedGatewayClassNames))
+		errs = append(errs, notAllowed(path.Child("gatewayClassName"), c, a.routes.AllowedGatewayClassNames, "routes.allowedGatewayClassNames"))
 	}
 	for i := range spec.Listeners {
 		if h := spec.Listeners[i].Hostname; h != nil && *h != "" {

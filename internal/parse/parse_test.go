@@ -1,0 +1,36 @@
+package parse
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// No API server looks at an input. What is misspelt in it must not be passed over.
+func TestUnknownInput(t *testing.T) {
+	in := &structpb.Struct{}
+	if err := in.UnmarshalJSON([]byte(`{
+		"apiVersion": "inferenceservice.fn.crossplane.io/v1beta1", "kind": "Input", "metadata": {"name": "x"},
+		"podSecurty": {"enforce": "restricted"},
+		"limits": {"device": 8},
+		"tenants": [{"namespaces": ["a"], "allowedQueue": ["b"]}],
+		"networkPolicy": {"ingressFrom": [{"namespaceSelector": {"matchLabels": {"any": "label"}}}]},
+		"endpointPicker": {"resources": {"limits": {"cpu": "1"}}}
+	}`)); err != nil {
+		t.Fatal(err)
+	}
+	_, errs := Input(in)
+	var got []string
+	for _, e := range errs {
+		got = append(got, e.Error())
+	}
+	want := []string{
+		"input.limits.device: Forbidden: is no field of an Input: docs/api.md has them all",
+		"input.podSecurty: Forbidden: is no field of an Input: docs/api.md has them all",
+		"input.tenants[0].allowedQueue: Forbidden: is no field of an Input: docs/api.md has them all",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -133,6 +133,9 @@ func linked(t *testing.T, file string) []string {
 	}
 	for line := range strings.Lines(output(t, "go", "version", "-m", file)) {
 		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
 		switch f[0] {
 		case "dep":
 			modules = append(modules, strings.Join(f[1:], " "))

@@ -22,12 +22,12 @@ func Build(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w 
 		Network:      in.NetworkPolicy,
 	}
 	policy := newTenantPolicy(s, in)
-	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, &w))...)
+	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &w))...)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	places := targets(s, spec.Placement)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &w)
-	errs = append(errs, checkConfigs(s, spec.Placement, in, &w)...)
+	errs = append(errs, policy.checkConfigs(s, spec.Placement, &w)...)
 	inFleet := InFleet(spec.Placement) || leavesFleet(&w)
 	errs = append(errs, checkRoom(p.Roles, gang, inFleet)...)
 	if errs = append(errs, more...); len(errs) == 0 {

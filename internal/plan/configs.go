@@ -33,12 +33,12 @@ func namesConfig(c v1alpha1.Cluster) bool {
 // would not be in the cluster's ledger. While Crossplane has not said which clusters
 // there are, nothing new is made (see HoldUnchecked), and nothing is refused: a Fatal
 // would end the call in which Crossplane is about to say so.
-func checkConfigs(s Service, placement *v1alpha1.Placement, in *v1beta1.Input, w *World) field.ErrorList {
+func (p *tenantPolicy) checkConfigs(s Service, placement *v1alpha1.Placement, w *World) field.ErrorList {
 	if !NamesConfigs(placement) {
 		return nil
 	}
 	var errs field.ErrorList
-	allowed := in.PolicyOf(s.Namespace).AllowedProviderConfigs
+	allowed := p.AllowedProviderConfigs
 	for i, c := range placement.Clusters[:min(len(placement.Clusters), v1alpha1.MaxClusters)] {
 		if !namesConfig(c) {
 			continue

@@ -95,7 +95,8 @@ func TestCheckConfigs(t *testing.T) {
 			in := defaultInput()
 			in.AllowedProviderConfigs, in.Tenants = tc.allowed, tc.tenants
 			w := world(tc.fleet...)
-			got := checkConfigs(Service{Name: "svc", Namespace: "team-a", Claimed: tc.claimed}, &v1alpha1.Placement{Clusters: []v1alpha1.Cluster{tc.entry}}, in, &w)
+			s := Service{Name: "svc", Namespace: "team-a", Claimed: tc.claimed}
+			got := newTenantPolicy(s, in).checkConfigs(s, &v1alpha1.Placement{Clusters: []v1alpha1.Cluster{tc.entry}}, &w)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}

@@ -33,11 +33,11 @@ type routeAccess struct {
 	names hostnames
 }
 
-func newRouteAccess(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, w *World) *routeAccess {
+func newRouteAccess(s Service, spec *v1alpha1.InferenceServiceSpec, in *v1beta1.Input, policy *tenantPolicy, w *World) *routeAccess {
 	a := &routeAccess{
 		service:    s,
 		namespaces: routeNamespaces(s, spec.Placement, w),
-		routes:     in.PolicyOf(s.Namespace).Routes,
+		routes:     policy.Routes,
 		platform:   in.Gateway.ParentRefs,
 	}
 	if InFleet(spec.Placement) || leavesFleet(w) {

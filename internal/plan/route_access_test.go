@@ -23,7 +23,7 @@ func routed(t *testing.T, route, gateway string, in *v1beta1.Input, placement *v
 	spec := &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{role}, Placement: placement}
 	v1beta1.Default(in)
 	serving := []*Role{{Name: "w", Type: worker, Port: defaultPort, path: rolePath(1)}}
-	r, _, errs := planRouter(0, role, spec, in, serving, newRouteAccess(Service{Name: "svc", Namespace: "team"}, spec, in, &w))
+	r, _, errs := planRouter(0, role, spec, in, serving, newRouteAccess(Service{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(Service{Name: "svc", Namespace: "team"}, in), &w))
 	var messages strings.Builder
 	for _, e := range errs {
 		messages.WriteString(e.Error() + "\n")

@@ -34,7 +34,7 @@ func behind(router v1alpha1.Role, in *v1beta1.Input, types ...v1alpha1.Component
 		serving = append(serving, &Role{Name: name, Type: t, Port: defaultPort, path: rolePath(i + 1)})
 	}
 	v1beta1.Default(in)
-	return planRouter(0, router, spec, in, serving, newRouteAccess(Service{Name: "svc", Namespace: "team"}, spec, in, &World{}))
+	return planRouter(0, router, spec, in, serving, newRouteAccess(Service{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(Service{Name: "svc", Namespace: "team"}, in), &World{}))
 }
 
 func TestPlanRouterConfig(t *testing.T) {
@@ -238,7 +238,7 @@ func TestPlanRouterPool(t *testing.T) {
 			}
 			in := &v1beta1.Input{}
 			v1beta1.Default(in)
-			r, warnings, errs := planRouter(0, router, spec, in, tc.roles, newRouteAccess(Service{}, spec, in, &World{}))
+			r, warnings, errs := planRouter(0, router, spec, in, tc.roles, newRouteAccess(Service{}, spec, in, newTenantPolicy(Service{}, in), &World{}))
 			if diff := cmp.Diff(tc.errs, paths(errs), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%v", tc.reason, diff, errs)
 			}

@@ -9,81 +9,64 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/inferencecluster"
-	"github.com/fusioninfer/function-inferenceservice/internal/observe"
-	"github.com/fusioninfer/function-inferenceservice/internal/parse"
-	"github.com/fusioninfer/function-inferenceservice/internal/plan"
-	"github.com/fusioninfer/function-inferenceservice/internal/render"
-	"github.com/fusioninfer/function-inferenceservice/internal/require"
-	"github.com/fusioninfer/function-inferenceservice/internal/respond"
+	"github.com/fusioninfer/function-inferenceservice/internal/cluster"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/service"
 )
 
-// A Function composes InferenceServices, and the InferenceClusters that they run in.
+// A Function composes InferenceServices, and the InferenceClusters in which they run.
 type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
 	log logging.Logger
-	// clock tells the time, to which clusters out of reach are compared, and on which it
-	// depends when Crossplane is to call again. Nil is the system's.
+	// clock supplies the current time, for failover and for the response's TTL. Nil means
+	// time.Now.
 	clock func() time.Time
 }
 
-func (f *Function) now() time.Time {
-	if f.clock == nil {
-		return time.Now()
-	}
-	return f.clock()
+// A resource is a composite resource. RunFunction calls its steps in this order.
+type resource interface {
+	Parse() error   // reads what the user wants and the platform allows, defaults and validates it
+	Observe() error // takes the snapshot from which it is planned
+	Plan() error    // decides what is needed, and where it runs
+	Render() error  // makes the objects
+	Require() error // requires what else must be known: pods, names in use, kinds
+	Respond() error // evaluates what exists: desired objects, status, conditions
 }
 
-// RunFunction composes what a request is about. Any problem is a Fatal, which keeps
-// all that exists: a partial answer would delete what it leaves out.
+// RunFunction composes the composite resource of a request. Any error of a step becomes a
+// Fatal result, because Crossplane deletes every composed resource that a response without
+// one leaves out.
 //
-// A call that nobody waits for any more ends with its context's error, which Crossplane
-// takes for the same.
-func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (rsp *fnv1.RunFunctionResponse, _ error) {
-	rsp = respond.Start(req)
-	run, fail := f.composeService, respond.Fail
-	if inferencecluster.Is(req) {
-		run, fail = inferencecluster.Run, inferencecluster.Kind.Fail
+// It returns an error only if the context is done: the caller no longer waits.
+func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	now := time.Now
+	if f.clock != nil {
+		now = f.clock
 	}
-	defer func() { respond.Defect(rsp, f.log, recover(), fail) }()
-	run(ctx, req, rsp, f.now())
+	call := composite.NewCall(req, now())
+	f.compose(ctx, call)
 	if ctx.Err() != nil {
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	return rsp, nil
+	return call.Response, nil
 }
 
-// composeService decides what an InferenceService needs, renders it, and judges what exists
-// of it.
-func (f *Function) composeService(ctx context.Context, req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse, now time.Time) {
-	r, errs := parse.Parse(req)
-	p, errs := plan.Build(r.Service, r.Spec, r.Input, observe.World(req, r.Spec, now), errs)
-	if ctx.Err() != nil {
-		return
+func (f *Function) compose(ctx context.Context, call *composite.Call) {
+	defer func() { call.RefuseInternalError(f.log, recover()) }()
+	var r resource
+	if call.Kind() == cluster.Kind {
+		r = cluster.New(call)
+	} else {
+		r = service.New(call)
 	}
-	if len(errs) > 0 {
-		respond.Refuse(rsp, errs)
-		return
-	}
-	objects, err := render.Render(p)
-	if err != nil {
-		respond.Fail(rsp, err)
-		return
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	held := require.Declare(req, rsp, p, objects)
-	seen := observe.Look(req, p)
-	held = append(append(held, p.Held...), p.HoldForGang(seen.PodGroup, seen.Observed)...)
-	held = append(held, p.HoldUnchecked(objects, seen.Observed)...)
-	if errs := append(seen.Conflicts(objects), respond.TooLarge(req, rsp, p, objects)...); len(errs) > 0 {
-		respond.Refuse(rsp, errs)
-		return
-	}
-	objects = render.Without(objects, held)
-	if err := respond.Accept(req, rsp, objects, observe.Judge(p, seen, objects, held), now); err != nil {
-		respond.Fail(rsp, err)
+	for _, step := range []func() error{r.Parse, r.Observe, r.Plan, r.Render, r.Require, r.Respond} {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := step(); err != nil {
+			call.Refuse(err)
+			return
+		}
 	}
 }

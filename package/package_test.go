@@ -23,13 +23,13 @@ import (
 	pkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
 	pkgv1beta1 "github.com/crossplane/crossplane/apis/v2/pkg/v1beta1"
 
-	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 )
 
 // organization is what all packages are below.
 const organization = "ghcr.io/fusioninfer/"
 
-// TestMetadata looks at what marketplaces show and Crossplane reads.
+// TestMetadata checks the metadata that marketplaces show and Crossplane reads.
 func TestMetadata(t *testing.T) {
 	icon := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(read(t, "icon.svg"))
 	function := &metav1.Function{}
@@ -54,7 +54,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestReferences follows every name from one file to the next.
+// TestReferences checks that the files refer to each other by the right names.
 func TestReferences(t *testing.T) {
 	xr, claim := &xpv2.CompositeResourceDefinition{}, &xpv1.CompositeResourceDefinition{}
 	strict(t, read(t, "xr", "definition.yaml"), xr)
@@ -105,7 +105,7 @@ func TestReferences(t *testing.T) {
 			file:        "configuration.yaml",
 		},
 		"ClusterBesideClaim": {
-			reason:      "Clusters are the same where services are claims.",
+			reason:      "The Configuration of claims has the same XRD of clusters.",
 			dir:         "claim",
 			composition: "cluster-composition.yaml",
 			kind:        cluster.Spec.Names.Kind,
@@ -151,8 +151,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestRuntime starts no pod, but the container that it describes has to be the
-// function's.
+// TestRuntime checks the container of the DeploymentRuntimeConfig: its security context and
+// its memory limit.
 func TestRuntime(t *testing.T) {
 	config := &pkgv1beta1.DeploymentRuntimeConfig{}
 	strict(t, []byte(documents(t, "install", "function.yaml")[1]), config)
@@ -162,58 +162,95 @@ func TestRuntime(t *testing.T) {
 	}
 	s := pod.Containers[0].SecurityContext
 	if !*s.RunAsNonRoot || *s.RunAsUser == 0 || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" {
-		t.Errorf("the container may do too much: %v", s)
+		t.Errorf("the container has too many privileges: %v", s)
 	}
 	if _, limited := pod.Containers[0].Resources.Limits[corev1.ResourceMemory]; !limited {
 		t.Error("the container's memory has no limit")
 	}
 }
 
-// TestCompositions makes sure that what platform teams copy is true: the input is
-// valid as it is and with everything in it that is commented out, which covers all
-// fields and shows the defaults.
+// TestCompositions checks the inputs that platform teams copy. They are valid, also with all
+// comments removed. Together the fields in them are all fields, and show the defaults.
 func TestCompositions(t *testing.T) {
-	crd := &extv1.CustomResourceDefinition{}
-	strict(t, read(t, "input", "inferenceservice.fn.crossplane.io_inputs.yaml"), crd)
-	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
-
-	inputs := map[string][]byte{}
-	for _, dir := range []string{"xr", "claim"} {
-		t.Run(dir, func(t *testing.T) {
-			composition := read(t, dir, "composition.yaml")
-			packaged := input(t, composition)
-			inputs[dir] = packaged
-			check(t, packaged)
-			all := input(t, uncomment(composition))
-			check(t, all)
-
-			shown := map[string]any{}
-			if err := yaml.Unmarshal(all, &shown); err != nil {
-				t.Fatal(err)
-			}
+	defaultInput := &inputv1alpha1.Input{}
+	inputv1alpha1.Default(defaultInput)
+	defaultInput.Policy = defaultInput.PolicyOf("any")
+	// The packages set this field, so it does not show its default.
+	defaultInput.MissingKinds = inputv1alpha1.MissingKindsSkip
+	defaultClusterInput := &inputv1alpha1.ClusterInput{}
+	inputv1alpha1.DefaultCluster(defaultClusterInput)
+	defaultClusterInput.PodSecurity = defaultClusterInput.PodSecurityOf("any")
+	cases := map[string]struct {
+		file, crd string
+		check     func(*testing.T, []byte)
+		defaults  any
+	}{
+		"Services": {file: "composition.yaml", crd: "fn.fusioninfer.io_inputs.yaml", check: checkInput, defaults: defaultInput},
+		"Clusters": {file: "cluster-composition.yaml", crd: "fn.fusioninfer.io_clusterinputs.yaml", check: checkClusterInput, defaults: defaultClusterInput},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			crd := &extv1.CustomResourceDefinition{}
+			strict(t, read(t, "input", tc.crd), crd)
+			schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
 			for _, p := range []string{"apiVersion", "kind", "metadata"} {
-				delete(shown, p)
 				delete(schema, p)
 			}
-			// The packages turn this one on.
-			delete(shown, "requireKinds")
-			delete(schema, "requireKinds")
-			if diff := cmp.Diff(described(schema, nil), described(schema, shown)); diff != "" {
-				t.Errorf("fields and defaults: -schema, +shown:\n%s", diff)
+			inputs := map[string]string{}
+			for _, dir := range []string{"xr", "claim"} {
+				composition := read(t, dir, tc.file)
+				inputs[dir] = string(input(t, composition))
+				tc.check(t, input(t, composition))
+				all := input(t, uncomment(composition))
+				tc.check(t, all)
+				shown := asMap(t, all)
+				if diff := cmp.Diff(described(schema, nil), described(schema, shown)); diff != "" {
+					t.Errorf("fields: -schema, +shown in %s:\n%s", dir, diff)
+				}
+				b, err := yaml.Marshal(tc.defaults)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(shown, overlaid(shown, asMap(t, b))); diff != "" {
+					t.Errorf("defaults: -shown in %s, +function:\n%s", dir, diff)
+				}
+			}
+			if diff := cmp.Diff(inputs["xr"], inputs["claim"]); diff != "" {
+				t.Errorf("the two inputs differ: -xr, +claim:\n%s", diff)
 			}
 		})
 	}
-	// Most of an input is of no meaning for clusters.
-	cluster := read(t, "xr", "cluster-composition.yaml")
-	check(t, input(t, cluster))
-	check(t, input(t, uncomment(cluster)))
-	if diff := cmp.Diff(string(inputs["xr"]), string(inputs["claim"])); diff != "" {
-		t.Errorf("the two inputs differ: -xr, +claim:\n%s", diff)
-	}
 }
 
-// described lists the fields of a schema with their defaults, or, where values are
-// given, the fields that these have with the values where there is a default.
+func asMap(t *testing.T, b []byte) map[string]any {
+	t.Helper()
+	m := map[string]any{}
+	if err := yaml.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// overlaid returns a copy of a document with the values of another one.
+func overlaid(doc, by map[string]any) map[string]any {
+	all := maps.Clone(doc)
+	if all == nil {
+		all = map[string]any{}
+	}
+	for name, v := range by {
+		if inner, ok := v.(map[string]any); ok {
+			if len(inner) == 0 {
+				continue
+			}
+			of, _ := all[name].(map[string]any)
+			v = overlaid(of, inner)
+		}
+		all[name] = v
+	}
+	return all
+}
+
+// described returns the fields of a schema. If values are given, it returns those with a value.
 func described(schema map[string]extv1.JSONSchemaProps, values map[string]any) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
@@ -223,18 +260,12 @@ func described(schema map[string]extv1.JSONSchemaProps, values map[string]any) [
 			continue
 		}
 		own, _ := v.(map[string]any)
-		switch {
-		case len(s.Properties) > 0 && name != "resources":
-			for _, d := range described(s.Properties, own) {
-				all = append(all, name+"."+d)
-			}
-		case s.Default != nil && values == nil:
-			all = append(all, name+": "+strings.Trim(string(s.Default.Raw), `"`))
-		case s.Default != nil:
-			b, _ := yaml.Marshal(v)
-			all = append(all, name+": "+strings.TrimSpace(string(b)))
-		default:
+		if len(s.Properties) == 0 || name == "resources" {
 			all = append(all, name)
+			continue
+		}
+		for _, d := range described(s.Properties, own) {
+			all = append(all, name+"."+d)
 		}
 	}
 	return all
@@ -242,9 +273,8 @@ func described(schema map[string]extv1.JSONSchemaProps, values map[string]any) [
 
 var commented = regexp.MustCompile(`(?m)^( *)#((?:  +)?\S)`)
 
-// uncomment brings back what is commented out: a '#' right before it or before its
-// indentation. Prose has one space after the '#'; so has what is commented out at
-// all, which stays a comment.
+// uncomment removes the '#' of fields that are commented out. It is right before the field or
+// its indentation. A '#' with one space is prose, and stays.
 func uncomment(b []byte) []byte { return commented.ReplaceAll(b, []byte("$1$2")) }
 
 func input(t *testing.T, composition []byte) []byte {
@@ -258,27 +288,40 @@ func input(t *testing.T, composition []byte) []byte {
 	return b
 }
 
-func check(t *testing.T, b []byte) {
+func checkInput(t *testing.T, b []byte) {
 	t.Helper()
-	in := &v1beta1.Input{}
+	in := &inputv1alpha1.Input{}
 	strict(t, b, in)
-	if in.Kind != v1beta1.Kind || in.APIVersion != v1beta1.Group+"/"+v1beta1.Version {
+	if in.Kind != inputv1alpha1.KindInput || in.APIVersion != inputv1alpha1.APIVersion {
 		t.Errorf("the input is a %s of %s", in.Kind, in.APIVersion)
 	}
-	v1beta1.Default(in)
-	if errs := v1beta1.Validate(in, field.NewPath("input")); len(errs) > 0 {
+	inputv1alpha1.Default(in)
+	if errs := inputv1alpha1.Validate(in, field.NewPath("input")); len(errs) > 0 {
 		t.Errorf("the input is refused: %v", errs.ToAggregate())
 	}
 }
 
-// A need is what Crossplane has to be able to do.
+func checkClusterInput(t *testing.T, b []byte) {
+	t.Helper()
+	in := &inputv1alpha1.ClusterInput{}
+	strict(t, b, in)
+	if in.Kind != inputv1alpha1.KindClusterInput || in.APIVersion != inputv1alpha1.APIVersion {
+		t.Errorf("the input is a %s of %s", in.Kind, in.APIVersion)
+	}
+	inputv1alpha1.DefaultCluster(in)
+	if errs := inputv1alpha1.ValidateCluster(in, field.NewPath("input")); len(errs) > 0 {
+		t.Errorf("the input is refused: %v", errs.ToAggregate())
+	}
+}
+
+// A need is a permission that Crossplane needs.
 type need struct{ verb, group, resource string }
 
-// verbs that Crossplane uses on what it composes.
+// verbs are those that Crossplane uses on composed resources.
 var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
-// plurals of the kinds that are composed. A kind that is new has to be added here,
-// and to the ClusterRole where it is not Crossplane's already.
+// plurals are those of the composed kinds. Add new kinds here. Add them to the ClusterRole, too,
+// unless Crossplane's own role has them.
 var plurals = map[string]string{
 	"EndpointSlice":         "endpointslices",
 	"Gateway":               "gateways",
@@ -300,8 +343,8 @@ var plurals = map[string]string{
 	"ClusterUsage":          "clusterusages",
 }
 
-// core is what Crossplane's own ClusterRole allows (Crossplane v2.4, its Helm
-// chart), as far as it matters here.
+// core are the permissions of Crossplane's own ClusterRole (Helm chart of v2.4) that matter
+// here.
 var core = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch", "delete"}},
 	{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "services"}, Verbs: []string{"*"}},
@@ -310,12 +353,12 @@ var core = []rbacv1.PolicyRule{
 	{APIGroups: []string{protection}, Resources: []string{"*"}, Verbs: []string{"*"}},
 }
 
-// protection is the group of Crossplane's own kinds that are composed. They are beside
-// Crossplane only.
+// protection is the group of Crossplane's own kinds that are composed. They exist only where
+// Crossplane runs.
 const protection = "protection.crossplane.io"
 
-// TestRBAC takes from the rendered examples what Crossplane has to be allowed, and
-// wants that and no more.
+// TestRBAC checks that Crossplane has exactly the permissions that it needs to apply the
+// rendered examples.
 func TestRBAC(t *testing.T) {
 	var granted []rbacv1.PolicyRule
 	for _, f := range []string{"rbac.yaml", "rbac-istio.yaml"} {
@@ -327,20 +370,20 @@ func TestRBAC(t *testing.T) {
 		granted = append(granted, role.Rules...)
 	}
 	needed := rendered(t)
-	// The function asks for the pods of a service, and for namespaces by whose labels a
-	// cluster goes.
+	// The function requires the pods of a service, and the namespaces that a cluster selects by
+	// labels.
 	for _, v := range []string{"get", "list", "watch"} {
 		needed[need{v, "", "pods"}] = true
 		needed[need{v, "", "namespaces"}] = true
 	}
 
-	// An endpoint picker with replicas has one, and no example has such.
+	// An endpoint picker with several replicas has one, but no example has such a picker.
 	for _, v := range verbs {
 		needed[need{v, "policy", "poddisruptionbudgets"}] = true
 	}
 
-	// In another cluster provider-kubernetes has what Crossplane has here, and what
-	// InferenceClusters observe. Namespaces are made there, and never deleted.
+	// In another cluster, provider-kubernetes needs what Crossplane needs here, and what
+	// InferenceClusters observe. Namespaces are created there and never deleted.
 	remote := &rbacv1.ClusterRole{}
 	clusters := map[need]bool{}
 	for _, v := range []string{"get", "list", "watch", "patch"} {
@@ -374,17 +417,17 @@ func TestRBAC(t *testing.T) {
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("Crossplane needs and may not: %v", missing)
+		t.Errorf("Crossplane lacks permissions: %v", missing)
 	}
 	if len(lacking) > 0 {
-		t.Errorf("provider-kubernetes needs and may not: %v", lacking)
+		t.Errorf("provider-kubernetes lacks permissions: %v", lacking)
 	}
 	if len(unused) > 0 {
-		t.Errorf("Crossplane may and does not need: %v", unused)
+		t.Errorf("Crossplane has permissions that it does not need: %v", unused)
 	}
 }
 
-// rendered is what the examples need.
+// rendered returns the permissions that the rendered examples need.
 func rendered(t *testing.T) map[need]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "example", "*", "rendered.yaml"))
@@ -448,7 +491,7 @@ func repository(ref string) string { return ref[:strings.LastIndex(ref, ":")] }
 
 func tag(ref string) string { return ref[strings.LastIndex(ref, ":")+1:] }
 
-// documents of a file, without the comments in front of the first.
+// documents returns the documents of a file, without the comments before the first.
 func documents(t *testing.T, path ...string) []string {
 	t.Helper()
 	var docs []string
@@ -469,7 +512,7 @@ func read(t *testing.T, path ...string) []byte {
 	return b
 }
 
-// strict decodes and knows every field.
+// strict decodes a document, and fails for unknown fields.
 func strict(t *testing.T, b []byte, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict(b, into); err != nil {

@@ -16,39 +16,39 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// maxIterations is how often Crossplane calls a function again that keeps asking
-// for something else.
+// maxIterations is how often Crossplane calls a function again whose requirements changed.
 const maxIterations = 5
 
-// call runs the function until what it requires does not change any more.
+// call calls the function until its requirements no longer change, as Crossplane does.
 func call(ctx context.Context, fn Runner, g *given) (*fnv1.RunFunctionResponse, error) {
 	req, err := request(g)
 	if err != nil {
 		return nil, err
 	}
-	var settled *fnv1.Requirements
+	var before *fnv1.Requirements
 	for i := 0; i <= maxIterations; i++ {
-		// A function may put its answer together from parts of the request. Over gRPC
-		// that would not show in the next request.
+		// A response may share parts with its request. Over gRPC, changing them would not
+		// change the next request.
 		rsp, err := fn.RunFunction(ctx, proto.CloneOf(req))
 		if err != nil {
 			return nil, fmt.Errorf("cannot run the function: %w", err)
 		}
 		reqs := rsp.GetRequirements()
-		if isFatal(rsp) || proto.Equal(reqs, settled) {
+		if isFatal(rsp) || proto.Equal(reqs, before) {
 			return rsp, nil
 		}
-		settled = reqs
+		before = reqs
 		if err := fulfil(req, reqs, g.cluster); err != nil {
 			return nil, err
 		}
 		req.Context = rsp.GetContext()
 	}
-	return nil, fmt.Errorf("the function still asks for something else after %d calls", maxIterations+1)
+	return nil, fmt.Errorf("the function's requirements still change after %d calls", maxIterations+1)
 }
 
-// missing names the definitions of kinds that the function asked for and nobody gave.
-func missing(rsp *fnv1.RunFunctionResponse, cluster []object) string {
+// missingCRDs names the CustomResourceDefinitions that the function requires and that are
+// not among the objects of the cluster.
+func missingCRDs(rsp *fnv1.RunFunctionResponse, cluster []object) string {
 	var names []string
 	for _, s := range rsp.GetRequirements().GetResources() {
 		if s.GetKind() == "CustomResourceDefinition" && len(find(cluster, s)) == 0 {
@@ -100,7 +100,7 @@ func asStruct(o object) (*structpb.Struct, error) {
 	return s, nil
 }
 
-// fulfil puts into the request what the function requires, of what is given.
+// fulfil adds to the request the objects of the cluster that the function requires.
 func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, cluster []object) error {
 	req.RequiredResources = map[string]*fnv1.Resources{}
 	for name, sel := range reqs.GetResources() {
@@ -117,7 +117,7 @@ func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, cluster []obj
 	return nil
 }
 
-// find returns what matches a selector, sorted by namespace and name.
+// find returns the objects that match a selector, sorted by namespace and name.
 func find(cluster []object, sel *fnv1.ResourceSelector) []object {
 	var all []object
 	for _, o := range cluster {
@@ -143,10 +143,11 @@ func matches(o object, sel *fnv1.ResourceSelector) bool {
 	return sel.GetNamespace() == "" || o.GetNamespace() == sel.GetNamespace()
 }
 
-// errFatal ends a render whose problems were reported already.
-var errFatal = errors.New("the function answered with a fatal result")
+// errFatal ends a render whose problems report has already written.
+var errFatal = errors.New("the function returned a fatal result")
 
-// report writes the results of the function, a line for each.
+// report writes each problem of the function's results in a line of its own. It returns
+// errFatal if one of the results is fatal.
 func report(w io.Writer, results []*fnv1.Result) error {
 	var fatal error
 	for _, r := range results {
@@ -164,16 +165,16 @@ func report(w io.Writer, results []*fnv1.Result) error {
 	return fatal
 }
 
-// nextProblem is where a message goes on with the path of another problem. The
-// function puts all of them into one message, because a Fatal has only one.
+// nextProblem matches where a message goes on with the path of another problem. A Fatal has
+// only one message, so the function puts all problems into it.
 var nextProblem = regexp.MustCompile(`; ((?:spec|metadata|input)[.\[:])`)
 
 func problems(message string) []string {
 	return strings.Split(nextProblem.ReplaceAllString(strings.TrimSpace(message), "\n$1"), "\n")
 }
 
-// Exit tells the exit code of a command's error, and writes the error unless that
-// was done.
+// Exit returns the exit code for a command's error. It writes the error, except for one that
+// report has written.
 func Exit(w io.Writer, err error) int {
 	if err == nil {
 		return 0

@@ -15,36 +15,36 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
-// writeCluster says who has what of a cluster, and who waits for what.
+// writeCluster says what of a cluster is reserved for whom, and who waits for what.
 func writeCluster(b *strings.Builder, xr object) {
 	st := v1alpha1.InferenceClusterStatus{}
 	status, _, _ := unstructured.NestedMap(xr.Object, "status")
 	delete(status, "conditions")
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(status, &st) != nil {
-		return // The function's own status always has a form.
+		return // It never fails for a status that the function wrote.
 	}
 	fmt.Fprintln(b, "\n  POOL\tNODES\tFREE, NODE BY NODE")
 	for _, p := range st.Pools {
 		var free []string
 		for _, n := range p.Free {
-			free = append(free, fmt.Sprintf("%d x (%s)", n.Nodes, amounts(n.Resources)))
+			free = append(free, fmt.Sprintf("%d x (%s)", n.NodeCount, amounts(n.Resources)))
 		}
-		fmt.Fprintf(b, "  %s\t%d\t%s\n", p.Name, p.Nodes, strings.Join(free, " + "))
+		fmt.Fprintf(b, "  %s\t%d\t%s\n", p.Name, p.NodeCount, strings.Join(free, " + "))
 	}
-	if len(st.Allocations) > 0 {
-		fmt.Fprintln(b, "\n  GRANTED TO\tPODS\tRESOURCES\tREPLICAS")
+	if len(st.Reservations) > 0 {
+		fmt.Fprintln(b, "\n  RESERVED FOR\tPODS\tRESOURCES\tREPLICAS")
 	}
-	for _, a := range st.Allocations {
-		fmt.Fprintf(b, "  %s/%s\t%d\t%s\t%s\n", a.Namespace, a.Name, a.Pods, amounts(a.Resources), strings.Join(a.Replicas, " "))
+	for _, a := range st.Reservations {
+		fmt.Fprintf(b, "  %s/%s\t%d\t%s\t%s\n", a.Namespace, a.Name, a.Pods, amounts(a.Resources), replicaText(a.Replicas))
 	}
-	if len(st.Waiting) > 0 {
-		fmt.Fprintln(b, "\n  WAITING\tREPLICAS\tWHY")
+	if len(st.Pending) > 0 {
+		fmt.Fprintln(b, "\n  PENDING\tREPLICAS\tWHY")
 	}
-	for _, w := range st.Waiting {
-		fmt.Fprintf(b, "  %s/%s\t%d\t%s\n", w.Namespace, w.Name, w.Replicas, w.Message)
+	for _, w := range st.Pending {
+		fmt.Fprintf(b, "  %s/%s\t%d\t%s\n", w.Namespace, w.Name, w.ReplicaCount, w.Message)
 	}
-	if st.Gateway != nil {
-		fmt.Fprintf(b, "\n  Gateway\t%s\n", net.JoinHostPort(st.Gateway.Address, strconv.Itoa(int(st.Gateway.Port))))
+	if st.Entrypoint != nil {
+		fmt.Fprintf(b, "\n  Entrypoint\t%s\n", net.JoinHostPort(st.Entrypoint.Address.Value, strconv.Itoa(int(st.Entrypoint.Port))))
 	}
 }
 

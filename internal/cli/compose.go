@@ -20,13 +20,15 @@ import (
 type rendered struct {
 	xr       object
 	composed []object
-	// fleet has the clusters that have agreed with their services.
+	// specReplicas is how many replicas the spec of a service has of each role.
+	specReplicas map[string]int64
+	// fleet has the clusters after a simulation.
 	fleet []object
 }
 
-// compose does what Crossplane does with the answer of the last function.
+// compose does what Crossplane does with the response of the last function.
 func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
-	out := &rendered{}
+	out := &rendered{specReplicas: specReplicas(g.xr)}
 	desired := rsp.GetDesired()
 	var unready []string
 	for _, key := range slices.Sorted(maps.Keys(desired.GetResources())) {
@@ -48,7 +50,28 @@ func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
 	return out, nil
 }
 
-// composed gives a composed resource the metadata that makes it the XR's.
+// specReplicas returns how many replicas a service's spec has of each role. Validation is
+// the function's: a spec that cannot be read has none.
+func specReplicas(xr object) map[string]int64 {
+	spec := struct {
+		Replicas *int64 `json:"replicas"`
+		Roles    []struct {
+			Name     string `json:"name"`
+			Replicas *int64 `json:"replicas"`
+		} `json:"roles"`
+	}{}
+	s, _, err := unstructured.NestedMap(xr.Object, "spec")
+	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(s, &spec) != nil {
+		return nil
+	}
+	all := map[string]int64{}
+	for _, r := range spec.Roles {
+		all[r.Name] = ptr.Deref(spec.Replicas, 1) * ptr.Deref(r.Replicas, 1)
+	}
+	return all
+}
+
+// composed adds the metadata that Crossplane gives a composed resource.
 func composed(g *given, key string, o object) object {
 	if was, ok := g.observed[key]; ok {
 		o.SetName(was.GetName())
@@ -88,8 +111,8 @@ func with(m map[string]string, k, v string) map[string]string {
 	return m
 }
 
-// composite is the part of the XR that Crossplane writes: what it composes, and
-// the status.
+// composite returns the part of the XR that Crossplane writes: the references to what it
+// composes, and the status.
 func composite(xr object, desired *fnv1.Resource, composed []object) (object, error) {
 	o := object{Object: map[string]any{}}
 	o.SetAPIVersion(xr.GetAPIVersion())
@@ -97,7 +120,7 @@ func composite(xr object, desired *fnv1.Resource, composed []object) (object, er
 	o.SetName(xr.GetName())
 	o.SetNamespace(xr.GetNamespace())
 	path := []string{"spec", "crossplane", "resourceRefs"}
-	if legacy(xr) {
+	if claimed(xr) {
 		path = []string{"spec", "resourceRefs"}
 	}
 	if err := unstructured.SetNestedSlice(o.Object, references(xr, composed), path...); err != nil {
@@ -112,7 +135,7 @@ func composite(xr object, desired *fnv1.Resource, composed []object) (object, er
 	return o, nil
 }
 
-// references lists composed resources as Crossplane sorts them.
+// references returns the references to composed resources, in Crossplane's order.
 func references(xr object, composed []object) []any {
 	refs := make([]any, 0, len(composed))
 	for _, o := range composed {
@@ -148,8 +171,8 @@ type condition struct {
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
 }
 
-// conditionTime is the time of every condition, because the same input has to
-// give the same output. It is that of Crossplane's own render.
+// conditionTime is the time of every condition, as in Crossplane's own render: the same
+// files give the same output.
 const conditionTime = "2024-01-01T00:00:00Z"
 
 func conditionsOf(o object) []condition {
@@ -177,7 +200,7 @@ func setCondition(o *object, c condition) {
 		c.LastTransitionTime = conditionTime
 		m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
 		if err != nil {
-			continue // A struct of strings and a number always has a form.
+			continue // It never fails for strings and a number.
 		}
 		list = append(list, m)
 	}
@@ -190,8 +213,8 @@ func setCondition(o *object, c condition) {
 	o.Object["status"] = status
 }
 
-// conditions sets those of the function, and names for the claim those that are
-// meant for it. Nobody but Crossplane sets its own.
+// conditions sets the function's conditions, and lists those that Crossplane copies to a
+// claim. It skips Crossplane's own, as Crossplane does.
 func conditions(o *object, xr object, all []*fnv1.Condition) {
 	var claim []any
 	for _, c := range all {
@@ -210,7 +233,7 @@ func conditions(o *object, xr object, all []*fnv1.Condition) {
 			claim = append(claim, c.GetType())
 		}
 	}
-	if legacy(xr) && len(claim) > 0 {
+	if claimed(xr) && len(claim) > 0 {
 		_ = unstructured.SetNestedSlice(o.Object, claim, "status", "claimConditionTypes")
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An object is a document from a file, or one that is going to be written.
+// An object is a document that was read, or that will be written.
 type object = unstructured.Unstructured
 
-// files reads files. Standard input can be read once.
+// files reads files. A path - is standard input, which can be read once.
 type files struct {
 	stdin io.Reader
 	used  bool
@@ -39,7 +39,7 @@ func (f *files) objects(path string) ([]object, error) {
 		return nil, fmt.Errorf("cannot read %q: %w", path, err)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("cannot read %q: it has no document", path)
+		return nil, fmt.Errorf("cannot read %q: it has no documents", path)
 	}
 	return all, nil
 }
@@ -51,7 +51,7 @@ func (f *files) one(path string) (object, error) {
 		return object{}, err
 	}
 	if len(all) > 1 {
-		return object{}, fmt.Errorf("cannot read %q: it has %d documents and should have one", path, len(all))
+		return object{}, fmt.Errorf("cannot read %q: it has %d documents, and must have one", path, len(all))
 	}
 	return all[0], nil
 }
@@ -97,7 +97,7 @@ func (f *files) read(path string) ([]byte, error) {
 	return b, nil
 }
 
-// unreadable says why without the path, which the message has already.
+// unreadable wraps an error without repeating the path that a PathError has.
 func unreadable(path string, err error) error {
 	if p := (&fs.PathError{}); errors.As(err, &p) {
 		err = p.Err
@@ -105,8 +105,8 @@ func unreadable(path string, err error) error {
 	return fmt.Errorf("cannot read %q: %w", path, err)
 }
 
-// documents splits a stream of YAML. Documents without content are left out, and
-// a List stands for its items.
+// documents reads a stream of YAML. It skips empty documents, and replaces a List by its
+// items.
 func documents(b []byte) ([]object, error) {
 	r := yamlstream.NewYAMLReader(bufio.NewReader(bytes.NewReader(b)))
 	var all []object

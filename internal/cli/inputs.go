@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
@@ -24,27 +24,28 @@ const (
 	annotationResourceName = "crossplane.io/composition-resource-name"
 )
 
-// legacy tells the cluster-scoped XR behind a claim from a namespaced one.
-func legacy(xr object) bool { return xr.GetKind() == v1alpha1.ClusterKind }
+// claimed reports whether an XR is the cluster-scoped one behind a claim.
+func claimed(xr object) bool { return xr.GetKind() == v1alpha1.KindClaimedService }
 
-// ofCluster tells an InferenceCluster from an InferenceService.
-func ofCluster(xr object) bool { return xr.GetKind() == v1alpha1.KindCluster }
+// ofCluster reports whether an object is an InferenceCluster.
+func ofCluster(xr object) bool { return xr.GetKind() == v1alpha1.KindInferenceCluster }
 
-// xr reads the composite resource and gives it what it would have in a cluster.
+// xr reads the composite resource, and adds the metadata and the condition that it would
+// have in a control plane.
 func (f *files) xr(path string) (object, error) {
 	xr, err := f.one(path)
 	if err != nil {
 		return object{}, err
 	}
 	gv := v1alpha1.Group + "/" + v1alpha1.Version
-	if xr.GetAPIVersion() != gv || (xr.GetKind() != v1alpha1.Kind && !legacy(xr) && !ofCluster(xr)) {
+	if xr.GetAPIVersion() != gv || (xr.GetKind() != v1alpha1.KindInferenceService && !claimed(xr) && !ofCluster(xr)) {
 		return object{}, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s, %s or %s in %s",
-			path, xr.GetKind(), xr.GetAPIVersion(), v1alpha1.Kind, v1alpha1.ClusterKind, v1alpha1.KindCluster, gv)
+			path, xr.GetKind(), xr.GetAPIVersion(), v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, v1alpha1.KindInferenceCluster, gv)
 	}
 	if xr.GetName() == "" {
 		return object{}, fmt.Errorf("cannot read %q: it has no metadata.name", path)
 	}
-	if xr.GetNamespace() == "" && !legacy(xr) && !ofCluster(xr) {
+	if xr.GetNamespace() == "" && !claimed(xr) && !ofCluster(xr) {
 		xr.SetNamespace(metav1.NamespaceDefault)
 	}
 	if xr.GetUID() == "" {
@@ -55,8 +56,8 @@ func (f *files) xr(path string) (object, error) {
 	return withLabel(xr), nil
 }
 
-// defaultUID is the one that Crossplane's own render makes up, so that the same
-// owner references fit both.
+// defaultUID returns the UID that Crossplane's own render gives an XR without one. Observed
+// resources with owner references then fit both commands.
 func defaultUID(xr object) types.UID {
 	of := xr.GroupVersionKind().String() + "\x00" + xr.GetNamespace() + "\x00" + xr.GetName()
 	return types.UID(uuid.NewSHA1(uuid.Nil, []byte(of)).String())
@@ -74,24 +75,32 @@ func withLabel(xr object) object {
 	return xr
 }
 
-// input reads the function's Input from a file of its own.
-func (f *files) input(path string) (*object, error) {
+// inputKind returns the kind of the function's input for an XR.
+func inputKind(xr object) string {
+	if ofCluster(xr) {
+		return inputv1alpha1.KindClusterInput
+	}
+	return inputv1alpha1.KindInput
+}
+
+// input reads the function's input from a file.
+func (f *files) input(path string, xr object) (*object, error) {
 	in, err := f.one(path)
 	if err != nil {
 		return nil, err
 	}
-	if !isInput(in) {
-		return nil, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s in %s/%s",
-			path, in.GetKind(), in.GetAPIVersion(), v1beta1.Kind, v1beta1.Group, v1beta1.Version)
+	if !isInput(in, xr) {
+		return nil, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s in %s",
+			path, in.GetKind(), in.GetAPIVersion(), inputKind(xr), inputv1alpha1.APIVersion)
 	}
 	return &in, nil
 }
 
-func isInput(o object) bool {
-	return o.GetAPIVersion() == v1beta1.Group+"/"+v1beta1.Version && o.GetKind() == v1beta1.Kind
+func isInput(o, xr object) bool {
+	return o.GetAPIVersion() == inputv1alpha1.APIVersion && o.GetKind() == inputKind(xr)
 }
 
-// composition takes the Input out of the one step that has it.
+// composition reads the function's input from the one step of a Composition that has it.
 func (f *files) composition(path string, xr object) (*object, error) {
 	c, err := f.one(path)
 	if err != nil {
@@ -114,18 +123,19 @@ func (f *files) composition(path string, xr object) (*object, error) {
 		step, _ := s.(map[string]any)
 		name, _, _ := unstructured.NestedString(step, "step")
 		names = append(names, name)
-		if in, _, _ := unstructured.NestedMap(step, "input"); isInput(object{Object: in}) {
+		if in, _, _ := unstructured.NestedMap(step, "input"); isInput(object{Object: in}, xr) {
 			found = append(found, object{Object: in})
 		}
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("cannot read %q: %d of its steps (%s) have an input of kind %s of %s/%s, and one should",
-			path, len(found), strings.Join(names, ", "), v1beta1.Kind, v1beta1.Group, v1beta1.Version)
+		return nil, fmt.Errorf("cannot read %q: %d of its steps (%s) have an input of kind %s in %s, and exactly one must",
+			path, len(found), strings.Join(names, ", "), inputKind(xr), inputv1alpha1.APIVersion)
 	}
 	return &found[0], nil
 }
 
-// observed reads the composed resources as they are, by their keys.
+// observed reads the composed resources, by their keys. It skips the XR itself, which the
+// output of render has in front of them.
 func (f *files) observed(paths []string, xr object) (map[string]object, error) {
 	all := map[string]object{}
 	for _, path := range paths {
@@ -134,12 +144,15 @@ func (f *files) observed(paths []string, xr object) (map[string]object, error) {
 			return nil, err
 		}
 		for _, o := range objects {
+			if isXR(o, xr) {
+				continue
+			}
 			if err := adopt(&o, xr); err != nil {
 				return nil, fmt.Errorf("cannot use %s %s in %q: %w", o.GetKind(), o.GetName(), path, err)
 			}
 			key := o.GetAnnotations()[annotationResourceName]
-			if _, twice := all[key]; twice {
-				return nil, fmt.Errorf("cannot use %s %s in %q: another observed resource is %q as well", o.GetKind(), o.GetName(), path, key)
+			if _, exists := all[key]; exists {
+				return nil, fmt.Errorf("cannot use %s %s in %q: another observed resource has the key %q, too", o.GetKind(), o.GetName(), path, key)
 			}
 			all[key] = o
 		}
@@ -147,7 +160,14 @@ func (f *files) observed(paths []string, xr object) (map[string]object, error) {
 	return all, nil
 }
 
-// adopt checks that an observed object could be the XR's.
+// isXR reports whether an object is the XR. As for the XR, its namespace may be left out.
+func isXR(o, xr object) bool {
+	return o.GroupVersionKind() == xr.GroupVersionKind() && o.GetName() == xr.GetName() &&
+		(o.GetNamespace() == xr.GetNamespace() || o.GetNamespace() == "")
+}
+
+// adopt checks that the XR may have composed an observed object. An object without a
+// namespace gets the XR's.
 func adopt(o *object, xr object) error {
 	if o.GetAnnotations()[annotationResourceName] == "" {
 		return fmt.Errorf("it has no annotation %s", annotationResourceName)
@@ -170,7 +190,7 @@ func adopt(o *object, xr object) error {
 	return nil
 }
 
-// required reads what else the cluster has.
+// required reads the other objects of the cluster.
 func (f *files) required(paths []string) ([]object, error) {
 	var all []object
 	for _, path := range paths {

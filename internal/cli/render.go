@@ -1,12 +1,11 @@
 /*
-Package cli has the commands for people. Render runs the function in process, on
-files, and shows what Crossplane would apply: no cluster, no container, no
-network.
+Package cli has the command render. It runs the function in process, on files, and writes
+what Crossplane would apply. It needs no cluster, no container and no network.
 
-What Crossplane does around a function is done here as well, so that the
-documents are the same as those of "crossplane composition render": it calls the
-function until its requirements settle, gives the composed resources their
-metadata and the XR its conditions.
+The command also does what Crossplane does around a function: it calls the function until
+its requirements no longer change, gives the composed resources their metadata, and gives
+the XR its conditions. The documents are therefore those of "crossplane composition
+render".
 */
 package cli
 
@@ -35,14 +34,14 @@ type Streams struct {
 type Render struct {
 	XR          string   `arg:"" name:"xr" help:"File with the InferenceService, the XInferenceService behind a claim, or the InferenceCluster. - is standard input."`
 	Input       string   `placeholder:"FILE" xor:"input" help:"File with the function's Input."`
-	Composition string   `placeholder:"FILE" xor:"input" help:"File with the Composition whose step has the function's Input."`
-	Observed    []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources as they are, each with the annotation crossplane.io/composition-resource-name. Can be repeated."`
-	Required    []string `placeholder:"PATH" sep:"none" help:"File or directory with what else is in the cluster, such as the service's pods. Can be repeated."`
-	Settle      bool     `help:"Let the InferenceServices and InferenceClusters among the required objects agree on who runs where first, as if every cluster were reachable. Without it, clusters are taken as their status says."`
+	Composition string   `placeholder:"FILE" xor:"input" help:"File with the Composition. The Input is that of its one step that has one."`
+	Observed    []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources that exist, each with the annotation crossplane.io/composition-resource-name. The output of an earlier render will do. Can be repeated."`
+	Required    []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated."`
+	Simulate    bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
 	Format      string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
 }
 
-// Run renders. Nothing is written to standard output unless all of it worked.
+// Run renders. It writes to standard output only if everything succeeds.
 func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	given, err := r.load(&files{stdin: s.In})
 	if err != nil {
@@ -51,19 +50,19 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	for _, u := range given.unknown() {
 		_, _ = fmt.Fprintln(s.Err, "warning: "+u)
 	}
-	if r.Settle {
-		if err := settle(ctx, fn, given); err != nil {
+	if r.Simulate {
+		if err := simulate(ctx, fn, given); err != nil {
 			return err
 		}
-	} else if names := given.silent(); names != "" {
-		_, _ = fmt.Fprintf(s.Err, "warning: these clusters have no status, so nothing is placed there: %s. With --settle they say what room they have.\n", names)
+	} else if names := given.clustersWithoutStatus(); names != "" {
+		_, _ = fmt.Fprintf(s.Err, "warning: these clusters have no status, so nothing is placed there: %s. --simulate computes their free capacity.\n", names)
 	}
 	rsp, err := call(ctx, fn, given)
 	if err != nil {
 		return err
 	}
-	if names := missing(rsp, given.cluster); names != "" {
-		_, _ = fmt.Fprintf(s.Err, "warning: these kinds count as missing, for --required has no definition of them: %s. Without requireKinds in the Input everything is rendered.\n", names)
+	if names := missingCRDs(rsp, given.cluster); names != "" {
+		_, _ = fmt.Fprintf(s.Err, "warning: --required has no CRD for %s: treated as not installed. With missingKinds: Fail in the Input, everything is rendered.\n", names)
 	}
 	if err := report(s.Err, rsp.GetResults()); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	if err != nil {
 		return err
 	}
-	if r.Settle {
+	if r.Simulate {
 		out.fleet = slices.DeleteFunc(slices.Clone(given.cluster), func(o object) bool { return !ofCluster(o) })
 	}
 	b := &bytes.Buffer{}
@@ -83,16 +82,16 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	return err
 }
 
-// given is everything that the files say.
+// given is the content of all files.
 type given struct {
-	xr       object
-	xrFile   string
-	input    *object
+	xr     object
+	xrFile string
+	input  *object
+	// observed are the composed resources that exist, by their keys.
 	observed map[string]object
-	// cluster is what a requirement can find.
+	// cluster are the objects that a requirement can find: the XR, the observed resources by
+	// their keys, and the required objects.
 	cluster []object
-	// inputFile is where the input is from.
-	inputFile string
 }
 
 func (r *Render) load(f *files) (*given, error) {
@@ -103,10 +102,8 @@ func (r *Render) load(f *files) (*given, error) {
 	g := &given{xr: xr, xrFile: r.XR}
 	switch {
 	case r.Input != "":
-		g.inputFile = r.Input
-		g.input, err = f.input(r.Input)
+		g.input, err = f.input(r.Input, xr)
 	case r.Composition != "":
-		g.inputFile = r.Composition
 		g.input, err = f.composition(r.Composition, xr)
 	}
 	if err != nil {

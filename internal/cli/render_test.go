@@ -17,7 +17,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// runnerFn is a function that is nothing but its RunFunction.
+// runnerFn implements Runner by a Go function.
 type runnerFn func(*fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error)
 
 // RunFunction runs the function.
@@ -25,8 +25,8 @@ func (f runnerFn) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (
 	return f(req)
 }
 
-// echo composes one ConfigMap that tells what the function was given, after it
-// has asked for the pods of the service and for one object by name.
+// echo composes one ConfigMap that records what was in the request. It requires the pods of
+// the service, and one object by name.
 func echo(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	ns := "default"
 	data := map[string]any{
@@ -66,9 +66,9 @@ spec: {roles: [{name: a, componentType: worker, template: {anything: {goes: here
 	xrTypo = `apiVersion: fusioninfer.io/v1alpha1
 kind: InferenceService
 metadata: {name: chat}
-spec: {crossplane: {compositionRef: {name: c}}, rolse: [], replicas: "3", roles: [{name: a, replcas: 2, template: {any: thing}, resources: {limits: {cpu: 1}, limit: {}}}]}
+spec: {crossplane: {compositionRef: {name: c}}, rolse: [], replicas: "3", roles: [{name: a, replcas: 2, template: {any: thing}, endpointPicker: {resources: {limits: {cpu: 1}, limit: {}}}}]}
 `
-	inputDoc = `apiVersion: inferenceservice.fn.crossplane.io/v1beta1
+	inputDoc = `apiVersion: fn.fusioninfer.io/v1alpha1
 kind: Input
 podObservationLimit: 7
 `
@@ -79,8 +79,8 @@ spec:
   compositeTypeRef: {apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService}
   mode: Pipeline
   pipeline:
-  - {step: first, functionRef: {name: x}, input: {apiVersion: x.fn.crossplane.io/v1, kind: Input}}
-  - {step: second, functionRef: {name: y}, input: {apiVersion: inferenceservice.fn.crossplane.io/v1beta1, kind: Input, podObservationLimit: 9}}
+  - {step: first, functionRef: {name: x}, input: {apiVersion: fn.example.org/v1, kind: Input}}
+  - {step: second, functionRef: {name: y}, input: {apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, podObservationLimit: 9}}
 `
 	cluster = `# Only a comment.
 ---
@@ -101,7 +101,7 @@ metadata: {name: old, namespace: default, annotations: {crossplane.io/compositio
 `
 )
 
-// echoed is what a render of the echo function looks like.
+// echoed returns the output of a render with the function echo.
 func echoed(name string, input, observed, pods, named int) string {
 	return fmt.Sprintf(`---
 apiVersion: fusioninfer.io/v1alpha1
@@ -172,12 +172,12 @@ func TestRender(t *testing.T) {
 		want   want
 	}{
 		"OnlyXR": {
-			reason: "An XR alone is enough. Without a namespace it is in default.",
+			reason: "Only an XR is needed. Without a namespace it is in default.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc}, render: Render{XR: "xr.yaml"}},
 			want:   want{out: echoed("echo", 0, 0, 0, 0)},
 		},
 		"Stdin": {
-			reason: "- is standard input.",
+			reason: "The path - is standard input.",
 			args:   args{fn: echo, stdin: xrDoc, render: Render{XR: "-"}},
 			want:   want{out: echoed("echo", 0, 0, 0, 0)},
 		},
@@ -197,22 +197,41 @@ func TestRender(t *testing.T) {
 			},
 			want: want{out: echoed("old", 7, 1, 1, 1)},
 		},
+		"ObservedOutput": {
+			reason: "The output of a render can be observed: the XR in it is skipped.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": echoed("echo", 0, 0, 0, 0)}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
+			want:   want{out: echoed("echo", 0, 1, 0, 0)},
+		},
+		"ObservedOtherXR": {
+			reason: "Only the XR itself is skipped, not another of its kind.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": strings.ReplaceAll(xrDoc, "chat", "other")}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
+			want:   want{err: `error: cannot use InferenceService other in "o.yaml": it has no annotation crossplane.io/composition-resource-name` + "\n", code: 1},
+		},
 		"Composition": {
-			reason: "The Input comes from the step that has one of ours.",
+			reason: "The Input comes from the step that has this function's Input.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "c.yaml": compositionDoc}, render: Render{XR: "xr.yaml", Composition: "c.yaml"}},
 			want:   want{out: echoed("echo", 9, 0, 0, 0)},
 		},
-		"CompositionWithoutInput": {
-			reason: "A Composition without our Input names its steps.",
+		"InputOfServices": {
+			reason: "An InferenceCluster has an input of its own kind.",
 			args: args{
 				fn:     echo,
-				files:  map[string]string{"xr.yaml": xrDoc, "c.yaml": strings.Replace(compositionDoc, "inferenceservice.fn", "other.fn", 1)},
+				files:  map[string]string{"xr.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east}}", "in.yaml": inputDoc},
+				render: Render{XR: "xr.yaml", Input: "in.yaml"},
+			},
+			want: want{err: `error: cannot read "in.yaml": it is of kind Input in fn.fusioninfer.io/v1alpha1, not ClusterInput in fn.fusioninfer.io/v1alpha1` + "\n", code: 1},
+		},
+		"CompositionWithoutInput": {
+			reason: "If no step has the Input, the error names the steps.",
+			args: args{
+				fn:     echo,
+				files:  map[string]string{"xr.yaml": xrDoc, "c.yaml": strings.Replace(compositionDoc, "fn.fusioninfer.io", "fn.example.org", 1)},
 				render: Render{XR: "xr.yaml", Composition: "c.yaml"},
 			},
-			want: want{err: `error: cannot read "c.yaml": 0 of its steps (first, second) have an input of kind Input of inferenceservice.fn.crossplane.io/v1beta1, and one should` + "\n", code: 1},
+			want: want{err: `error: cannot read "c.yaml": 0 of its steps (first, second) have an input of kind Input in fn.fusioninfer.io/v1alpha1, and exactly one must` + "\n", code: 1},
 		},
 		"CompositionOfAnotherKind": {
-			reason: "A Composition for another kind is not for this XR.",
+			reason: "A Composition for another kind is refused.",
 			args: args{
 				fn:     echo,
 				files:  map[string]string{"xr.yaml": xrDoc, "c.yaml": strings.Replace(compositionDoc, "kind: InferenceService", "kind: XInferenceService", 1)},
@@ -221,21 +240,21 @@ func TestRender(t *testing.T) {
 			want: want{err: `error: cannot use "c.yaml": it composes "XInferenceService", and the XR is of kind "InferenceService"` + "\n", code: 1},
 		},
 		"UnknownFields": {
-			reason: "What an API server would drop is named with its path, beside values of the wrong type; Crossplane's own fields are known.",
+			reason: "A warning names each field that an API server would drop. Values of the wrong type and Crossplane's own fields get none.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrTypo, "in.yaml": inputDoc + "endpointPicker: {imagee: x, tolerations: [{key: a}]}\n"}, render: Render{XR: "xr.yaml", Input: "in.yaml"}},
 			want: want{
 				out: echoed("echo", 7, 0, 0, 0),
-				err: "warning: xr.yaml: unknown field spec.roles[0].replcas: an API server drops it\n" +
-					"warning: xr.yaml: unknown field spec.roles[0].resources.limit: an API server drops it\n" +
+				err: "warning: xr.yaml: unknown field spec.roles[0].endpointPicker.resources.limit: an API server drops it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].replcas: an API server drops it\n" +
 					"warning: xr.yaml: unknown field spec.rolse: an API server drops it\n",
 			},
 		},
 		"UnknownRequired": {
-			reason: "So it is in other services and clusters, which would change the plan in silence.",
+			reason: "The same applies to required services and clusters, where a mistake would change the plan silently.",
 			args: args{
 				fn: echo,
 				files: map[string]string{"xr.yaml": xrDoc, "fleet.yaml": `
-{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east, label: {region: us}}, spec: {taint: [{effect: Drain}], crossplane: {}}, status: {younger: 1}}
+{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east, label: {region: us}}, spec: {stopPolice: Drain, crossplane: {}}, status: {younger: 1}}
 ---
 {apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east}}
 ---
@@ -250,15 +269,15 @@ func TestRender(t *testing.T) {
 			want: want{
 				out: echoed("echo", 0, 0, 0, 0),
 				err: "warning: --required: InferenceCluster east: unknown field metadata.label: an API server drops it\n" +
-					"warning: --required: InferenceCluster east: unknown field spec.taint: an API server drops it\n" +
-					"warning: --required: InferenceCluster east: is there twice\n" +
-					"warning: --required: InferenceCLuster west: there is no such kind\n" +
+					"warning: --required: InferenceCluster east: unknown field spec.stopPolice: an API server drops it\n" +
+					"warning: --required: InferenceCluster east: appears twice\n" +
+					"warning: --required: InferenceCLuster west: unknown kind\n" +
 					"warning: --required: InferenceService team/s: unknown field spec.roles[0].replcas: an API server drops it\n" +
-					"warning: these clusters have no status, so nothing is placed there: east, east. With --settle they say what room they have.\n",
+					"warning: these clusters have no status, so nothing is placed there: east, east. --simulate computes their free capacity.\n",
 			},
 		},
 		"Warning": {
-			reason: "A warning does not keep the documents back.",
+			reason: "The documents are written despite a warning.",
 			args: args{
 				fn:     results(&fnv1.Result{Severity: fnv1.Severity_SEVERITY_WARNING, Message: "careful"}, &fnv1.Result{Severity: fnv1.Severity_SEVERITY_NORMAL, Message: "well"}),
 				files:  map[string]string{"xr.yaml": xrDoc},
@@ -267,7 +286,7 @@ func TestRender(t *testing.T) {
 			want: want{out: echoed("echo", 0, 0, 0, 0), err: "warning: careful\ninfo: well\n"},
 		},
 		"Fatal": {
-			reason: "A Fatal has a line for each problem, and leaves standard output empty.",
+			reason: "Each problem of a Fatal has a line, and standard output is empty.",
 			args: args{
 				fn:     results(&fnv1.Result{Severity: fnv1.Severity_SEVERITY_FATAL, Message: `nothing was changed: spec.roles[0].name: Invalid value: "A; B": must be lower case; or not; spec.roles[1].name: Required value`}),
 				files:  map[string]string{"xr.yaml": xrDoc},
@@ -276,7 +295,7 @@ func TestRender(t *testing.T) {
 			want: want{err: `fatal: nothing was changed: spec.roles[0].name: Invalid value: "A; B": must be lower case; or not` + "\n" + "fatal: spec.roles[1].name: Required value\n", code: 1},
 		},
 		"Kinds": {
-			reason: "A function that asks for definitions of kinds is given those of the files. The person is told of the others.",
+			reason: "A function that requires CRDs gets those of the files. A warning names the others.",
 			args: args{
 				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 					rsp, err := echo(req)
@@ -299,12 +318,12 @@ func TestRender(t *testing.T) {
 			},
 			want: want{
 				out: echoed("echo", 0, 0, 0, 0),
-				err: "warning: these kinds count as missing, for --required has no definition of them: a.example.com, c.example.com. " +
-					"Without requireKinds in the Input everything is rendered.\n",
+				err: "warning: --required has no CRD for a.example.com, c.example.com: treated as not installed. " +
+					"With missingKinds: Fail in the Input, everything is rendered.\n",
 			},
 		},
-		"AnswerSharesRequest": {
-			reason: "What a function adds to the desired state that it was given is not there at the next call.",
+		"ResponseSharesRequest": {
+			reason: "If a function changes the desired state of its request, the next request does not have the change.",
 			args: args{
 				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 					rsp, err := echo(req)
@@ -321,7 +340,7 @@ func TestRender(t *testing.T) {
 			want: want{out: strings.Replace(echoed("echo", 0, 0, 0, 0), "resource-name: configmap", "resource-name: configmap2", 1)},
 		},
 		"FunctionFails": {
-			reason: "An error of the call itself is an error.",
+			reason: "An error of the call is reported.",
 			args: args{
 				fn:     func(*fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) { return nil, os.ErrClosed },
 				files:  map[string]string{"xr.yaml": xrDoc},
@@ -329,8 +348,8 @@ func TestRender(t *testing.T) {
 			},
 			want: want{err: "error: cannot run the function: file already closed\n", code: 1},
 		},
-		"NeverSettles": {
-			reason: "A function that always asks for something else is stopped, as Crossplane does.",
+		"UnstableRequirements": {
+			reason: "If the requirements change with each call, the render fails after as many calls as Crossplane makes.",
 			args: args{
 				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 					name := strconv.Itoa(len(req.GetRequiredResources()))
@@ -343,28 +362,28 @@ func TestRender(t *testing.T) {
 				files:  map[string]string{"xr.yaml": xrDoc},
 				render: Render{XR: "xr.yaml"},
 			},
-			want: want{err: "error: the function still asks for something else after 6 calls\n", code: 1},
+			want: want{err: "error: the function's requirements still change after 6 calls\n", code: 1},
 		},
 		"NoFile": {
-			reason: "A file that does not exist.",
+			reason: "A file that does not exist is an error.",
 			args:   args{fn: echo, render: Render{XR: "xr.yaml"}},
 			want:   want{err: `error: cannot read "xr.yaml": no such file or directory` + "\n", code: 1},
 		},
 		"EmptyFile": {
-			reason: "A file with nothing but a comment.",
+			reason: "A file that has only a comment is an error.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": "# nothing\n---\n"}, render: Render{XR: "xr.yaml"}},
-			want:   want{err: `error: cannot read "xr.yaml": it has no document` + "\n", code: 1},
+			want:   want{err: `error: cannot read "xr.yaml": it has no documents` + "\n", code: 1},
 		},
 		"TwoXRs": {
-			reason: "An XR file has one document.",
+			reason: "The file of the XR must have exactly one document.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc + "---\n" + xrDoc}, render: Render{XR: "xr.yaml"}},
-			want:   want{err: `error: cannot read "xr.yaml": it has 2 documents and should have one` + "\n", code: 1},
+			want:   want{err: `error: cannot read "xr.yaml": it has 2 documents, and must have one` + "\n", code: 1},
 		},
 		"OtherKind": {
-			reason: "A file of another kind.",
+			reason: "An XR of another kind is refused.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": inputDoc}, render: Render{XR: "xr.yaml"}},
 			want: want{
-				err:  `error: cannot read "xr.yaml": it is of kind Input in inferenceservice.fn.crossplane.io/v1beta1, not InferenceService, XInferenceService or InferenceCluster in fusioninfer.io/v1alpha1` + "\n",
+				err:  `error: cannot read "xr.yaml": it is of kind Input in fn.fusioninfer.io/v1alpha1, not InferenceService, XInferenceService or InferenceCluster in fusioninfer.io/v1alpha1` + "\n",
 				code: 1,
 			},
 		},
@@ -374,32 +393,32 @@ func TestRender(t *testing.T) {
 			want:   want{err: `error: cannot read "xr.yaml": it has no metadata.name` + "\n", code: 1},
 		},
 		"NotYAML": {
-			reason: "A file that is no YAML.",
+			reason: "A file that is not YAML is an error.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": "a: b: c\n"}, render: Render{XR: "xr.yaml"}},
 			want:   want{err: `error: cannot read "xr.yaml": document 1: yaml: mapping values are not allowed in this context` + "\n", code: 1},
 		},
 		"TwiceTheSameKey": {
-			reason: "A key that is there twice is a mistake.",
+			reason: "A key that appears twice is an error.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc + "kind: Other\n"}, render: Render{XR: "xr.yaml"}},
 			want:   want{err: `error: cannot read "xr.yaml": document 1: yaml: unmarshal errors:` + "\n" + `  line 5: key "kind" already set in map` + "\n", code: 1},
 		},
 		"NotAnObject": {
-			reason: "YAML that is no object.",
+			reason: "A document that is not an object is an error.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": "[1, 2]\n"}, render: Render{XR: "xr.yaml"}},
 			want:   want{err: `error: cannot read "xr.yaml": document 1: not a Kubernetes object` + "\n", code: 1},
 		},
 		"ObservedWithoutKey": {
-			reason: "An observed resource without the annotation would be taken for nobody's.",
+			reason: "Without the annotation, nobody knows which composed resource it is.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": cluster}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
 			want:   want{err: `error: cannot use Pod p0 in "o.yaml": it has no annotation crossplane.io/composition-resource-name` + "\n", code: 1},
 		},
 		"ObservedTwice": {
-			reason: "Two observed resources with one key.",
+			reason: "Two observed resources with the same key are refused.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": observedDoc + "---\n" + observedDoc}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
-			want:   want{err: `error: cannot use ConfigMap old in "o.yaml": another observed resource is "configmap" as well` + "\n", code: 1},
+			want:   want{err: `error: cannot use ConfigMap old in "o.yaml": another observed resource has the key "configmap", too` + "\n", code: 1},
 		},
 		"ObservedOfAnother": {
-			reason: "An observed resource that another XR controls.",
+			reason: "An observed resource that another XR controls is refused.",
 			args: args{
 				fn: echo,
 				files: map[string]string{"xr.yaml": xrDoc, "o.yaml": strings.Replace(observedDoc, "metadata: {",
@@ -411,8 +430,8 @@ func TestRender(t *testing.T) {
 				code: 1,
 			},
 		},
-		"ObservedElsewhere": {
-			reason: "An XR in a namespace composes in that namespace only.",
+		"ObservedInOtherNamespace": {
+			reason: "A namespaced XR composes resources only in its own namespace.",
 			args: args{
 				fn:     echo,
 				files:  map[string]string{"xr.yaml": xrDoc, "o.yaml": strings.Replace(observedDoc, "namespace: default", "namespace: other", 1)},
@@ -421,7 +440,7 @@ func TestRender(t *testing.T) {
 			want: want{err: `error: cannot use ConfigMap old in "o.yaml": it is in namespace "other", and the XR in "default"` + "\n", code: 1},
 		},
 		"EmptyDirectory": {
-			reason: "A directory without YAML.",
+			reason: "A directory without YAML files is an error.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o/readme.md": ""}, render: Render{XR: "xr.yaml", Observed: []string{"o"}}},
 			want:   want{err: `error: cannot read "o": the directory has no .yaml file` + "\n", code: 1},
 		},
@@ -439,8 +458,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// inDirectory makes the files and works among them, so that messages have short
-// paths.
+// inDirectory writes files into a temporary directory and changes into it, so that messages
+// have short paths.
 func inDirectory(t *testing.T, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -4,23 +4,20 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	"sigs.k8s.io/yaml"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	"github.com/fusioninfer/function-inferenceservice/internal/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
 )
 
-// writeSummary says for people what runs where. It reads what is rendered and
-// the status, so it shows what will be, not what was meant.
+// writeSummary writes for people what runs where. It goes by the rendered objects and the
+// status rather than the spec, so it shows what happens.
 func writeSummary(w io.Writer, r *rendered) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s\n", r.xr.GetKind(), strings.TrimPrefix(r.xr.GetNamespace()+"/"+r.xr.GetName(), "/"))
@@ -29,15 +26,17 @@ func writeSummary(w io.Writer, r *rendered) error {
 	} else {
 		writePlacement(b, r.xr)
 		writeFleet(b, r.fleet)
-		for _, p := range places(r) {
-			p.write(b)
+		for _, p := range byCluster(r) {
+			p.write(b, r.specReplicas)
 		}
 	}
-	writeNotTrue(b, r.xr)
+	writeConditions(b, "Not ready", r.xr, func(c condition) bool { return c.Status != "True" })
+	// The table Placement already has the message of the condition Placed.
+	writeConditions(b, "Notes", r.xr, func(c condition) bool { return c.Status == "True" && c.Message != "" && c.Type != observe.IsPlaced })
 	return align(w, b.String())
 }
 
-// align puts cells into columns, without blanks at the end of a line.
+// align writes cells in columns, without spaces at the end of a line.
 func align(w io.Writer, cells string) error {
 	b := &strings.Builder{}
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
@@ -55,35 +54,37 @@ func align(w io.Writer, cells string) error {
 	return nil
 }
 
-// A place is where objects go: beside the XR, or in another cluster.
-type place struct {
+// placedObjects are the rendered objects of one cluster.
+type placedObjects struct {
+	// cluster is the name in the placement, and config the provider configuration. Both are
+	// empty for the control plane, where the XR is.
 	cluster, config string
 	objects         []object
 	url             string
 }
 
-func places(r *rendered) []*place {
-	var all []*place
+func byCluster(r *rendered) []*placedObjects {
+	var all []*placedObjects
 	for _, o := range r.composed {
 		cluster, config, inner := unwrap(o)
-		i := slices.IndexFunc(all, func(p *place) bool { return p.cluster == cluster })
+		i := slices.IndexFunc(all, func(p *placedObjects) bool { return p.cluster == cluster })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &place{cluster: cluster, config: config, url: url(r.xr, cluster)})
+			all = append(all, &placedObjects{cluster: cluster, config: config, url: url(r.xr, cluster)})
 		}
 		all[i].objects = append(all[i].objects, inner)
 	}
 	return all
 }
 
-// unwrap returns what provider-kubernetes applies in another cluster.
+// unwrap returns the object that provider-kubernetes applies in another cluster, or the
+// object itself.
 func unwrap(o object) (cluster, config string, inner object) {
-	key, remote := strings.CutPrefix(o.GetAnnotations()[annotationResourceName], "cluster/")
+	cluster = key.Parse(o.GetAnnotations()[annotationResourceName]).Cluster
 	manifest, ok, _ := unstructured.NestedMap(o.Object, "spec", "forProvider", "manifest")
-	if !remote || !ok {
+	if cluster == "" || !ok {
 		return "", "", o
 	}
-	cluster, _, _ = strings.Cut(key, "/")
 	config, _, _ = unstructured.NestedString(o.Object, "spec", "providerConfigRef", "name")
 	return cluster, config, object{Object: manifest}
 }
@@ -104,7 +105,7 @@ func url(xr object, cluster string) string {
 	return ""
 }
 
-func (p *place) write(b *strings.Builder) {
+func (p *placedObjects) write(b *strings.Builder, specReplicas map[string]int64) {
 	where := "this cluster"
 	if p.cluster != "" {
 		where = fmt.Sprintf("cluster %s (provider configuration %s)", p.cluster, p.config)
@@ -113,7 +114,7 @@ func (p *place) write(b *strings.Builder) {
 		where += ", namespace " + p.objects[0].GetNamespace()
 	}
 	fmt.Fprintf(b, "\nIn %s: %d objects\n", where, len(p.objects))
-	p.writeRoles(b)
+	p.writeRoles(b, specReplicas)
 	fmt.Fprintln(b)
 	p.writeGangs(b)
 	p.writeRouter(b)
@@ -122,144 +123,7 @@ func (p *place) write(b *strings.Builder) {
 	}
 }
 
-// A role is what all LeaderWorkerSets of one role have in common, and their sums.
-type role struct {
-	name, component, launcher, port, scheduler string
-	replicas, nodes, pods                      int64
-	gpus                                       int64
-	perPod                                     []string
-}
-
-func (p *place) writeRoles(b *strings.Builder) {
-	roles := p.roles()
-	if len(roles) == 0 {
-		return
-	}
-	fmt.Fprintln(b, "  ROLE\tTYPE\tREPLICAS\tNODES\tPODS\tGPUS/POD\tGPUS\tLAUNCHER\tPORT\tSCHEDULER")
-	pods, gpus := int64(0), int64(0)
-	for _, r := range roles {
-		fmt.Fprintf(b, "  %s\t%s\t%d\t%d\t%d\t%s\t%d\t%s\t%s\t%s\n",
-			r.name, r.component, r.replicas, r.nodes, r.pods, strings.Join(r.perPod, "+"), r.gpus, r.launcher, r.port, r.scheduler)
-		pods, gpus = pods+r.pods, gpus+r.gpus
-	}
-	fmt.Fprintf(b, "  total\t\t\t\t%d\t\t%d\t\t\t\n", pods, gpus)
-}
-
-func (p *place) roles() []*role {
-	var all []*role
-	for _, o := range p.objects {
-		set := &lws.LeaderWorkerSet{}
-		if !typed(o, "LeaderWorkerSet", set) {
-			continue
-		}
-		name := set.Labels[plan.LabelRoleName]
-		i := slices.IndexFunc(all, func(r *role) bool { return r.name == name })
-		if i < 0 {
-			i = len(all)
-			all = append(all, newRole(name, set))
-		}
-		all[i].add(set)
-	}
-	return all
-}
-
-func newRole(name string, set *lws.LeaderWorkerSet) *role {
-	leader, worker := templates(set)
-	r := &role{
-		name:      name,
-		component: set.Labels[plan.LabelComponentType],
-		nodes:     size(set),
-		launcher:  launcher(set, leader),
-		port:      port(leader),
-		scheduler: leader.SchedulerName,
-		perPod:    []string{strconv.FormatInt(gpus(leader), 10)},
-	}
-	if r.nodes > 1 && gpus(worker) != gpus(leader) {
-		r.perPod = append(r.perPod, strconv.FormatInt(gpus(worker), 10))
-	}
-	if r.scheduler == "" {
-		r.scheduler = "default"
-	}
-	return r
-}
-
-func (r *role) add(set *lws.LeaderWorkerSet) {
-	leader, worker := templates(set)
-	r.replicas++
-	r.pods += size(set)
-	r.gpus += gpus(leader) + (size(set)-1)*gpus(worker)
-}
-
-func size(set *lws.LeaderWorkerSet) int64 {
-	if s := set.Spec.LeaderWorkerTemplate.Size; s != nil {
-		return int64(*s)
-	}
-	return 1
-}
-
-func templates(set *lws.LeaderWorkerSet) (leader, worker corev1.PodSpec) {
-	t := set.Spec.LeaderWorkerTemplate
-	if t.LeaderTemplate != nil {
-		return t.LeaderTemplate.Spec, t.WorkerTemplate.Spec
-	}
-	return t.WorkerTemplate.Spec, t.WorkerTemplate.Spec
-}
-
-// gpus counts the devices that vendors' plugins offer as .../gpu, and the slices
-// of one that NVIDIA's offers under other names.
-func gpus(pod corev1.PodSpec) int64 {
-	n := int64(0)
-	for _, c := range pod.Containers {
-		for name, q := range c.Resources.Limits {
-			if strings.HasSuffix(string(name), "/gpu") || strings.HasPrefix(string(name), "nvidia.com/") {
-				n += q.Value()
-			}
-		}
-	}
-	return n
-}
-
-// launcher tells by the leader's commands how its workers find it.
-func launcher(set *lws.LeaderWorkerSet, leader corev1.PodSpec) string {
-	if size(set) < 2 {
-		return "-"
-	}
-	var words []string
-	for _, c := range leader.Containers {
-		words = append(append(words, c.Command...), c.Args...)
-	}
-	all := strings.Join(words, " ")
-	switch {
-	case strings.Contains(all, "ray start"):
-		return "Ray"
-	case strings.Contains(all, "--dist-init-addr"):
-		return "SGLang"
-	case strings.Contains(all, "--nnodes"):
-		return "VLLM"
-	}
-	return "None"
-}
-
-// port is the one that clients use: the sidecar's, where one stands in front.
-func port(leader corev1.PodSpec) string {
-	for _, c := range append(slices.Clone(leader.InitContainers), leader.Containers...) {
-		for _, p := range c.Ports {
-			if p.Name == "http" || p.Name == "" && p.ContainerPort != rayPort {
-				return strconv.Itoa(int(p.ContainerPort))
-			}
-		}
-	}
-	return strconv.Itoa(enginePort)
-}
-
-const (
-	// rayPort is the launcher's, and enginePort where an engine serves that declares
-	// no port.
-	rayPort    = 6379
-	enginePort = 8000
-)
-
-func (p *place) writeGangs(b *strings.Builder) {
+func (p *placedObjects) writeGangs(b *strings.Builder) {
 	found := false
 	for _, o := range p.objects {
 		group := &volcano.PodGroup{}
@@ -287,16 +151,16 @@ func members(group *volcano.PodGroup) string {
 		parts = append(parts, fmt.Sprintf("%s %d x %d", s.Name, n, pods))
 	}
 	if len(parts) > 0 {
-		return "SubGroup: " + strings.Join(parts, ", ")
+		return "MinimumFirst: " + strings.Join(parts, ", ")
 	}
 	for task, n := range group.Spec.MinTaskMember {
 		parts = append(parts, fmt.Sprintf("%s %d", task, n))
 	}
 	slices.Sort(parts)
-	return "TaskMember: " + strings.Join(parts, ", ")
+	return "AllOrNothing: " + strings.Join(parts, ", ")
 }
 
-func (p *place) writeRouter(b *strings.Builder) {
+func (p *placedObjects) writeRouter(b *strings.Builder) {
 	for _, o := range p.objects {
 		if o.GetKind() != "Deployment" {
 			continue
@@ -310,8 +174,8 @@ func (p *place) writeRouter(b *strings.Builder) {
 	}
 }
 
-// strategy tells by the endpoint picker's configuration what it goes by.
-func (p *place) strategy() string {
+// strategy says by which scorers the endpoint picker chooses, from its configuration.
+func (p *placedObjects) strategy() string {
 	for _, o := range p.objects {
 		text, ok, _ := unstructured.NestedString(o.Object, "data", "config.yaml")
 		if o.GetKind() != "ConfigMap" || !ok {
@@ -326,7 +190,7 @@ func (p *place) strategy() string {
 			} `json:"schedulingProfiles"`
 		}{}
 		if err := yaml.Unmarshal([]byte(text), &config); err != nil {
-			return "a configuration of its own"
+			return "with a configuration that cannot be read"
 		}
 		var by []string
 		for _, plugin := range config.Plugins {
@@ -343,72 +207,14 @@ func (p *place) strategy() string {
 			for _, profile := range config.SchedulingProfiles {
 				names = append(names, profile.Name)
 			}
-			s = strings.Join(names, " and ") + " apart, " + s
+			s = "separate " + strings.Join(names, " and ") + ", " + s
 		}
 		return s
 	}
 	return "without a configuration"
 }
 
-// writeFleet says who runs in which cluster, and who waits.
-func writeFleet(b *strings.Builder, clusters []object) {
-	if len(clusters) == 0 {
-		return
-	}
-	fmt.Fprintln(b, "\nFleet")
-	fmt.Fprintln(b, "  CLUSTER\tFREE\tSERVICE\tPODS\tREPLICAS")
-	for _, o := range clusters {
-		c := v1alpha1.InferenceCluster{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &c) != nil {
-			continue // It is as the function wrote it.
-		}
-		fmt.Fprintf(b, "  %s\t%s\t\t\t\n", c.Name, c.Status.Free)
-		for _, a := range c.Status.Allocations {
-			fmt.Fprintf(b, "  \t\t%s/%s\t%d\t%s\n", a.Namespace, a.Name, a.Pods, strings.Join(a.Replicas, ","))
-		}
-		for _, w := range c.Status.Waiting {
-			fmt.Fprintf(b, "  \t\t%s/%s\t\twaits: %s\n", w.Namespace, w.Name, w.Message)
-		}
-	}
-}
-
-// writePlacement says which cluster has the service, and why the others have not.
-func writePlacement(b *strings.Builder, xr object) {
-	list, _, _ := unstructured.NestedSlice(xr.Object, "status", "placement")
-	for i, c := range list {
-		m, _ := c.(map[string]any)
-		text := func(f string) string { v, _, _ := unstructured.NestedString(m, f); return v }
-		units, _, _ := unstructured.NestedStringSlice(m, "units")
-		if i == 0 {
-			fmt.Fprintln(b, "\nPlacement")
-			fmt.Fprintln(b, "  CLUSTER\tSTATE\tUNITS\tWHY")
-		}
-		why := strings.Trim(text("reason")+": "+text("message"), ": ")
-		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\n", text("cluster"), text("state"), strings.Join(units, ","), why)
-	}
-}
-
-func writeNotTrue(b *strings.Builder, xr object) {
-	first := true
-	for _, c := range conditionsOf(xr) {
-		if c.Status == "True" {
-			continue
-		}
-		if first {
-			fmt.Fprintln(b, "\nNot ready")
-			first = false
-		}
-		for i, m := range strings.Split(c.Message, "; ") {
-			if i == 0 {
-				fmt.Fprintf(b, "  %s\t%s\t%s\n", c.Type, c.Reason, m)
-				continue
-			}
-			fmt.Fprintf(b, "  \t\t%s\n", m)
-		}
-	}
-}
-
-// typed reads an object of a kind. Fields that the type lacks are passed over.
+// typed decodes an object of a kind, and reports whether it is one. It skips unknown fields.
 func typed(o object, kind string, into any) bool {
 	return o.GetKind() == kind && runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) == nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
-// unknown lists what was written down and would be lost, with file and path.
-// Values of the wrong type are the function's to judge.
+// unknown lists the fields that an API server would drop, with file and path. The function
+// itself reports values of the wrong type.
 func (g *given) unknown() []string {
 	var all []string
 	of := reflect.TypeFor[v1alpha1.InferenceServiceSpec]()
@@ -26,8 +26,8 @@ func (g *given) unknown() []string {
 	return append(all, g.unknownRequired()...)
 }
 
-// unknownRequired lists the same of the services and clusters that are required, and those that
-// are there twice. A mistake in one of them would change the plan in silence.
+// unknownRequired lists the unknown fields of required services and clusters, and duplicates.
+// A mistake in one of them would change the plan silently.
 func (g *given) unknownRequired() []string {
 	var all []string
 	seen := map[string]bool{}
@@ -38,20 +38,20 @@ func (g *given) unknownRequired() []string {
 		name := o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 		of := reflect.TypeFor[v1alpha1.InferenceService]()
 		switch o.GetKind() {
-		case v1alpha1.KindCluster:
+		case v1alpha1.KindInferenceCluster:
 			of = reflect.TypeFor[v1alpha1.InferenceCluster]()
-		case v1alpha1.Kind, v1alpha1.ClusterKind:
+		case v1alpha1.KindInferenceService, v1alpha1.KindClaimedService:
 		default:
-			all = append(all, "--required: "+name+": there is no such kind")
+			all = append(all, "--required: "+name+": unknown kind")
 			continue
 		}
 		if seen[name] {
-			all = append(all, "--required: "+name+": is there twice")
+			all = append(all, "--required: "+name+": appears twice")
 		}
 		seen[name] = true
 		fields := maps.Clone(o.Object)
 		fields["spec"] = specOf(o)
-		// A status may be of another version, and says nothing that a person wrote.
+		// Nobody writes a status by hand, and it may come from another version.
 		delete(fields, "status")
 		for _, path := range kube.UnknownFields(fields, of, "") {
 			all = append(all, fmt.Sprintf("--required: %s: unknown field %s: an API server drops it", name, path))
@@ -60,8 +60,8 @@ func (g *given) unknownRequired() []string {
 	return all
 }
 
-// silent are the clusters among what is required, if none of them has said what room it has.
-func (g *given) silent() string {
+// clustersWithoutStatus names the required clusters if none of them has a status with pools.
+func (g *given) clustersWithoutStatus() string {
 	var names []string
 	for _, o := range g.cluster[1+len(g.observed):] {
 		if !ofCluster(o) {
@@ -75,19 +75,19 @@ func (g *given) silent() string {
 	return strings.Join(names, ", ")
 }
 
-// specOf is what a person may have written below spec: all but Crossplane's own fields.
+// specOf returns the spec without Crossplane's own fields.
 func specOf(xr object) map[string]any {
 	spec, _ := xr.Object["spec"].(map[string]any)
 	spec = maps.Clone(spec)
-	for _, f := range machinery(xr) {
+	for _, f := range crossplaneFields(xr) {
 		delete(spec, f)
 	}
 	return spec
 }
 
-// machinery are Crossplane's own fields in the spec of an XR.
-func machinery(xr object) []string {
-	if !legacy(xr) {
+// crossplaneFields are Crossplane's own fields in the spec of an XR.
+func crossplaneFields(xr object) []string {
+	if !claimed(xr) {
 		return []string{"crossplane"}
 	}
 	return []string{

@@ -7,13 +7,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// version of a release, which the linker sets.
+// version is the version of a release. The linker sets it.
 var version string
 
-// A Version flag prints the version and ends.
+// A Version is a flag that prints the version and exits.
 type Version bool
 
-// BeforeReset comes before any other flag is looked at.
+// BeforeReset prints the version and exits. Kong calls it before it validates other flags.
 func (Version) BeforeReset(app *kong.Kong) error {
 	if _, err := fmt.Fprintln(app.Stdout, versionOr(debug.ReadBuildInfo())); err != nil {
 		return fmt.Errorf("cannot print the version: %w", err)
@@ -22,7 +22,7 @@ func (Version) BeforeReset(app *kong.Kong) error {
 	return nil
 }
 
-// versionOr is the release's version, or what the compiler knows of the source.
+// versionOr returns the version of a release, or the one that the Go build recorded.
 func versionOr(info *debug.BuildInfo, known bool) string {
 	switch {
 	case version != "":

@@ -19,7 +19,7 @@ func write(w io.Writer, format string, r *rendered) error {
 	}
 }
 
-// all are the documents in the order of the output.
+// all returns the documents in the order of the output.
 func (r *rendered) all() []object { return append([]object{r.xr}, r.composed...) }
 
 func writeYAML(w io.Writer, r *rendered) error {
@@ -35,7 +35,7 @@ func writeYAML(w io.Writer, r *rendered) error {
 	return nil
 }
 
-// writeJSON writes one List, which kubectl and jq read as it is.
+// writeJSON writes one List, which kubectl and jq can read.
 func writeJSON(w io.Writer, r *rendered) error {
 	items := make([]any, 0, len(r.composed)+1)
 	for _, o := range r.all() {

@@ -1,13 +1,15 @@
 /*
-Package codec is gRPC's protobuf codec, made fast for what Crossplane sends and
-takes. Nearly all of a call's cost is protobuf: an observed object brings its
-managedFields and its whole template, of which nothing is read, and the same
-template goes out once for each replica.
+Package codec is a protobuf codec for gRPC that is fast for a function's requests and
+responses. Most of the cost of a call is protobuf. Observed objects have managedFields and
+whole templates that nobody reads, and a response has the same template for each replica.
 
-Reading, it leaves out what nobody reads of observed objects. Writing, it encodes
-a template that many objects share once. What is out of the ordinary it hands over
-to the protobuf module: fields that it does not know or that come twice when it
-reads, fields that are rarely set when it writes, and all other messages.
+Decoding, the codec skips the fields of observed and required objects that nobody reads.
+Package incoming knows which are read. Encoding, it encodes a template once that several
+objects share.
+
+The codec leaves unusual cases to the protobuf module. When it decodes, these are unknown
+fields and fields that come twice. When it encodes, they are fields that are rarely set. It
+also leaves all other messages to that module.
 */
 package codec
 
@@ -17,24 +19,27 @@ import (
 	"google.golang.org/grpc/mem"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 )
 
-// name of the codec that this one replaces.
+// name is the name of the codec that this one replaces.
 const name = "proto"
 
-// Register makes this the codec of the process. Call it before anything of gRPC runs:
-// its table of codecs has no lock.
+// Register makes this the codec of the process. Call it before any use of gRPC, whose table of
+// codecs has no lock.
 func Register() {
+	incoming.Fields() // Later declarations panic.
 	encoding.RegisterCodecV2(codec{encoding.GetCodecV2(name)})
 }
 
-// A codec serves requests and answers of functions itself, and leaves other
-// messages to the one it wraps.
+// A codec encodes and decodes a function's requests and responses, and leaves other messages
+// to the codec that it wraps.
 type codec struct {
 	encoding.CodecV2
 }
 
-// Unmarshal reads a message.
+// Unmarshal decodes a message, except for a Received, which keeps the bytes.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	switch t := v.(type) {
 	case *Received:
@@ -46,7 +51,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(data, v)
 }
 
-// Marshal writes a message.
+// Marshal encodes a message.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if e, ok := v.(encoded); ok {
 		return e.BufferSlice, nil

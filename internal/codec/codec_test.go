@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -23,6 +23,7 @@ func object1(t testing.TB) *structpb.Struct {
 		"metadata": map[string]any{"name": "ä", "labels": map[string]any{"": "empty"}, "generation": 3.0},
 		"spec":     map[string]any{"replicas": 1.0, "deep": map[string]any{"deeper": map[string]any{}}},
 		"status":   map[string]any{"conditions": []any{map[string]any{"type": "T"}}},
+		"carried":  map[string]any{"metadata": map[string]any{"name": "m", "uid": "u"}, "spec": map[string]any{"rules": []any{map[string]any{"name": "a", "more": 1.0}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -34,19 +35,16 @@ func TestUnmarshal(t *testing.T) {
 	res := func() *fnv1.Resource {
 		return &fnv1.Resource{Resource: object1(t), Ready: fnv1.Ready_READY_TRUE, ConnectionDetails: map[string][]byte{"k": {1}}}
 	}
-	seen := func() *fnv1.Resource {
-		return &fnv1.Resource{Resource: object2(t), Ready: fnv1.Ready_READY_TRUE, ConnectionDetails: map[string][]byte{"k": {1}}}
-	}
 	req := &fnv1.RunFunctionRequest{
 		Meta:     &fnv1.RequestMeta{Tag: "t", Capabilities: []fnv1.Capability{1}},
-		Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: object3(t)}, Resources: map[string]*fnv1.Resource{"a": seen(), "b": {}}},
+		Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: object1(t)}, Resources: map[string]*fnv1.Resource{"a": res(), "b": {}}},
 		Desired:  &fnv1.State{Composite: res(), Resources: map[string]*fnv1.Resource{"a": res()}},
 		Input:    object1(t),
 		Context:  object1(t),
 		Credentials: map[string]*fnv1.Credentials{
 			"c": {Source: &fnv1.Credentials_CredentialData{CredentialData: &fnv1.CredentialData{Data: map[string][]byte{"x": {2}}}}},
 		},
-		RequiredResources: map[string]*fnv1.Resources{"pods": {Items: []*fnv1.Resource{seen(), seen()}}, "none": {}},
+		RequiredResources: map[string]*fnv1.Resources{"pods": {Items: []*fnv1.Resource{res(), res()}}, "none": {}},
 		RequiredSchemas:   map[string]*fnv1.Schema{"here": {OpenapiV3: &structpb.Struct{}}, "gone": {}},
 	}
 	b, err := proto.Marshal(req)
@@ -54,114 +52,78 @@ func TestUnmarshal(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := &fnv1.RunFunctionRequest{}
-	if err := new(decoder).request(string(b), got); err != nil {
-		t.Fatalf("a request of Crossplane's is the common case: %v", err)
+	if err := new(decoder).request(string(b), got); err != nil { // Its field sets are nil: all fields.
+		t.Fatalf("the codec leaves a request of Crossplane's to the protobuf module: %v", err)
 	}
 	if diff := cmp.Diff(req, got, protocmp.Transform()); diff != "" {
-		t.Errorf("reads what protobuf reads: -want, +got:\n%s", diff)
+		t.Errorf("the codec differs from the protobuf module: -want, +got:\n%s", diff)
 	}
 }
 
-// whole is an object of which only the fields of read are read.
-func whole(t testing.TB, read *structpb.Struct) *structpb.Struct {
-	t.Helper()
-	big := structpb.NewStringValue(strings.Repeat("y", 100))
-	s := proto.Clone(read).(*structpb.Struct)
-	s.Fields["metadata"].GetStructValue().Fields["managedFields"] = big
-	kube.Lookup(s, "metadata", "annotations").GetStructValue().Fields["kubectl.kubernetes.io/last-applied-configuration"] = big
-	if l := kube.Lookup(s, "spec", "leaderWorkerTemplate").GetStructValue(); l != nil {
-		l.Fields["workerTemplate"] = big
+// some returns a decoder that keeps some fields.
+func some() *decoder {
+	object := kube.FieldSet{
+		"metadata": {"name": nil, "annotations": {"key": nil}},
+		"spec":     {"rules": {"name": nil}, "gone": nil},
+		"status":   nil,
 	}
-	for _, v := range kube.Lookup(s, "spec", "versions").GetListValue().GetValues() {
-		v.GetStructValue().Fields["schema"] = big
-	}
-	s.Fields["status"].GetStructValue().Fields["capacity"] = big
-	if data := s.Fields["data"].GetStructValue(); data != nil {
-		data.Fields["config.yaml"] = big
-	}
-	s.Fields["binaryData"] = big
-	return s
+	object["carried"] = object
+	return &decoder{object: object, composite: kube.FieldSet{"spec": nil}}
 }
 
-func object2(t testing.TB) *structpb.Struct {
-	t.Helper()
-	s, err := structpb.NewStruct(map[string]any{
-		"apiVersion": "v1", "kind": "X",
-		"metadata": map[string]any{"name": "n", "annotations": map[string]any{"crossplane.io/composition-resource-name": "k"}, "labels": map[string]any{"l": "x"}, "ownerReferences": []any{map[string]any{"uid": "u"}}, "generation": 3.0, "deletionTimestamp": "d", "resourceVersion": "7"},
-		"spec": map[string]any{
-			"replicas": 1.0, "leaderWorkerTemplate": map[string]any{"size": 2.0},
-			"forProvider": map[string]any{"manifest": map[string]any{
-				"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "n"}, "spec": map[string]any{"leaderWorkerTemplate": map[string]any{"size": 2.0}},
-			}},
-			"minTaskMember": map[string]any{"a": 1.0}, "unschedulable": true,
-			"versions": []any{map[string]any{"name": "v1", "served": true}},
-		},
-		"status": map[string]any{
-			"phase": "Running", "conditions": []any{map[string]any{"type": "T"}},
-			"allocatable": map[string]any{"cpu": "1"}, "membershipLabel": map[string]any{"a": "b"},
-			"unreachableSince": "2026-03-01T11:00:00Z",
-		},
-		"data": map[string]any{"ask": "{}", "grants": "[]"},
-	})
+// TestUnmarshalSkips shows that the codec skips fields of observed and required objects that
+// nobody reads, and no others.
+func TestUnmarshalSkips(t *testing.T) {
+	d := some()
+	parse := func(y string) *fnv1.Resource {
+		o := map[string]any{}
+		if err := yaml.Unmarshal([]byte(y), &o); err != nil {
+			t.Fatal(err)
+		}
+		s, err := structpb.NewStruct(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &fnv1.Resource{Resource: s}
+	}
+	const (
+		whole = `
+metadata: {name: n, managedFields: [{a: b}], annotations: {key: v, other: w}}
+spec: {rules: [{name: a, more: b}, 1, [{name: c, more: d}], {}], template: {spec: {}}}
+status: {conditions: [{type: T}]}
+carried: {metadata: {name: m, uid: u}, carried: {kind: K, status: 1}}
+data: {a: b}
+`
+		read = `
+metadata: {name: n, annotations: {key: v}}
+spec: {rules: [{name: a}, 1, [{name: c}], {}]}
+status: {conditions: [{type: T}]}
+carried: {metadata: {name: m}, carried: {status: 1}}
+`
+	)
+	all := func(composite, object string) *fnv1.RunFunctionRequest {
+		return &fnv1.RunFunctionRequest{
+			Observed:          &fnv1.State{Composite: parse(composite), Resources: map[string]*fnv1.Resource{"a": parse(object)}},
+			Desired:           &fnv1.State{Composite: parse(whole), Resources: map[string]*fnv1.Resource{"a": parse(whole)}},
+			Input:             parse(whole).GetResource(),
+			Context:           parse(whole).GetResource(),
+			RequiredResources: map[string]*fnv1.Resources{"r": {Items: []*fnv1.Resource{parse(object), parse(object)}}},
+		}
+	}
+	b, err := proto.Marshal(all("{spec: {a: [b]}, status: {c: d}}", whole))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
-}
-
-// object3 is an XR of which everything is read.
-func object3(t testing.TB) *structpb.Struct {
-	t.Helper()
-	s := object2(t)
-	s.Fields["spec"] = structpb.NewStructValue(object1(t))
-	delete(s.Fields, "data")
-	status, err := structpb.NewStruct(map[string]any{
-		"conditions": []any{map[string]any{"type": "T"}},
-		// Those of an InferenceCluster.
-		"allocations": []any{map[string]any{"uid": "u"}}, "pools": []any{map[string]any{"name": "p"}}, "waiting": []any{}, "gateway": map[string]any{"port": 1.0},
-		"free": "1/2 x", "nodes": 1.0, "services": 1.0, "unreachableSince": "2026-03-01T11:00:00Z",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Fields["status"] = structpb.NewStructValue(status)
-	return s
-}
-
-func TestUnmarshalLeavesOutWhatNobodyReads(t *testing.T) {
-	read := object2(t)
-	remote := proto.Clone(read).(*structpb.Struct)
-	object := func(manifest *structpb.Struct) *structpb.Struct {
-		o := proto.Clone(read).(*structpb.Struct)
-		o.Fields["status"].GetStructValue().Fields["atProvider"] = structpb.NewStructValue(&structpb.Struct{
-			Fields: map[string]*structpb.Value{"manifest": structpb.NewStructValue(manifest)},
-		})
-		return o
-	}
-	big := whole(t, object(whole(t, remote)))
-	xr := whole(t, object3(t))
-	xr.Fields["spec"] = object3(t).GetFields()["spec"] // The user's, and read as a whole.
-	small := object(remote)
-	req := &fnv1.RunFunctionRequest{
-		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}, Resources: map[string]*fnv1.Resource{"a": {Resource: big}}},
-		Desired:           &fnv1.State{Resources: map[string]*fnv1.Resource{"a": {Resource: big}}},
-		RequiredResources: map[string]*fnv1.Resources{"r": {Items: []*fnv1.Resource{{Resource: big}}}},
-	}
-	want := proto.Clone(req).(*fnv1.RunFunctionRequest)
-	want.Observed.Composite.Resource = object3(t)
-	want.Observed.Resources["a"].Resource = small
-	want.RequiredResources["r"].Items[0].Resource = small
-	b, _ := proto.Marshal(req)
 	got := &fnv1.RunFunctionRequest{}
-	if err := unmarshal(string(b), got); err != nil {
+	if err := d.request(string(b), got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-		t.Errorf("what is observed and required is cut; the desired state stays whole: -want, +got:\n%s", diff)
+	if diff := cmp.Diff(all("{spec: {a: [b]}}", read), got, protocmp.Transform()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 
-// marshal writes an answer as the server does.
+// marshal encodes a response as the server does.
 func marshal(rsp *fnv1.RunFunctionResponse) ([]byte, error) {
 	parts, err := codec{}.Marshal(rsp)
 	if err != nil {
@@ -170,8 +132,8 @@ func marshal(rsp *fnv1.RunFunctionResponse) ([]byte, error) {
 	return parts.Materialize(), nil
 }
 
-// arrives checks that protobuf reads of what was written what was meant, and
-// returns what was written.
+// arrives checks that the protobuf module decodes what the codec encoded to the same response.
+// It returns the encoded response.
 func arrives(t *testing.T, rsp *fnv1.RunFunctionResponse, reason string) []byte {
 	t.Helper()
 	b, err := marshal(rsp)
@@ -188,8 +150,8 @@ func arrives(t *testing.T, rsp *fnv1.RunFunctionResponse, reason string) []byte 
 	return b
 }
 
-// TestEveryFieldIsWritten fails when a younger SDK has fields that the writer does
-// not know: it would leave them out without a word.
+// TestEveryFieldIsWritten fails if a newer SDK has fields that the writer does not know. It
+// would leave them out silently.
 func TestEveryFieldIsWritten(t *testing.T) {
 	for m, fields := range map[proto.Message]int{
 		&fnv1.RunFunctionResponse{}: 7,
@@ -203,7 +165,7 @@ func TestEveryFieldIsWritten(t *testing.T) {
 	} {
 		d := m.ProtoReflect().Descriptor()
 		if got := d.Fields().Len(); got != fields {
-			t.Errorf("%s has %d fields, and the writer knows %d: write them, and correct this test", d.FullName(), got, fields)
+			t.Errorf("%s has %d fields, and the writer knows %d: write the new ones, and correct this test", d.FullName(), got, fields)
 		}
 	}
 }
@@ -236,10 +198,10 @@ func TestMarshal(t *testing.T) {
 		Conditions: []*fnv1.Condition{{Type: "T"}},
 		Output:     object1(t),
 	}
-	b := arrives(t, rsp, "protobuf reads what was written")
+	b := arrives(t, rsp, "the protobuf module decodes another response")
 	again, _ := marshal(rsp)
 	if string(again) != string(b) {
-		t.Error("the same answer gives the same bytes")
+		t.Error("the same response has different bytes the second time")
 	}
 }
 
@@ -248,7 +210,7 @@ func TestMarshalOldRequirements(t *testing.T) {
 		ExtraResources: map[string]*fnv1.ResourceSelector{"a": {Kind: "K"}},
 		Resources:      map[string]*fnv1.ResourceSelector{"b": {Kind: "K"}},
 	}}
-	arrives(t, rsp, "the field that came before is kept")
+	arrives(t, rsp, "the deprecated field is lost")
 }
 
 func TestMarshalRefusesWhatProtobufRefuses(t *testing.T) {
@@ -256,12 +218,12 @@ func TestMarshalRefusesWhatProtobufRefuses(t *testing.T) {
 		"a": {Resource: &structpb.Struct{Fields: map[string]*structpb.Value{"x": structpb.NewStringValue("\xff")}}},
 	}}}
 	if _, err := marshal(rsp); err == nil {
-		t.Error("Crossplane could not read text that is not UTF-8")
+		t.Error("the codec encoded a string that is not UTF-8, which Crossplane cannot decode")
 	}
 }
 
-// FuzzUnmarshal holds the fast way against the protobuf module: what the one
-// reads, the other reads too, but for what is left out.
+// FuzzUnmarshal compares the codec with the protobuf module: except for skipped fields, both
+// decode a request to the same value.
 func FuzzUnmarshal(f *testing.F) {
 	for _, m := range []*fnv1.RunFunctionRequest{
 		{},
@@ -276,22 +238,23 @@ func FuzzUnmarshal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, want := &fnv1.RunFunctionRequest{}, &fnv1.RunFunctionRequest{}
-		if new(decoder).request(string(b), got) != nil {
+		d := some()
+		if d.request(string(b), got) != nil {
 			return
 		}
 		if err := proto.Unmarshal(b, want); err != nil {
 			if got.Observed == nil && got.RequiredResources == nil {
-				t.Fatalf("reads what protobuf refuses: %v", err)
+				t.Fatalf("the codec accepts what the protobuf module refuses: %v", err)
 			}
-			return // What is left out is not looked at either.
+			return // The codec does not validate what it skips.
 		}
-		cut(want.GetObserved().GetComposite().GetResource(), composite)
+		cut(want.GetObserved().GetComposite().GetResource(), d.composite)
 		for _, r := range want.GetObserved().GetResources() {
-			cut(r.GetResource(), observed)
+			cut(r.GetResource(), d.object)
 		}
 		for _, rs := range want.GetRequiredResources() {
 			for _, r := range rs.GetItems() {
-				cut(r.GetResource(), observed)
+				cut(r.GetResource(), d.object)
 			}
 		}
 		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
@@ -300,9 +263,10 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-func cut(s *structpb.Struct, keep kept) {
+// cut deletes the fields of a Struct that are not in keep.
+func cut(s *structpb.Struct, keep kube.FieldSet) {
 	for name, v := range s.GetFields() {
-		below, ok := keep.below(name)
+		below, ok := keep.Below(name)
 		if !ok {
 			delete(s.GetFields(), name)
 			continue
@@ -311,7 +275,7 @@ func cut(s *structpb.Struct, keep kept) {
 	}
 }
 
-func cutValue(v *structpb.Value, keep kept) {
+func cutValue(v *structpb.Value, keep kube.FieldSet) {
 	cut(v.GetStructValue(), keep)
 	for _, e := range v.GetListValue().GetValues() {
 		cutValue(e, keep)

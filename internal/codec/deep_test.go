@@ -9,7 +9,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// deep returns a Struct with values nested so deep, in objects or in lists.
+// deep returns a Struct with values that are nested n deep, in objects or in lists.
 func deep(n int, lists bool) *structpb.Struct {
 	v := structpb.NewNullValue()
 	for range n {
@@ -36,8 +36,9 @@ func depth(v *structpb.Value) int {
 	return 0
 }
 
-// TestDeep makes sure that what a user nested deeper than anything is answered for: gRPC
-// would answer itself, without a path. What other functions want stays as it is.
+// TestDeep shows that the function can refuse a user's document that is nested too deep.
+// Without the codec, gRPC would fail without a path. The desired state of other functions is
+// not cut.
 func TestDeep(t *testing.T) {
 	for name, lists := range map[string]bool{"Lists": true, "Objects": false} {
 		t.Run(name, func(t *testing.T) {
@@ -50,8 +51,8 @@ func TestDeep(t *testing.T) {
 				if err := unmarshal(string(b), req); err != nil {
 					t.Fatalf("%d deep: %v", n, err)
 				}
-				if got := depth(req.GetObserved().GetComposite().GetResource().GetFields()["spec"]); got > deepEnough || got < min(n, deepEnough-1) {
-					t.Errorf("%d deep was read as %d deep", n, got)
+				if got := depth(req.GetObserved().GetComposite().GetResource().GetFields()["spec"]); got > cutDepth || got < min(n, cutDepth-1) {
+					t.Errorf("a document %d deep was decoded as %d deep", n, got)
 				}
 			}
 		})
@@ -65,6 +66,6 @@ func TestDeep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := depth(req.GetDesired().GetComposite().GetResource().GetFields()["spec"]); got != 2000 {
-		t.Errorf("what another function wants was 2000 deep, and is %d", got)
+		t.Errorf("the desired state of another function was 2000 deep, and is %d", got)
 	}
 }

@@ -16,26 +16,28 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// A writer writes from the end to the front: by the time that it comes to the
-// length of a message, the message is there.
+// A writer writes a message from its end to its front. It therefore knows the length of a
+// nested message when it writes that length.
 type writer struct {
+	// buf has the message from at to its end.
 	buf []byte
 	at  int
-	// shared has where values are that may come again.
+	// shared has where values were written that may occur again.
 	shared map[*structpb.Value]span
-	// keys of the maps that are being written, one after the other.
+	// keys is a stack: the sorted keys of each map that is being written, outermost first.
 	keys []string
 }
 
-// writers that are not in use. Their memory is most of what writing takes.
+// writers are the unused writers. Allocating their buffers would be most of the cost.
 var writers = sync.Pool{New: func() any {
 	return &writer{buf: make([]byte, minBuffer), shared: map[*structpb.Value]span{}}
 }}
 
 const (
-	// minBuffer is enough for most answers.
+	// minBuffer is the initial size of a buffer, in bytes. Most responses fit.
 	minBuffer = 32 << 10
-	// maxBuffer is what a writer may keep. The largest answers are rare.
+	// maxBuffer is the largest buffer that is kept for reuse, in bytes. Larger responses are
+	// rare.
 	maxBuffer = 1 << 20
 )
 
@@ -46,7 +48,7 @@ func newWriter() *writer {
 }
 
 func (w *writer) release() {
-	// What was written must not be kept alive by what was remembered of it.
+	// Otherwise an unused writer would keep parts of the response alive.
 	clear(w.shared)
 	clear(w.keys[:cap(w.keys)])
 	w.keys = w.keys[:0]
@@ -55,9 +57,9 @@ func (w *writer) release() {
 	}
 }
 
-// response writes an answer, with maps in the order of their keys, so that the same
-// answer gives the same bytes. The desired state and the requirements are nearly
-// all of it; the rest is left to protobuf.
+// response writes a response. It writes maps in the order of their keys, so equal responses
+// have equal bytes. It writes the desired state and the requirements, which are nearly all of
+// a response, and leaves the rest to the protobuf module.
 func (w *writer) response(rsp *fnv1.RunFunctionResponse) error {
 	rest, err := proto.MarshalOptions{Deterministic: true}.Marshal(&fnv1.RunFunctionResponse{
 		Meta:       rsp.GetMeta(),
@@ -87,13 +89,14 @@ func (w *writer) response(rsp *fnv1.RunFunctionResponse) error {
 	return nil
 }
 
-// A span is a part of what was written, in distances from the end.
+// A span is a part of the buffer. Both are distances from its end, since the buffer grows at
+// its front.
 type span struct{ begin, end int }
 
 func (w *writer) len() int { return len(w.buf) - w.at }
 
-// room makes sure that n bytes can be written.
-func (w *writer) room(n int) {
+// reserve makes space for n bytes before what was written.
+func (w *writer) reserve(n int) {
 	if w.at < n {
 		w.grow(n)
 	}
@@ -107,14 +110,14 @@ func (w *writer) grow(n int) {
 }
 
 func (w *writer) bytes(b []byte) {
-	w.room(len(b))
+	w.reserve(len(b))
 	w.at -= len(b)
 	copy(w.buf[w.at:], b)
 }
 
 func (w *writer) varint(v uint64) {
-	w.room(binary.MaxVarintLen64)
-	if v < 0x80 { // Nearly all are.
+	w.reserve(binary.MaxVarintLen64)
+	if v < 0x80 { // Nearly all values need one byte.
 		w.at--
 		w.buf[w.at] = byte(v)
 		return
@@ -127,9 +130,9 @@ func (w *writer) tag(num protowire.Number, t protowire.Type) { w.varint(protowir
 
 func (w *writer) string(num protowire.Number, s string) error {
 	if !utf8.ValidString(s) {
-		return fmt.Errorf("the text %q is not UTF-8", s)
+		return fmt.Errorf("the string %q is not UTF-8", s)
 	}
-	w.room(len(s))
+	w.reserve(len(s))
 	w.at -= len(s)
 	copy(w.buf[w.at:], s)
 	w.varint(uint64(len(s)))
@@ -137,7 +140,8 @@ func (w *writer) string(num protowire.Number, s string) error {
 	return nil
 }
 
-// close puts length and tag before what was written since.
+// close writes the length and the tag of a message before its content. The writer had written
+// before bytes when the content began.
 func (w *writer) close(num protowire.Number, before int) {
 	w.varint(uint64(w.len() - before)) //nolint:gosec // A length.
 	w.tag(num, protowire.BytesType)
@@ -200,8 +204,8 @@ func (w *writer) object(s *structpb.Struct) error {
 	return nil
 }
 
-// field writes a Value. Pod specs and manifests are what objects have in common,
-// so they are remembered.
+// field writes the value of a field. Objects share their pod specs and manifests, so it
+// remembers where these were written, and copies the bytes the next time.
 func (w *writer) field(key string, v *structpb.Value) error {
 	if key != "spec" && key != "manifest" {
 		return w.value(v)
@@ -224,7 +228,7 @@ func (w *writer) value(v *structpb.Value) error {
 		w.varint(uint64(k.NullValue)) //nolint:gosec // An enum.
 		w.tag(1, protowire.VarintType)
 	case *structpb.Value_NumberValue:
-		w.room(8)
+		w.reserve(8)
 		w.at -= 8
 		protowire.AppendFixed64(w.buf[w.at:w.at], math.Float64bits(k.NumberValue))
 		w.tag(2, protowire.Fixed64Type)
@@ -264,7 +268,7 @@ func (w *writer) list(l *structpb.ListValue) error {
 	return nil
 }
 
-// descending gives the keys of a map, last first, since writing starts at the end.
+// descending yields the keys of a map in descending order, since a writer starts at the end.
 func descending[V any](w *writer, m map[string]V) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		first := len(w.keys)

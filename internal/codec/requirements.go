@@ -7,10 +7,10 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// requirements writes what an answer asks for: a name or two for each object
-// that is to be composed.
+// requirements writes the requirements of a response: a selector or two for each object that
+// is new.
 func (w *writer) requirements(r *fnv1.Requirements) error {
-	if len(r.GetExtraResources())+len(r.GetSchemas()) > 0 || len(r.ProtoReflect().GetUnknown()) > 0 { //nolint:staticcheck // Deprecated, and not ours; a function before this one may use it.
+	if len(r.GetExtraResources())+len(r.GetSchemas()) > 0 || len(r.ProtoReflect().GetUnknown()) > 0 { //nolint:staticcheck // Earlier functions in the pipeline may use the deprecated field.
 		return w.message(r)
 	}
 	for name := range descending(w, r.GetResources()) {
@@ -25,7 +25,7 @@ func (w *writer) requirements(r *fnv1.Requirements) error {
 	return nil
 }
 
-// named puts the name before the value of a map's entry, and closes the entry.
+// named writes the key of a map's entry before its value, and closes the entry.
 func (w *writer) named(num protowire.Number, name string, before int) error {
 	w.close(2, before)
 	if err := w.string(1, name); err != nil {
@@ -35,7 +35,7 @@ func (w *writer) named(num protowire.Number, name string, before int) error {
 	return nil
 }
 
-// selector writes one that selects by name itself.
+// selector writes a selector by name. It leaves other selectors to the protobuf module.
 func (w *writer) selector(s *fnv1.ResourceSelector) error {
 	if _, byName := s.GetMatch().(*fnv1.ResourceSelector_MatchName); !byName || len(s.ProtoReflect().GetUnknown()) > 0 {
 		return w.message(s)
@@ -62,7 +62,7 @@ func (w *writer) selector(s *fnv1.ResourceSelector) error {
 	return nil
 }
 
-// message leaves a message to protobuf.
+// message writes a message with the protobuf module.
 func (w *writer) message(m proto.Message) error {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	w.bytes(b)

@@ -12,103 +12,38 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/fleet"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
-// errUnusual hands a message over to the protobuf module.
-var errUnusual = errors.New("not the common case")
+// errUnusual means that the protobuf module must decode the message.
+var errUnusual = errors.New("not a common case")
 
 const (
-	// maxDepth keeps nested values from growing the stack without end. The protobuf
-	// module has the same limit, but counts messages, of which a value has two.
+	// maxDepth limits nested values, which grow the stack. The protobuf module has the same
+	// limit, but counts messages: a nested value is two.
 	maxDepth = protowire.DefaultRecursionLimit
-	// deepEnough is how deep values are read of which the function reads anything. It is far
-	// deeper than what it takes, and than any object of Kubernetes. What is below is left
-	// out, so that a document that is too deep is refused by its path rather than by gRPC.
-	deepEnough = 200
+	// cutDepth is the depth below which the values of a document that the function reads are
+	// skipped. It is far deeper than what kube.Bounded accepts. The function can then refuse a
+	// deeper document with its path, where gRPC would only fail.
+	cutDepth = 200
 )
 
-// A kept tells which fields of an object are read, by name, and which below them.
-// Nil keeps everything.
-type kept map[string]kept
-
-// metadata is what is read of any object's.
-var metadata = kept{
-	"name": nil, "namespace": nil, "uid": nil, "labels": nil, "ownerReferences": nil,
-	"annotations": kept{"crossplane.io/composition-resource-name": nil},
-	"generation":  nil, "creationTimestamp": nil, "deletionTimestamp": nil, "resourceVersion": nil,
-}
-
-// composite is what is read of the XR.
-var composite = kept{
-	"apiVersion": nil, "kind": nil, "metadata": metadata, "spec": nil,
-	"status": kept{
-		"conditions": nil, "unreachableSince": nil, "nodes": nil, "free": nil, "services": nil,
-		"pools": nil, "allocations": nil, "waiting": nil, "gateway": nil,
-	},
-}
-
-// observed is what is read of observed composed resources and of required
-// resources: what they are, whose they are and how they are. The rest, which is
-// nearly all of a request, is what the function or somebody else asked for.
-var observed = func() kept {
-	containers := kept{"name": nil, "state": nil}
-	status := kept{
-		"addresses": nil, "availableReplicas": nil, "conditions": nil, "observedGeneration": nil, "parents": nil,
-		"phase": nil, "readyReplicas": nil, "reason": nil, "replicas": nil, "updatedReplicas": nil,
-		"containerStatuses": containers, "initContainerStatuses": containers, "allocatable": nil, "membershipLabel": nil,
-		"unreachableSince": nil, "pools": nil, "allocations": nil, "waiting": nil, "gateway": nil,
-	}
-	carried := kept{
-		"apiVersion": nil, "kind": nil, "metadata": kept{"name": nil, "namespace": nil},
-		"spec": kept{"leaderWorkerTemplate": kept{"size": nil}},
-	}
-	object := kept{
-		"apiVersion": nil, "kind": nil, "metadata": metadata,
-		"spec": kept{
-			"replicas": nil, "minTaskMember": nil, "subGroupPolicy": nil, "managementPolicies": nil, "unschedulable": nil,
-			"providerConfigRef": nil, "pools": nil, "taints": nil, "gateway": nil, "allowedNamespaces": nil,
-			"rules": kept{"backendRefs": nil}, "parentRefs": nil,
-			// Of the definition of a kind, which is large for its schemas.
-			"versions": kept{"name": nil, "served": nil},
-			// Of LeaderWorkerSets of others, which may be carried by Objects.
-			"leaderWorkerTemplate": kept{"size": nil},
-			"forProvider":          kept{"manifest": carried},
-		},
-		"status": status, "data": kept{fleet.AskKey: nil, fleet.GrantsKey: nil},
-		// Of an EndpointSlice.
-		"endpoints": kept{"addresses": nil}, "ports": kept{"port": nil},
-	}
-	// An Object of provider-kubernetes has the object of another cluster in its status.
-	status["atProvider"] = kept{"manifest": object}
-	return object
-}()
-
-// below returns what is kept below a field, and whether the field itself is.
-func (k kept) below(name string) (kept, bool) {
-	if k == nil {
-		return nil, true
-	}
-	below, ok := k[name]
-	return below, ok
-}
-
-// unmarshal reads a request. Of what is observed and required it leaves out the
-// fields that nobody reads.
+// unmarshal decodes a request. It skips the fields of observed and required objects that
+// nobody reads.
 func unmarshal(s string, req *fnv1.RunFunctionRequest) error {
-	if err := new(decoder).request(s, req); err == nil {
+	if err := newDecoder().request(s, req); err == nil {
 		return nil
 	}
 	req.Reset()
 	return proto.Unmarshal([]byte(s), req)
 }
 
-// A reader reads fields off the front of a message.
+// A reader reads the fields of a message one after the other.
 type reader struct{ s string }
 
-// next returns the number of a field, marked with its type, and its content.
-// Fields that are not length-delimited have their value in n.
+// next returns the number of the next field, marked with its type, and its value: in content
+// if the field is length-delimited, and otherwise in n.
 func (r *reader) next() (num protowire.Number, content string, n uint64, err error) {
 	tag, err := r.varint()
 	if err != nil {
@@ -139,8 +74,8 @@ func (r *reader) next() (num protowire.Number, content string, n uint64, err err
 	return num, "", n, err
 }
 
-// The marks of fields that are no varints, so that one switch tells number and
-// type. No field has so large a number.
+// The marks of fields that are not varints, added to the number: one switch then checks number
+// and type. The largest number that protobuf allows is below them.
 const (
 	fixedField = 1 << 29
 	bytesField = 1 << 30
@@ -163,22 +98,31 @@ func (r *reader) varint() (uint64, error) {
 type decoder struct {
 	kube.Values
 
-	// whole tells that everything is read, however deep it is: it goes on to others.
+	// composite are the fields to keep of the composite resource, and object those of observed
+	// and required objects.
+	composite, object kube.FieldSet
+	// whole is true while the desired state is decoded. The response repeats it, so no part may
+	// be skipped, however deep.
 	whole bool
 }
 
-// leavesOut tells whether what is so deep is not read.
-func (d *decoder) leavesOut(depth int) (bool, error) {
+func newDecoder() *decoder {
+	composite, object := incoming.Fields()
+	return &decoder{composite: composite, object: object}
+}
+
+// skips reports whether values at a depth are skipped.
+func (d *decoder) skips(depth int) (bool, error) {
 	switch {
 	case !d.whole:
-		return depth > deepEnough, nil
+		return depth > cutDepth, nil
 	case depth > maxDepth:
 		return false, errUnusual
 	}
 	return false, nil
 }
 
-// request reads the fields of a RunFunctionRequest.
+// request decodes a RunFunctionRequest.
 func (d *decoder) request(s string, req *fnv1.RunFunctionRequest) error {
 	for r := (reader{s}); r.s != ""; {
 		num, content, _, err := r.next()
@@ -196,19 +140,19 @@ func (d *decoder) requestField(num protowire.Number, content string, req *fnv1.R
 	switch {
 	case num == 2|bytesField && req.Observed == nil:
 		req.Observed = &fnv1.State{}
-		return d.state(content, req.Observed, composite, observed)
+		return d.state(content, req.Observed, d.composite, d.object)
 	case num == 3|bytesField && req.Desired == nil:
 		req.Desired = &fnv1.State{}
 		d.whole = true
 		defer func() { d.whole = false }()
 		return d.state(content, req.Desired, nil, nil)
 	case num == 4|bytesField && req.Input == nil:
-		req.Input, err = d.object(content, nil, 0)
+		req.Input, err = d.document(content, nil, 0)
 		return err
 	case num == 8|bytesField:
 		return entry(content, func(key, value string) error { return d.requiredResources(req, key, value) })
 	case num == 1|bytesField, num >= 5|bytesField && num <= 7|bytesField, num == 9|bytesField:
-		// Meta, context, extra resources, credentials, schemas: small, if there at all.
+		// Meta, context, extra resources, credentials and schemas are small or not set.
 		return proto.UnmarshalOptions{Merge: true}.Unmarshal(field(num&^bytesField, content), req)
 	}
 	return errUnusual
@@ -223,14 +167,14 @@ func (d *decoder) requiredResources(req *fnv1.RunFunctionRequest, key, value str
 	return d.items(value, res)
 }
 
-// field is a message that has nothing but one length-delimited field.
+// field returns a message that consists of one length-delimited field.
 func field(num protowire.Number, content string) []byte {
 	b := protowire.AppendTag(make([]byte, 0, len(content)+8), num, protowire.BytesType)
 	return protowire.AppendString(b, content)
 }
 
-// state reads a State, of its XR and of its composed resources what is kept.
-func (d *decoder) state(s string, into *fnv1.State, xr, composed kept) error {
+// state decodes a State: the given fields of its XR and of its composed resources.
+func (d *decoder) state(s string, into *fnv1.State, xr, composed kube.FieldSet) error {
 	for r := (reader{s}); r.s != ""; {
 		num, content, _, err := r.next()
 		if err != nil {
@@ -269,7 +213,7 @@ func (d *decoder) items(s string, into *fnv1.Resources) error {
 			return errUnusual
 		}
 		res := &fnv1.Resource{}
-		if err := d.resource(content, res, observed); err != nil {
+		if err := d.resource(content, res, d.object); err != nil {
 			return err
 		}
 		into.Items = append(into.Items, res)
@@ -277,7 +221,7 @@ func (d *decoder) items(s string, into *fnv1.Resources) error {
 	return nil
 }
 
-func (d *decoder) resource(s string, into *fnv1.Resource, keep kept) error {
+func (d *decoder) resource(s string, into *fnv1.Resource, keep kube.FieldSet) error {
 	for r := (reader{s}); r.s != ""; {
 		num, content, n, err := r.next()
 		if err != nil {
@@ -288,7 +232,7 @@ func (d *decoder) resource(s string, into *fnv1.Resource, keep kept) error {
 			if into.Resource != nil {
 				return errUnusual
 			}
-			into.Resource, err = d.object(content, keep, 0)
+			into.Resource, err = d.document(content, keep, 0)
 		case 2 | bytesField:
 			err = proto.UnmarshalOptions{Merge: true}.Unmarshal(field(2, content), into)
 		case 3:
@@ -303,7 +247,7 @@ func (d *decoder) resource(s string, into *fnv1.Resource, keep kept) error {
 	return nil
 }
 
-// entry reads an entry of a map whose values are length-delimited.
+// entry decodes an entry of a map whose values are length-delimited.
 func entry(s string, do func(key, value string) error) error {
 	r := reader{s}
 	num, key, _, err := r.next()
@@ -317,15 +261,15 @@ func entry(s string, do func(key, value string) error) error {
 	return do(key, value)
 }
 
-// object reads a Struct.
-func (d *decoder) object(s string, keep kept, depth int) (*structpb.Struct, error) {
+// document decodes a Struct.
+func (d *decoder) document(s string, keep kube.FieldSet, depth int) (*structpb.Struct, error) {
 	fields, err := d.fields(s, keep, depth)
 	return &structpb.Struct{Fields: fields}, err
 }
 
-// fields reads those of a Struct that are kept.
-func (d *decoder) fields(s string, keep kept, depth int) (fields map[string]*structpb.Value, err error) {
-	if out, err := d.leavesOut(depth); out || err != nil {
+// fields decodes the fields of a Struct that are in keep.
+func (d *decoder) fields(s string, keep kube.FieldSet, depth int) (fields map[string]*structpb.Value, err error) {
+	if skip, err := d.skips(depth); skip || err != nil {
 		return nil, err
 	}
 	for r := (reader{s}); r.s != ""; {
@@ -334,7 +278,7 @@ func (d *decoder) fields(s string, keep kept, depth int) (fields map[string]*str
 			return nil, errUnusual
 		}
 		err = entry(content, func(key, v string) error {
-			below, ok := keep.below(key)
+			below, ok := keep.Below(key)
 			if !ok {
 				return nil
 			}
@@ -355,17 +299,17 @@ func (d *decoder) fields(s string, keep kept, depth int) (fields map[string]*str
 	return fields, nil
 }
 
-// value reads a Value. It has exactly one field.
-func (d *decoder) value(s string, keep kept, depth int) (*structpb.Value, error) {
+// value decodes a Value. A Value has exactly one field.
+func (d *decoder) value(s string, keep kube.FieldSet, depth int) (*structpb.Value, error) {
 	r := reader{s}
 	num, content, n, err := r.next()
 	if err != nil || r.s != "" {
 		return nil, errUnusual
 	}
-	switch num { //nolint:exhaustive // The numbers of a Value.
+	switch num { //nolint:exhaustive // These are the fields of a Value.
 	case 1:
 		if n != 0 {
-			return nil, errUnusual // There is one null.
+			return nil, errUnusual // The enum NullValue has only 0.
 		}
 		return structpb.NewNullValue(), nil
 	case 2 | fixedField:
@@ -386,10 +330,10 @@ func (d *decoder) value(s string, keep kept, depth int) (*structpb.Value, error)
 	return nil, errUnusual
 }
 
-func (d *decoder) list(s string, keep kept, depth int) (*structpb.Value, error) {
-	if out, err := d.leavesOut(depth); err != nil {
+func (d *decoder) list(s string, keep kube.FieldSet, depth int) (*structpb.Value, error) {
+	if skip, err := d.skips(depth); err != nil {
 		return nil, err
-	} else if out {
+	} else if skip {
 		return d.List(nil), nil
 	}
 	var values []*structpb.Value

@@ -1,55 +1,57 @@
 /*
-Package epp knows the configuration of endpoint pickers, which pick the pod for
-each request. It generates one for every routing strategy, and it checks one that
-a user wrote before an endpoint picker would refuse to start with it.
+Package epp generates and checks the configuration of endpoint pickers, which pick the pod for
+each request. It generates a configuration for each routing strategy. It checks a configuration
+that a user wrote, so that the user learns of errors before an endpoint picker fails to start.
 
-There are two dialects. The Gateway API Inference Extension (GAIE) had an endpoint
-picker up to its v1.5.0; it lives on as llm-d-router (LLMD), with other plugins
-and stricter parameters. What each knows is listed in gaie.go and llmd.go, taken
-from the release that is the default image of its dialect.
+There are two dialects. GAIE is that of the Gateway API Inference Extension, whose last endpoint
+picker is v1.5.0. LLMD is that of llm-d-router, which continues this endpoint picker with other
+plugins and stricter parameters. gaie.go and llmd.go list what each dialect has, as of the release
+that is the default image of the dialect.
 */
 package epp
 
-import "github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+import inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 
 const (
-	// APIVersionGAIE is what both dialects read; for LLMD it is deprecated.
+	// APIVersionGAIE is read by both dialects. LLMD deprecates it.
 	APIVersionGAIE = "inference.networking.x-k8s.io/v1alpha1"
-	// APIVersionLLMD is what only LLMD reads, from v0.9.0 on.
+	// APIVersionLLMD is read by LLMD only, from v0.9.0 on.
 	APIVersionLLMD = "llm-d.ai/v1alpha1"
 	// Kind of a configuration.
 	Kind = "EndpointPickerConfig"
 )
 
-// dialects has what each dialect knows.
-var dialects = map[v1beta1.Dialect]*dialect{
-	v1beta1.DialectGAIE: &gaie,
-	v1beta1.DialectLLMD: &llmd,
+// dialects are the known dialects.
+var dialects = map[inputv1alpha1.Dialect]*dialect{
+	inputv1alpha1.DialectGAIE: &gaie,
+	inputv1alpha1.DialectLLMD: &llmd,
 }
 
-// A dialect is what one family of endpoint pickers understands.
+// A dialect is the configuration that one family of endpoint pickers reads.
 type dialect struct {
-	name v1beta1.Dialect
-	// apiVersions that it reads, the preferred one first.
+	name inputv1alpha1.Dialect
+	// apiVersions are those that the dialect reads, the preferred one first.
 	apiVersions []string
 	// fields of a configuration.
 	fields fields
-	// features are the names that featureGates may have.
+	// features are the names that featureGates may list.
 	features []string
 	// featureValues tells whether a feature may be written as name=true.
 	featureValues bool
 	// plugins by their type.
 	plugins map[string]plugin
-	// injected plugins need not be listed to be referred to.
+	// injected are plugins that the endpoint picker adds, so that references may name them
+	// although the configuration does not list them.
 	injected []string
-	// strict parameters refuse unknown fields; others pass over them.
+	// strict tells that plugins refuse unknown parameters instead of ignoring them.
 	strict bool
-	// scorersNeedWeights tells that a scorer behind a picker needs a weight.
+	// scorersNeedWeights tells that a scorer after the picker of its profile needs a
+	// weight.
 	scorersNeedWeights bool
 }
 
-// Fields of an object that are known, each with the fields below it. Nil is a
-// value that is not looked into. Lists are looked through.
+// fields are the known fields of an object, each with the fields of its own value. Nil
+// means that the value is not checked. The fields of a list are those of its items.
 type fields map[string]fields
 
 // A role is what a plugin does in the endpoint picker.
@@ -70,17 +72,19 @@ const (
 	ordering  role = "ordering policy"
 	limits    role = "usage limit policy"
 	other     role = "other plugin"
+	// unknown is the role of an unknown plugin if the platform team chose the image.
+	unknown role = "unknown plugin"
 )
 
-// A plugin is a type of plugin.
+// A plugin is what is known of one type of plugin.
 type plugin struct {
 	role role
-	// params makes the struct that its parameters are read into. Nil: it takes
-	// none, or they are not looked into.
+	// params returns a new struct to decode the parameters into. Nil means that the plugin
+	// has no parameters, or that they are not checked.
 	params func() any
-	// needsParams tells that it does not start without parameters.
+	// needsParams tells that the plugin does not start without parameters.
 	needsParams bool
-	// experimental plugins are refused unless the endpoint picker is told
-	// otherwise.
+	// experimental tells that the endpoint picker refuses the plugin without the flag
+	// --allow-experimental-plugins.
 	experimental bool
 }

@@ -2,6 +2,7 @@ package epp
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,32 +12,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
 var update = flag.Bool("update", false, "write the generated configurations into testdata")
 
-var dirs = map[v1beta1.Dialect]string{v1beta1.DialectGAIE: "gaie", v1beta1.DialectLLMD: "llmd"}
+var dirs = map[inputv1alpha1.Dialect]string{inputv1alpha1.DialectGAIE: "gaie", inputv1alpha1.DialectLLMD: "llmd"}
 
-// TestGenerate compares with testdata/generated, which the loaders of the real
-// endpoint pickers read in test/epp.
+// TestGenerate compares with testdata/generated. The tests in test/epp load the same files
+// with the code of the endpoint pickers.
 func TestGenerate(t *testing.T) {
 	cases := map[string]struct {
-		dialect  v1beta1.Dialect
+		dialect  inputv1alpha1.Dialect
 		strategy v1alpha1.RoutingStrategy
 		workers  bool
 	}{
-		"gaie/prefix-cache":                   {v1beta1.DialectGAIE, v1alpha1.StrategyPrefixCache, true},
-		"gaie/kv-cache-utilization":           {v1beta1.DialectGAIE, v1alpha1.StrategyKVCacheUtilization, true},
-		"gaie/queue-size":                     {v1beta1.DialectGAIE, v1alpha1.StrategyQueueSize, true},
-		"gaie/lora-affinity":                  {v1beta1.DialectGAIE, v1alpha1.StrategyLoRAAffinity, true},
-		"llmd/prefix-cache":                   {v1beta1.DialectLLMD, v1alpha1.StrategyPrefixCache, true},
-		"llmd/kv-cache-utilization":           {v1beta1.DialectLLMD, v1alpha1.StrategyKVCacheUtilization, true},
-		"llmd/queue-size":                     {v1beta1.DialectLLMD, v1alpha1.StrategyQueueSize, true},
-		"llmd/lora-affinity":                  {v1beta1.DialectLLMD, v1alpha1.StrategyLoRAAffinity, true},
-		"llmd/pd-disaggregation":              {v1beta1.DialectLLMD, v1alpha1.StrategyPDDisaggregation, false},
-		"llmd/pd-disaggregation-with-workers": {v1beta1.DialectLLMD, v1alpha1.StrategyPDDisaggregation, true},
+		"gaie/prefix-cache":                   {inputv1alpha1.DialectGAIE, v1alpha1.StrategyPrefixCache, true},
+		"gaie/kv-cache-utilization":           {inputv1alpha1.DialectGAIE, v1alpha1.StrategyKVCacheUtilization, true},
+		"gaie/queue-size":                     {inputv1alpha1.DialectGAIE, v1alpha1.StrategyQueueSize, true},
+		"gaie/lora-affinity":                  {inputv1alpha1.DialectGAIE, v1alpha1.StrategyLoRAAffinity, true},
+		"llmd/prefix-cache":                   {inputv1alpha1.DialectLLMD, v1alpha1.StrategyPrefixCache, true},
+		"llmd/kv-cache-utilization":           {inputv1alpha1.DialectLLMD, v1alpha1.StrategyKVCacheUtilization, true},
+		"llmd/queue-size":                     {inputv1alpha1.DialectLLMD, v1alpha1.StrategyQueueSize, true},
+		"llmd/lora-affinity":                  {inputv1alpha1.DialectLLMD, v1alpha1.StrategyLoRAAffinity, true},
+		"llmd/pd-disaggregation":              {inputv1alpha1.DialectLLMD, v1alpha1.StrategyPDDisaggregation, false},
+		"llmd/pd-disaggregation-with-workers": {inputv1alpha1.DialectLLMD, v1alpha1.StrategyPDDisaggregation, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +54,7 @@ func TestGenerate(t *testing.T) {
 			if diff := cmp.Diff(read(t, golden), got); diff != "" {
 				t.Errorf("Generate(): -golden, +got (go test -update writes it):\n%s", diff)
 			}
-			if errs := verdict(got, tc.dialect); len(errs) > 0 {
+			if errs := checkText(got, tc.dialect); len(errs) > 0 {
 				t.Errorf("the function refuses what it generates: %v", errs)
 			}
 		})
@@ -64,7 +65,7 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestGenerateImpossible(t *testing.T) {
-	for _, d := range []v1beta1.Dialect{v1beta1.DialectGAIE, ""} {
+	for _, d := range []inputv1alpha1.Dialect{inputv1alpha1.DialectGAIE, ""} {
 		if got, err := Generate(v1alpha1.StrategyPDDisaggregation, d, false); err == nil {
 			t.Errorf("Generate(pd-disaggregation, %q) = %q, want an error", d, got)
 		}
@@ -72,14 +73,14 @@ func TestGenerateImpossible(t *testing.T) {
 }
 
 func TestCheckAccepts(t *testing.T) {
-	for pattern, d := range map[string]v1beta1.Dialect{
-		"testdata/good/gaie/*.yaml":        v1beta1.DialectGAIE,
-		"testdata/good/gaie-v1.5.0/*.yaml": v1beta1.DialectGAIE,
-		"testdata/good/llmd/*.yaml":        v1beta1.DialectLLMD,
+	for pattern, d := range map[string]inputv1alpha1.Dialect{
+		"testdata/good/gaie/*.yaml":        inputv1alpha1.DialectGAIE,
+		"testdata/good/gaie-v1.5.0/*.yaml": inputv1alpha1.DialectGAIE,
+		"testdata/good/llmd/*.yaml":        inputv1alpha1.DialectLLMD,
 	} {
 		for _, path := range glob(t, pattern) {
 			t.Run(path, func(t *testing.T) {
-				if errs := verdict(read(t, path), d); len(errs) > 0 {
+				if errs := checkText(read(t, path), d); len(errs) > 0 {
 					t.Errorf("Check(): %v", errs.ToAggregate())
 				}
 			})
@@ -87,8 +88,8 @@ func TestCheckAccepts(t *testing.T) {
 	}
 }
 
-// TestCheckRefuses reads what is wanted from the second line of each file: where
-// the errors are, all of them.
+// TestCheckRefuses expects the errors that the second line of each file lists, by their
+// paths.
 func TestCheckRefuses(t *testing.T) {
 	for d, dir := range dirs {
 		for _, path := range glob(t, "testdata/bad/"+dir+"/*.yaml") {
@@ -102,7 +103,7 @@ func TestCheckRefuses(t *testing.T) {
 				want := strings.Fields(line)
 				slices.Sort(want)
 				var got []string
-				for _, e := range verdict(text, d) {
+				for _, e := range checkText(text, d) {
 					t.Log(e)
 					got = append(got, strings.TrimPrefix(strings.TrimPrefix(e.Field, "config"), "."))
 				}
@@ -123,38 +124,38 @@ func TestCheckRefuses(t *testing.T) {
 func TestCheckSaysWhatIsRight(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		dialect v1beta1.Dialect
+		dialect inputv1alpha1.Dialect
 		config  string
 		want    string
 	}{
 		"YAML": {
 			reason:  "A syntax error is reported with its line.",
-			dialect: v1beta1.DialectGAIE,
+			dialect: inputv1alpha1.DialectGAIE,
 			config:  "kind: EndpointPickerConfig\nplugins:\n- type: [\n",
 			want:    "must be YAML: line 3",
 		},
 		"PluginRef": {
 			reason:  "A reference that names no plugin lists those that there are.",
-			dialect: v1beta1.DialectGAIE,
+			dialect: inputv1alpha1.DialectGAIE,
 			config:  "apiVersion: " + APIVersionGAIE + "\nkind: EndpointPickerConfig\nplugins: [{type: queue-scorer}, {type: random-picker, name: pick}]\nschedulingProfiles: [{name: default, plugins: [{pluginRef: picker}]}]\n",
 			want:    `config.schedulingProfiles[0].plugins[0].pluginRef: Invalid value: "picker": must be the name of a plugin: queue-scorer, pick`,
 		},
 		"OtherDialect": {
 			reason:  "A plugin that only the other dialect has is named as such.",
-			dialect: v1beta1.DialectGAIE,
+			dialect: inputv1alpha1.DialectGAIE,
 			config:  "apiVersion: " + APIVersionGAIE + "\nkind: EndpointPickerConfig\nplugins: [{type: decode-filter}]\nschedulingProfiles: [{name: default}]\n",
 			want:    "is a plugin of dialect LLMD (apiVersion llm-d.ai/v1alpha1)",
 		},
 		"Parameter": {
 			reason:  "A parameter that the plugin lacks lists those that it has.",
-			dialect: v1beta1.DialectLLMD,
+			dialect: inputv1alpha1.DialectLLMD,
 			config:  "apiVersion: " + APIVersionLLMD + "\nkind: EndpointPickerConfig\nplugins: [{type: max-score-picker, parameters: {max: 1}}]\nschedulingProfiles: [{name: default}]\n",
-			want:    "config.plugins[0].parameters.max: Forbidden: is no parameter here: there are maxNumOfEndpoints",
+			want:    "config.plugins[0].parameters.max: Forbidden: is not a parameter of this plugin: the parameters are maxNumOfEndpoints",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			errs := verdict(tc.config, tc.dialect)
+			errs := checkText(tc.config, tc.dialect)
 			if len(errs) != 1 || !strings.Contains(errs[0].Error(), tc.want) {
 				t.Errorf("%s\nCheck() = %v, want %q", tc.reason, errs, tc.want)
 			}
@@ -162,29 +163,167 @@ func TestCheckSaysWhatIsRight(t *testing.T) {
 	}
 }
 
-// FuzzCheck looks for input that the checks do not survive.
+// TestCheckOwnImage shows what is only a warning, and what is still refused, if the
+// platform team chose the image.
+func TestCheckOwnImage(t *testing.T) {
+	const (
+		noPlugin    = "is not a plugin of the known release of dialect LLMD: the endpoint picker starts only if its image has this plugin"
+		noParameter = "is not a parameter of max-score-picker in the known release of dialect LLMD: the endpoint picker starts only if its image has this parameter"
+		header      = "apiVersion: " + APIVersionLLMD + "\nkind: EndpointPickerConfig\n"
+		one         = "schedulingProfiles: [{name: default, plugins: [{pluginRef: mine, weight: 1}]}]\n"
+	)
+	cases := map[string]struct {
+		reason   string
+		config   string
+		warnings []Warning
+		errs     []string
+	}{
+		"Plugin": {
+			reason:   "An image may have its own plugins, so an unknown type is a warning.",
+			config:   "plugins: [{type: my-scorer, name: mine, parameters: {a: {b: 1}}}]\n" + one,
+			warnings: []Warning{{"config.plugins[0].type", "my-scorer " + noPlugin}},
+		},
+		"Parameter": {
+			reason:   "A known plugin may have more parameters in this image, so an unknown one is a warning.",
+			config:   "plugins: [{type: max-score-picker, parameters: {maxNumOfEndpoints: 2, more: 1}}, {type: my-scorer, name: mine}]\n" + one,
+			warnings: []Warning{{"config.plugins[0].parameters.more", noParameter}, {"config.plugins[1].type", "my-scorer " + noPlugin}},
+		},
+		"ParameterOfWrongType": {
+			reason: "A known parameter keeps its type.",
+			config: "plugins: [{type: max-score-picker, parameters: {maxNumOfEndpoints: many}}]\nschedulingProfiles: [{name: default}]\n",
+			errs:   []string{"config.plugins[0].parameters.maxNumOfEndpoints"},
+		},
+		"Roles": {
+			reason: "The role of an unknown plugin is not known, so a reference may name it for any role.",
+			config: "featureGates: [flowControl]\nplugins: [{type: disagg-profile-handler, parameters: {deciders: {prefill: mine}}}, {type: mine}]\n" +
+				"schedulingProfiles: [{name: decode}, {name: prefill}]\nrequestHandler: {parsers: [{pluginRef: mine}]}\nflowControl: {saturationDetector: {pluginRef: mine}, usageLimitPolicyPluginRef: mine}\n",
+			warnings: []Warning{{"config.plugins[1].type", "mine " + noPlugin}},
+		},
+		"Handler": {
+			reason:   "An unknown plugin may be the profile handler that several profiles need.",
+			config:   "plugins: [{type: mine}]\nschedulingProfiles: [{name: a}, {name: b}]\n",
+			warnings: []Warning{{"config.plugins[0].type", "mine " + noPlugin}},
+		},
+		"NoHandler": {
+			reason: "Without an unknown plugin, the profile handler is missing.",
+			config: "plugins: [{type: queue-scorer}]\nschedulingProfiles: [{name: a}, {name: b}]\n",
+			errs:   []string{"config.plugins"},
+		},
+		"Sources": {
+			reason: "A data source and a discovery have to be known: they decide what the endpoint picker connects to.",
+			config: "plugins: [{type: mine, name: src}, {type: mine}]\nschedulingProfiles: [{name: default}]\n" +
+				"dataLayer: {sources: [{pluginRef: src, extractors: [{pluginRef: mine}]}], discovery: {pluginRef: mine}}\n",
+			warnings: []Warning{{"config.plugins[0].type", "mine " + noPlugin}, {"config.plugins[1].type", "mine " + noPlugin}},
+			errs:     []string{"config.dataLayer.sources[0].pluginRef", "config.dataLayer.discovery.pluginRef"},
+		},
+		"Experimental": {
+			reason: "An experimental plugin needs a flag that is not set, in any image.",
+			config: "plugins: [{type: multicluster-file-discovery}]\nschedulingProfiles: [{name: default}]\n",
+			errs:   []string{"config.plugins[0].type"},
+		},
+		"Structure": {
+			reason:   "Errors that do not depend on the image are still errors.",
+			config:   "plugins: [{type: mine}, {type: mine}, {name: x}]\nschedulingProfiles: [{name: default, plugins: [{pluginRef: other}, {pluginRef: mine, weight: -1}]}]\nmore: 1\n",
+			warnings: []Warning{{"config.plugins[0].type", "mine " + noPlugin}, {"config.plugins[1].type", "mine " + noPlugin}},
+			errs: []string{
+				"config.more", "config.plugins[1].name", "config.plugins[2].type",
+				"config.schedulingProfiles[0].plugins[0].pluginRef", "config.schedulingProfiles[0].plugins[1].weight",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, errs := Parse(header+tc.config, field.NewPath("config"))
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			warnings, errs := c.Check(inputv1alpha1.DialectLLMD, true)
+			if diff := cmp.Diff(tc.warnings, warnings); diff != "" {
+				t.Errorf("%s\nwarnings: -want, +got:\n%s", tc.reason, diff)
+			}
+			var at []string
+			for _, e := range errs {
+				at = append(at, e.Field)
+			}
+			if diff := cmp.Diff(tc.errs, at); diff != "" {
+				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%v", tc.reason, diff, errs)
+			}
+			// With the default image there are errors in place of the warnings.
+			if warnings, errs := c.Check(inputv1alpha1.DialectLLMD, false); len(warnings) > 0 || len(errs) < len(tc.errs)+min(1, len(tc.warnings)) {
+				t.Errorf("with the default image: warnings %v, errors %v", warnings, errs)
+			}
+		})
+	}
+}
+
+// TestCheckOwnImageKnows shows that configurations without unknown parts have no warnings.
+func TestCheckOwnImageKnows(t *testing.T) {
+	for d, dir := range map[inputv1alpha1.Dialect]string{inputv1alpha1.DialectGAIE: "gaie", inputv1alpha1.DialectLLMD: "llmd"} {
+		for _, path := range append(glob(t, "testdata/good/"+dir+"/*.yaml"), glob(t, "testdata/generated/"+dir+"/*.yaml")...) {
+			c, errs := Parse(read(t, path), field.NewPath("config"))
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if warnings, errs := c.Check(d, true); len(warnings)+len(errs) > 0 {
+				t.Errorf("%s: warnings %v, errors %v", path, warnings, errs)
+			}
+		}
+	}
+}
+
+// TestCheckWarningsAreCapped shows that the number of warnings has a limit.
+func TestCheckWarningsAreCapped(t *testing.T) {
+	var config strings.Builder
+	config.WriteString("apiVersion: " + APIVersionLLMD + "\nkind: EndpointPickerConfig\nschedulingProfiles: [{name: default}]\nplugins:\n")
+	for i := range 40 {
+		fmt.Fprintf(&config, "- type: mine-%d\n", i)
+	}
+	c, errs := Parse(config.String(), field.NewPath("config"))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	warnings, errs := c.Check(inputv1alpha1.DialectLLMD, true)
+	if len(errs) > 0 || len(warnings) != maxErrors+1 {
+		t.Fatalf("%d warnings, want %d; errors %v", len(warnings), maxErrors+1, errs)
+	}
+	want := Warning{"config", "there are 40 warnings, of which the first 30 are listed"}
+	if diff := cmp.Diff(want, warnings[maxErrors]); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// FuzzCheck looks for input on which the checks panic or contradict themselves.
 func FuzzCheck(f *testing.F) {
 	for _, path := range append(glob(f, "testdata/bad/*/*.yaml"), glob(f, "testdata/good/*/*.yaml")...) {
 		f.Add(read(f, path))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for d := range dirs {
-			first, second := verdict(text, d), verdict(text, d)
+			first, second := checkText(text, d), checkText(text, d)
 			if diff := cmp.Diff(first.ToAggregate(), second.ToAggregate(), cmp.Comparer(func(a, b error) bool {
 				return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error()
 			})); diff != "" {
-				t.Errorf("the same configuration is judged differently twice:\n%s", diff)
+				t.Errorf("Check returns different errors for the same configuration:\n%s", diff)
+			}
+			c, errs := Parse(text, field.NewPath("config"))
+			if len(errs) > 0 {
+				continue
+			}
+			if _, errs := c.Check(d, true); len(errs) > len(first) {
+				t.Errorf("with an image of the platform team there are more errors: %v, without only %v", errs, first)
 			}
 		}
 	})
 }
 
-func verdict(text string, d v1beta1.Dialect) field.ErrorList {
+// checkText parses and checks a configuration for the default image of a dialect.
+func checkText(text string, d inputv1alpha1.Dialect) field.ErrorList {
 	c, errs := Parse(text, field.NewPath("config"))
 	if len(errs) > 0 {
 		return errs
 	}
-	return c.Check(d)
+	_, errs = c.Check(d, false)
+	return errs
 }
 
 func read(tb testing.TB, path string) string {

@@ -1,12 +1,13 @@
 package epp
 
-import "github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+import inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 
-// gaie is the endpoint picker of the Gateway API Inference Extension v1.5.0, its
-// last: the plugins that cmd/epp/runner registers, the fields of
-// apix/config/v1alpha1, and what pkg/epp/config/loader fills in.
+// gaie is the dialect of the Gateway API Inference Extension v1.5.0, the last release of
+// its endpoint picker. The plugins are those that cmd/epp/runner registers, the fields
+// those of apix/config/v1alpha1, and the injected plugins those that pkg/epp/config/loader
+// adds.
 var gaie = dialect{
-	name:        v1beta1.DialectGAIE,
+	name:        inputv1alpha1.DialectGAIE,
 	apiVersions: []string{APIVersionGAIE},
 	fields: fields{
 		"apiVersion":   nil,

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
-// scorers of the strategies that pick one pod.
+// scorers are the plugins of the strategies that pick one pod.
 var scorers = map[v1alpha1.RoutingStrategy]string{
 	v1alpha1.StrategyPrefixCache:        "prefix-cache-scorer",
 	v1alpha1.StrategyKVCacheUtilization: "kv-cache-utilization-scorer",
@@ -16,30 +17,29 @@ var scorers = map[v1alpha1.RoutingStrategy]string{
 	v1alpha1.StrategyLoRAAffinity:       "lora-affinity-scorer",
 }
 
-// Generate returns the configuration of a strategy. Workers tells that the
-// service has pods that prefill and decode by themselves: with pd-disaggregation
-// they are picked like decoders. Strategies that the dialect cannot do are an
-// error.
-func Generate(s v1alpha1.RoutingStrategy, d v1beta1.Dialect, workers bool) (string, error) {
+// Generate returns the configuration of a strategy. Workers tells that the service has
+// roles of componentType worker. With pd-disaggregation, their pods are picked like those
+// of decoders. Generate returns an error for a strategy that the dialect does not support.
+func Generate(s v1alpha1.RoutingStrategy, d inputv1alpha1.Dialect, workers bool) (string, error) {
 	one, picksOne := scorers[s]
 	switch {
-	case d == v1beta1.DialectGAIE && s == v1alpha1.StrategyPrefixCache:
+	case d == inputv1alpha1.DialectGAIE && s == v1alpha1.StrategyPrefixCache:
 		return fmt.Sprintf(oneGAIE, one, prefixCacheGAIE), nil
-	case d == v1beta1.DialectGAIE && picksOne:
+	case d == inputv1alpha1.DialectGAIE && picksOne:
 		return fmt.Sprintf(oneGAIE, one, ""), nil
-	case d == v1beta1.DialectLLMD && picksOne:
+	case d == inputv1alpha1.DialectLLMD && picksOne:
 		return fmt.Sprintf(oneLLMD, one), nil
-	case d == v1beta1.DialectLLMD && s == v1alpha1.StrategyPDDisaggregation && workers:
+	case d == inputv1alpha1.DialectLLMD && s == v1alpha1.StrategyPDDisaggregation && workers:
 		return strings.Replace(disaggregatedLLMD, decodersOnly, decodersAndWorkers, 1), nil
-	case d == v1beta1.DialectLLMD && s == v1alpha1.StrategyPDDisaggregation:
+	case d == inputv1alpha1.DialectLLMD && s == v1alpha1.StrategyPDDisaggregation:
 		return disaggregatedLLMD, nil
 	}
 	return "", fmt.Errorf("no endpoint picker of dialect %q knows the strategy %q", d, s)
 }
 
-// The forms of the design documents, which GAIE v1.2.1 and v1.5.0 both read. The
-// picker comes before the scorer, so the scorer needs its weight: v1.2.1 gives
-// none to scorers that come later.
+// The configurations of the design documents, which GAIE v1.2.1 and v1.5.0 both read. The
+// picker comes before the scorer. The scorer therefore needs a weight, because v1.2.1 sets
+// no default weight for scorers after the picker.
 const (
 	oneGAIE = `apiVersion: inference.networking.x-k8s.io/v1alpha1
 kind: EndpointPickerConfig
@@ -60,9 +60,9 @@ schedulingProfiles:
 `
 )
 
-// What stands behind prefix-cache-scorer is a producer of its own in LLMD. It
-// takes its block size from the engine, and keeps 31250 entries for each pod, as
-// the design documents want it.
+// In LLMD, prefix-cache-scorer reads from a separate producer plugin, which the endpoint
+// picker adds. The producer takes the block size from the engine and keeps 31250 entries
+// for each pod, as the design documents require.
 const oneLLMD = `apiVersion: llm-d.ai/v1alpha1
 kind: EndpointPickerConfig
 plugins:
@@ -77,8 +77,8 @@ schedulingProfiles:
   - pluginRef: max-score-picker
 `
 
-// The pods are told apart by the label of the design documents, not by
-// llm-d.ai/role: llm-d's own decode-filter also takes pods without a label.
+// The filters select pods by the label of the design documents, and not by llm-d.ai/role,
+// because llm-d's decode-filter also accepts pods without that label.
 const (
 	disaggregatedLLMD = `apiVersion: llm-d.ai/v1alpha1
 kind: EndpointPickerConfig
@@ -90,7 +90,7 @@ plugins:
   name: prefill-pods
   parameters:
     matchLabels:
-      fusioninfer.io/component-type: prefiller
+      ` + naming.LabelComponentType + `: prefiller
 - type: label-selector-filter
   name: decode-pods
   parameters:
@@ -119,10 +119,10 @@ schedulingProfiles:
   - pluginRef: max-score-picker
 `
 	decodersOnly = `    matchLabels:
-      fusioninfer.io/component-type: decoder
+      ` + naming.LabelComponentType + `: decoder
 `
 	decodersAndWorkers = `    matchExpressions:
-    - key: fusioninfer.io/component-type
+    - key: ` + naming.LabelComponentType + `
       operator: In
       values:
       - decoder

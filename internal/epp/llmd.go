@@ -1,12 +1,12 @@
 package epp
 
-import "github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+import inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 
-// llmd is the endpoint picker of llm-d-router v0.10.0: the plugins that
-// cmd/epp/runner registers, the fields of apix/config/v1alpha1, and what
-// pkg/epp/config/loader fills in.
+// llmd is the dialect of llm-d-router v0.10.0. The plugins are those that cmd/epp/runner
+// registers, the fields those of apix/config/v1alpha1, and the injected plugins those that
+// pkg/epp/config/loader adds.
 var llmd = dialect{
-	name:        v1beta1.DialectLLMD,
+	name:        inputv1alpha1.DialectLLMD,
 	apiVersions: []string{APIVersionLLMD, APIVersionGAIE},
 	strict:      true,
 	fields: fields{

@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The parameters of the plugins, with the fields that their releases read. Where
-// the two dialects differ each has a type of its own.
+// The types below are the parameters of the plugins. Where the dialects differ, each
+// dialect has its own type.
 
 func newParams[T any]() any { return new(T) }
 
-// A checker has rules that types cannot express.
+// A checker checks what the types of its fields cannot express.
 type checker interface {
 	check(path *field.Path) field.ErrorList
 }
 
-// defaultBlockSizeTokens is what both dialects assume.
+// defaultBlockSizeTokens is the default of both dialects.
 const defaultBlockSizeTokens = 16
 
 type prefixCache struct {
@@ -151,7 +151,8 @@ func (p *prefixDecider) check(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// disagg has the nested form and the deprecated flat one, which do not mix.
+// disagg has the nested fields and the deprecated flat ones. A configuration may have only
+// one of the two kinds.
 type disagg struct {
 	StageOrder string          `json:"stageOrder"`
 	Profiles   *disaggProfiles `json:"profiles"`

@@ -14,42 +14,42 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// A Config is a configuration that a user wrote.
+// A Config is the configuration that a user wrote, before it is checked.
 type Config struct {
 	doc  map[string]any
 	path *field.Path
 }
 
-// Parse reads a configuration, which is at a path of the service.
-func Parse(text string, path *field.Path) (*Config, field.ErrorList) {
+// Parse parses a configuration. Path is its field in the service, for errors.
+func Parse(config string, path *field.Path) (*Config, field.ErrorList) {
 	var doc any
-	if err := yaml.UnmarshalStrict([]byte(text), &doc); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(config), &doc); err != nil {
 		why := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be YAML: "+strings.TrimPrefix(why, "yaml: "))}
+		return nil, field.ErrorList{field.Invalid(path, text.Value(config), "must be YAML: "+strings.TrimPrefix(why, "yaml: "))}
 	}
-	if another(text) {
-		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be one document: the endpoint picker reads the first, and nothing after the next line that starts with ---")}
+	if hasMoreDocuments(config) {
+		return nil, field.ErrorList{field.Invalid(path, text.Value(config), "must be one document: the endpoint picker reads the first, and nothing after the next line that starts with ---")}
 	}
 	object, ok := doc.(map[string]any)
 	if !ok {
-		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be an "+Kind+" with apiVersion, kind, plugins and schedulingProfiles")}
+		return nil, field.ErrorList{field.Invalid(path, text.Value(config), "must be an "+Kind+" with apiVersion, kind, plugins and schedulingProfiles")}
 	}
-	// A few lines with aliases of aliases are much more than their text.
+	// YAML aliases of aliases can expand a few lines to a huge document.
 	v, err := kube.EncodeValue(object)
 	if err != nil {
-		return nil, field.ErrorList{field.Invalid(path, check.Shown(text), "must be YAML that is JSON, too: "+err.Error())}
+		return nil, field.ErrorList{field.Invalid(path, text.Value(config), "must be YAML that is JSON, too: "+err.Error())}
 	}
 	return &Config{doc: object, path: path}, kube.Bounded(v.GetStructValue(), path)
 }
 
-// another tells whether there is more in a text than one YAML document, which is all
-// that is read of it, here and by endpoint pickers.
-func another(text string) bool {
-	d := goyaml.NewDecoder(strings.NewReader(text))
+// hasMoreDocuments tells whether a text has a second YAML document. Only the first one is
+// read, here and by endpoint pickers.
+func hasMoreDocuments(doc string) bool {
+	d := goyaml.NewDecoder(strings.NewReader(doc))
 	for first := true; ; first = false {
 		n := goyaml.Node{}
 		switch err := d.Decode(&n); {
@@ -57,12 +57,12 @@ func another(text string) bool {
 			return false
 		case first:
 		case err != nil || len(n.Content) > 0 && n.Content[0].Tag != "!!null":
-			return true // Also one that is not YAML: nobody reads that either.
+			return true // Also for text that is not YAML, because it is not read either.
 		}
 	}
 }
 
-// APIVersion of the configuration, or nothing.
+// APIVersion returns the apiVersion of the configuration, or an empty string.
 func (c *Config) APIVersion() string {
 	v, _ := c.doc["apiVersion"].(string)
 	return v
@@ -133,40 +133,37 @@ type band struct {
 	OrderingPolicyRef string             `json:"orderingPolicyRef"`
 }
 
-// unknown returns an error for each field that nobody reads. The endpoint picker
-// refuses those too, one at a time.
-func unknown(path *field.Path, v any, known fields) field.ErrorList {
+// unknownFields returns an error for each unknown field. The endpoint picker refuses them
+// too, but reports only the first.
+func unknownFields(path *field.Path, v any, known fields) field.ErrorList {
 	var errs field.ErrorList
 	switch t := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(t)) {
 			below, ok := known[name]
 			if !ok {
-				errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("is no field here: there are %s", list(slices.Sorted(maps.Keys(known))))))
+				errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("is not a field here: the fields are %s", list(slices.Sorted(maps.Keys(known))))))
 				continue
 			}
 			if below != nil {
-				errs = append(errs, unknown(path.Child(name), t[name], below)...)
+				errs = append(errs, unknownFields(path.Child(name), t[name], below)...)
 			}
 		}
 	case []any:
 		for i, e := range t {
-			errs = append(errs, unknown(path.Index(i), e, known)...)
+			errs = append(errs, unknownFields(path.Index(i), e, known)...)
 		}
 	}
 	return errs
 }
 
-// maxListed is above the number of plugins that there are.
+// maxListed is more than the number of known plugins, so that messages list them all.
 const maxListed = 100
 
-// list writes names for people.
+// list joins names for a message.
 func list(names []string) string {
-	switch n := len(names); {
-	case n == 0:
+	if len(names) == 0 {
 		return "none"
-	case n > maxListed:
-		return strings.Join(names[:maxListed], ", ") + " and others"
 	}
-	return strings.Join(names, ", ")
+	return text.Names(names, maxListed)
 }

@@ -6,23 +6,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What comes after the first document reached the ConfigMap unread.
+// TestParseOneDocument shows that a second document is refused: it would reach the
+// ConfigMap unchecked.
 func TestParseOneDocument(t *testing.T) {
 	const doc = "apiVersion: a\nkind: b\n"
 	cases := map[string]struct {
 		reason, text string
 		refused      bool
 	}{
-		"One":          {reason: "the usual", text: doc},
-		"Start":        {reason: "a document may be announced", text: "# comment\n---\n" + doc},
-		"End":          {reason: "an empty one after it is nothing", text: doc + "---\n"},
-		"EndMarker":    {reason: "as is the end", text: doc + "...\n"},
-		"Comment":      {reason: "and a comment", text: doc + "---\n# that was all\n"},
-		"Dashes":       {reason: "a text may have dashes", text: doc + "note: |\n  ---\n  c: d\n"},
-		"Two":          {reason: "nobody reads the second", text: doc + "---\n" + doc, refused: true},
-		"TwoInOneLine": {reason: "also where it begins on the line", text: doc + "--- {a: b}\n", refused: true},
-		"AfterEmpty":   {reason: "or after an empty one", text: doc + "---\n---\n" + doc, refused: true},
-		"NotYAML":      {reason: "nobody reads that either", text: doc + "---\na: [\n", refused: true},
+		"One":          {reason: "One document is accepted.", text: doc},
+		"Start":        {reason: "A line --- may start the document.", text: "# comment\n---\n" + doc},
+		"End":          {reason: "An empty second document does not count.", text: doc + "---\n"},
+		"EndMarker":    {reason: "The end marker of a document is accepted.", text: doc + "...\n"},
+		"Comment":      {reason: "A second document with only a comment does not count.", text: doc + "---\n# that was all\n"},
+		"Dashes":       {reason: "A line --- in a block of text starts no document.", text: doc + "note: |\n  ---\n  c: d\n"},
+		"Two":          {reason: "A second document is refused, because it is not read.", text: doc + "---\n" + doc, refused: true},
+		"TwoInOneLine": {reason: "A document may begin on the line of its marker.", text: doc + "--- {a: b}\n", refused: true},
+		"AfterEmpty":   {reason: "A third document is refused, although the second is empty.", text: doc + "---\n---\n" + doc, refused: true},
+		"NotYAML":      {reason: "Text after the first document that is not YAML is refused.", text: doc + "---\na: [\n", refused: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -7,39 +7,39 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// The profiles of a handler that disaggregates, unless it is told otherwise.
+// The default profiles of a handler that disaggregates.
 const (
 	decodeProfile  = "decode"
 	prefillProfile = "prefill"
 	encodeProfile  = "encode"
 )
 
-// stages checks a handler that runs several profiles: each that it runs has to
-// exist, and what decides about them has to be a decider. An endpoint picker
-// starts without the profiles, and then answers no request.
-func (v *verifier) stages(at *field.Path, p pluginSpec) {
+// checkStages checks a handler that runs several profiles. Each of these profiles has to
+// exist, and the plugins that decide about them have to be deciders. An endpoint picker
+// starts without the profiles, but then answers no request.
+func (v *verifier) checkStages(at *field.Path, p pluginSpec) {
 	doc, _ := p.Parameters.(map[string]any)
 	switch p.Type {
 	case "disagg-profile-handler":
 		var d disagg
 		if len(kube.DecodeMap(doc, at, &d)) == 0 {
-			v.disagg(at, &d)
+			v.checkDisaggregation(at, &d)
 		}
 	case "pd-profile-handler":
 		var d pdProfile
 		if len(kube.DecodeMap(doc, at, &d)) == 0 {
-			v.refer(at.Child("deciderPluginName"), cmp.Or(d.DeciderPluginName, "prefix-based-pd-decider"), decider)
-			v.stage(at.Child("decodeProfile"), cmp.Or(d.DecodeProfile, decodeProfile))
-			v.stage(at.Child("prefillProfile"), cmp.Or(d.PrefillProfile, prefillProfile))
+			v.checkReference(at.Child("deciderPluginName"), cmp.Or(d.DeciderPluginName, "prefix-based-pd-decider"), decider)
+			v.checkStage(at.Child("decodeProfile"), cmp.Or(d.DecodeProfile, decodeProfile))
+			v.checkStage(at.Child("prefillProfile"), cmp.Or(d.PrefillProfile, prefillProfile))
 		}
 	}
 }
 
-func (v *verifier) disagg(at *field.Path, d *disagg) {
+func (v *verifier) checkDisaggregation(at *field.Path, d *disagg) {
 	if d.nested() && d.flat() {
 		v.fail(field.Invalid(at, "{...}", "must have either profiles and deciders or the deprecated fields, not both"))
 		return
@@ -50,20 +50,20 @@ func (v *verifier) disagg(at *field.Path, d *disagg) {
 	case "prefillfirst", "prefill":
 		prefillFirst = true
 	default:
-		v.fail(field.NotSupported(at.Child("stageOrder"), check.Shown(d.StageOrder), []string{"decode-first", "prefill-first"}))
+		v.fail(field.NotSupported(at.Child("stageOrder"), text.Value(d.StageOrder), []string{"decode-first", "prefill-first"}))
 	}
 	profiles, deciders := d.stages()
 	if prefillFirst && deciders.Prefill != "" {
 		v.fail(field.Invalid(at.Child("deciders", "prefill"), deciders.Prefill, "must be left out where stageOrder is prefill-first: prefill has run before anything is decided"))
 	}
-	v.optional(at.Child("deciders", "prefill"), deciders.Prefill, decider)
-	v.optional(at.Child("deciders", "encode"), deciders.Encode, decider)
-	v.stage(at.Child("profiles", "decode"), cmp.Or(profiles.Decode, decodeProfile))
+	v.checkOptionalReference(at.Child("deciders", "prefill"), deciders.Prefill, decider)
+	v.checkOptionalReference(at.Child("deciders", "encode"), deciders.Encode, decider)
+	v.checkStage(at.Child("profiles", "decode"), cmp.Or(profiles.Decode, decodeProfile))
 	if prefillFirst || deciders.Prefill != "" {
-		v.stage(at.Child("profiles", "prefill"), cmp.Or(profiles.Prefill, prefillProfile))
+		v.checkStage(at.Child("profiles", "prefill"), cmp.Or(profiles.Prefill, prefillProfile))
 	}
 	if deciders.Encode != "" {
-		v.stage(at.Child("profiles", "encode"), cmp.Or(profiles.Encode, encodeProfile))
+		v.checkStage(at.Child("profiles", "encode"), cmp.Or(profiles.Encode, encodeProfile))
 	}
 }
 
@@ -73,7 +73,7 @@ func (d *disagg) flat() bool {
 	return cmp.Or(d.DecodeProfile, d.PrefillProfile, d.EncodeProfile, d.PrefillDeciderPluginName, d.EncodeDeciderPluginName, d.DeciderPluginName) != ""
 }
 
-// stages returns the profiles and the deciders of either form.
+// stages returns the profiles and the deciders, from the nested or the flat fields.
 func (d *disagg) stages() (profiles disaggProfiles, deciders disaggDeciders) {
 	if d.flat() {
 		return disaggProfiles{Decode: d.DecodeProfile, Prefill: d.PrefillProfile, Encode: d.EncodeProfile},
@@ -88,7 +88,7 @@ func (d *disagg) stages() (profiles disaggProfiles, deciders disaggDeciders) {
 	return profiles, deciders
 }
 
-func (v *verifier) stage(at *field.Path, name string) {
+func (v *verifier) checkStage(at *field.Path, name string) {
 	var names []string
 	for _, p := range v.conf.SchedulingProfiles {
 		if p.Name == name {
@@ -96,5 +96,5 @@ func (v *verifier) stage(at *field.Path, name string) {
 		}
 		names = append(names, p.Name)
 	}
-	v.fail(field.Invalid(at, check.Shown(name), fmt.Sprintf("must be the name of a scheduling profile: %s", list(names))))
+	v.fail(field.Invalid(at, text.Value(name), fmt.Sprintf("must be the name of a scheduling profile: %s", list(names))))
 }

@@ -10,24 +10,23 @@ import (
 )
 
 const (
-	// MaxProblems is how many problems of one document are worth reading at once. What is
-	// collected without a bound costs more than the document.
+	// MaxProblems is how many problems of one document are reported. Without a limit, the
+	// errors could take more memory than the document.
 	MaxProblems = 32
-	// maxElements bounds a list, and the fields of an object, of a document that a user
-	// wrote. Kubernetes bounds few lists of a pod; pods that run have at most some hundreds
-	// of anything.
+	// maxElements limits the elements of a list and the fields of an object. Kubernetes limits
+	// few lists of a pod, but real pods have at most some hundreds of anything.
 	maxElements = 1000
-	// maxDepth bounds how deep its lists and objects are nested. No object of Kubernetes
-	// is nested half as deep.
+	// maxDepth limits how deep lists and objects are nested. Objects of Kubernetes are nested
+	// less than half as deep.
 	maxDepth = 64
-	// maxValues bounds how many values it has in all. Decoded, an empty container takes two
-	// hundred times as much memory as it takes in a request.
+	// maxValues limits the values of a document in all. An empty container takes two hundred
+	// times as much memory decoded as encoded.
 	maxValues = 50_000
 )
 
-// Bounded checks the size of what a user wrote, fields that nobody reads included. It is
-// called before anything else looks at it: everything below may then take time and memory
-// in proportion to it. Nothing below the fields that are passed over is looked at.
+// Bounded checks the size of a document that a user wrote, including fields that nobody
+// reads. Call it first: later code may take time and memory in proportion to the document.
+// It skips the top-level fields in passOver.
 func Bounded(s *structpb.Struct, at *field.Path, passOver ...string) field.ErrorList {
 	if values := 0; withinBounds(s.GetFields(), passOver, &values) {
 		return nil
@@ -47,8 +46,8 @@ func Bounded(s *structpb.Struct, at *field.Path, passOver ...string) field.Error
 	return b.errs
 }
 
-// withinBounds tells whether nothing is wrong, which is nearly always so, without making
-// paths or sorting.
+// withinBounds reports whether a document is within all limits, without making paths or
+// sorting. Nearly all documents are.
 func withinBounds(fields map[string]*structpb.Value, passOver []string, values *int) bool {
 	if len(fields) > maxElements {
 		return false
@@ -88,16 +87,16 @@ func within(v *structpb.Value, depth int, values *int) bool {
 	return true
 }
 
-// fits tells whether a list or an object with so many elements may be so deep.
+// fits reports whether a list or an object of n elements is allowed at a depth.
 func fits(n, depth int) bool { return n <= maxElements && (n == 0 || depth <= maxDepth) }
 
-// bounds finds what is wrong, in the order of the fields' names.
+// bounds collects the problems of a document, in the order of its fields' names.
 type bounds struct {
 	values int
 	errs   field.ErrorList
 }
 
-// A pathFunc makes the path of a value, for an error.
+// A pathFunc makes the path of a value. It is called only for an error.
 type pathFunc func() *field.Path
 
 func below(at *field.Path, s step) pathFunc {
@@ -108,7 +107,7 @@ func (p pathFunc) step(s step) pathFunc {
 	return func() *field.Path { return s.from(p()) }
 }
 
-// done tells that there is enough to say.
+// done reports whether to stop: there are too many values or problems.
 func (b *bounds) done() bool { return b.values > maxValues || len(b.errs) >= MaxProblems }
 
 func (b *bounds) value(v *structpb.Value, depth int, at pathFunc) {
@@ -135,7 +134,7 @@ func (b *bounds) value(v *structpb.Value, depth int, at pathFunc) {
 	}
 }
 
-// fits tells whether to look into a list or an object.
+// fits reports whether a list or an object is within the limits, and adds an error if not.
 func (b *bounds) fits(n, depth int, of string, at pathFunc) bool {
 	switch {
 	case n > maxElements:

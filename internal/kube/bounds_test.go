@@ -18,17 +18,17 @@ func TestParseQuantity(t *testing.T) {
 		want   string
 		err    string
 	}{
-		"Plain":            {reason: "What everybody writes.", text: " 500m ", want: "500m"},
-		"Exa":              {reason: "E is a suffix, too.", text: "2E", want: "2E"},
-		"Exbi":             {reason: "As is Ei.", text: "2Ei", want: "2Ei"},
-		"Exponent":         {reason: "The largest exponent.", text: "1e30", want: "1e30"},
-		"NegativeExponent": {reason: "The smallest.", text: "1e-30", want: "1e-9"},
-		"HugeExponent":     {reason: "Twelve bytes would keep the library busy for ever.", text: "1e300000000", err: "its exponent must be a whole number from -30 to 30"},
-		"LargeExponent":    {reason: "Or for seconds.", text: "1E100000", err: "its exponent must be a whole number from -30 to 30"},
-		"Tiny":             {reason: "Downwards as well.", text: "1e-300000000", err: "its exponent must be a whole number from -30 to 30"},
-		"Overflow":         {reason: "An exponent that is no number of the machine.", text: "1e99999999999999999999", err: "its exponent must be a whole number from -30 to 30"},
-		"Long":             {reason: "Digits cost as much.", text: strings.Repeat("9", 65), err: "it has 65 characters, and at most 64 are taken"},
-		"None":             {reason: "What is no quantity is the library's to say.", text: "x", err: resource.ErrFormatWrong.Error()},
+		"Plain":            {reason: "Spaces around a quantity are trimmed.", text: " 500m ", want: "500m"},
+		"Exa":              {reason: "E alone is a suffix.", text: "2E", want: "2E"},
+		"Exbi":             {reason: "Ei is a suffix.", text: "2Ei", want: "2Ei"},
+		"Exponent":         {reason: "The largest allowed exponent is accepted.", text: "1e30", want: "1e30"},
+		"NegativeExponent": {reason: "The smallest allowed exponent is accepted, and rounded up.", text: "1e-30", want: "1e-9"},
+		"HugeExponent":     {reason: "The library would compute with 300 million digits.", text: "1e300000000", err: "its exponent must be a whole number from -30 to 30"},
+		"LargeExponent":    {reason: "The library would take seconds.", text: "1E100000", err: "its exponent must be a whole number from -30 to 30"},
+		"Tiny":             {reason: "A negative exponent is limited, too.", text: "1e-300000000", err: "its exponent must be a whole number from -30 to 30"},
+		"Overflow":         {reason: "An exponent that does not fit into an int is refused.", text: "1e99999999999999999999", err: "its exponent must be a whole number from -30 to 30"},
+		"Long":             {reason: "The length is limited, because digits cost as much as exponents.", text: strings.Repeat("9", 65), err: "it has 65 characters, and must have at most 64"},
+		"None":             {reason: "For text that is not a quantity, the library's error is returned.", text: "x", err: resource.ErrFormatWrong.Error()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestParseQuantity(t *testing.T) {
 	}
 }
 
-// Numbers are quantities too, and have exponents.
+// TestDecodeQuantities shows that the limits of ParseQuantity hold for numbers, too.
 func TestDecodeQuantities(t *testing.T) {
 	s := &structpb.Struct{Fields: map[string]*structpb.Value{
 		"a": structpb.NewStringValue("1e300000000"),
@@ -70,7 +70,7 @@ func TestDecodeQuantities(t *testing.T) {
 	}
 }
 
-// TestDecodeProblems makes sure that problems are collected up to a number.
+// TestDecodeProblems shows that the number of reported problems is limited.
 func TestDecodeProblems(t *testing.T) {
 	l := &structpb.ListValue{}
 	for range 100_000 {
@@ -81,9 +81,9 @@ func TestDecodeProblems(t *testing.T) {
 		Numbers []int `json:"numbers"`
 	}{})
 	if len(errs) != MaxProblems+1 {
-		t.Fatalf("got %d errors, want %d and how many more there are", len(errs), MaxProblems)
+		t.Fatalf("got %d errors, want %d and one that counts the others", len(errs), MaxProblems)
 	}
-	if got, want := errs[MaxProblems].Error(), `x: Invalid value: "...": 99968 values more cannot be read`; got != want {
+	if got, want := errs[MaxProblems].Error(), `x: Invalid value: "...": 99968 more values cannot be read`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -116,13 +116,13 @@ func TestBounded(t *testing.T) {
 		v      *structpb.Value
 		want   []string
 	}{
-		"List":     {reason: "A long list.", v: list(1000, null)},
-		"TooLong":  {reason: "One that nobody needs.", v: list(1001, null), want: []string{`spec.v: Invalid value: "1001 elements": must have at most 1000`}},
-		"TooWide":  {reason: "An object with as many fields.", v: fields(1001), want: []string{`spec.v: Invalid value: "1001 fields": must have at most 1000`}},
-		"Deep":     {reason: "As deep as it may be.", v: deep(64)},
-		"TooDeep":  {reason: "Deeper.", v: deep(5000), want: []string{"spec.v" + strings.Repeat("[0]", 64) + `: Invalid value: "...": must be nested at most 64 deep`}},
-		"Many":     {reason: "Each list is short enough, but not all together.", v: list(60, list(1000, null)), want: []string{`spec: Invalid value: "more than 50000 values": must have at most 50000 values in all`}},
-		"Problems": {reason: "The first problems are enough.", v: list(900, list(1001, null)), want: nil},
+		"List":     {reason: "A list may have 1000 elements.", v: list(1000, null)},
+		"TooLong":  {reason: "A list may not have more than 1000 elements.", v: list(1001, null), want: []string{`spec.v: Invalid value: "1001 elements": must have at most 1000`}},
+		"TooWide":  {reason: "An object may not have more than 1000 fields.", v: fields(1001), want: []string{`spec.v: Invalid value: "1001 fields": must have at most 1000`}},
+		"Deep":     {reason: "Lists may be nested 64 deep.", v: deep(64)},
+		"TooDeep":  {reason: "Lists may not be nested deeper than 64.", v: deep(5000), want: []string{"spec.v" + strings.Repeat("[0]", 64) + `: Invalid value: "...": must be nested at most 64 deep`}},
+		"Many":     {reason: "The values of all lists together are limited.", v: list(60, list(1000, null)), want: []string{`spec: Invalid value: "more than 50000 values": must have at most 50000 values in all`}},
+		"Problems": {reason: "The number of reported problems is limited.", v: list(900, list(1001, null)), want: nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// A Struct inside an object is used as it is.
+// TestEncodeStruct shows that a Struct inside an object is used without a copy.
 func TestEncodeStruct(t *testing.T) {
 	part := &structpb.Struct{}
 	s, err := Encode(struct {
@@ -158,7 +158,7 @@ func TestEncodeStruct(t *testing.T) {
 	}
 }
 
-// The document itself is an object, too.
+// TestBoundedFields shows that the number of top-level fields is limited, too.
 func TestBoundedFields(t *testing.T) {
 	s := &structpb.Struct{Fields: map[string]*structpb.Value{}}
 	for i := range 1001 {

@@ -13,22 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// Decode reads a Struct into the struct that into points at. Unknown fields are
-// passed over and null is the same as absent. A value of the wrong type is an
-// error that names its path below root (which may be nil); they are returned up to
-// MaxProblems and counted beyond that, and everything else is decoded.
+// Decode decodes a Struct into the struct that into points to. It skips unknown fields and
+// nulls. A value of the wrong type is an error with its path below root, which may be nil;
+// the other values are decoded. Of more than MaxProblems errors, the rest is counted in one
+// last error.
 func Decode(s *structpb.Struct, root *field.Path, into any) field.ErrorList {
 	d := &decoder{root: root, steps: make([]step, 0, 16)}
 	d.structFields(s, reflect.ValueOf(into).Elem())
 	if more := d.problems - len(d.errs); more > 0 {
-		d.errs = append(d.errs, field.Invalid(root, "...", fmt.Sprintf("%d values more cannot be read", more)))
+		d.errs = append(d.errs, field.Invalid(root, "...", fmt.Sprintf("%d more values cannot be read", more)))
 	}
 	return d.errs
 }
 
-// DecodeMap reads what a YAML parser gives like Decode reads a Struct.
+// DecodeMap decodes the result of a YAML parser as Decode does a Struct.
 func DecodeMap(m map[string]any, root *field.Path, into any) field.ErrorList {
 	v, err := EncodeValue(m)
 	if err != nil {
@@ -37,8 +39,8 @@ func DecodeMap(m map[string]any, root *field.Path, into any) field.ErrorList {
 	return Decode(v.GetStructValue(), root, into)
 }
 
-// AsMap returns a Struct as what a YAML parser gives: map[string]any, []any,
-// string, bool, int64 where a number is whole, float64 and nil.
+// AsMap returns a Struct in the types of a YAML parser: map[string]any, []any, string, bool,
+// int64 for whole numbers, float64 and nil.
 func AsMap(s *structpb.Struct) map[string]any {
 	m := make(map[string]any, len(s.GetFields()))
 	for k, v := range s.GetFields() {
@@ -77,8 +79,7 @@ func wholeNumber(f float64) (int64, bool) {
 	return int64(f), true
 }
 
-// Lookup walks down the fields of a Struct. It returns nil where the path ends
-// early.
+// Lookup returns the value at a path of fields, or nil if there is none.
 func Lookup(s *structpb.Struct, path ...string) *structpb.Value {
 	if len(path) == 0 {
 		return structpb.NewStructValue(s)
@@ -90,19 +91,19 @@ func Lookup(s *structpb.Struct, path ...string) *structpb.Value {
 	return v
 }
 
-// A decoder keeps the path as steps and makes a field.Path only for an error.
+// A decoder keeps its path as steps, and makes a field.Path only for an error.
 type decoder struct {
 	root  *field.Path
 	steps []step
-	// errs are the first problems, of how many there are.
+	// errs are the first problems, and problems is the number of all.
 	errs     field.ErrorList
 	problems int
 }
 
 type step struct {
-	name  string // Of a field or a map key.
-	index int    // Of a list element, where name is empty.
-	key   bool
+	name  string // Of a field, or of a map's key.
+	index int    // Of a list's element, if name is empty.
+	key   bool   // The name is a map's key.
 }
 
 func (d *decoder) push(s step) { d.steps = append(d.steps, s) }
@@ -116,14 +117,14 @@ func (d *decoder) path() *field.Path {
 	return p
 }
 
-// from is the path of a step below another one. A name that is long is cut: it is in each
-// error below it.
+// from returns the path of a step below p. It shortens a long name, which each error below it
+// repeats.
 func (s step) from(p *field.Path) *field.Path {
 	switch {
 	case s.key:
-		return p.Key(cut(s.name))
+		return p.Key(text.Value(s.name))
 	case s.name != "":
-		return p.Child(cut(s.name))
+		return p.Child(text.Value(s.name))
 	}
 	return p.Index(s.index)
 }
@@ -136,7 +137,7 @@ func (d *decoder) fail(v *structpb.Value, want string) {
 	d.errs = append(d.errs, field.Invalid(d.path(), shorten(v), "must be "+want))
 }
 
-// shorten keeps a value that was of the wrong type readable in an error.
+// shorten returns a short form of a value for an error.
 func shorten(v *structpb.Value) any {
 	switch v.GetKind().(type) {
 	case *structpb.Value_StructValue:
@@ -146,18 +147,9 @@ func shorten(v *structpb.Value) any {
 	}
 	a := asAny(v)
 	if s, ok := a.(string); ok {
-		return cut(s)
+		return text.Value(s)
 	}
 	return a
-}
-
-// cut keeps a text readable in an error.
-func cut(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
 func (d *decoder) structFields(s *structpb.Struct, into reflect.Value) {
@@ -170,7 +162,7 @@ func (d *decoder) structFields(s *structpb.Struct, into reflect.Value) {
 		}
 		return
 	}
-	// Sorted, so that errors come in the same order each time.
+	// Sorted, for a stable order of the errors.
 	var few [16]string
 	known := few[:0]
 	for name := range s.GetFields() {
@@ -249,7 +241,7 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 	}
 }
 
-// document keeps what is there.
+// document sets a Document without a copy.
 func (d *decoder) document(v *structpb.Value, into reflect.Value) {
 	if s, ok := v.GetKind().(*structpb.Value_StructValue); ok {
 		into.Set(reflect.ValueOf(s.StructValue))
@@ -314,15 +306,14 @@ func (d *decoder) elements(v *structpb.Value, into reflect.Value) {
 	into.Set(s)
 }
 
-// unmarshal serves types with a JSON form of their own: quantities, times,
-// IntOrString.
+// unmarshal decodes types with their own JSON form, such as quantities and times.
 func (d *decoder) unmarshal(v *structpb.Value, into reflect.Value) {
 	if err := unmarshal(v, into.Addr().Interface()); err != nil {
 		d.fail(v, fmt.Sprintf("a %s: %s", into.Type().Name(), strings.TrimPrefix(err.Error(), "json: ")))
 	}
 }
 
-// numberFormat is that in which encoding/json writes a number.
+// numberFormat returns the format in which encoding/json writes a number.
 func numberFormat(f float64) byte {
 	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) {
 		return 'e'
@@ -330,7 +321,7 @@ func numberFormat(f float64) byte {
 	return 'f'
 }
 
-// unmarshal reads the commonest texts itself, and leaves the rest to the type.
+// unmarshal decodes the most common types itself, and leaves others to their UnmarshalJSON.
 func unmarshal(v *structpb.Value, into any) (err error) {
 	switch s := v.GetKind().(type) {
 	case *structpb.Value_StringValue:
@@ -344,7 +335,7 @@ func unmarshal(v *structpb.Value, into any) (err error) {
 		}
 	case *structpb.Value_NumberValue:
 		if t, ok := into.(*resource.Quantity); ok {
-			// As encoding/json writes numbers.
+			// A number is a quantity as encoding/json writes it.
 			*t, err = ParseQuantity(strconv.FormatFloat(s.NumberValue, numberFormat(s.NumberValue), -1, 64))
 			return err
 		}

@@ -10,25 +10,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// maxExactInt is the largest whole number that a Struct, whose numbers are
-// float64, holds without losing digits.
+// maxExactInt is the largest whole number that a Struct holds without losing digits. Its
+// numbers are float64.
 const maxExactInt = 1 << 53
 
-// Encode returns an object as a Struct. It takes apply configurations, other
-// structs with JSON tags, and Documents. Fields that are not set stay away,
-// while an empty object that is set (emptyDir: {}) is kept.
+// Encode returns an object as a Struct. It takes apply configurations, other structs with
+// JSON tags, maps, and Documents. It leaves out fields that are not set, but keeps an empty
+// object that is set (emptyDir: {}).
 //
-// A *structpb.Value or *structpb.Struct found inside the object is used as it
-// is, so that parts that many objects have in common are encoded once. Nobody
-// may change a Struct after it was encoded.
+// A *structpb.Value or *structpb.Struct inside the object is used without a copy, so parts
+// that many objects share are encoded once. Nobody may change a Struct after that.
 func Encode(obj any) (*structpb.Struct, error) { return new(Encoder).Encode(obj) }
 
 // EncodeValue returns any value that has a form in JSON.
 func EncodeValue(v any) (*structpb.Value, error) { return new(Encoder).any(v) }
 
-// An Encoder encodes several objects of one answer with fewer allocations. What it
-// encodes is freed together, so it must not outlive the answer. The zero value is
-// ready for use.
+// MustEncode encodes a value that many objects share, for a package variable. Encode uses its
+// result without a copy, so nobody may change it. It panics if the value has no form in JSON.
+func MustEncode(v any) *structpb.Value {
+	e, err := EncodeValue(v)
+	if err != nil {
+		panic(fmt.Sprintf("cannot encode %T: %v", v, err)) // Any test would show it.
+	}
+	return e
+}
+
+// An Encoder encodes several objects of one response with fewer allocations. They are freed
+// together, so use a new Encoder for each response. The zero value is ready for use.
 type Encoder struct{ values Values }
 
 // Encode encodes like the function Encode.
@@ -112,7 +120,7 @@ func (w *Encoder) int(i int64) (*structpb.Value, error) {
 }
 
 func (w *Encoder) reflect(v reflect.Value) (*structpb.Value, error) {
-	switch v.Kind() { //nolint:exhaustive // The others are named in the error below.
+	switch v.Kind() { //nolint:exhaustive // All others are an error.
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return structpb.NewNullValue(), nil
@@ -141,13 +149,10 @@ func (w *Encoder) reflect(v reflect.Value) (*structpb.Value, error) {
 
 func (w *Encoder) pointer(v reflect.Value) (*structpb.Value, error) {
 	if v.Type().Elem().PkgPath() == "" {
-		return w.reflect(v.Elem()) // A type of the language's own, such as int32.
+		return w.reflect(v.Elem()) // A predeclared type such as int32.
 	}
 	if s, ok := v.Interface().(*structpb.Struct); ok {
 		return structpb.NewStructValue(s), nil
-	}
-	if c, ok := known(v); ok {
-		return c, nil
 	}
 	if infoOf(v.Type().Elem()).pointerMarshals {
 		return encodeJSON(v.Interface())
@@ -156,11 +161,6 @@ func (w *Encoder) pointer(v reflect.Value) (*structpb.Value, error) {
 }
 
 func (w *Encoder) elements(v reflect.Value) (*structpb.Value, error) {
-	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct {
-		if c, ok := known(v); ok {
-			return c, nil
-		}
-	}
 	values := make([]*structpb.Value, v.Len())
 	for i := range values {
 		e, err := w.reflect(v.Index(i))
@@ -195,7 +195,7 @@ func (w *Encoder) structFields(v reflect.Value) (*structpb.Value, error) {
 	if info.marshals {
 		return w.own(v.Interface())
 	}
-	// Types have many fields, of which few are set.
+	// Without a size: types have many fields, and few of them are set.
 	fields := map[string]*structpb.Value{}
 	for i := range info.fields {
 		f := &info.fields[i]
@@ -212,7 +212,8 @@ func (w *Encoder) structFields(v reflect.Value) (*structpb.Value, error) {
 	return w.values.Object(fields), nil
 }
 
-// own encodes what has a JSON form of its own.
+// own encodes a value that has its own JSON form. It does so itself for the most common
+// types.
 func (w *Encoder) own(v any) (*structpb.Value, error) {
 	switch t := v.(type) {
 	case resource.Quantity:
@@ -226,7 +227,7 @@ func (w *Encoder) own(v any) (*structpb.Value, error) {
 	return encodeJSON(v)
 }
 
-// encodeJSON asks the value for its own JSON.
+// encodeJSON encodes a value through its own JSON form.
 func encodeJSON(v any) (*structpb.Value, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

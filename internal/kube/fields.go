@@ -1,14 +1,12 @@
 /*
-Package kube is the only place where Go values and protobuf Structs meet: one
-encoder for everything that is rendered, one decoder for everything that is
-observed.
+Package kube converts between Go values and protobuf Structs. It has one encoder for all
+rendered objects and one decoder for all observed objects.
 
-Both follow encoding/json (tags, omitempty, inlined structs, Marshaler and
-Unmarshaler), with two differences that Crossplane needs. The encoder never
-goes through JSON text, which is most of what a call costs. The decoder reports
-every problem at once, each with its path, and passes over fields it does not
-know: an XR carries Crossplane's own fields, and an observed object may be
-younger than the types here.
+Both follow encoding/json (tags, omitempty, inlined structs, Marshaler and Unmarshaler), with
+two differences. The encoder does not go through JSON text, which would be most of the cost
+of a call. The decoder reports all problems with their paths, up to MaxProblems, and skips
+unknown fields: an XR has Crossplane's own fields, and an observed object may be of a newer
+version than the types here.
 */
 package kube
 
@@ -22,12 +20,11 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// A Document is a part of an object that is kept as its author wrote it,
-// including fields that are younger than the types known here. It is shared
-// with the request that it came with, and never changed.
+// A Document is a part of an object that is kept as its author wrote it, including fields
+// that the types here lack. It is shared with its request, so nobody may change it.
 type Document = structpb.Struct
 
-// A fieldInfo tells how one struct field appears in JSON.
+// A fieldInfo describes how one struct field appears in JSON.
 type fieldInfo struct {
 	name      string
 	index     []int
@@ -35,9 +32,8 @@ type fieldInfo struct {
 	omitEmpty bool
 }
 
-// isSet tells whether a field is written. What omitempty leaves out is not, as in
-// encoding/json. Nor is what would be a null: in server-side apply that would
-// claim the field.
+// isSet reports whether a field is encoded. Fields that omitempty leaves out are not, as in
+// encoding/json. Nor are nulls: in server-side apply, a null claims the field.
 func (f *fieldInfo) isSet(v reflect.Value) bool {
 	switch f.kind {
 	case reflect.Pointer, reflect.Interface:
@@ -53,7 +49,7 @@ func (f *fieldInfo) isSet(v reflect.Value) bool {
 	}
 }
 
-// of returns the field of a struct.
+// of returns the value of the field in a struct.
 func (f *fieldInfo) of(v reflect.Value) reflect.Value {
 	if len(f.index) == 1 {
 		return v.Field(f.index[0])
@@ -61,13 +57,13 @@ func (f *fieldInfo) of(v reflect.Value) reflect.Value {
 	return v.FieldByIndex(f.index)
 }
 
-// A typeInfo is what reflection found out about a type, found once.
+// A typeInfo has what reflection finds out about a type. infoOf keeps it for later calls.
 type typeInfo struct {
-	// fields of a struct.
+	// fields are those of a struct, and byName their indices by their names in JSON.
 	fields []fieldInfo
 	byName map[string]int
-	// marshals tells types with a JSON form of their own, pointerMarshals those
-	// that only a pointer knows how to write, and unmarshals those that read it.
+	// marshals is true if the type implements Marshaler, pointerMarshals if only its pointer
+	// does, and unmarshals if its pointer implements Unmarshaler.
 	marshals, pointerMarshals, unmarshals bool
 }
 

@@ -40,7 +40,7 @@ func TestEncode(t *testing.T) {
 		want   string
 	}{
 		"ApplyConfiguration": {
-			reason: "only what is set is sent, and an empty object that is set is kept",
+			reason: "only fields that are set are encoded, including an empty object",
 			obj: apply.Pod("a", "b").WithSpec(apply.PodSpec().
 				WithVolumes(apply.Volume().WithName("shm").WithEmptyDir(apply.EmptyDirVolumeSource())).
 				WithContainers(apply.Container().WithName("c").
@@ -60,17 +60,17 @@ spec:
     resources: {limits: {cpu: 1500m}}`,
 		},
 		"Map": {
-			reason: "maps keep what they have, with nulls and numbers of any kind",
+			reason: "maps keep all values, including nulls and whole and fractional numbers",
 			obj:    map[string]any{"a": []any{int64(1), 1.5, "x", nil, true}, "b": map[string]any{}, "c": map[string]any{"d": "e"}},
 			want:   `{a: [1, 1.5, x, null, true], b: {}, c: {d: e}}`,
 		},
 		"Shared": {
-			reason: "what is encoded already is used as it is",
+			reason: "a Value or Struct inside an object is used",
 			obj:    map[string]any{"a": structpb.NewStringValue("v"), "b": &structpb.Struct{Fields: map[string]*structpb.Value{"c": structpb.NewBoolValue(true)}}},
 			want:   `{a: v, b: {c: true}}`,
 		},
 		"NilMapWithoutOmitempty": {
-			reason: "a null would claim the field in server-side apply",
+			reason: "a null is left out: in server-side apply it would claim the field",
 			obj: struct {
 				M map[string]string `json:"m"`
 				P *int              `json:"p"`
@@ -79,7 +79,7 @@ spec:
 			want: `{"n": 0}`,
 		},
 		"ZeroIsKeptThroughPointer": {
-			reason: "a pointer says that zero is meant",
+			reason: "a zero behind a pointer is set",
 			obj: struct {
 				P *int32 `json:"p,omitempty"`
 			}{P: new(int32)},
@@ -105,9 +105,9 @@ func TestEncodeErrors(t *testing.T) {
 		obj    any
 		want   string
 	}{
-		"TooManyDigits": {reason: "digits are never lost in silence", obj: map[string]any{"a": map[string]any{"b": int64(1<<53 + 1)}}, want: "a: b: the number 9007199254740993"},
-		"NotAnObject":   {reason: "a list is no object", obj: []any{}, want: "not an object"},
-		"NoJSONForm":    {reason: "what has no form in JSON is named", obj: map[string]any{"f": func() {}}, want: "f: a func() has no form in JSON"},
+		"TooManyDigits": {reason: "a number that would lose digits is an error", obj: map[string]any{"a": map[string]any{"b": int64(1<<53 + 1)}}, want: "a: b: the number 9007199254740993"},
+		"NotAnObject":   {reason: "a list is not an object", obj: []any{}, want: "not an object"},
+		"NoJSONForm":    {reason: "the error has the path of a value without a JSON form", obj: map[string]any{"f": func() {}}, want: "f: a func() has no form in JSON"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -118,13 +118,8 @@ func TestEncodeErrors(t *testing.T) {
 	}
 }
 
-var (
-	theConstant = Constant(apply.SecurityContext().WithCapabilities(apply.Capabilities().WithDrop("ALL")))
-	theList     = ConstantList(*apply.ContainerPort().WithContainerPort(1), *apply.ContainerPort().WithContainerPort(2))
-)
-
-// TestNothingIsKept makes sure that what was encoded is garbage once nobody has it,
-// whatever was encoded since.
+// TestNothingIsKept shows that an encoded object can be freed although others were encoded
+// after it.
 func TestNothingIsKept(t *testing.T) {
 	const n = 100
 	all := make([]weak.Pointer[structpb.Struct], n)
@@ -148,40 +143,31 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-func TestConstants(t *testing.T) {
+// TestMustEncode shows that an encoded value is used without a copy, and that MustEncode
+// panics for a value that cannot be encoded.
+func TestMustEncode(t *testing.T) {
+	ports := MustEncode([]any{apply.ContainerPort().WithContainerPort(1), apply.ContainerPort().WithContainerPort(2)})
 	encode := func(name string) *structpb.Struct {
-		c := apply.Container().WithName(name).WithSecurityContext(theConstant)
-		c.Ports = theList
-		s, err := Encode(c)
+		s, err := Encode(map[string]any{"name": name, "ports": ports})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
 	a, b := encode("a"), encode("b")
-	want := mustStruct(t, `{name: a, securityContext: {capabilities: {drop: [ALL]}}, ports: [{containerPort: 1}, {containerPort: 2}]}`)
+	want := mustStruct(t, `{name: a, ports: [{containerPort: 1}, {containerPort: 2}]}`)
 	if diff := cmp.Diff(want, a, protocmp.Transform()); diff != "" {
-		t.Errorf("constants are written like anything else: -want, +got:\n%s", diff)
+		t.Errorf("-want, +got:\n%s", diff)
 	}
-	for _, f := range []string{"securityContext", "ports"} {
-		if a.GetFields()[f] != b.GetFields()[f] {
-			t.Errorf("%s is a constant, and must be encoded once", f)
-		}
+	if a.GetFields()["ports"] != ports || b.GetFields()["ports"] != ports {
+		t.Error("the ports were encoded a second time")
 	}
-	part := apply.Container()
-	part.Ports = theList[:1]
-	for reason, c := range map[string]*apply.ContainerApplyConfiguration{
-		"what is copied from a constant is none": apply.Container().WithPorts(&theList[0]),
-		"nor is a part of one":                   part,
-	} {
-		got, err := Encode(c)
-		if err != nil {
-			t.Fatal(err)
+	defer func() {
+		if want, got := "cannot encode func(): a func() has no form in JSON", recover(); got != want {
+			t.Errorf("want a panic with %q, got %v", want, got)
 		}
-		if diff := cmp.Diff(mustStruct(t, `{ports: [{containerPort: 1}]}`), got, protocmp.Transform()); diff != "" {
-			t.Errorf("%s: -want, +got:\n%s", reason, diff)
-		}
-	}
+	}()
+	MustEncode(func() {})
 }
 
 type sample struct {
@@ -231,7 +217,7 @@ args: ["", "$(X)"]
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-		t.Errorf("decodes as encoding/json does: -want, +got:\n%s", diff)
+		t.Errorf("Decode differs from encoding/json: -want, +got:\n%s", diff)
 	}
 }
 
@@ -265,7 +251,7 @@ doc: []
 		text[i] = errs[i].Error()
 	}
 	if diff := cmp.Diff(want, text); diff != "" {
-		t.Errorf("every problem is reported with its path: -want, +got:\n%s", diff)
+		t.Errorf("want all problems with their paths: -want, +got:\n%s", diff)
 	}
 }
 
@@ -280,7 +266,7 @@ func TestWithSharesTheRest(t *testing.T) {
 		t.Errorf("the original changed: -want, +got:\n%s", diff)
 	}
 	if after.GetFields()["spec"] != before.GetFields()["spec"] {
-		t.Error("what is not on the path must be shared")
+		t.Error("a value that is not on the path was copied")
 	}
 }
 
@@ -291,7 +277,7 @@ func TestDocumentsAreShared(t *testing.T) {
 		t.Fatal(errs.ToAggregate())
 	}
 	if got.Doc != in.GetFields()["doc"].GetStructValue() {
-		t.Error("a document is the request's own, not a copy")
+		t.Error("the document was copied")
 	}
 }
 
@@ -301,10 +287,10 @@ func TestWithoutNulls(t *testing.T) {
 		in, want string
 		same     bool
 	}{
-		"None":   {reason: "nothing is copied where there is nothing to leave out", in: `{a: {b: [{c: 1}]}}`, want: `{a: {b: [{c: 1}]}}`, same: true},
-		"Top":    {reason: "a null means absent", in: `{a: null, b: 1}`, want: `{b: 1}`},
-		"Below":  {reason: "at any depth, also inside lists", in: `{a: {b: null}, l: [[{c: null, d: 1}]]}`, want: `{a: {}, l: [[{d: 1}]]}`},
-		"InList": {reason: "an element has its place, and is not for this to leave out", in: `{l: [null, 1]}`, want: `{l: [null, 1]}`, same: true},
+		"None":   {reason: "a Struct without nulls is returned without a copy", in: `{a: {b: [{c: 1}]}}`, want: `{a: {b: [{c: 1}]}}`, same: true},
+		"Top":    {reason: "a field that is null is left out", in: `{a: null, b: 1}`, want: `{b: 1}`},
+		"Below":  {reason: "fields that are null are left out at any depth, also inside lists", in: `{a: {b: null}, l: [[{c: null, d: 1}]]}`, want: `{a: {}, l: [[{d: 1}]]}`},
+		"InList": {reason: "an element that is null is kept: leaving it out would move the others", in: `{l: [null, 1]}`, want: `{l: [null, 1]}`, same: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -327,7 +313,7 @@ func TestText(t *testing.T) {
 	text := func(y string) string {
 		return Text(mustStruct(t, y))
 	}
-	// The text is in labels of live objects: it never changes.
+	// Hashes of this text are in labels of live objects, so it must never change.
 	const want = `{1"btrue,1"l[1,1.5,1e+21,null,],1"o{1"a2""x,1"z{},},}`
 	if got := text(`{o: {z: {}, a: '"x'}, l: [1, 1.5, 1.0e+21, null], b: true}`); got != want {
 		t.Errorf("want %s, got %s", want, got)
@@ -341,8 +327,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds the decoder against encoding/json: what the one accepts
-// without a complaint, the other reads as the same.
+// FuzzDecode compares Decode with encoding/json: what Decode accepts without an error,
+// encoding/json decodes to the same value.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"name":"a","count":3,"list":[{"map":{"x":1}}],"doc":{"a":[1,null]}}`))
 	f.Add([]byte(`{"port":"http","limits":{"cpu":"1"},"time":null,"any":{"b":2}}`))
@@ -374,8 +360,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// caseDiffers tells input on which encoding/json, which matches names in any
-// case, is meant to differ.
+// caseDiffers reports whether a field has a name that encoding/json may match in another
+// case, which Decode does not.
 func caseDiffers(s *structpb.Struct) bool {
 	for k, v := range s.GetFields() {
 		if k != strings.ToLower(k) || k == "kind" || caseDiffers(v.GetStructValue()) {

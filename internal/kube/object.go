@@ -7,12 +7,13 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// An Object is a rendered object under the key that Crossplane knows it by.
+// An Object is a rendered object with its key.
 type Object struct {
-	// Key in the composed resources. Package plan makes it.
+	// Key is the name of the composed resource, which Crossplane identifies it by. Package key
+	// formats it.
 	Key string
-	// Resource is the whole object. It may share parts with other objects and is
-	// never changed.
+	// Resource is the whole object. It may share parts with other objects, so nobody may
+	// change it.
 	Resource *structpb.Struct
 }
 
@@ -25,8 +26,8 @@ func (o Object) Kind() string { return Lookup(o.Resource, "kind").GetStringValue
 // Name of the object.
 func (o Object) Name() string { return Lookup(o.Resource, "metadata", "name").GetStringValue() }
 
-// Copy returns a Struct that can be changed. The values in it are shared with s,
-// and cannot.
+// Copy returns a shallow copy of a Struct, whose fields may be replaced. Its values are shared
+// with s, so nobody may change them.
 func Copy(s *structpb.Struct) *structpb.Struct {
 	if s.GetFields() == nil {
 		return &structpb.Struct{Fields: map[string]*structpb.Value{}}
@@ -45,9 +46,8 @@ func With(s *structpb.Struct, v *structpb.Value, path ...string) *structpb.Struc
 	return c
 }
 
-// WithoutNulls returns a Struct whose objects have no nulls: s itself where there
-// are none. A null means absent, but in server-side apply it would claim the
-// field.
+// WithoutNulls returns a Struct without the fields that are null, or s itself if there are
+// none. A null means that the field is absent, but in server-side apply it claims the field.
 func WithoutNulls(s *structpb.Struct) *structpb.Struct {
 	if !hasNulls(s) {
 		return s

@@ -8,10 +8,10 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Text returns a text of Structs that is the same for the same Structs, in all
-// releases, and differs for any others. It is for hashes, not for people.
+// Text returns a text for hashes: it is equal for equal Structs and only for those. It must
+// stay the same in all releases, because hashes of it are in the labels of live objects.
 func Text(of ...*structpb.Struct) string {
-	w := textWriters.Get().(*textWriter) //nolint:forcetypeassert // Nothing else is in it.
+	w := textWriters.Get().(*textWriter) //nolint:forcetypeassert // The pool has nothing else.
 	defer w.release()
 	for _, s := range of {
 		w.object(s.GetFields())
@@ -20,7 +20,7 @@ func Text(of ...*structpb.Struct) string {
 }
 
 func (w *textWriter) release() {
-	// The names are parts of the request, which must not be kept alive.
+	// The names are parts of the request's text, and would keep all of it alive.
 	clear(w.names[:cap(w.names)])
 	w.names, w.out = w.names[:0], w.out[:0]
 	textWriters.Put(w)
@@ -30,8 +30,8 @@ var textWriters = sync.Pool{New: func() any { return new(textWriter) }}
 
 type textWriter struct {
 	out []byte
-	// names of the objects that are being written, each one's after those of the
-	// one around it.
+	// names is a stack: the sorted field names of each object that is being written, outermost
+	// first.
 	names []string
 }
 
@@ -57,8 +57,7 @@ func (w *textWriter) value(v *structpb.Value) {
 	}
 }
 
-// string writes a text after its length, so that nothing in it can be taken for
-// what follows.
+// string writes a text after its length, so no text can be mistaken for what follows it.
 func (w *textWriter) string(s string) {
 	w.out = strconv.AppendInt(w.out, int64(len(s)), 10)
 	w.out = append(append(w.out, '"'), s...)

@@ -11,7 +11,8 @@ import (
 	"sync"
 )
 
-// UnknownFields returns the paths of the fields that a type does not have.
+// UnknownFields returns the paths of the fields of v that the type t does not have. v has the
+// types of a YAML parser.
 func UnknownFields(v any, t reflect.Type, path string) []string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -47,10 +48,10 @@ func UnknownFields(v any, t reflect.Type, path string) []string {
 
 func childPath(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
-// fieldsByType has what fieldsOf has found out, by the type.
+// fieldsByType caches the results of fieldsOf.
 var fieldsByType sync.Map
 
-// fieldsOf returns the fields of a struct by their names in JSON.
+// fieldsOf returns the types of a struct's fields by their names in JSON.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if known, ok := fieldsByType.Load(t); ok {
 		if fields, ok := known.(map[string]reflect.Type); ok {

@@ -2,15 +2,15 @@ package kube
 
 import "google.golang.org/protobuf/types/known/structpb"
 
-// Values makes Values like structpb's constructors do, but many with one
-// allocation: Values are most of what a call allocates. The zero value is ready
-// for use. What was made together is freed together.
+// Values makes Values as structpb's constructors do, but several with one allocation: Values
+// are most of what a call allocates. Values of one allocation are freed together. The zero
+// value is ready for use.
 type Values struct {
 	strings []stringValue
 	numbers []numberValue
 	objects []objectValue
 	lists   []listValue
-	// made of each kind so far: the more, the more are made ahead.
+	// made counts the Values of each kind so far. The next allocation grows with it.
 	made struct{ strings, numbers, objects, lists int }
 }
 
@@ -70,10 +70,10 @@ func (m *Values) List(values []*structpb.Value) *structpb.Value {
 	return &v.value
 }
 
-// maxAhead is how many values are made ahead at most.
+// maxAhead is the largest number of Values in one allocation.
 const maxAhead = 32
 
-// take returns the first of what was made ahead.
+// take returns the next unused Value, and allocates more if there is none.
 func take[T any](ahead *[]T, made *int) *T {
 	if len(*ahead) == 0 {
 		*ahead = make([]T, min(*made/2+2, maxAhead))

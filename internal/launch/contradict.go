@@ -11,17 +11,17 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
-var errNoScript = errors.New("a shell with -c runs the script that comes next, and there is none: add it as one element of args")
+var errNoScript = errors.New("a shell with -c needs a script as the next argument: add it as one element of args")
 
-// Runs says why a container cannot run its command, whatever engine it starts.
-func Runs(c Command) error {
+// CheckCommand returns an error if a container cannot run its command, with or without an engine.
+func CheckCommand(c Command) error {
 	if len(c.Command) > 0 && lacksScript(c.Command, c.Args) {
 		return errNoScript
 	}
 	return nil
 }
 
-// lacksScript tells a shell with -c and no script, or an empty one.
+// lacksScript tells whether a shell has -c without a script, or with an empty one.
 func lacksScript(command, args []string) bool {
 	argv := slices.Concat(command, args)
 	if !slices.Contains(shells, path.Base(argv[0])) {
@@ -30,7 +30,7 @@ func lacksScript(command, args []string) bool {
 	if i := findScript(argv); i > 0 {
 		return strings.TrimSpace(argv[i]) == ""
 	}
-	// Options of a shell are its first words. The first that is none is a file to run.
+	// The options of a shell come first. The first word that is no option is a file to run.
 	for i := 1; i < len(argv) && argv[i] != "--" && argv[i] != "-" && strings.HasPrefix(argv[i], "-"); i++ {
 		if !strings.HasPrefix(argv[i], "--") && strings.Contains(argv[i], "c") {
 			return true
@@ -39,9 +39,9 @@ func lacksScript(command, args []string) bool {
 	return false
 }
 
-// others are engines that no launcher but None knows, by their programs, and by the
-// modules that Python runs.
-var others = map[string]string{
+// unsupportedEngines are engines that only the launcher None can run, by the names of their
+// programs and Python modules.
+var unsupportedEngines = map[string]string{
 	"trtllm-serve":             "TensorRT-LLM",
 	"trtllm-llmapi-launch":     "TensorRT-LLM",
 	"tensorrt_llm":             "TensorRT-LLM",
@@ -54,9 +54,9 @@ var others = map[string]string{
 	"ollama":                   "Ollama",
 }
 
-// other is the engine that a command starts, if it is one of those that no launcher
-// knows. It may stand behind tini, env or numactl; the value of a flag is none.
-func other(words []string) string {
+// unsupportedEngine returns the unsupported engine that a command starts, or nothing. The engine may
+// follow tini, env or numactl. The value of a flag is never taken for an engine.
+func unsupportedEngine(words []string) string {
 	for i, w := range words {
 		flag := i > 0 && strings.HasPrefix(words[i-1], "-") && words[i-1] != "--" && !strings.Contains(words[i-1], "=")
 		module := i > 0 && words[i-1] == "-m"
@@ -64,15 +64,15 @@ func other(words []string) string {
 		if module {
 			name, _, _ = strings.Cut(w, ".")
 		}
-		if e := others[name]; e != "" && (module || !flag) {
+		if e := unsupportedEngines[name]; e != "" && (module || !flag) {
 			return e
 		}
 	}
 	return ""
 }
 
-// fits refuses what contradicts a launcher.
-func (l *line) fits(o Options, leader bool) error {
+// checkLauncher refuses a command that the launcher cannot run.
+func (l *line) checkLauncher(o Options, leader bool) error {
 	if o.Launcher == v1alpha1.LauncherNone || o.Launcher == "" {
 		return nil
 	}
@@ -81,30 +81,30 @@ func (l *line) fits(o Options, leader bool) error {
 		last, _ := scan(l.argv[l.script])
 		words = last.literals()
 	}
-	if e := other(words); e != "" && engineOf(words) == EngineUnknown {
+	if e := unsupportedEngine(words); e != "" && engineOf(words) == EngineUnknown {
 		return fmt.Errorf("this command starts %s, which launcher %s does not know: set launcher: None, and tell leader and workers apart by $LWS_WORKER_INDEX", e, o.Launcher)
 	}
-	return l.counts(o, leader)
+	return l.checkNodeFlags(o, leader)
 }
 
-// counts refuses a number of nodes, or of this one, that is not the replica's. The
-// engine would wait for nodes that never come. A variable may be anything.
-func (l *line) counts(o Options, leader bool) error {
+// checkNodeFlags refuses a node count or rank that contradicts the replica's nodes: the engine
+// would wait for nodes that never start. The values of variables are unknown, so they are allowed.
+func (l *line) checkNodeFlags(o Options, leader bool) error {
 	if o.Nodes < 2 {
 		return nil
 	}
 	ray := o.Launcher == v1alpha1.LauncherRay
-	for _, f := range sizes(l.engineWords(), ray || o.Launcher == v1alpha1.LauncherVLLM) {
-		switch rank := f.of == nodeRank; {
+	for _, f := range nodeFlags(l.engineWords(), ray || o.Launcher == v1alpha1.LauncherVLLM) {
+		switch rank := f.name == nodeRank; {
 		case ray && !rank && f.number != 1:
-			return fmt.Errorf("launcher Ray starts one engine, which has its nodes from Ray and not by %s %d: leave the flag out, or set launcher: VLLM", f.flag, f.number)
+			return fmt.Errorf("launcher Ray starts one engine, which learns its nodes from Ray and not from %s %d: leave the flag out, or set launcher: VLLM", f.flag, f.number)
 		case ray:
 		case !rank && f.number != int(o.Nodes):
 			return fmt.Errorf("%s %d contradicts multinode.nodeCount, which is %d: leave the flag out, launcher %s sets it", f.flag, f.number, o.Nodes, o.Launcher)
 		case rank && leader && f.number != 0:
-			return fmt.Errorf("%s %d is no rank of the leader, which is 0: leave the flag out, launcher %s sets it", f.flag, f.number, o.Launcher)
+			return fmt.Errorf("%s %d contradicts the leader's rank, which is 0: leave the flag out, launcher %s sets it", f.flag, f.number, o.Launcher)
 		case rank && !leader && (o.Nodes > 2 || f.number != 1):
-			return fmt.Errorf("%s %d is not the rank of every worker, which are from 1 to %d: leave the flag out, launcher %s sets it", f.flag, f.number, o.Nodes-1, o.Launcher)
+			return fmt.Errorf("%s %d cannot be the rank of every worker: their ranks are 1 to %d: leave the flag out, launcher %s sets it", f.flag, f.number, o.Nodes-1, o.Launcher)
 		}
 	}
 	return nil
@@ -115,22 +115,22 @@ const (
 	nodeRank  = "--node-rank"
 )
 
-// A size is a number of nodes, or of one of them, that a command names.
-type size struct {
-	// of is the flag's long name, flag how it is written.
-	of, flag, value string
-	number          int
+// A nodeFlag is a node count or a node's rank in a command.
+type nodeFlag struct {
+	// name is the flag's long name. flag is the name as the command has it.
+	name, flag, value string
+	number            int
 }
 
-// sizes that a command has as plain numbers. The last one of a flag wins, as in the
-// engines.
-func sizes(words []string, short bool) []size {
-	var all []size
+// nodeFlags returns the node count and rank of a command, if they are plain numbers. The last value
+// of a repeated flag counts, as in the engines. short tells whether the engine has -n and -r.
+func nodeFlags(words []string, short bool) []nodeFlag {
+	var all []nodeFlag
 	for _, names := range [][]string{{nodeCount, "-n"}, {nodeRank, "-r"}} {
 		if !short {
 			names = names[:1]
 		}
-		var last *size
+		var last *nodeFlag
 		for i, w := range words {
 			name, v, joined := cut(w)
 			if !slices.Contains(names, name) {
@@ -139,7 +139,7 @@ func sizes(words []string, short bool) []size {
 			if !joined && i+1 < len(words) {
 				v = words[i+1]
 			}
-			last = &size{of: names[0], flag: name, value: v}
+			last = &nodeFlag{name: names[0], flag: name, value: v}
 		}
 		if last == nil {
 			continue
@@ -152,20 +152,20 @@ func sizes(words []string, short bool) []size {
 	return all
 }
 
-// Alone says what of a command contradicts the number of nodes where no launcher is in
-// charge. The user is, and may know why.
-func Alone(c Command, nodes int32) string {
+// WarnWithoutLauncher warns of a node count above the replica's nodes, for a command without a
+// launcher. It is no error, because there the user decides how nodes connect.
+func WarnWithoutLauncher(c Command, nodes int32) string {
 	l := parse(c)
-	for _, f := range sizes(l.engineWords(), l.engine() == EngineVLLM) {
-		if f.of == nodeCount && f.number > int(nodes) {
-			return fmt.Sprintf("%s %d has the engine wait for more nodes than the replica has, which is %d: set multinode.nodeCount to as many", f.flag, f.number, nodes)
+	for _, f := range nodeFlags(l.engineWords(), l.engine() == EngineVLLM) {
+		if f.name == nodeCount && f.number > int(nodes) {
+			return fmt.Sprintf("%s %d makes the engine wait for more nodes than the %d of the replica: set multinode.nodeCount to the same number", f.flag, f.number, nodes)
 		}
 	}
 	return ""
 }
 
-// engineWords are the words behind the engine's name. What stands in front of it, such
-// as nice -n 10, has flags of its own.
+// engineWords returns the words after the engine's name. Programs before it, such as nice -n 10,
+// have flags of their own.
 func (l *line) engineWords() []string {
 	words := l.words()
 	for i := range len(words) - 1 {

@@ -74,27 +74,27 @@ func TestContradictions(t *testing.T) {
 			reason:  "The leader's is right, and the only worker has the other one.",
 			command: words("vllm serve M --node-rank 0"),
 			options: on(vllm, 2),
-			worker:  "--node-rank 0 is not the rank of every worker, which are from 1 to 1: leave the flag out, launcher VLLM sets it",
+			worker:  "--node-rank 0 cannot be the rank of every worker: their ranks are 1 to 1: leave the flag out, launcher VLLM sets it",
 		},
 		"RankOfTheWorker": {
 			reason:  "With templates of their own both may be written.",
 			command: words("vllm serve M -r 1"),
 			options: on(vllm, 2),
-			leader:  "-r 1 is no rank of the leader, which is 0: leave the flag out, launcher VLLM sets it",
+			leader:  "-r 1 contradicts the leader's rank, which is 0: leave the flag out, launcher VLLM sets it",
 		},
 		"RankOfWorkers": {
 			reason:  "Several cannot have the same.",
 			command: words("vllm serve M --node_rank=1"),
 			options: on(vllm, 3),
-			leader:  "--node-rank 1 is no rank of the leader, which is 0: leave the flag out, launcher VLLM sets it",
-			worker:  "--node-rank 1 is not the rank of every worker, which are from 1 to 2: leave the flag out, launcher VLLM sets it",
+			leader:  "--node-rank 1 contradicts the leader's rank, which is 0: leave the flag out, launcher VLLM sets it",
+			worker:  "--node-rank 1 cannot be the rank of every worker: their ranks are 1 to 2: leave the flag out, launcher VLLM sets it",
 		},
 		"RayNodes": {
 			reason:  "Under Ray there is one engine.",
 			command: words("vllm serve M --nnodes 2"),
 			options: on(ray, 2),
-			leader:  "launcher Ray starts one engine, which has its nodes from Ray and not by --nnodes 2: leave the flag out, or set launcher: VLLM",
-			worker:  "launcher Ray starts one engine, which has its nodes from Ray and not by --nnodes 2: leave the flag out, or set launcher: VLLM",
+			leader:  "launcher Ray starts one engine, which learns its nodes from Ray and not from --nnodes 2: leave the flag out, or set launcher: VLLM",
+			worker:  "launcher Ray starts one engine, which learns its nodes from Ray and not from --nnodes 2: leave the flag out, or set launcher: VLLM",
 		},
 		"None": {
 			reason:  "Without a launcher the user is in charge.",
@@ -189,7 +189,7 @@ func TestRuns(t *testing.T) {
 		"Empty":      {reason: "a container that ends at once, for ever", command: Command{Command: []string{"sh", "-c"}, Args: []string{" \n"}}, want: errNoScript},
 	}
 	for name, tc := range cases {
-		if got := Runs(tc.command); got != tc.want { //nolint:errorlint // One of two.
+		if got := CheckCommand(tc.command); got != tc.want { //nolint:errorlint // One of two.
 			t.Errorf("%s: %s: want %v, got %v", name, tc.reason, tc.want, got)
 		}
 	}
@@ -197,16 +197,16 @@ func TestRuns(t *testing.T) {
 
 func TestAlone(t *testing.T) {
 	cmd := Command{Args: []string{"--model", "M", "--nnodes", "4"}}
-	const want = "--nnodes 4 has the engine wait for more nodes than the replica has, which is 2: set multinode.nodeCount to as many"
-	if got := Alone(cmd, 2); got != want {
+	const want = "--nnodes 4 makes the engine wait for more nodes than the 2 of the replica: set multinode.nodeCount to the same number"
+	if got := WarnWithoutLauncher(cmd, 2); got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
 	for _, nodes := range []int32{4, 8} {
-		if got := Alone(cmd, nodes); got != "" {
+		if got := WarnWithoutLauncher(cmd, nodes); got != "" {
 			t.Errorf("%d nodes are enough, got %q", nodes, got)
 		}
 	}
-	if got := Alone(Command{Command: []string{"prog", "-n", "9"}}, 1); got != "" {
+	if got := WarnWithoutLauncher(Command{Command: []string{"prog", "-n", "9"}}, 1); got != "" {
 		t.Errorf("-n of a program that is not vLLM is not known, got %q", got)
 	}
 }

@@ -359,8 +359,8 @@ func TestAddedArgumentsArrive(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	before := []string{"prepare", "prepare 'a;b' # c", `prepare "x\"y"`, "A=1", "export B='vllm serve'", "prepare | prepare", "prepare >/dev/null 2>&1", "false || true", "echo vllm serve", "[ -n \"$X\" ] || prepare"}
 	separators := []string{"\n", "; ", " && ", "\n\n", " &&\n  ", "\n# vllm serve no\n", " ;\n"}
-	words := []string{" M", " 'a b'", ` "c $A d"`, ` \'`, " \\\n --e", ` "${A:-x}"`, " $(echo f)", " g#h", " --i=\"j;k\"", ` "$@"`, " é", " a{b,c}", " ''"}
-	ends := []string{"", "\n", ";", " # end", " \\\n", "\n# end\n", " ;# end"}
+	words := []string{" M", " 'a b'", ` "c $A d"`, ` \'`, " \\\n --e", ` "${A:-x}"`, " $(echo f)", " g#h", " --i=\"j;k\"", ` "$@"`, " é", " a{b,c}", " ''", " $1$2"}
+	ends := []string{"", "\n", ";", " # end", " \\\n", "\\\n", "\n# end\n", " ;# end"}
 	added := 0
 	for range 120 {
 		script := ""

@@ -8,10 +8,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
-// sglangPort is where the pods of a replica find each other under SGLang.
+// sglangPort is the leader's port at which the pods of a replica connect under SGLang.
 const sglangPort = "20000"
 
-// vllm adds vLLM's own multi-node flags. Workers serve no HTTP.
+// vllm adds vLLM's multi-node flags. Workers get --headless, because only the leader serves HTTP.
 func (l line) vllm(leader bool) (Command, error) {
 	if l.engine() == EngineSGLang {
 		return Command{}, wrongLauncher(EngineSGLang, v1alpha1.LauncherVLLM, v1alpha1.LauncherSGLang)
@@ -34,8 +34,8 @@ func (l line) vllm(leader bool) (Command, error) {
 	return l.join(), err
 }
 
-// sglang adds SGLang's multi-node flags. It listens on localhost unless it is
-// told otherwise.
+// sglang adds SGLang's multi-node flags. The leader also gets --host, because SGLang listens on
+// localhost by default.
 func (l line) sglang(leader bool, port int32) (Command, error) {
 	if l.engine() == EngineVLLM {
 		return Command{}, wrongLauncher(EngineVLLM, v1alpha1.LauncherSGLang, v1alpha1.LauncherVLLM)

@@ -1,19 +1,19 @@
 /*
-Package launch turns the command of an engine's container into what the leader
-and the workers of a multi-node replica run. It is pure text work, and it holds
-on to one rule: every argument that the user wrote reaches the engine unchanged,
-whatever is in it, and what cannot be changed safely is refused with the reason.
+Package launch turns the command of an engine's container into the commands of the
+leader and the workers of a multi-node replica. It works on text alone. Every
+argument that the user wrote reaches the engine unchanged. A command that cannot be
+changed safely is refused with the reason.
 
-Ray needs two programs in one container, and so a shell. Where no argument
-contains $(, the command is written into the shell's script, quoted. Kubernetes
+Ray needs two programs in one container, and so a shell. If no argument contains
+$(, the command is quoted and becomes part of the shell's script. Kubernetes
 replaces $(VAR) in that script before the shell reads it, so a value with a quote
-in it would break out; commands with $( in them are therefore handed to the
-shell as its own arguments, which Kubernetes expands one by one.
+could inject shell code. So a command with $( is passed as arguments of the shell,
+which Kubernetes expands one by one.
 
-VLLM and SGLang only add flags, so they need no shell. A user's own shell script
-is kept in all cases. Flags go into a script only where its last command is
-provably the engine. Under Ray a script is good without the flag too: vLLM picks
-Ray by itself for a model that does not fit on one node.
+VLLM and SGLang only add flags, so they need no shell. A user's shell script is
+always kept. Flags are added to a script only if its last command is provably the
+engine. Under Ray a script also works without the flag: vLLM selects Ray itself for
+a model that does not fit on one node.
 */
 package launch
 
@@ -33,8 +33,7 @@ type Command struct {
 
 // Options say how an engine is launched.
 type Options struct {
-	// Launcher that leader and workers find each other by. None for a replica on
-	// one node.
+	// Launcher connects leader and workers. It is None for a replica on one node.
 	Launcher v1alpha1.Launcher
 	// RayPort of the Ray head.
 	RayPort int32
@@ -42,14 +41,14 @@ type Options struct {
 	Port int32
 	// Nodes of the replica.
 	Nodes int32
-	// MovePort makes the engine listen on Port, whatever its command says.
+	// MovePort makes the engine listen on Port, even if its command sets another port.
 	MovePort bool
 }
 
 // Leader returns what the leader runs.
 func Leader(c Command, o Options) (Command, error) {
 	l := parse(c)
-	if err := l.fits(o, true); err != nil {
+	if err := l.checkLauncher(o, true); err != nil {
 		return Command{}, err
 	}
 	if o.MovePort {
@@ -69,10 +68,10 @@ func Leader(c Command, o Options) (Command, error) {
 	return l.join(), nil
 }
 
-// Worker returns what the other pods run.
+// Worker returns what the worker pods run.
 func Worker(c Command, o Options) (Command, error) {
 	l := parse(c)
-	if err := l.fits(o, false); err != nil {
+	if err := l.checkLauncher(o, false); err != nil {
 		return Command{}, err
 	}
 	switch o.Launcher {
@@ -103,14 +102,14 @@ func Port(c Command) int32 {
 	return int32(n)
 }
 
-// movePort makes the engine listen on another port.
+// movePort makes the engine listen on another port, for the routing sidecar.
 func (l *line) movePort(port int32) error {
 	text := strconv.Itoa(int(port))
 	switch {
 	case l.script > 0:
 		return l.movePortInScript(text)
 	case l.program() && l.engine() == EngineUnknown && !has(l.argv, "--port"):
-		return fmt.Errorf("the routing sidecar takes the serving port, so the engine has to listen on %s, and it is not known how to tell %q: give it --port", text, l.argv[0])
+		return fmt.Errorf("the routing sidecar takes the serving port, so the engine has to listen on %s, and it is unknown how %q takes its port: add --port", text, l.argv[0])
 	}
 	found := false
 	for i, w := range l.argv {
@@ -144,11 +143,11 @@ func (l *line) movePortInScript(port string) error {
 		l.argv[l.script] = script[:m[0][2]] + port + script[m[0][3]:]
 		return nil
 	}
-	return fmt.Errorf("the routing sidecar takes the serving port, so the engine has to listen on %s, and it cannot be told where in this script to say so: write --port with a number once, make the engine's command the script's last line, or write it without a shell", port)
+	return fmt.Errorf("the routing sidecar takes the serving port, so the engine has to listen on %s, and it is unclear where this script sets its port: write --port with a number once, make the engine's command the script's last line, or run the engine without a shell", port)
 }
 
-// add adds flags to the engine's arguments: to the end of the container's, or
-// into its script.
+// add adds the flags that the command lacks: at the end of the container's arguments, or to the
+// engine's command in a script.
 func (l *line) add(launcher v1alpha1.Launcher, flags ...flag) error {
 	missing := slices.DeleteFunc(flags, func(f flag) bool { return has(l.engineWords(), f.names...) })
 	if len(missing) == 0 {
@@ -163,7 +162,7 @@ func (l *line) add(launcher v1alpha1.Launcher, flags ...flag) error {
 	script := l.argv[l.script]
 	last, ok := lastCommand(script)
 	if !ok {
-		return fmt.Errorf("launcher %s adds flags to the engine's command and cannot tell where in this script that is: make the engine's command the script's last line, write it without a shell, or set launcher: None and tell leader and workers apart by $LWS_WORKER_INDEX", launcher)
+		return fmt.Errorf("launcher %s adds flags to the engine's command, which it cannot find in this script: make the engine's command the script's last line and leave out conditions, loops, functions, backquotes and here-documents, run the engine without a shell, or set launcher: None and tell leader and workers apart by $LWS_WORKER_INDEX", launcher)
 	}
 	texts := make([]string, len(missing))
 	for i, f := range missing {

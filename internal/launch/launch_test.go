@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -239,7 +240,7 @@ func TestRefusals(t *testing.T) {
 		"RayWithoutCommand": {
 			reason:  "An unknown entrypoint cannot be put behind Ray.",
 			options: ray,
-			want:    "write command or args",
+			want:    "set command or args",
 		},
 		"RayWithSGLang": {
 			reason:  "SGLang does not know vLLM's flag.",
@@ -287,7 +288,7 @@ func TestRefusals(t *testing.T) {
 			reason:  "A program that is not known may not take --port.",
 			command: Command{Command: []string{"/start.sh"}},
 			options: moved(none),
-			want:    "give it --port",
+			want:    "takes its port: add --port",
 		},
 	}
 	for name, tc := range cases {
@@ -347,6 +348,29 @@ func TestLastCommand(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestScriptsAreBounded proves that no script takes much memory to read, and that one above the limit is not read.
+func TestScriptsAreBounded(t *testing.T) {
+	const most = 24 << 20
+	for _, part := range []string{"(", "{ ", "$(", "${a:-", "`", "if ", "a|", "a && ", "a;", "a\n", "a ", "'a'", "\"\\\\\"", "<<a ", "a>b ", "# "} {
+		for _, script := range []string{strings.Repeat(part, maxScript/len(part)), "vllm serve M " + strings.Repeat(part, maxScript/len(part)-20)} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _ = lastCommand(script)
+			runtime.ReadMemStats(&after)
+			if took := after.TotalAlloc - before.TotalAlloc; took > most {
+				t.Errorf("%q takes %d bytes, want at most %d", script[:40], took, most)
+			}
+		}
+	}
+	script := "vllm serve" + strings.Repeat(" M", maxScript/2)
+	if _, ok := lastCommand(script[:maxScript]); !ok {
+		t.Error("a script at the limit is not read")
+	}
+	if _, ok := lastCommand(script); ok {
+		t.Error("a script above the limit is read")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // An Engine is a program that serves models.
 type Engine string
 
-// The engines that are told apart.
+// The engines that launchers support.
 const (
 	EngineUnknown Engine = ""
 	EngineVLLM    Engine = "vLLM"
@@ -20,13 +20,13 @@ const (
 // EngineOf returns the engine that a command starts.
 func EngineOf(c Command) Engine { return parse(c).engine() }
 
-// A line is what a container runs, in one piece.
+// A line is a container's command and args in one list.
 type line struct {
 	argv []string
-	// command is the number of words that the container has as its command.
-	// Without one, the words follow the image's entrypoint.
+	// command is the number of words from the container's command. If it is 0, the words are
+	// arguments of the image's entrypoint.
 	command int
-	// script is the index of a shell's script; 0 where there is no shell.
+	// script is the index of a shell's script. It is 0 without a shell.
 	script int
 }
 
@@ -63,7 +63,7 @@ func (l line) program() bool {
 	}
 }
 
-// words of the engine's own command, as far as they can be known.
+// words returns the words of the engine's command. They are nil if a script hides them.
 func (l line) words() []string {
 	if l.script == 0 {
 		return l.argv
@@ -84,8 +84,7 @@ func (l line) engine() Engine {
 
 var python = regexp.MustCompile(`^python[0-9.]*$`)
 
-// engineOf finds the engine anywhere in a command: it may stand behind tini, env
-// or numactl.
+// engineOf finds the engine anywhere in a command, because it may follow tini, env or numactl.
 func engineOf(words []string) Engine {
 	for i := range len(words) - 1 {
 		switch next := words[i+1]; {
@@ -130,15 +129,15 @@ func findScript(argv []string) int {
 	return 0
 }
 
-// A flag is what a launcher adds.
+// A flag is a flag that a launcher adds.
 type flag struct {
-	// names that the engine knows it by. The first one is written.
+	// names that the engine accepts. The first one is added.
 	names []string
-	// value is a variable of LeaderWorkerSet, {VAR}, or text around one.
+	// value is text with a variable of LeaderWorkerSet as {VAR}. It is empty for a switch.
 	value string
 }
 
-// argv is the flag for Kubernetes, which replaces $(VAR).
+// argv returns the flag as container arguments, in which Kubernetes replaces $(VAR).
 func (f flag) argv() []string {
 	if f.value == "" {
 		return f.names[:1]
@@ -146,8 +145,8 @@ func (f flag) argv() []string {
 	return []string{f.names[0], strings.NewReplacer("{", "$(", "}", ")").Replace(f.value)}
 }
 
-// shell is the flag in a script, where the shell replaces $VAR. Addresses and
-// numbers need no quotes.
+// shell returns the flag for a script, in which the shell replaces $VAR. The values are addresses
+// and numbers, which need no quotes.
 func (f flag) shell() string {
 	if f.value == "" {
 		return f.names[0]
@@ -155,7 +154,7 @@ func (f flag) shell() string {
 	return f.names[0] + " " + strings.NewReplacer("{", "$", "}", "").Replace(f.value)
 }
 
-// cut splits --name=value. Engines take - and _ alike in a name.
+// cut splits --name=value. Engines accept both - and _ in a name, so cut returns -.
 func cut(word string) (name, value string, joined bool) {
 	name, value, joined = strings.Cut(word, "=")
 	if strings.HasPrefix(name, "--") {
@@ -172,7 +171,8 @@ func has(words []string, names ...string) bool {
 	})
 }
 
-// value returns the value of a flag, or nothing. The last one wins, as in the engines.
+// value returns the value of a flag, or nothing. The last value of a repeated flag counts, as in
+// the engines.
 func value(words []string, flag string) string {
 	text := ""
 	for i, w := range words {

@@ -11,12 +11,11 @@ var (
 	quotedValue  = regexp.MustCompile(`^(--?[A-Za-z][\w.-]*=)?'(.*)'$`)
 )
 
-// Mistyped tells whether an argument is one that no engine can parse, because it
-// is written as for a shell and there is none: a flag and its value in one word,
-// a whole command line in one word, or quotes around a value. It returns the words
-// that were meant.
+// Mistyped tells whether an argument is written for a shell, although no shell parses it: a flag
+// and its value in one word, a whole command line in one word, or quotes around a value. No engine
+// can parse these. It returns the words that the user probably meant.
 func Mistyped(arg string) (meant []string, mistyped bool) {
-	// Hardly any argument has one of these, and the expressions are slow.
+	// Few arguments have one of these characters, and the regular expressions are slow.
 	if !strings.ContainsAny(arg, " \t'") {
 		return nil, false
 	}
@@ -41,9 +40,8 @@ func unquoted(s string) string {
 	return s
 }
 
-// Words returns the words of a command that the engine parses itself: first the
-// command's, then the args'. There are none in front of a shell, which parses its
-// script.
+// Words returns the words of a command that reach the engine as they are: first the command's,
+// then the args'. With a shell script it returns none, because the shell parses the script.
 func Words(c Command) []string {
 	l := parse(c)
 	if l.script > 0 {

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// reserved words, and assignments, mean something else at the start.
+// reserved words have a meaning for the shell if they start a command. So do assignments.
 var reserved = []string{"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function", "select", "time", "coproc", "{", "}", "!", "[["}
 
-// plain words mean themselves in a shell.
+// plain tells whether a shell reads a word as it is, without quotes.
 func plain(word string) bool {
 	return word != "" && !strings.ContainsFunc(word, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_@%+=:,./-", c)
 	})
 }
 
-// quoteAll writes words as a shell reads them.
+// quoteAll joins words into a command for a shell, with quotes where they are needed.
 func quoteAll(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

@@ -12,8 +12,8 @@ import (
 
 const backend = "--distributed-executor-backend"
 
-// startsRay tells whether a script starts Ray itself. The second name is the
-// script that vLLM's images bring along for it.
+// startsRay tells whether a script starts Ray itself. vLLM's images have multi-node-serving.sh to
+// do so.
 func startsRay(script string) bool {
 	return (strings.Contains(script, "ray") || strings.Contains(script, "multi-node")) && rayStart.MatchString(script)
 }
@@ -21,14 +21,13 @@ func startsRay(script string) bool {
 var (
 	rayStart          = regexp.MustCompile(`\bray\s+start\b|\bmulti-node-serving\.sh\b`)
 	backendInText     = regexp.MustCompile(`--distributed[-_]executor[-_]backend[= \t]+['"]?(\w+)`)
-	errOwnRay         = errors.New("this command starts Ray itself, and launcher Ray would start it once more: set launcher: None, and tell leader and workers apart by $LWS_WORKER_INDEX")
-	errOnlyEntrypoint = errors.New("launcher Ray starts Ray in front of the engine, and what the image's entrypoint starts is not known: write command or args")
+	errOwnRay         = errors.New("this command starts Ray itself, and launcher Ray would start it again: set launcher: None, and tell leader and workers apart by $LWS_WORKER_INDEX")
+	errOnlyEntrypoint = errors.New("launcher Ray starts Ray before the engine, but does not know what the image's entrypoint starts: set command or args")
 )
 
-// rayHead starts the Ray head, and then the engine. A failure of the first
-// keeps the second from starting.
+// rayHead starts the Ray head and then the engine. If the head fails, the engine does not start.
 func (l line) rayHead(port int32) (Command, error) {
-	if err := l.fitsRay(); err != nil {
+	if err := l.checkRay(); err != nil {
 		return Command{}, err
 	}
 	start := fmt.Sprintf("ray start --head --port=%d", port)
@@ -54,8 +53,8 @@ func (l line) rayHead(port int32) (Command, error) {
 	return Command{Command: shell, Args: []string{start + " && " + quoteAll(argv) + tail}}, nil
 }
 
-// rayBeforeScript puts the start of the Ray head in front of a user's script. The
-// script, its shell and its own arguments stay as they are.
+// rayBeforeScript starts the Ray head before a user's script. The script, its shell and its
+// arguments are kept.
 func (l line) rayBeforeScript(start string) Command {
 	script := l.argv[l.script]
 	last, ok := lastCommand(script)
@@ -63,7 +62,7 @@ func (l line) rayBeforeScript(start string) Command {
 	if ok && last.engine() == EngineVLLM && !backendInText.MatchString(script) {
 		text = last.with(script, backend+" ray")
 	}
-	// In a longer script && would hold back the first command only.
+	// In a script with other separators, && would guard only the first command.
 	if ok && last.chained {
 		text = start + " && " + text
 	} else {
@@ -73,8 +72,8 @@ func (l line) rayBeforeScript(start string) Command {
 	return Command{Command: slices.Clone(l.argv[:l.script]), Args: args}
 }
 
-// rayWorker joins the Ray cluster. It keeps the shell of a user's script, whose
-// profile may be what finds Ray.
+// rayWorker joins the Ray cluster. It keeps the shell of a user's script, because the shell's
+// profile may set the PATH to Ray.
 func (l line) rayWorker(port int32) Command {
 	shell := []string{"/bin/sh", "-c"}
 	if l.script > 0 {
@@ -83,8 +82,8 @@ func (l line) rayWorker(port int32) Command {
 	return Command{Command: shell, Args: []string{fmt.Sprintf("ray start --address=$LWS_LEADER_ADDRESS:%d --block", port)}}
 }
 
-// fitsRay refuses what would leave the Ray cluster unused, or start it twice.
-func (l line) fitsRay() error {
+// checkRay refuses a command that would not use the Ray cluster, or would start a second one.
+func (l line) checkRay() error {
 	if len(l.argv) == 0 {
 		return errOnlyEntrypoint
 	}

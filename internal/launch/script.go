@@ -1,3 +1,20 @@
+// The scanner in this file finds the last command of a script. It reads the part of the shell's
+// language that sh, dash and bash read the same way, and gives up at the rest. The alternative
+// mvdan.cc/sh/v3/syntax v3.13.1 was compared with it, with execute_test.go as the oracle:
+//
+//   - It understands scripts with conditions, loops and backquotes before the last command. The
+//     scanner gives up there.
+//   - It needed 252 lines instead of 347. Some sixty of these were rules about what the parser,
+//     Kubernetes and the shells read in different ways, and about how deep a script may nest.
+//   - It returned a wrong end for the word $2 in "vllm serve $1$2\<newline>". An argument that was
+//     added there became a part of that word.
+//   - In its POSIX mode it fails for ${X^^}, ${X:0:8} and other expansions of bash, which the scanner
+//     passes over. In its bash mode there is more that the shells read in different ways.
+//   - It is recursive. 128 KiB of opening brackets took 260 MiB of stack and two seconds, so it needs
+//     a limit on nesting. The scanner is not recursive. It takes 12 MiB for 128 KiB, and linear time.
+//   - It took 40 µs and 82 allocations for a usual script, and the scanner takes 5 µs and 40. The
+//     binary grew by 250 KB.
+
 package launch
 
 import (
@@ -7,24 +24,25 @@ import (
 	"strings"
 )
 
-// visiblePort is a port that can be read, and replaced, in any script.
+// visiblePort matches --port with a number. The number can be replaced even in a script that the
+// scanner cannot read.
 var visiblePort = regexp.MustCompile(`--port(?:[ \t]+|=)(\d+)\b`)
 
-// maxScript is the most of a script that is read. Looking for words takes memory many times
-// its length.
+// maxScript is the longest script that is scanned, in bytes. Scanning takes many times its length
+// in memory.
 const maxScript = 128 << 10
 
-// A word of a script. Its literal is what the shell makes of it, where that can
-// be known from the text.
+// A word of a script. literal is the word after the shell removes quotes. Expansions stay in it as
+// text.
 type word struct {
 	start, end int
 	literal    string
 }
 
-// A simpleCommand is the last command of a script, which starts an engine.
+// A simpleCommand is the last command of a script.
 type simpleCommand struct {
 	words []word
-	// chained tells that && is all that joins the script's commands.
+	// chained tells that only && joins the commands of the script.
 	chained bool
 }
 
@@ -36,8 +54,8 @@ func (c simpleCommand) literals() []string {
 	return all
 }
 
-// engine that the command starts. It has to come first: other programs may have
-// its name among their arguments.
+// engine returns the engine that the command starts. The engine must come first, because other
+// programs may have its name among their arguments.
 func (c simpleCommand) engine() Engine {
 	words := c.literals()
 	for len(words) > 0 && (assignment.MatchString(words[0]) || words[0] == "exec" || words[0] == "env") {
@@ -82,10 +100,9 @@ func (c simpleCommand) withPort(script, port string) string {
 	return c.with(script, "--port "+port)
 }
 
-// lastCommand finds the last command of a script, and whether arguments can be
-// added to it: it is a simple command that starts an engine. Anything that would
-// take a whole shell to understand (compound commands, functions, here-documents,
-// backquotes, pipes and redirections around the engine) is not.
+// lastCommand finds the last command of a script, and tells whether arguments can be added to it.
+// For this it must be a simple command that starts an engine. Compound commands, functions,
+// here-documents, backquotes, and pipes or redirections around the engine prevent it.
 func lastCommand(script string) (simpleCommand, bool) {
 	c, ok := scan(script)
 	if !ok || c.engine() == EngineUnknown {
@@ -94,7 +111,7 @@ func lastCommand(script string) (simpleCommand, bool) {
 	return c, true
 }
 
-// scan finds the last command of a script, whatever it starts.
+// scan finds the last command of a script, with or without an engine.
 func scan(script string) (simpleCommand, bool) {
 	if len(script) > maxScript {
 		return simpleCommand{}, false
@@ -124,12 +141,12 @@ type scanner struct {
 	start   int
 	inWord  bool
 
-	// fixed tells that nothing can be added to the current command.
+	// fixed tells that no arguments can be added to the current command. lastFixed is that of last.
 	fixed     bool
 	last      []word
 	lastFixed bool
-	// chained tells that no separator but && came between two commands; ended,
-	// that one came after the last.
+	// chained tells that only && came between two commands. ended tells that another separator came
+	// after a command.
 	chained, ended bool
 }
 
@@ -201,7 +218,7 @@ func (s *scanner) endCommand(operator byte) {
 		return
 	}
 	s.last, s.lastFixed = s.current, s.fixed || operator == '|'
-	// What comes after || or | may not run, or not alone.
+	// A command after || may not run, and one after | reads from another command.
 	s.current, s.fixed = nil, operator == '|'
 	s.ended = s.ended || operator != '&'
 }
@@ -232,8 +249,8 @@ func (s *scanner) operator(c byte) {
 	}
 }
 
-// redirection skips its operator. What it names becomes a word, which does no
-// harm: nothing is added to such a command.
+// redirection skips the operator. The name of the file becomes a word of the command. This is
+// harmless, because nothing is added to a command with a redirection.
 func (s *scanner) redirection() {
 	s.endWord()
 	if strings.HasPrefix(s.script[s.pos:], "<<") {
@@ -297,7 +314,7 @@ func (s *scanner) double() {
 	s.failed = true
 }
 
-// inDouble is a backslash between double quotes, which protects little.
+// inDouble reads a backslash between double quotes. It escapes only $, `, ", \ and a newline.
 func (s *scanner) inDouble() {
 	if s.pos+1 >= len(s.script) {
 		s.failed = true
@@ -322,8 +339,8 @@ func (s *scanner) dollar() {
 	s.expansion()
 }
 
-// expansion skips $name, ${...} and $(...), if nothing is nested in them. Its
-// value is not known; its text stands in for it.
+// expansion reads $name, ${...} and $(...), and fails if they nest. Their values are unknown, so
+// their text becomes part of the word.
 func (s *scanner) expansion() {
 	rest := s.script[s.pos:]
 	var closing string

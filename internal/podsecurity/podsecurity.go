@@ -1,18 +1,16 @@
 /*
-Package podsecurity holds pod templates against the Pod Security Standards, by
-Kubernetes' own checks (k8s.io/pod-security-admission/policy), which are those of the
-admission controller. A template that breaks them is refused before anything of it is
-applied.
+Package podsecurity checks pod templates against the Pod Security Standards. It uses the
+checks of Kubernetes' admission controller (k8s.io/pod-security-admission/policy). A template
+that violates them is refused before anything is applied.
 
-The checks see the fields that the Kubernetes version of that library has. What is younger
-is left to the admission controller of the cluster.
+The checks know the fields of that library's Kubernetes version. Newer fields are left to the
+admission controller of the cluster.
 */
 package podsecurity
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,30 +19,31 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
-	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// maxContainers is how many containers are looked at one by one for the path of a
-// violation. A pod has a few.
+// maxContainers is how many containers are checked one by one, to find the path of a
+// violation. Real pods have a few.
 const maxContainers = 64
 
-// maxDetail is how much of the library's words is repeated, in bytes: they list every
-// container and every value.
+// maxDetail limits the library's message in an error, in bytes. It lists every container and
+// every value.
 const maxDetail = 512
 
-// evaluator has the checks of all standards and versions.
+// evaluator returns the checks of all standards and versions.
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
-// A Checker holds pod templates against one standard.
+// A Checker checks pod templates against one standard.
 type Checker struct {
 	checks  policy.Evaluator
 	level   api.LevelVersion
 	allowed []corev1.Capability
 }
 
-// New returns the checker of a standard with its defaults. It fails where the input's
-// validation has refused the standard.
-func New(s *v1beta1.PodSecurity) (*Checker, error) {
+// New returns the Checker of a defaulted standard. It returns an error only for a standard
+// that the validation of the input refuses.
+func New(s *inputv1alpha1.PodSecurity) (*Checker, error) {
 	level, err := api.ParseLevel(string(s.Enforce))
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the Pod Security Standard: %w", err)
@@ -60,8 +59,8 @@ func New(s *v1beta1.PodSecurity) (*Checker, error) {
 	return &Checker{checks: checks, level: api.LevelVersion{Level: level, Version: version}, allowed: s.AllowedCapabilities}, nil
 }
 
-// Check returns what a pod template breaks, in the library's words: at the container that
-// breaks it, else at the pod's spec.
+// Check returns the violations of a pod template in the library's words. The path is that of
+// the container, or of the pod's spec if no single container violates the standard.
 func (c *Checker) Check(at *field.Path, metadata *metav1.ObjectMeta, spec *corev1.PodSpec) field.ErrorList {
 	if c.level.Level == api.LevelPrivileged {
 		return nil
@@ -74,12 +73,12 @@ func (c *Checker) Check(at *field.Path, metadata *metav1.ObjectMeta, spec *corev
 	pod := spec.DeepCopy()
 	pod.InitContainers, pod.Containers = nil, nil
 	ofPod := c.checks.EvaluatePod(c.level, metadata, pod)
-	// A check may ask of a pod without containers what it does not ask of the whole.
+	// A check may require of a pod without containers what it does not require of the whole.
 	for i := range ofPod {
 		ofPod[i].Allowed = ofPod[i].Allowed || whole[i].Allowed
 	}
 	errs := c.report(at.Child("spec"), ofPod, nil)
-	// What is only the pod's was reported, and would be looked at with every container.
+	// These were checked above, and would be checked again with every container.
 	pod.Volumes = nil
 	if pod.SecurityContext != nil {
 		pod.SecurityContext.Sysctls = nil
@@ -99,14 +98,14 @@ func (c *Checker) Check(at *field.Path, metadata *metav1.ObjectMeta, spec *corev
 		*list.into = nil
 	}
 	if len(errs) == 0 {
-		// It takes several containers, or one beyond those that were looked at.
+		// Only several containers together violate it, or one after the first maxContainers.
 		errs = c.report(at.Child("spec"), whole, nil)
 	}
 	return errs
 }
 
-// report returns an error for each check that failed, but for those that failed in the same
-// way before.
+// report returns an error for each failed check, except for those that failed in the same way
+// before.
 func (c *Checker) report(at *field.Path, results, before []policy.CheckResult) field.ErrorList {
 	var errs field.ErrorList
 	for i, r := range results {
@@ -117,16 +116,13 @@ func (c *Checker) report(at *field.Path, results, before []policy.CheckResult) f
 		if r.ForbiddenDetail != "" {
 			detail += " (" + r.ForbiddenDetail + ")"
 		}
-		if len(detail) > maxDetail {
-			detail = strings.ToValidUTF8(detail[:maxDetail], "") + "..."
-		}
-		errs = append(errs, field.Forbidden(at, fmt.Sprintf("violates PodSecurity %q: %s; the platform team sets the standard (podSecurity in the Composition's input)", c.level.String(), detail)))
+		errs = append(errs, field.Forbidden(at, fmt.Sprintf("violates PodSecurity %q: %s; the platform team sets the standard (podSecurity in the Composition's input)", c.level.String(), text.Cut(detail, maxDetail))))
 	}
 	return errs
 }
 
-// withoutAllowed returns a spec without the capabilities that are allowed although the
-// standard does not allow them.
+// withoutAllowed returns a spec without the capabilities that allowedCapabilities permits, so
+// that the checks do not see them.
 func (c *Checker) withoutAllowed(spec *corev1.PodSpec) *corev1.PodSpec {
 	if len(c.allowed) == 0 {
 		return spec

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fusioninfer/function-inferenceservice/input/v1beta1"
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 )
 
 const restricted = `
@@ -23,16 +23,16 @@ spec:
 func TestCheck(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
-		standard v1beta1.PodSecurity
+		standard inputv1alpha1.PodSecurity
 		template string
 		want     []string
 	}{
 		"Plain": {
-			reason:   "What most services are is within the default.",
+			reason:   "A usual template does not violate the default standard.",
 			template: `{spec: {containers: [{name: vllm, ports: [{containerPort: 8000}]}], volumes: [{name: shm, emptyDir: {medium: Memory}}]}}`,
 		},
 		"Host": {
-			reason:   "What reaches the node reaches other tenants. Each violation is where it is.",
+			reason:   "Templates that reach the node are refused, with the path of each violation.",
 			template: `{spec: {hostNetwork: true, volumes: [{name: root, hostPath: {path: /}}], initContainers: [{name: init, securityContext: {privileged: true}}], containers: [{name: vllm}, {name: x, ports: [{containerPort: 1, hostPort: 1}]}]}}`,
 			want: []string{
 				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true); the platform team sets the standard (podSecurity in the Composition's input)`,
@@ -42,29 +42,29 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		"Privileged": {
-			reason:   "A platform team may trust a tenant with its nodes.",
-			standard: v1beta1.PodSecurity{Enforce: v1beta1.PodSecurityPrivileged},
+			reason:   "The standard privileged allows everything.",
+			standard: inputv1alpha1.PodSecurity{Enforce: inputv1alpha1.PodSecurityPrivileged},
 			template: `{spec: {hostNetwork: true, hostPID: true, containers: [{name: vllm, securityContext: {privileged: true}}]}}`,
 		},
 		"Capability": {
-			reason:   "RDMA locks memory, which the standard does not allow.",
+			reason:   "The default standard does not allow IPC_LOCK, which RDMA needs.",
 			template: `{spec: {containers: [{name: vllm, securityContext: {capabilities: {add: [IPC_LOCK]}}}]}}`,
 			want:     []string{`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": non-default capabilities (container "vllm" must not include "IPC_LOCK" in securityContext.capabilities.add); the platform team sets the standard (podSecurity in the Composition's input)`},
 		},
 		"AllowedCapability": {
-			reason:   "One capability is allowed without giving up the rest.",
-			standard: v1beta1.PodSecurity{AllowedCapabilities: []corev1.Capability{"IPC_LOCK"}},
+			reason:   "An allowed capability is accepted, and others are still refused.",
+			standard: inputv1alpha1.PodSecurity{AllowedCapabilities: []corev1.Capability{"IPC_LOCK"}},
 			template: `{spec: {containers: [{name: vllm, securityContext: {capabilities: {add: [IPC_LOCK, SYS_ADMIN]}}}]}}`,
 			want:     []string{`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": non-default capabilities (container "vllm" must not include "SYS_ADMIN" in securityContext.capabilities.add); the platform team sets the standard (podSecurity in the Composition's input)`},
 		},
 		"Restricted": {
-			reason:   "What the strictest standard asks for.",
-			standard: v1beta1.PodSecurity{Enforce: v1beta1.PodSecurityRestricted},
+			reason:   "A template that satisfies the strictest standard is accepted.",
+			standard: inputv1alpha1.PodSecurity{Enforce: inputv1alpha1.PodSecurityRestricted},
 			template: restricted,
 		},
 		"NotRestricted": {
-			reason:   "All that is missing is named at once.",
-			standard: v1beta1.PodSecurity{Enforce: v1beta1.PodSecurityRestricted, EnforceVersion: "v1.30"},
+			reason:   "All violations are reported at once.",
+			standard: inputv1alpha1.PodSecurity{Enforce: inputv1alpha1.PodSecurityRestricted, EnforceVersion: "v1.30"},
 			template: `{spec: {containers: [{name: vllm}]}}`,
 			want: []string{
 				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": allowPrivilegeEscalation != false (container "vllm" must set securityContext.allowPrivilegeEscalation=false); the platform team sets the standard (podSecurity in the Composition's input)`,
@@ -74,7 +74,7 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		"Annotation": {
-			reason:   "Older Kubernetes has AppArmor profiles in annotations.",
+			reason:   "AppArmor profiles in annotations, as in older Kubernetes, are checked, too.",
 			template: `{metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/vllm: unconfined}}, spec: {containers: [{name: vllm}]}}`,
 			want:     []string{`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/vllm="unconfined""); the platform team sets the standard (podSecurity in the Composition's input)`},
 		},
@@ -89,7 +89,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The library lists all that it finds. An error stays short, and there are few of them.
+// TestCheckIsBounded shows that the number and length of errors are limited, although the
+// library lists all violations.
 func TestCheckIsBounded(t *testing.T) {
 	p := corev1.PodTemplateSpec{}
 	yes := true
@@ -97,7 +98,7 @@ func TestCheckIsBounded(t *testing.T) {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: strconv.Itoa(i), VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}})
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: strconv.Itoa(i), SecurityContext: &corev1.SecurityContext{Privileged: &yes}})
 	}
-	standard := v1beta1.Input{}
+	standard := inputv1alpha1.Input{}
 	c, err := New(standard.PolicyOf("a").PodSecurity)
 	if err != nil {
 		t.Fatal(err)
@@ -113,13 +114,13 @@ func TestCheckIsBounded(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, standard v1beta1.PodSecurity, template string) field.ErrorList {
+func check(t *testing.T, standard inputv1alpha1.PodSecurity, template string) field.ErrorList {
 	t.Helper()
 	p := corev1.PodTemplateSpec{}
 	if err := yaml.UnmarshalStrict([]byte(template), &p); err != nil {
 		t.Fatal(err)
 	}
-	in := v1beta1.Input{Policy: v1beta1.Policy{PodSecurity: &standard}}
+	in := inputv1alpha1.Input{Policy: inputv1alpha1.Policy{PodSecurity: &standard}}
 	c, err := New(in.PolicyOf("a").PodSecurity)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func check(t *testing.T, standard v1beta1.PodSecurity, template string) field.Er
 	before := p.DeepCopy()
 	errs := c.Check(field.NewPath("spec", "template"), &p.ObjectMeta, &p.Spec)
 	if diff := cmp.Diff(before, &p); diff != "" {
-		t.Errorf("a check must not change the template: -before +after:\n%s", diff)
+		t.Errorf("the template was changed: -before +after:\n%s", diff)
 	}
 	return errs
 }

@@ -1,11 +1,11 @@
 /*
-Package podspec validates pod templates as the API server does, with its own
-library. The definition of a LeaderWorkerSet knows the types of a template's fields
-and little else. A template that no pod can be made from would be applied, and only
-a StatefulSet's events would say why there are no pods.
+Package podspec validates pod templates with the API server's own library. The CRD of
+LeaderWorkerSet checks little more than the types of a template's fields. Kubernetes would
+accept a template from which it cannot create pods, and only a StatefulSet's events would say
+so.
 
-The library is an internal package of Kubernetes. Others use it as well (Argo
-Rollouts, Volcano). It takes 0.1 ms for a template.
+The library, k8s.io/kubernetes/pkg/apis/core/validation, is not meant for other modules, but
+Argo Rollouts and Volcano use it, too. It takes 0.1 ms for a template.
 */
 package podspec
 
@@ -18,9 +18,9 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 )
 
-// options are those of an API server whose feature gates are all on: a field that
-// some cluster takes is not refused here. What the library tolerates only on
-// objects that exist already (AllowInvalid...) is refused, as on creation.
+// options are those of an API server with all feature gates enabled, because some cluster may
+// have a gate enabled. Options that accept invalid fields of existing objects (AllowInvalid...)
+// are off, as when an object is created.
 var options = validation.PodValidationOptions{
 	AllowContainerRestartPolicyRules:                    true,
 	AllowEnvFilesValidation:                             true,
@@ -38,29 +38,29 @@ var options = validation.PodValidationOptions{
 	PodLevelResourcesEnabled:                            true,
 }
 
-// maxSpread is more topologySpreadConstraints than anybody has. The library
-// compares each with each.
+// maxSpread is how many topologySpreadConstraints a template may have. The library compares
+// each with each.
 const maxSpread = 100
 
-// Validate says what keeps Kubernetes from making pods of a template. The template
-// is as its author wrote it, and is not changed; path is where it is.
+// Validate returns why Kubernetes could not create pods from a template at a path. The
+// template need not be defaulted, and is not changed.
 func Validate(template *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	if n := len(template.Spec.TopologySpreadConstraints); n > maxSpread {
 		return field.ErrorList{field.TooMany(path.Child("spec", "topologySpreadConstraints"), n, maxSpread)}
 	}
-	// Whether a cluster takes privileged containers is its policy, of which nothing is
-	// known here. Only the first call has an effect.
+	// Each cluster decides whether it allows privileged containers, so they are allowed here.
+	// Only the first call has an effect.
 	capabilities.Setup(true, 0)
 	t := &corev1.PodTemplate{Template: *template.DeepCopy()}
 	defaults.SetObjectDefaults_PodTemplate(t)
 	errs := validate(&t.Template, path)
 	if len(errs) == 0 && template.Spec.Resources != nil {
-		// What the whole pod requests is a default of pods, and not of templates.
+		// The API server defaults the requests of the whole pod in pods, but not in templates.
 		pod := &corev1.Pod{ObjectMeta: t.Template.ObjectMeta, Spec: t.Template.Spec}
 		defaults.SetObjectDefaults_Pod(pod)
 		errs = validate(&corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, path)
 	}
-	return readable(served(errs, &template.Spec, path.Child("spec")))
+	return readable(checkServing(errs, &template.Spec, path.Child("spec")))
 }
 
 func validate(defaulted *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
@@ -68,7 +68,7 @@ func validate(defaulted *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 	if err := defaults.Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(defaulted, t, nil); err != nil {
 		return field.ErrorList{field.Invalid(path, "{...}", err.Error())}
 	}
-	// The library puts no metadata into the paths of a template's labels and annotations.
+	// The library leaves metadata out of the paths of a template's labels and annotations.
 	errs := validation.ValidatePodTemplateSpec(t, path, options)
 	errs = moved(errs, path.Child("labels"), path.Child("metadata", "labels"))
 	errs = moved(errs, path.Child("annotations"), path.Child("metadata", "annotations"))
@@ -76,9 +76,9 @@ func validate(defaulted *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 	return keyed(errs, path.Child("spec", "nodeSelector"), t.Spec.NodeSelector)
 }
 
-// served adds what a pod may have, and a StatefulSet's pod may not. LeaderWorkerSet
-// makes its pods by StatefulSets.
-func served(errs field.ErrorList, spec *corev1.PodSpec, path *field.Path) field.ErrorList {
+// checkServing adds errors for fields that are valid in a pod, but not in the template of a
+// StatefulSet. LeaderWorkerSet creates its pods by StatefulSets.
+func checkServing(errs field.ErrorList, spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if p := spec.RestartPolicy; p != "" && p != corev1.RestartPolicyAlways {
 		at := path.Child("restartPolicy")
 		errs = without(errs, at)
@@ -90,7 +90,7 @@ func served(errs field.ErrorList, spec *corev1.PodSpec, path *field.Path) field.
 		errs = append(errs, field.Invalid(at, *s, "must be left out: the pods serve until they are deleted"))
 	}
 	if spec.NodeName != "" && len(spec.SchedulingGates) > 0 {
-		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, "must be left out where there are schedulingGates: a pod with gates has no node yet"))
+		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, "must be left out if there are schedulingGates: a pod with gates has no node yet"))
 	}
 	return errs
 }

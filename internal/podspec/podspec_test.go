@@ -24,8 +24,8 @@ func template(t testing.TB, doc string) *corev1.PodTemplateSpec {
 	return tpl
 }
 
-// container is a template with one container that has these fields besides its
-// name and image.
+// container returns a template with one container, which has these fields besides its name
+// and image.
 func container(fields string) string {
 	return `{spec: {containers: [{name: vllm, image: x, ` + fields + `}]}}`
 }
@@ -37,18 +37,18 @@ func TestValidate(t *testing.T) {
 		want   []string
 	}{
 		"Minimal": {
-			reason: "The API server's defaults make a pod of a name and an image.",
+			reason: "A name and an image are enough: the API server defaults the rest.",
 			doc:    `{spec: {containers: [{name: vllm, image: x}]}}`,
 		},
 		"Usual": {
-			reason: "What engines have.",
+			reason: "The usual fields of an engine are valid.",
 			doc: `{metadata: {labels: {a: b}, annotations: {A.example.com/b: "{}"}}, spec: {restartPolicy: Always, priorityClassName: high, hostNetwork: true, tolerations: [{operator: Exists}],
 				containers: [{name: vllm, image: x, ports: [{containerPort: 8000, name: http}], resources: {limits: {nvidia.com/gpu: 8, rdma/hca: 1, memory: 1Ti}, requests: {cpu: 32}},
 				readinessProbe: {httpGet: {path: /health, port: http}}, volumeMounts: [{name: shm, mountPath: /dev/shm}, {name: models, mountPath: /models}], securityContext: {privileged: true, capabilities: {add: [IPC_LOCK]}}}],
 				volumes: [{name: shm, emptyDir: {medium: Memory}}, {name: models, persistentVolumeClaim: {claimName: models}}]}}`,
 		},
 		"Gated": {
-			reason: "Fields behind feature gates are for the cluster to judge.",
+			reason: "Fields behind feature gates are accepted: the cluster may have the gate enabled.",
 			doc: `{spec: {hostNetwork: true, hostUsers: false, resources: {limits: {cpu: 4}}, tolerations: [{key: a, operator: Gt, value: "1", effect: NoSchedule}], dnsConfig: {searches: [a_b.example.com, "."]},
 				topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [b], labelSelector: {}}],
 				initContainers: [{name: side, image: x, restartPolicy: Always, resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]}],
@@ -57,12 +57,12 @@ func TestValidate(t *testing.T) {
 				volumes: [{name: v, emptyDir: {}}, {name: model, image: {reference: "r:1"}}]}}`,
 		},
 		"NoImage": {
-			reason: "Nothing to run.",
+			reason: "A container needs an image.",
 			doc:    `{spec: {containers: [{name: vllm}]}}`,
-			want:   []string{`spec.containers[0].image: Required value: must be set: Kubernetes makes no pod without it`},
+			want:   []string{`spec.containers[0].image: Required value: must be set: Kubernetes creates no pod without it`},
 		},
 		"Names": {
-			reason: "Names that no pod may have.",
+			reason: "Invalid names are refused.",
 			doc: `{spec: {hostname: A.b, serviceAccountName: "a b", nodeSelector: {"a b": c}, containers: [{name: VLLM, image: x, ports: [{containerPort: 1, name: HTTP_server}]}],
 				volumes: [{name: a.b, emptyDir: {}}]}}`,
 			want: []string{
@@ -75,16 +75,16 @@ func TestValidate(t *testing.T) {
 			},
 		},
 		"Ports": {
-			reason: "Ports are from 1 to 65535.",
+			reason: "Ports must be from 1 to 65535.",
 			doc:    container(`ports: [{containerPort: 0}, {containerPort: 65536}, {containerPort: -1}]`),
 			want: []string{
-				`spec.containers[0].ports[0].containerPort: Required value: must be set: Kubernetes makes no pod without it`,
+				`spec.containers[0].ports[0].containerPort: Required value: must be set: Kubernetes creates no pod without it`,
 				`spec.containers[0].ports[1].containerPort: Invalid value: 65536: must be between 1 and 65535, inclusive`,
 				`spec.containers[0].ports[2].containerPort: Invalid value: -1: must be between 1 and 65535, inclusive`,
 			},
 		},
 		"Devices": {
-			reason: "Devices are whole, not negative, and requested as they are limited.",
+			reason: "Numbers of devices must be whole and not negative, and requests must equal limits.",
 			doc:    container(`resources: {limits: {nvidia.com/gpu: 1500m, amd.com/gpu: -1, "a b/c": 1, gpu: 1, intel.com/gpu: 2}, requests: {intel.com/gpu: 1}}`),
 			want: []string{
 				`spec.containers[0].resources.limits[a b/c]: Invalid value: "a b/c": doesn't follow extended resource name standard`,
@@ -97,17 +97,17 @@ func TestValidate(t *testing.T) {
 			},
 		},
 		"RequestsAboveLimits": {
-			reason: "No node could keep to both.",
+			reason: "A request may not exceed its limit.",
 			doc:    container(`resources: {requests: {cpu: 2}, limits: {cpu: 1}}`),
 			want:   []string{`spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`},
 		},
 		"RequestsAbovePodLimits": {
-			reason: "Also where the limit is the whole pod's.",
+			reason: "A request may not exceed the limit of the whole pod.",
 			doc:    `{spec: {resources: {limits: {memory: 1Gi}}, containers: [{name: a, image: x, resources: {requests: {memory: 2Gi}}}]}}`,
 			want:   []string{`spec.resources.requests: Invalid value: "2Gi": must be less than or equal to memory limit of 1Gi`},
 		},
 		"Labels": {
-			reason: "The library leaves metadata out of their paths.",
+			reason: "The paths of labels and annotations have metadata, which the library leaves out.",
 			doc:    `{metadata: {labels: {a: b c}, annotations: {"a b": c}}, spec: {containers: [{name: vllm, image: x}]}}`,
 			want: []string{
 				`metadata.annotations: Invalid value: "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
@@ -115,7 +115,7 @@ func TestValidate(t *testing.T) {
 			},
 		},
 		"Mounts": {
-			reason: "A mount is of a volume.",
+			reason: "Mounts and devices must name a volume of the template.",
 			doc:    container(`volumeMounts: [{name: models, mountPath: /models}], volumeDevices: [{name: disk, devicePath: /dev/x}]`),
 			want: []string{
 				`spec.containers[0].volumeDevices[0].name: Not found: "disk": must be the name of one of the template's volumes`,
@@ -123,21 +123,21 @@ func TestValidate(t *testing.T) {
 			},
 		},
 		"NotServing": {
-			reason: "A pod may end; a StatefulSet's may not.",
+			reason: "Fields that end a pod are refused: a StatefulSet's pods must keep running.",
 			doc:    `{spec: {restartPolicy: OnFailure, activeDeadlineSeconds: 0, nodeName: node-1, schedulingGates: [{name: g}], containers: [{name: vllm, image: x}]}}`,
 			want: []string{
 				`spec.activeDeadlineSeconds: Invalid value: 0: must be left out: the pods serve until they are deleted`,
-				`spec.nodeName: Invalid value: "node-1": must be left out where there are schedulingGates: a pod with gates has no node yet`,
+				`spec.nodeName: Invalid value: "node-1": must be left out if there are schedulingGates: a pod with gates has no node yet`,
 				`spec.restartPolicy: Invalid value: "OnFailure": must be Always, or left out: the pods serve until they are deleted`,
 			},
 		},
 		"UnknownRestartPolicy": {
-			reason: "It is said once.",
+			reason: "An invalid restart policy has one error, not also the library's.",
 			doc:    `{spec: {restartPolicy: Sometimes, containers: [{name: vllm, image: x}]}}`,
 			want:   []string{`spec.restartPolicy: Invalid value: "Sometimes": must be Always, or left out: the pods serve until they are deleted`},
 		},
 		"Long": {
-			reason: "Values are repeated in part, and objects not at all.",
+			reason: "Long values are shortened, and objects are not repeated.",
 			doc:    container(`imagePullPolicy: ` + strings.Repeat("x", 200) + `, securityContext: {privileged: true, allowPrivilegeEscalation: false}`),
 			want: []string{
 				`spec.containers[0].imagePullPolicy: Unsupported value: "` + strings.Repeat("x", 80) + `...": supported values: "Always", "IfNotPresent", "Never"`,
@@ -145,7 +145,7 @@ func TestValidate(t *testing.T) {
 			},
 		},
 		"TooManyConstraints": {
-			reason: "The library compares each with each.",
+			reason: "The number of constraints is limited, because the library compares each with each.",
 			doc:    `{spec: {containers: [{name: vllm, image: x}], topologySpreadConstraints: [` + strings.Repeat(`{maxSkew: 1},`, 101) + `]}}`,
 			want:   []string{`spec.topologySpreadConstraints: Too many: 101: must have at most 100 items`},
 		},
@@ -167,8 +167,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A template with many problems, which the library finds in any order, gives the same
-// few each time.
+// TestValidateIsBounded shows that a template with many problems always has the same few
+// errors, although the library finds them in any order.
 func TestValidateIsBounded(t *testing.T) {
 	tpl := &corev1.PodTemplateSpec{}
 	tpl.Labels = map[string]string{}
@@ -181,7 +181,7 @@ func TestValidateIsBounded(t *testing.T) {
 		t.Errorf("want 50 errors, got %d", len(first))
 	}
 	if last := first[len(first)-1].Error(); !strings.Contains(last, "more problems in this template)") {
-		t.Errorf("want the last error to tell of the rest, got %s", last)
+		t.Errorf("want the last error to count the others, got %s", last)
 	}
 	if n := len(first.ToAggregate().Error()); n > 50*700 {
 		t.Errorf("want short errors, got %d bytes", n)
@@ -191,16 +191,16 @@ func TestValidateIsBounded(t *testing.T) {
 	}
 }
 
-// A library that is younger may have more options. Each is either on, or tolerates
-// what is wrong.
+// TestOptionsAreComplete fails if a newer library has an option that options does not decide
+// on. Each must be on, or be one of those that only tolerate invalid fields.
 func TestOptionsAreComplete(t *testing.T) {
 	off := []string{
-		// Of objects that exist already.
+		// For objects that exist already.
 		"AllowInvalidPodDeletionCost", "AllowInvalidLabelValueInSelector", "AllowIndivisibleHugePagesValues",
 		"AllowInvalidTopologySpreadConstraintLabelSelector", "AllowNonLocalProjectedTokenPath", "AllowNamespacedSysctlsForHostNetAndHostIPC",
 		"AllowInvalidLabelValueInRequiredNodeAffinity", "OldPodViolatesMatchLabelKeysValidation", "OldPodViolatesLegacyMatchLabelKeysValidation",
 		"AllowExistingRestartContainerForNonSidecarInitContainer", "AllowUserNamespacesWithVolumeDevices",
-		// A template is no pod, and this one allows one value only.
+		// A template is not a pod, and the second one allows only one value.
 		"ResourceIsPod", "AllowOnlyRecursiveSELinuxChangePolicy",
 	}
 	v := reflect.ValueOf(podspec.Options())

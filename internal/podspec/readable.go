@@ -10,29 +10,32 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 const (
-	// maxErrors is how many problems of a template are told.
+	// maxErrors is how many problems of a template are reported.
 	maxErrors = 50
-	// maxValue, maxDetail and maxPath are how much is repeated of what a user wrote.
+	// maxValue, maxDetail and maxPath limit the parts of an error, which repeat what a user
+	// wrote, in bytes.
 	maxValue  = 80
 	maxDetail = 400
 	maxPath   = 250
 )
 
-// readable bounds errors, orders them, and gives a remedy to those that the
-// library leaves without. It goes through maps, in any order.
+// readable shortens errors and sorts them, because the library ranges over maps. It adds a
+// remedy to errors without a detail.
 func readable(errs field.ErrorList) field.ErrorList {
 	for _, e := range errs {
-		e.Field, e.Detail = shown(e.Field, maxPath), shown(e.Detail, maxDetail)
+		e.Field, e.Detail = text.Cut(e.Field, maxPath), text.Cut(e.Detail, maxDetail)
 		e.BadValue = value(e.BadValue)
 		if e.Detail == "" {
 			e.Detail = remedy(e)
 		}
 	}
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
-		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(text(a.BadValue), text(b.BadValue)), strings.Compare(a.Detail, b.Detail))
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(valueText(a.BadValue), valueText(b.BadValue)), strings.Compare(a.Detail, b.Detail))
 	})
 	if more := len(errs) - maxErrors; more > 0 {
 		last := errs[maxErrors-1]
@@ -42,18 +45,18 @@ func readable(errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
-// text is a value by which errors of one field are ordered. Those with numbers come in
-// the order of the template already.
-func text(v any) string {
+// valueText returns the text by which errors of one field are sorted. Errors with numbers are
+// already in the order of the template.
+func valueText(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-// remedy of an error of which the library says only what kind it is.
+// remedy returns the detail of an error for which the library gives only a type.
 func remedy(e *field.Error) string {
 	switch {
 	case e.Type == field.ErrorTypeRequired:
-		return "must be set: Kubernetes makes no pod without it"
+		return "must be set: Kubernetes creates no pod without it"
 	case e.Type == field.ErrorTypeNotFound && (strings.Contains(e.Field, ".volumeMounts[") || strings.Contains(e.Field, ".volumeDevices[")):
 		return "must be the name of one of the template's volumes"
 	case e.Type == field.ErrorTypeNotFound:
@@ -62,11 +65,11 @@ func remedy(e *field.Error) string {
 	return ""
 }
 
-// value is what an error repeats of a value. The library repeats whole objects, in
-// the notation of Go.
+// value returns a short form of a value for an error. The library repeats whole objects, in
+// Go's notation.
 func value(v any) any {
 	if q, ok := v.(resource.Quantity); ok {
-		return shown(q.String(), maxValue)
+		return text.Cut(q.String(), maxValue)
 	}
 	r := reflect.ValueOf(v)
 	for r.Kind() == reflect.Pointer && !r.IsNil() {
@@ -75,9 +78,9 @@ func value(v any) any {
 	if r.Kind() != reflect.Invalid && r.CanInt() {
 		return r.Int()
 	}
-	switch r.Kind() { //nolint:exhaustive // Of the rest, no error has a value.
+	switch r.Kind() { //nolint:exhaustive // No error has a value of another kind.
 	case reflect.String:
-		return shown(r.String(), maxValue)
+		return text.Cut(r.String(), maxValue)
 	case reflect.Bool, reflect.Float64, reflect.Float32:
 		return r.Interface()
 	case reflect.Slice, reflect.Array:
@@ -88,14 +91,7 @@ func value(v any) any {
 	return v
 }
 
-func shown(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
-}
-
-// moved gives errors at one path, and below it, another.
+// moved replaces a path in errors at it and below it.
 func moved(errs field.ErrorList, from, to *field.Path) field.ErrorList {
 	was := from.String()
 	for _, e := range errs {
@@ -106,8 +102,8 @@ func moved(errs field.ErrorList, from, to *field.Path) field.ErrorList {
 	return errs
 }
 
-// keyed adds the key to the path of errors about the values of a map. The library names
-// the map and the value only.
+// keyed adds the key to the path of errors about a map's values. The library names only the
+// map and the value.
 func keyed(errs field.ErrorList, path *field.Path, values map[string]string) field.ErrorList {
 	at := path.String()
 	var keys map[string][]string
@@ -129,7 +125,7 @@ func keyed(errs field.ErrorList, path *field.Path, values map[string]string) fie
 	return errs
 }
 
-// without leaves out what is said of one field.
+// without removes the errors of one field.
 func without(errs field.ErrorList, path *field.Path) field.ErrorList {
 	at := path.String()
 	return slices.DeleteFunc(errs, func(e *field.Error) bool { return e.Field == at })

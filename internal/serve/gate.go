@@ -11,57 +11,56 @@ import (
 )
 
 const (
-	// perByte is how much memory a request takes at most while it is served, in bytes for
-	// each of its bytes. The bench's part "hostile" measures it. Most requests take a
-	// twentieth of that.
-	perByte = 64
-	// small is the most bytes of a request that passes by large ones. A service of 100
-	// replicas with all that is observed of it has as much.
-	small = 512 << 10
-	// reserved is what the process takes without any call, and what it takes for the bytes of
-	// calls that wait.
-	reserved = 160 << 20
-	// least is what calls get together, however little memory there is.
-	least = 64 << 20
+	// memoryPerByte is how much memory a call takes at most for each byte of its encoded
+	// request. The part "hostile" of the bench measures it. Most calls take a twentieth.
+	memoryPerByte = 64
+	// maxSmall is the largest small request, in bytes. The request of a service with 100
+	// observed replicas is as large.
+	maxSmall = 512 << 10
+	// overhead is what the process takes for itself and for encoded requests that wait, in
+	// bytes.
+	overhead = 160 << 20
+	// minForCalls is what all calls together get at least, in bytes.
+	minForCalls = 64 << 20
 )
 
-// A Gate lets calls in as there is memory for them. Large requests have a part of it of
-// their own, so that small ones never wait behind them.
+// A Gate admits calls while there is memory for them. Large requests have a share of their
+// own, so small ones never wait for them.
 type Gate struct {
 	large, small *lane
 }
 
-// A lane is a share of the memory. Who waits for it comes in the order of arrival.
+// A lane is a share of the memory. Calls that wait for it are admitted in order of arrival.
 type lane struct {
-	room *semaphore.Weighted
-	all  int64
+	free  *semaphore.Weighted
+	total int64
 }
 
 func newLane(bytes int64) *lane { return &lane{semaphore.NewWeighted(bytes), bytes} }
 
-// NewGate makes a Gate for a process that may take so much memory, in bytes.
+// NewGate makes a Gate for a process that may take this much memory, in bytes.
 func NewGate(memory int64) *Gate {
-	all := max(memory-reserved, least)
+	all := max(memory-overhead, minForCalls)
 	return &Gate{large: newLane(all / 2), small: newLane(all / 2)}
 }
 
-// Enter waits until there is room for a request of so many bytes. Whoever enters has to
-// leave. It gives up with the context.
+// Enter waits until there is memory for a request of this size, in bytes. The caller must
+// call leave once the request is served. It returns an error if the context is done first.
 func (g *Gate) Enter(ctx context.Context, bytes int) (leave func(), err error) {
 	l := g.small
-	if bytes > small {
+	if bytes > maxSmall {
 		l = g.large
 	}
-	// What needs more than there is has to be alone.
-	want := min(int64(bytes)*perByte, l.all)
-	if err := l.room.Acquire(ctx, want); err != nil {
+	// A request that needs more than the whole share is admitted alone.
+	want := min(int64(bytes)*memoryPerByte, l.total)
+	if err := l.free.Acquire(ctx, want); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	return func() { l.room.Release(want) }, nil
+	return func() { l.free.Release(want) }, nil
 }
 
-// guard has the methods of a service pass the gate, before their requests are decoded and
-// until their answers are encoded.
+// guard returns a service whose calls enter the gate before their requests are decoded, and
+// leave it after their responses are encoded.
 func (g *Gate) guard(service *grpc.ServiceDesc) *grpc.ServiceDesc {
 	guarded := *service
 	guarded.Methods = make([]grpc.MethodDesc, len(service.Methods))
@@ -82,10 +81,10 @@ func (g *Gate) method(handle grpc.MethodHandler) grpc.MethodHandler {
 			return nil, err
 		}
 		defer leave()
-		answer, err := handle(service, ctx, received.Decode, interceptor)
+		response, err := handle(service, ctx, received.Decode, interceptor)
 		if err != nil {
 			return nil, err
 		}
-		return codec.Encode(answer)
+		return codec.Encode(response)
 	}
 }

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// defaultMemory is what the process takes where nothing limits it.
+// defaultMemory is how much memory the process takes if nothing limits it, in bytes.
 const defaultMemory = 512 << 20
 
-// limitFiles have the memory limit of a container: that of cgroup v2, and of v1.
+// limitFiles have the memory limit of a container: the first in cgroup v2, the second in v1.
 var limitFiles = []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"}
 
-// Memory is how much the container may take, in bytes, by its cgroup's limit below a root
-// directory. Without any it is defaultMemory.
+// Memory returns how much memory the container may take, in bytes: its cgroup's limit, below
+// a root directory. Without a limit it returns defaultMemory.
 func Memory(root string) int64 {
 	for _, f := range limitFiles {
 		b, err := os.ReadFile(filepath.Join(root, f)) //nolint:gosec // Fixed above.
 		if err != nil {
 			continue
 		}
-		// No limit is the word max, or in v1 a number that no machine has.
+		// No limit is the word max in v2, and in v1 a number that no machine has.
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n > 0 && n < 1<<50 {
 			return n
 		}
@@ -30,8 +30,8 @@ func Memory(root string) int64 {
 	return defaultMemory
 }
 
-// LimitHeap has garbage collected before the process takes all of its memory. A limit in
-// the environment (GOMEMLIMIT) counts instead.
+// LimitHeap sets Go's memory limit to nine tenths of the process's memory, so that garbage is
+// collected in time. GOMEMLIMIT in the environment takes precedence.
 func LimitHeap(memory int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memory * 9 / 10)

@@ -1,11 +1,11 @@
 /*
-Package serve serves the function over gRPC, with a bound on the memory that calls take
+Package serve serves the function over gRPC, and limits the memory that all calls take
 together.
 
-The SDK's own server reads and decodes every request that arrives. A request of 1.5 MB,
-which is what an API server stores of one object, takes up to a hundred times as much
-decoded, and Crossplane calls for many objects at once. So a call waits here before it is
-decoded, with its bytes and nothing else, until there is room for it.
+The SDK's own server decodes every request at once. An API server stores up to 1.5 MB of one
+object. Decoded, a request of that size takes up to a hundred times as much memory, and
+Crossplane calls for many objects at once. Here a call therefore waits, still encoded, until
+enough memory is free.
 */
 package serve
 
@@ -35,17 +35,17 @@ type Options struct {
 	// serves without them.
 	TLSCertsDir string
 	Insecure    bool
-	// MaxRecvMessageSize is the largest request, in bytes.
+	// MaxRecvMessageSize is the largest request that is accepted, in bytes.
 	MaxRecvMessageSize int
-	// MetricsAddress serves Prometheus metrics. Empty serves none.
+	// MetricsAddress is where Prometheus metrics are served. If it is empty, there are none.
 	MetricsAddress string
-	// Memory that the process may take, in bytes.
+	// Memory is how much memory the process may take, in bytes.
 	Memory int64
 }
 
-// maxStreams is how many calls of one connection are received at once; the others wait at
-// the caller. Each has its bytes in memory. Crossplane makes one connection, and calls for
-// up to 100 objects at once unless it is told otherwise.
+// maxStreams is how many calls of one connection are received at once. The others wait at
+// the caller. Each received call takes memory for its encoded request. Crossplane has one
+// connection, and by default calls for up to 100 objects at once.
 const maxStreams = 64
 
 // Run serves until it fails.
@@ -64,7 +64,7 @@ func Run(fn fnv1.FunctionRunnerServiceServer, o Options) error {
 	return nil
 }
 
-// newServer is what function.Serve makes, with the gate before it.
+// newServer makes the server that function.Serve of the SDK makes, behind a Gate.
 func newServer(fn fnv1.FunctionRunnerServiceServer, o Options) (*grpc.Server, error) {
 	sdk := &function.ServeOptions{}
 	for _, apply := range []function.ServeOption{function.MTLSCertificates(o.TLSCertsDir), function.Insecure(o.Insecure)} {
@@ -73,7 +73,7 @@ func newServer(fn fnv1.FunctionRunnerServiceServer, o Options) (*grpc.Server, er
 		}
 	}
 	if sdk.Credentials == nil {
-		return nil, errors.New("no credentials: give a directory of TLS certificates, or serve insecurely")
+		return nil, errors.New("no credentials: set --tls-certs-dir or --insecure")
 	}
 	options := []grpc.ServerOption{
 		grpc.Creds(sdk.Credentials),
@@ -94,7 +94,7 @@ func newServer(fn fnv1.FunctionRunnerServiceServer, o Options) (*grpc.Server, er
 	if metrics != nil {
 		metrics.InitializeMetrics(server)
 		m := &http.Server{Addr: o.MetricsAddress, Handler: promhttp.Handler(), ReadHeaderTimeout: 30 * time.Second}
-		go func() { _ = m.ListenAndServe() }() // As in the SDK: calls go on without metrics.
+		go func() { _ = m.ListenAndServe() }() // As in the SDK, calls go on without metrics.
 	}
 	return server, nil
 }

@@ -24,7 +24,7 @@ import (
 
 const mib = 1 << 20
 
-// enter returns whether a call comes in without waiting.
+// enter reports whether the gate admits a call without waiting.
 func enter(t *testing.T, g *Gate, bytes int) (leave func(), ok bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -44,48 +44,48 @@ func TestGate(t *testing.T) {
 		leave = append(leave, l)
 	}
 	if n := len(leave); n == 0 || n > 4 {
-		t.Fatalf("%d calls of 1.5 MiB are let in at once", n)
+		t.Fatalf("%d calls of 1.5 MiB are admitted at once", n)
 	}
 	if l, ok := enter(t, g, 150<<10); ok {
 		l()
 	} else {
-		t.Error("a small call waits behind large ones")
+		t.Error("a small call waits for large ones")
 	}
 	leave[0]()
 	if _, ok := enter(t, g, 3*mib/2); !ok {
-		t.Error("a call that has left still takes its room")
+		t.Error("a call that has left still takes memory")
 	}
 }
 
-// What takes more than there is comes in alone, rather than never.
+// TestGateHuge shows that a call that needs more than all memory is admitted, but alone.
 func TestGateHuge(t *testing.T) {
 	g := NewGate(0)
 	leave, ok := enter(t, g, 64*mib)
 	if !ok {
-		t.Fatal("a huge call is not let in")
+		t.Fatal("a huge call is not admitted")
 	}
 	if _, ok := enter(t, g, mib); ok {
 		t.Error("a huge call is not alone")
 	}
 	leave()
 	if _, ok := enter(t, g, mib); !ok {
-		t.Error("a huge call keeps its room")
+		t.Error("a huge call that has left still takes memory")
 	}
 }
 
 func TestGateGivesUp(t *testing.T) {
 	g := NewGate(0)
 	if _, ok := enter(t, g, 64*mib); !ok {
-		t.Fatal("the first call is not let in")
+		t.Fatal("the first call is not admitted")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := g.Enter(ctx, 64*mib); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("a call that waits for longer than its caller: got %v", err)
+		t.Errorf("a call whose deadline passes while it waits: got %v", err)
 	}
 }
 
-// A runner tells how many calls it works on at once.
+// A runner counts the calls that it serves at once.
 type runner struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
@@ -119,11 +119,11 @@ func TestGuard(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		answer, err := guarded.Methods[0].Handler(r, ctx, func(v any) error { return wire.Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, v) }, nil)
+		response, err := guarded.Methods[0].Handler(r, ctx, func(v any) error { return wire.Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, v) }, nil)
 		if err != nil {
 			return err
 		}
-		sent, err := wire.Marshal(answer)
+		sent, err := wire.Marshal(response)
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func TestGuard(t *testing.T) {
 			}
 		})
 	}
-	// While all of them work or wait, a small one is answered.
+	// While all of them run or wait, a small one is served.
 	for r.now.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
@@ -151,23 +151,23 @@ func TestGuard(t *testing.T) {
 	gone, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := call(gone, "late", 3*mib/2); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("a large call whose caller has gone: got %v", err)
+		t.Errorf("a large call whose caller gives up: got %v", err)
 	}
 	close(r.proceed)
 	callers.Wait()
 	if most := r.most.Load(); most > 5 {
-		t.Errorf("%d calls were worked on at once", most)
+		t.Errorf("%d calls were served at once", most)
 	}
 }
 
 func same(got, want string) error {
 	if got != want {
-		return errors.New("got the answer to " + got)
+		return errors.New("got the response to " + got)
 	}
 	return nil
 }
 
-// All methods of a service pass the gate.
+// TestGuardsAll shows that all methods of a service are guarded.
 func TestGuardsAll(t *testing.T) {
 	d := &grpc.ServiceDesc{Methods: []grpc.MethodDesc{{MethodName: "a"}, {MethodName: "b"}}}
 	if got := NewGate(0).guard(d); len(got.Methods) != 2 || got.Methods[1].MethodName != "b" || d.Methods[0].Handler != nil {
@@ -181,11 +181,11 @@ func TestMemory(t *testing.T) {
 		files  map[string]string
 		want   int64
 	}{
-		"None":      {reason: "There is no container.", want: defaultMemory},
-		"V2":        {reason: "A limit of cgroup v2.", files: map[string]string{limitFiles[0]: "268435456\n"}, want: 256 * mib},
-		"Unlimited": {reason: "None was set.", files: map[string]string{limitFiles[0]: "max\n"}, want: defaultMemory},
-		"V1":        {reason: "A limit of cgroup v1.", files: map[string]string{limitFiles[1]: "268435456\n"}, want: 256 * mib},
-		"V1None":    {reason: "None, as v1 writes it.", files: map[string]string{limitFiles[1]: "9223372036854771712\n"}, want: defaultMemory},
+		"None":      {reason: "Without a cgroup, the default is used.", want: defaultMemory},
+		"V2":        {reason: "The limit of cgroup v2 is used.", files: map[string]string{limitFiles[0]: "268435456\n"}, want: 256 * mib},
+		"Unlimited": {reason: "Without a limit in v2, the default is used.", files: map[string]string{limitFiles[0]: "max\n"}, want: defaultMemory},
+		"V1":        {reason: "The limit of cgroup v1 is used.", files: map[string]string{limitFiles[1]: "268435456\n"}, want: 256 * mib},
+		"V1None":    {reason: "Without a limit in v1, the default is used.", files: map[string]string{limitFiles[1]: "9223372036854771712\n"}, want: defaultMemory},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// A caller calls one function. It sends and receives bytes, so that what is
-// measured is the function and gRPC, not the caller's own protobuf.
+// A caller calls one function. It sends and receives bytes, so the bench measures the function
+// and gRPC rather than the caller's protobuf.
 type caller struct {
 	conn   *grpc.ClientConn
 	method string

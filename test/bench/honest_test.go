@@ -17,8 +17,8 @@ import (
 // function's, as a part of it. Status texts and hashes differ a little.
 const tolerance = 0.02
 
-// TestHonest has every target answer every call: a comparison of functions that
-// do not do the same work says nothing.
+// TestHonest checks that all targets return the same resources for every call. Otherwise the
+// bench would compare functions that do different work.
 func TestHonest(t *testing.T) {
 	b, err := prepare(t.Context(), t.TempDir())
 	if err != nil {
@@ -82,8 +82,8 @@ func sameSize(t *testing.T, what string, want, got *structpb.Struct) {
 	}
 }
 
-// TestSteady makes sure that the steady state is one: a function that still has
-// something to do does other work.
+// TestSteady checks that nothing is left to do in the steady state. Otherwise the bench would
+// measure other work.
 func TestSteady(t *testing.T) {
 	b, err := prepare(t.Context(), t.TempDir())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What the project holds itself to while somebody sends it what is meant to stop it.
+// The limits that must hold while hostile requests are served.
 const (
 	maxCPU = time.Second
 	crowds = 3
@@ -32,7 +32,7 @@ type attack struct {
 	err    error
 }
 
-// hostility is what all of them cost.
+// hostility is what all attacks cost.
 type hostility struct {
 	attacks []*attack
 	// limit is the memory of the manifest that is shipped, in MiB.
@@ -189,15 +189,15 @@ func (h *hostility) together(ctx context.Context, t *target, normal *call) error
 const ticks = 100
 
 // cpu is the time that a process has spent.
-func (p *process) cpu() (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+func (s *server) cpu() (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.PID()))
 	if err != nil {
-		return 0, fmt.Errorf("cannot read the CPU time of %s: %w", p.title, err)
+		return 0, fmt.Errorf("cannot read the CPU time of %s: %w", s.title, err)
 	}
 	// The name of the program may have anything in it, but for a closing bracket after it.
 	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 	if len(f) < 13 {
-		return 0, fmt.Errorf("cannot read the CPU time of %s", p.title)
+		return 0, fmt.Errorf("cannot read the CPU time of %s", s.title)
 	}
 	user, _ := strconv.ParseInt(f[11], 10, 64) // The kernel writes numbers.
 	system, _ := strconv.ParseInt(f[12], 10, 64)

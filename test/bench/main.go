@@ -23,7 +23,7 @@ import (
 // commands are the command's flags.
 type commands struct {
 	Write string `type:"path" help:"Document to write the figures into, between its markers."`
-	Only  string `help:"Measure only the latency of the calls whose names begin with this, or, with the word hostile, only what hostile requests cost."`
+	Only  string `help:"Measure only the latency of the calls whose names begin with this, or, with the word hostile, only what hostile requests cost, or, with the word collection, only what the collection of garbage costs."`
 }
 
 func main() {
@@ -68,6 +68,15 @@ func run(ctx context.Context, c *commands) error {
 func only(ctx context.Context, b *bench, prefix string) error {
 	r := &results{bench: b}
 	out := &strings.Builder{}
+	if prefix == "collection" {
+		all, err := collections(ctx, b, b.find("story 4", "steady"))
+		if err != nil {
+			return err
+		}
+		reportCollections(out, all)
+		fmt.Print(out.String())
+		return nil
+	}
 	if prefix == "hostile" {
 		h, err := survive(ctx, b, b.find("story 4", "steady"))
 		if err != nil {
@@ -99,6 +108,9 @@ func measure(ctx context.Context, b *bench) (*results, error) {
 	if r.footprints, err = footprints(ctx, b, steady); err != nil {
 		return nil, err
 	}
+	if r.collections, err = collections(ctx, b, steady); err != nil {
+		return nil, err
+	}
 	if r.hostility, err = survive(ctx, b, steady); err != nil {
 		return nil, err
 	}
@@ -117,8 +129,8 @@ func measure(ctx context.Context, b *bench) (*results, error) {
 	return r, nil
 }
 
-func startAll(ctx context.Context, b *bench) ([]*process, error) {
-	var running []*process
+func startAll(ctx context.Context, b *bench) ([]*server, error) {
+	var running []*server
 	for _, t := range b.targets() {
 		p, err := start(ctx, t)
 		if err != nil {
@@ -130,7 +142,7 @@ func startAll(ctx context.Context, b *bench) ([]*process, error) {
 	return running, nil
 }
 
-func stopAll(running []*process) {
+func stopAll(running []*server) {
 	for _, p := range running {
 		p.stop()
 	}

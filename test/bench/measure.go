@@ -28,7 +28,7 @@ type latency struct {
 }
 
 // latencies measures each call one at a time, the targets taking turns.
-func latencies(ctx context.Context, b *bench, running []*process) ([]latency, error) {
+func latencies(ctx context.Context, b *bench, running []*server) ([]latency, error) {
 	all := make([]latency, 0, len(b.calls))
 	for _, c := range b.calls {
 		progress(c.tag())
@@ -50,7 +50,7 @@ func latencies(ctx context.Context, b *bench, running []*process) ([]latency, er
 }
 
 // takeTurn calls for a while and returns what a call took.
-func takeTurn(ctx context.Context, p *process, request []byte) (time.Duration, error) {
+func takeTurn(ctx context.Context, p *server, request []byte) (time.Duration, error) {
 	started := time.Now()
 	for n := 1; ; n++ {
 		if _, err := p.caller.call(ctx, request); err != nil {
@@ -63,7 +63,7 @@ func takeTurn(ctx context.Context, p *process, request []byte) (time.Duration, e
 }
 
 // throughputs measures calls a second, with many callers at once.
-func throughputs(ctx context.Context, c *call, running []*process) (map[*target][]float64, error) {
+func throughputs(ctx context.Context, c *call, running []*server) (map[*target][]float64, error) {
 	all := map[*target][]float64{}
 	for i := range busyRounds + 1 {
 		for _, p := range running {
@@ -80,7 +80,7 @@ func throughputs(ctx context.Context, c *call, running []*process) (map[*target]
 }
 
 // crowd lets many callers call at once for a while, and counts their calls.
-func crowd(ctx context.Context, p *process, request []byte, long time.Duration) (int64, time.Duration, error) {
+func crowd(ctx context.Context, p *server, request []byte, long time.Duration) (int64, time.Duration, error) {
 	var calls atomic.Int64
 	var failed atomic.Pointer[error]
 	started := time.Now()

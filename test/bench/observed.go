@@ -24,7 +24,7 @@ func observed(key string, desired, xr object) object {
 	o := clone(desired)
 	crossplane := manager(o, "apiextensions.crossplane.io/composed/"+digest(key), "Apply", "", applied)
 	kind, _ := o["kind"].(string)
-	settle(o, kind)
+	complete(o, kind)
 	meta := child(o, "metadata")
 	name, _ := meta["name"].(string)
 	meta["uid"] = uid(kind + name)
@@ -61,12 +61,12 @@ var controllers = map[string]string{
 	"Service":         "kube-controller-manager",
 }
 
-// settle adds the defaults and the status that a kind gets.
-func settle(o object, kind string) {
+// complete adds the defaults and the status that a kind gets.
+func complete(o object, kind string) {
 	spec := child(o, "spec")
 	switch kind {
 	case "LeaderWorkerSet":
-		settleLeaderWorkerSet(o, spec)
+		completeLeaderWorkerSet(o, spec)
 	case "PodGroup":
 		spec["queue"] = "default"
 		o["status"] = object{
@@ -77,7 +77,7 @@ func settle(o object, kind string) {
 			}},
 		}
 	case "Deployment":
-		settleDeployment(o, spec)
+		completeDeployment(o, spec)
 	case "Service":
 		maps.Copy(spec, object{
 			"clusterIP": "10.96.114.201", "clusterIPs": []any{"10.96.114.201"}, "internalTrafficPolicy": "Cluster",
@@ -91,9 +91,9 @@ func settle(o object, kind string) {
 			"conditions": []any{condition("Accepted", "True", "Accepted", "Referenced by an HTTPRoute"), condition("ResolvedRefs", "True", "ResolvedRefs", "Referenced ExtensionRef resolved successfully")},
 		}}}
 	case "HTTPRoute":
-		settleRoute(o, spec)
+		completeRoute(o, spec)
 	case "Gateway":
-		settleGateway(o, spec)
+		completeGateway(o, spec)
 	default:
 		if len(spec) == 0 {
 			delete(o, "spec")
@@ -101,7 +101,7 @@ func settle(o object, kind string) {
 	}
 }
 
-func settleLeaderWorkerSet(o, spec object) {
+func completeLeaderWorkerSet(o, spec object) {
 	template := child(spec, "leaderWorkerTemplate")
 	for _, t := range []string{"leaderTemplate", "workerTemplate"} {
 		if pod, ok := template[t].(object); ok {
@@ -128,7 +128,7 @@ func settleLeaderWorkerSet(o, spec object) {
 	}
 }
 
-func settleDeployment(o, spec object) {
+func completeDeployment(o, spec object) {
 	maps.Copy(spec, object{"progressDeadlineSeconds": 600, "revisionHistoryLimit": 10})
 	defaultPod(child(spec, "template", "spec"))
 	child(o, "metadata", "annotations")["deployment.kubernetes.io/revision"] = "1"
@@ -142,7 +142,7 @@ func settleDeployment(o, spec object) {
 	}
 }
 
-func settleRoute(o, spec object) {
+func completeRoute(o, spec object) {
 	refs, _ := spec["parentRefs"].([]any)
 	parents := make([]any, 0, len(refs))
 	for _, r := range refs {
@@ -166,7 +166,7 @@ func settleRoute(o, spec object) {
 	o["status"] = object{"parents": parents}
 }
 
-func settleGateway(o, spec object) {
+func completeGateway(o, spec object) {
 	listeners, _ := spec["listeners"].([]any)
 	states := make([]any, 0, len(listeners))
 	for _, l := range listeners {

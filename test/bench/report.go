@@ -10,11 +10,12 @@ import (
 
 // results are all figures of one run.
 type results struct {
-	bench      *bench
-	latencies  []latency
-	throughput map[*target][]float64
-	footprints map[*target]*footprint
-	hostility  *hostility
+	bench       *bench
+	latencies   []latency
+	throughput  map[*target][]float64
+	footprints  map[*target]*footprint
+	collections []*collection
+	hostility   *hostility
 }
 
 // of returns a call's latencies.
@@ -34,11 +35,12 @@ func (r *results) report() string {
 	r.limits(b)
 	r.latency(b)
 	r.footprint(b)
+	reportCollections(b, r.collections)
 	r.hostility.report(b)
 	return b.String()
 }
 
-// limits are the figures that the project holds itself to.
+// limits are the project's own limits for these figures.
 func (r *results) limits(b *strings.Builder) {
 	ours, floor, other := r.bench.function, r.bench.floor, r.bench.goTemplating
 	row := func(what, limit, measured string) { _, _ = fmt.Fprintf(b, "| %s | %s | %s |\n", what, limit, measured) }

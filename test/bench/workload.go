@@ -59,7 +59,7 @@ func (w workload) calls(ctx context.Context, function *caller) ([]*call, error) 
 	if err != nil {
 		return nil, err
 	}
-	first, err := settled(ctx, function, &call{workload: w.name, state: "first"}, xr, nil)
+	first, err := converge(ctx, function, &call{workload: w.name, state: "first"}, xr, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (w workload) calls(ctx context.Context, function *caller) ([]*call, error) 
 	// Twice, so that the status and conditions of the XR are those of the answer.
 	for range 2 {
 		tell(xr, steady.answer)
-		if steady, err = settled(ctx, function, &call{workload: w.name, state: "steady"}, xr, resources); err != nil {
+		if steady, err = converge(ctx, function, &call{workload: w.name, state: "steady"}, xr, resources); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +126,7 @@ func refer(xr object, resources map[string]object) {
 	child(xr, "spec", "crossplane")["resourceRefs"] = refs
 }
 
-// tell writes an answer's status and conditions into the XR, as Crossplane does.
+// tell writes a response's status and conditions into the XR, as Crossplane does.
 func tell(xr object, rsp *fnv1.RunFunctionResponse) {
 	status, _ := rsp.GetDesired().GetComposite().GetResource().AsMap()["status"].(object)
 	conditions := []any{condition("Synced", "True", "ReconcileSuccess", ""), condition("Ready", "True", "Available", "")}
@@ -144,11 +144,11 @@ func tell(xr object, rsp *fnv1.RunFunctionResponse) {
 	child(xr, "metadata")["managedFields"] = append(managers[:1:1], crossplane)
 }
 
-// maxIterations is how often Crossplane calls a function that keeps asking.
+// maxIterations is how often Crossplane calls a function whose requirements keep changing.
 const maxIterations = 5
 
-// settled asks the function until it requires nothing more, and keeps that call.
-func settled(ctx context.Context, function *caller, c *call, xr object, resources map[string]object) (*call, error) {
+// converge calls the function until its requirements no longer change, and returns the last call.
+func converge(ctx context.Context, function *caller, c *call, xr object, resources map[string]object) (*call, error) {
 	req, err := request(c.tag(), xr, resources)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func settled(ctx context.Context, function *caller, c *call, xr object, resource
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("%s does not settle", c.tag())
+	return nil, fmt.Errorf("the requirements of %s still change", c.tag())
 }
 
 func fatal(rsp *fnv1.RunFunctionResponse) string {
@@ -211,7 +211,7 @@ func request(tag string, xr object, resources map[string]object) (*fnv1.RunFunct
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the XR: %w", err)
 	}
-	in, err := structpb.NewStruct(object{"apiVersion": "inferenceservice.fn.crossplane.io/v1beta1", "kind": "Input"})
+	in, err := structpb.NewStruct(object{"apiVersion": "fn.fusioninfer.io/v1alpha1", "kind": "Input"})
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the input: %w", err)
 	}

@@ -148,7 +148,7 @@ func columns(t *testing.T, c *cluster.Cluster, e *example) {
 	for _, d := range shown.ColumnDefinitions {
 		names = append(names, strings.ToLower(d.Name))
 	}
-	for _, want := range []string{"name", "roles", "ready", "url", "age"} {
+	for _, want := range []string{"name", "accepted", "summary", "placed", "ready", "url", "age"} {
 		if !strings.Contains(" "+strings.Join(names, " ")+" ", " "+want+" ") {
 			t.Errorf("kubectl get shows %q, and not %s", names, want)
 		}

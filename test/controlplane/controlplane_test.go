@@ -120,12 +120,12 @@ func createXR(t *testing.T, c *cluster.Cluster, e *example) (*unstructured.Unstr
 // manager of fields is called as Crossplane's is.
 const manager = "apiextensions.crossplane.io/composed/0123456789"
 
-// applyTwice applies an object, and once more. It has to be accepted without
-// warnings as it is, to be kept as it is, and not to change the second time.
+// applyTwice applies an object twice. The API server must accept it without warnings, store it
+// unchanged, and not change it the second time.
 func applyTwice(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	t.Helper()
 	if bad := surprises(o.Object, ""); len(bad) > 0 {
-		t.Errorf("it is written down with what fights others or says nothing: %q", bad)
+		t.Errorf("it has nulls, or fields of the API server or of controllers: %q", bad)
 	}
 	warnings := &cluster.Warnings{}
 	w, err := c.WithWarnings(warnings)
@@ -148,13 +148,13 @@ func applyTwice(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) 
 		t.Fatalf("it is refused when applied again: %v", err)
 	}
 	if len(*warnings) > 0 {
-		t.Errorf("it is warned of: %q", *warnings)
+		t.Errorf("the API server warns: %q", *warnings)
 	}
 	if diff := cmp.Diff(first.Object, second.Object); diff != "" {
 		t.Errorf("applied again, it changes: -first, +second:\n%s", diff)
 	}
 	if lost := differences(o.Object, first.Object, ""); len(lost) > 0 {
-		t.Errorf("it is not kept as it is applied: %q", lost)
+		t.Errorf("it is not stored as it was applied: %q", lost)
 	}
 	if owned := ownedFields(t, first); len(owned) == 0 {
 		t.Error("nobody owns its fields")

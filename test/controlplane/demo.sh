@@ -20,20 +20,20 @@ heading "Ten nodes of a service with prefill and decode apart"
 show kubectl get nodes -o 'custom-columns=NODE:.metadata.name,GPUS:.status.allocatable.nvidia\.com/gpu'
 show kubectl apply -f example/quickstart/xr.yaml
 sleep 1
-show kubectl get inferenceservices
-show kubectl wait --for=condition=Ready --timeout=2m inferenceservice/deepseek-r1
-show kubectl get inferenceservices
+show kubectl get inferenceservices.fusioninfer.io
+show kubectl wait --for=condition=Ready --timeout=2m inferenceservices.fusioninfer.io/deepseek-r1
+show kubectl get inferenceservices.fusioninfer.io
 show kubectl get leaderworkersets,podgroups,inferencepools,httproutes,gateways
 show kubectl get pods -o wide
-show crossplane resource trace inferenceservice deepseek-r1
-show kubectl get inferenceservice deepseek-r1 -o 'jsonpath={range .status.conditions[*]}{.type}{"\t"}{.status}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}'
+show crossplane resource trace inferenceservices.fusioninfer.io deepseek-r1
+show kubectl get inferenceservices.fusioninfer.io deepseek-r1 -o 'jsonpath={range .status.conditions[*]}{.type}{"\t"}{.status}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}'
 
 heading "Look around"
 cat <<USAGE
   export KUBECONFIG=$KUBECONFIG
   export PATH=$PWD/.cache/bin:\$PATH
 
-  kubectl describe inferenceservice deepseek-r1
-  kubectl patch inferenceservice deepseek-r1 --type=json -p '[{"op": "replace", "path": "/spec/roles/2/replicas", "value": 1}]'
+  kubectl describe inferenceservices.fusioninfer.io deepseek-r1
+  kubectl patch inferenceservices.fusioninfer.io deepseek-r1 --type=json -p '[{"op": "replace", "path": "/spec/roles/2/replicas", "value": 1}]'
   make down
 USAGE

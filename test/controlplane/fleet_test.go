@@ -39,7 +39,7 @@ func TestFleet(t *testing.T) {
 		refused(t, "an observed pool without a nodeSelector", err, "spec.pools[0].nodeSelector")
 	})
 	t.Run("Ledger", func(t *testing.T) {
-		ledgerIsLocked(t, c, filepath.Join(filepath.Dir(files[0]), "..", "cluster-grants", "rendered.yaml"))
+		ledgerIsLocked(t, c, filepath.Join(filepath.Dir(files[0]), "..", "cluster-reservations", "rendered.yaml"))
 	})
 }
 
@@ -79,14 +79,14 @@ func applyCluster(t *testing.T, c *cluster.Cluster, file string) {
 		t.Fatalf("the status is refused: %v", err)
 	}
 	if lost := differences(status.Object["status"], kept.Object["status"], ""); len(lost) > 0 {
-		t.Errorf("the status is not kept as it is applied: %q", lost)
+		t.Errorf("the status is not stored as it was applied: %q", lost)
 	}
 }
 
-// ledgerIsLocked checks what keeps room from being given away twice: an API server takes
-// a ledger only over the version that it was computed from, whatever Crossplane forces.
-// No answer may be Invalid, which Crossplane passes over: it would write the status with
-// grants that are in no ledger.
+// ledgerIsLocked checks that no capacity is reserved twice. An API server accepts a ledger
+// only over the version from which it was computed, although Crossplane forces conflicts.
+// It must not return Invalid, which Crossplane ignores: it would then write a status with
+// reservations that are in no ledger.
 func ledgerIsLocked(t *testing.T, c *cluster.Cluster, rendered string) {
 	t.Helper()
 	all := documents(t, rendered)
@@ -95,10 +95,10 @@ func ledgerIsLocked(t *testing.T, c *cluster.Cluster, rendered string) {
 		t.Fatal("the ledger has no version")
 	}
 	l.SetOwnerReferences(nil)
-	over := func(version, grants string) *unstructured.Unstructured {
+	over := func(version, reservations string) *unstructured.Unstructured {
 		o := l.DeepCopy()
 		o.SetResourceVersion(version)
-		if err := unstructured.SetNestedField(o.Object, grants, "data", "grants"); err != nil {
+		if err := unstructured.SetNestedField(o.Object, reservations, "data", "ledger"); err != nil {
 			t.Fatal(err)
 		}
 		return o
@@ -115,8 +115,8 @@ func ledgerIsLocked(t *testing.T, c *cluster.Cluster, rendered string) {
 		t.Error("the version has not changed")
 	}
 	for what, o := range map[string]*unstructured.Unstructured{
-		"other grants": over(first.GetResourceVersion(), `[{"uid":"b"}]`),
-		"the same":     over(first.GetResourceVersion(), `[{"uid":"a"}]`),
+		"other reservations": over(first.GetResourceVersion(), `[{"uid":"b"}]`),
+		"the same":           over(first.GetResourceVersion(), `[{"uid":"a"}]`),
 	} {
 		_, err := c.Apply(t.Context(), o, manager)
 		if !apierrors.IsConflict(err) {

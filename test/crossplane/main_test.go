@@ -10,13 +10,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/test/process"
 )
 
 // root is the root of the repository.
@@ -62,26 +62,28 @@ func run(m *testing.M) (int, error) {
 	if err := os.Setenv("HOME", dir); err != nil {
 		return 0, err
 	}
-	if err := build(dir); err != nil {
+	if err := build(); err != nil {
 		return 0, err
 	}
-	stop, err := serve()
+	log := &bytes.Buffer{}
+	served, err := process.Start(context.Background(), log, programs.function, "--metrics-address=")
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%w\n%s", err, log)
 	}
-	defer stop()
+	defer served.Stop()
+	programs.address = served.Address
 	return m.Run(), nil
 }
 
 // build builds Crossplane, unless it was built before, and the function.
-func build(dir string) error {
+func build() error {
 	bin := filepath.Join(root, ".cache", "bin")
 	programs.cli, programs.core = filepath.Join(bin, "crossplane"), filepath.Join(bin, "crossplane-core")
 	if _, err := output(filepath.Join(root, "test", "tools", "build.sh"), "crossplane", "crossplane-core"); err != nil {
 		return err
 	}
-	programs.function = filepath.Join(dir, "function-inferenceservice")
-	_, err := output("go", "-C", root, "build", "-o", programs.function, ".")
+	var err error
+	programs.function, err = process.Build(context.Background())
 	return err
 }
 
@@ -95,53 +97,4 @@ func output(name string, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("cannot run %s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, out, errs)
 	}
 	return out, nil
-}
-
-// serve serves the function on loopback, and returns how to end that.
-func serve() (stop func(), err error) {
-	// A port that is free may be taken before the function has it.
-	for range 5 {
-		if stop, err = serveOnce(); err == nil {
-			return stop, nil
-		}
-	}
-	return nil, err
-}
-
-func serveOnce() (func(), error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	programs.address = l.Addr().String()
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(programs.function, "--insecure", "--address="+programs.address, "--metrics-address=") //nolint:noctx // stop ends it.
-	errs := &bytes.Buffer{}
-	cmd.Stderr = errs
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	stop := func() {
-		_ = cmd.Process.Kill()
-		<-ended
-	}
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		select {
-		case err := <-ended:
-			return nil, fmt.Errorf("the function ends (%w): %s", err, errs)
-		case <-time.After(10 * time.Millisecond):
-		}
-		c, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", programs.address)
-		if err == nil {
-			return stop, c.Close()
-		}
-		if time.Now().After(deadline) {
-			stop()
-			return nil, fmt.Errorf("the function does not listen: %w: %s", err, errs)
-		}
-	}
 }

@@ -129,13 +129,13 @@ func (f *files) ours(t *testing.T) outcome {
 	return o
 }
 
-// aboutFiles tells the warnings that are not the function's.
+// aboutFiles reports whether a line is a warning of the command rather than of the function.
 func aboutFiles(line string) bool {
-	return strings.HasSuffix(line, ": an API server drops it") || strings.HasPrefix(line, "warning: these kinds count as missing")
+	return strings.HasSuffix(line, ": an API server drops it") || strings.HasPrefix(line, "warning: --required has no CRD for ")
 }
 
-// fatal takes the one text that Crossplane has of a refusal out of our standard
-// error, which has a line for each problem.
+// fatal returns the message of a Fatal as Crossplane prints it: one text, where standard error has
+// a line for each problem.
 func fatal(stderr string) string {
 	var all []string
 	for line := range strings.Lines(stderr) {
@@ -146,8 +146,8 @@ func fatal(stderr string) string {
 	return strings.Join(all, "; ")
 }
 
-// crossplane renders with the real thing. Claims need their XRD: without one
-// it takes every XR for a namespaced one.
+// crossplane renders with Crossplane's own CLI. Claims need their XRD: without it, the CLI treats
+// every XR as namespaced.
 func (f *files) crossplane(t *testing.T, more ...string) outcome {
 	t.Helper()
 	args := []string{"composition", "render", "--crossplane-binary=" + programs.core, "--include-function-results", "--timeout=5m"}
@@ -171,8 +171,7 @@ func (f *files) crossplane(t *testing.T, more ...string) outcome {
 	return f.split(t, stdout)
 }
 
-// split takes the function's results out of the documents. Crossplane's own are
-// left out.
+// split separates the function's results from the documents, and drops Crossplane's own results.
 func (f *files) split(t *testing.T, stdout string) outcome {
 	t.Helper()
 	const start = "---\napiVersion: render.crossplane.io/v1beta1\nkind: Result\n"
@@ -198,7 +197,7 @@ func execute(t *testing.T, name string, args ...string) (stdout, stderr string, 
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Stdout, cmd.Stderr = out, errs
-	// They are many, and end before it is worth it to collect their garbage.
+	// These processes are short: garbage collection would only cost time.
 	cmd.Env = append(os.Environ(), "GOGC=400")
 	err := cmd.Run()
 	if exit := (&exec.ExitError{}); err != nil && !errors.As(err, &exit) {
@@ -207,8 +206,8 @@ func execute(t *testing.T, name string, args ...string) (stdout, stderr string, 
 	return out.String(), errs.String(), err != nil
 }
 
-// TestRender renders every example in both flavours, first as it is and then once
-// more with what that gave.
+// TestRender renders every example in both flavours: first as it is, and then with the first
+// output observed.
 func TestRender(t *testing.T) {
 	for _, e := range examples(t) {
 		for _, f := range e.flavours() {
@@ -230,15 +229,14 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestResults renders services that were different before: what changed is told as
-// results.
+// TestResults renders services whose conditions changed. The changes are results.
 func TestResults(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		want   string
 	}{
-		"lifecycle-ready":  {reason: "Something is well again.", want: "info: "},
-		"lifecycle-failed": {reason: "Something is not well any more.", want: "warning: "},
+		"lifecycle-ready":  {reason: "A condition that becomes True is an info.", want: "info: "},
+		"lifecycle-failed": {reason: "A condition that becomes False is a warning.", want: "warning: "},
 	}
 	all := examples(t)
 	for name, tc := range cases {
@@ -274,7 +272,7 @@ func named(t *testing.T, all []*example, name string) *example {
 	return all[i]
 }
 
-// same renders a service with both, and returns what both give.
+// same renders a service with both commands, and returns the common output.
 func same(t *testing.T, s *service) outcome {
 	t.Helper()
 	f := s.files(t)
@@ -283,7 +281,7 @@ func same(t *testing.T, s *service) outcome {
 		t.Errorf("-Crossplane, +ours:\n%s", diff)
 	}
 	if s.flavour != claimed {
-		// With the XRD, what it has defaults for is set before the function sees it.
+		// With the XRD, its defaults are set before the function is called.
 		if diff := cmp.Diff(theirs, f.crossplane(t, "--xrd="+s.flavour.definition())); diff != "" {
 			t.Errorf("-without the XRD, +with it:\n%s", diff)
 		}
@@ -302,8 +300,8 @@ func golden(t *testing.T, e *example, theirs outcome) {
 	}
 }
 
-// TestPackagedComposition renders with the Compositions as they are installed,
-// which look at the kinds that the cluster has.
+// TestPackagedComposition renders with the Compositions of the packages, which skip kinds that
+// the cluster does not have.
 func TestPackagedComposition(t *testing.T) {
 	installed := installed(t)
 	all := examples(t)
@@ -327,14 +325,14 @@ func TestPackagedComposition(t *testing.T) {
 				}
 				got, available := apart(t, theirs, "KindsAvailable")
 				if diff := cmp.Diff(want, got); diff != "" || available != "True" {
-					t.Errorf("all kinds are known, KindsAvailable is %q: -without requireKinds, +with it:\n%s", available, diff)
+					t.Errorf("all kinds are known, KindsAvailable is %q: -missingKinds: Fail, +Skip:\n%s", available, diff)
 				}
 			})
 		}
 	}
 }
 
-// apart takes a condition out of the documents, and returns them with its status.
+// apart removes a condition from the documents, and returns them and its status.
 func apart(t *testing.T, o outcome, condition string) (all []*object, status string) {
 	t.Helper()
 	all = documents(t, []byte(o.Documents))

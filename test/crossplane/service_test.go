@@ -268,9 +268,9 @@ func (s *service) nameObjects(t *testing.T) {
 	}
 	names := map[string]string{}
 	// What is in a drained cluster was made before that.
-	for _, required := range [][]*object{s.required, withoutTaints(s.required)} {
+	for _, required := range [][]*object{s.required, notStopped(s.required)} {
 		first := *s
-		first.observed, first.required = s.asks(), required
+		first.observed, first.required = s.capacityRequests(), required
 		for _, o := range documents(t, []byte(first.files(t).ours(t).Documents)) {
 			names[o.GetAnnotations()[annotationKey]] = o.GetName()
 		}
@@ -282,17 +282,18 @@ func (s *service) nameObjects(t *testing.T) {
 	}
 }
 
-// asks are what the service asks for room: without them nothing was granted.
-func (s *service) asks() []*object {
-	return slices.DeleteFunc(slices.Clone(s.observed), func(o *object) bool { return o.GetAnnotations()[annotationKey] != "configmap/ask" })
+// capacityRequests returns the service's observed capacity requests. Without one, no capacity is
+// reserved.
+func (s *service) capacityRequests() []*object {
+	return slices.DeleteFunc(slices.Clone(s.observed), func(o *object) bool { return o.GetAnnotations()[annotationKey] != "configmap/capacity-request" })
 }
 
-// withoutTaints are clusters as they were before they got any.
-func withoutTaints(all []*object) []*object {
+// notStopped are clusters as they were before they had a stopPolicy.
+func notStopped(all []*object) []*object {
 	before := make([]*object, 0, len(all))
 	for _, o := range all {
 		o = o.DeepCopy()
-		unstructured.RemoveNestedField(o.Object, "spec", "taints")
+		unstructured.RemoveNestedField(o.Object, "spec", "stopPolicy")
 		before = append(before, o)
 	}
 	return before

@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A verdict is what crossplane resource validate says of one document.
-type verdict struct {
+// A result is what crossplane resource validate reports about one document.
+type result struct {
 	APIVersion, Kind, Name, Status string
 	Errors                         []struct{ Field, Message string }
 }
 
-// validate asks for a verdict on each object of a file, with the schemas of
-// everything that is composed and the XRD of a flavour.
-func validate(t *testing.T, f flavour, all []*object) []verdict {
+// validate validates objects with crossplane resource validate, with the schemas of all
+// composed kinds and the XRD of a flavour.
+func validate(t *testing.T, f flavour, all []*object) []result {
 	t.Helper()
 	dir := t.TempDir()
 	stdout, stderr, _ := execute(t, programs.cli, "resource", "validate",
 		strings.Join(append(extensions(t), f.definition()), ","),
 		write(t, filepath.Join(dir, "resources.yaml"), all...),
-		// An empty image: Crossplane's own kinds are none of ours, and would be downloaded.
+		// With an empty image, it downloads no schemas of Crossplane's own kinds.
 		"--crossplane-image=", "--cache-dir="+filepath.Join(dir, "cache"), "--error-on-missing-schemas", "--output=json")
-	got := struct{ Resources []verdict }{}
+	got := struct{ Resources []result }{}
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatalf("crossplane resource validate: %v\n%s%s", err, stdout, stderr)
 	}
@@ -54,8 +54,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateRefuses makes every kind wrong. A kind whose schema takes anything
-// would make TestValidate worth nothing.
+// TestValidateRefuses shows that an invalid object of each kind is refused. Otherwise
+// TestValidate would prove nothing for that kind.
 func TestValidateRefuses(t *testing.T) {
 	for _, f := range flavours {
 		t.Run(string(f), func(t *testing.T) {

@@ -8,24 +8,24 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// cluster is a Case of an InferenceCluster that has everything it looks at, but for what
-// the case changes.
+// cluster is a Case of an InferenceCluster whose requirements are resolved. The case may change
+// the request.
 func cluster(name string, spec object, change func(req *fnv1.RunFunctionRequest)) Case {
 	return Case{Name: "cluster: " + name, Make: func() *fnv1.RunFunctionRequest {
-		all := object{"providerConfigRef": object{"name": "c"}, "pools": list{object{"name": "p", "nodes": 100, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}
+		all := object{"providerConfigRef": object{"name": "c"}, "pools": list{object{"name": "p", "nodeCount": 100, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}
 		for k, v := range spec {
 			all[k] = v
 		}
 		req := about("InferenceCluster", object{"name": "c", "uid": "2a2a2a2a-0000-4000-8000-000000000002", "generation": 1}, all)
 		req.Observed.Resources = map[string]*fnv1.Resource{
-			"ledger": {Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", "[]"))},
+			"ledger": {Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", "[]"))},
 			"clusterobject/reachable": {Resource: structOf(object{
 				"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object", "metadata": object{"name": "reachable"},
 				"status": object{"conditions": list{object{"type": "Synced", "status": "True"}}, "atProvider": object{"manifest": object{"kind": "Namespace"}}},
 			})},
 		}
 		req.Observed.Resources["object/reachable"] = req.GetObserved().GetResources()["clusterobject/reachable"]
-		req.RequiredResources = map[string]*fnv1.Resources{"asks": {}}
+		req.RequiredResources = map[string]*fnv1.Resources{"capacity-requests": {}}
 		if change != nil {
 			change(req)
 		}
@@ -42,21 +42,21 @@ func configMap(namespace, name, key, text string) object {
 
 func uidOf(name string) string { return "uid-of-" + name }
 
-// asking is a Case of a cluster that one service asks with some text.
-func asking(name string, text func() string) Case {
-	return cluster("ask with "+name, nil, func(req *fnv1.RunFunctionRequest) {
-		req.RequiredResources["asks"] = resources(list{configMap("team-a", "s", "ask", text())})
+// requesting is a Case of a cluster with one capacity request, which has this text.
+func requesting(name string, text func() string) Case {
+	return cluster("capacity request with "+name, nil, func(req *fnv1.RunFunctionRequest) {
+		req.RequiredResources["capacity-requests"] = resources(list{configMap("team-a", "s", "request", text())})
 	})
 }
 
-// ask is the text of an ask with some shapes and some units.
-func ask(name, shapes, units, more string) string {
-	return fmt.Sprintf(`{"uid":%q,"namespace":"team-a","name":%q,"since":"2026-03-01T12:00:00Z","serial":1,"shapes":{%s},"clusters":{"c":{"namespace":"team-a","units":[%s]%s}}}`, uidOf(name), name, shapes, units, more)
+// capacityRequest is the text of a capacity request.
+func capacityRequest(name, requirements, groups, more string) string {
+	return fmt.Sprintf(`{"uid":%q,"namespace":"team-a","name":%q,"created":"2026-03-01T12:00:00Z","generation":1,"podRequirements":{%s},"clusters":{"c":{"namespace":"team-a","groups":[%s]%s}}}`, uidOf(name), name, requirements, groups, more)
 }
 
-const shape = `"s":{"requests":{"nvidia.com/gpu":1000}}`
+const requirement = `"s":{"requests":{"nvidia.com/gpu":1000}}`
 
-// joined has n texts, with commas between them.
+// joined returns n texts, separated by commas.
 func joined(n int, of func(i int) string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -65,8 +65,8 @@ func joined(n int, of func(i int) string) string {
 	return strings.Join(all, ",")
 }
 
-func unit(i int) string {
-	return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s":1},"serial":1}]}`, i, i)
+func group(i int) string {
+	return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s":1},"generation":1}]}`, i, i)
 }
 
 func clusters() []Case {
@@ -90,98 +90,102 @@ func clusters() []Case {
 				req.Observed.Resources[key] = &fnv1.Resource{Resource: structOf(collection)}
 			}
 			req.RequiredResources["nodes/p"] = resources(items())
-			req.RequiredResources["asks"] = resources(list{configMap("team-a", "s", "ask", ask("s", shape, joined(500, unit), ""))})
+			req.RequiredResources["capacity-requests"] = resources(list{configMap("team-a", "s", "request", capacityRequest("s", requirement, joined(500, group), ""))})
 		})
 	}
 	return []Case{
-		asking("a million units", func() string { return ask("s", shape, joined(400_000, func(int) string { return "{}" }), "") }),
-		asking("units", func() string { return ask("s", shape, joined(20_000, unit), "") }),
-		asking("units that all have to fit", func() string { return ask("s", shape, joined(20_000, unit), `,"together":true`) }),
-		asking("replicas of a unit", func() string {
-			return ask("s", shape, `{"name":"u","replicas":[`+joined(25_000, func(i int) string { return fmt.Sprintf(`{"name":"a/%d","pods":{"s":1}}`, i) })+`]}`, "")
+		requesting("a million replica groups", func() string {
+			return capacityRequest("s", requirement, joined(400_000, func(int) string { return "{}" }), "")
 		}),
-		asking("replicas that are there", func() string {
-			return ask("s", shape, joined(9_000, unit), `,"held":[`+joined(60_000, func(i int) string { return fmt.Sprintf(`"a/%d"`, i) })+`]`)
+		requesting("replica groups", func() string { return capacityRequest("s", requirement, joined(19_000, group), "") }),
+		requesting("replica groups, all or nothing", func() string { return capacityRequest("s", requirement, joined(19_000, group), `,"allOrNothing":true`) }),
+		requesting("replicas of a group", func() string {
+			return capacityRequest("s", requirement, `{"name":"u","replicas":[`+joined(25_000, func(i int) string { return fmt.Sprintf(`{"name":"a/%d","pods":{"s":1}}`, i) })+`]}`, "")
 		}),
-		asking("shapes", func() string {
-			return ask("s", joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"nvidia.com/gpu":%d}}`, i, i) }), `{"name":"u","replicas":[{"name":"a/0","pods":{"s1":1}}]}`, "")
+		requesting("running replicas", func() string {
+			return capacityRequest("s", requirement, joined(9_000, group), `,"running":[`+joined(60_000, func(i int) string { return fmt.Sprintf(`"a/%d"`, i) })+`]`)
 		}),
-		asking("a shape for each unit", func() string {
-			return ask("s", joined(7_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"cpu":%d}}`, i, i) }),
+		requesting("pod requirements", func() string {
+			return capacityRequest("s", joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"nvidia.com/gpu":%d}}`, i, i) }), `{"name":"u","replicas":[{"name":"a/0","pods":{"s1":1}}]}`, "")
+		}),
+		requesting("pod requirements for each group", func() string {
+			return capacityRequest("s", joined(7_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"cpu":%d}}`, i, i) }),
 				joined(7_000, func(i int) string {
 					return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s%d":1}}]}`, i, i, i)
 				}), "")
 		}),
-		asking("all shapes in one replica", func() string {
-			return ask("s", joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"cpu":%d}}`, i, i) }),
+		requesting("all pod requirements in one replica", func() string {
+			return capacityRequest("s", joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"cpu":%d}}`, i, i) }),
 				`{"name":"u","replicas":[{"name":"a/0","pods":{`+joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":1`, i) })+`}}]}`, "")
 		}),
-		asking("labels of nodes", func() string {
-			return ask("s", `"s":{"requests":{"cpu":1},"nodeSelector":{`+joined(40_000, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) })+`}}`, unit(0), "")
+		requesting("labels of nodes", func() string {
+			return capacityRequest("s", `"s":{"requests":{"cpu":1},"nodeSelector":{`+joined(40_000, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) })+`}}`, group(0), "")
 		}),
-		asking("huge numbers", func() string { return ask("s", `"s":{"requests":{"cpu":9223372036854775807}}`, joined(1000, unit), "") }),
-		asking("a number with a huge exponent", func() string { return ask("s", `"s":{"requests":{"cpu":1e300000000}}`, unit(0), "") }),
-		asking("clusters", func() string {
+		requesting("huge numbers", func() string {
+			return capacityRequest("s", `"s":{"requests":{"cpu":9223372036854775807}}`, joined(1000, group), "")
+		}),
+		requesting("a number with a huge exponent", func() string { return capacityRequest("s", `"s":{"requests":{"cpu":1e300000000}}`, group(0), "") }),
+		requesting("clusters", func() string {
 			return `{"uid":"u","namespace":"team-a","name":"s","clusters":{` + joined(30_000, func(i int) string { return fmt.Sprintf(`"c%d":{"namespace":"team-a"}`, i) }) + `}}`
 		}),
-		asking("lists in lists", func() string { return `{"uid":` + text(700_000, "[") + text(700_000, "]") + `}` }),
-		asking("objects in objects", func() string { return text(1_400_000, `{"a":`) }),
-		asking("a long name", func() string { return ask(text(700_000, "x"), shape, unit(0), "") }),
-		cluster("asks", nil, func(req *fnv1.RunFunctionRequest) {
-			req.RequiredResources["asks"] = resources(repeat(3000, func(i int) any {
+		requesting("lists in lists", func() string { return `{"uid":` + text(700_000, "[") + text(700_000, "]") + `}` }),
+		requesting("objects in objects", func() string { return text(1_400_000, `{"a":`) }),
+		requesting("a long name", func() string { return capacityRequest(text(700_000, "x"), requirement, group(0), "") }),
+		cluster("capacity requests", nil, func(req *fnv1.RunFunctionRequest) {
+			req.RequiredResources["capacity-requests"] = resources(repeat(2800, func(i int) any {
 				name := fmt.Sprint("s", i)
-				return configMap("team-a", name, "ask", ask(name, shape, unit(0), ""))
+				return configMap("team-a", name, "request", capacityRequest(name, requirement, group(0), ""))
 			}))
 		}),
-		cluster("asks that cannot be read", nil, func(req *fnv1.RunFunctionRequest) {
-			req.RequiredResources["asks"] = resources(repeat(6000, func(i int) any { return configMap("team-a", fmt.Sprint("s", i), "ask", "{") }))
+		cluster("capacity requests that cannot be read", nil, func(req *fnv1.RunFunctionRequest) {
+			req.RequiredResources["capacity-requests"] = resources(repeat(6000, func(i int) any { return configMap("team-a", fmt.Sprint("s", i), "request", "{") }))
 		}),
 		cluster("ledger that is full", nil, func(req *fnv1.RunFunctionRequest) {
-			grants := "[" + joined(5000, func(i int) string {
-				return fmt.Sprintf(`{"uid":"u%d","namespace":"team-a","name":"s%d","replicas":["a/0","a/1"],"shapes":{"s":{"requests":{"cpu":1000}}},"pods":[{"s":1},{"s":1}]}`, i, i)
+			reservations := "[" + joined(5000, func(i int) string {
+				return fmt.Sprintf(`{"uid":"u%d","namespace":"team-a","name":"s%d","replicas":["a/0","a/1"],"podRequirements":{"s":{"requests":{"cpu":1000}}},"pods":[{"s":1},{"s":1}]}`, i, i)
 			}) + "]"
-			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", grants))}
-			req.RequiredResources["asks"] = resources(repeat(800, func(i int) any {
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", reservations))}
+			req.RequiredResources["capacity-requests"] = resources(repeat(800, func(i int) any {
 				name := fmt.Sprint("s", i)
-				return configMap("team-a", name, "ask", ask(name, shape, unit(0), ""))
+				return configMap("team-a", name, "request", capacityRequest(name, requirement, group(0), ""))
 			}))
 		}),
-		cluster("ask for which every way is searched", object{"pools": repeat(12, func(i int) any {
-			return object{"name": fmt.Sprint("p", i), "nodes": 1, "allocatable": object{"nvidia.com/gpu": strconv.Itoa(80 + i)}}
+		cluster("capacity request whose packing searches all ways", object{"pools": repeat(12, func(i int) any {
+			return object{"name": fmt.Sprint("p", i), "nodeCount": 1, "allocatable": object{"nvidia.com/gpu": strconv.Itoa(80 + i)}}
 		})}, func(req *fnv1.RunFunctionRequest) {
-			req.RequiredResources["asks"] = resources(list{configMap("team-a", "s", "ask", ask("s", `"s":{"requests":{"nvidia.com/gpu":60000}},"t":{"requests":{"nvidia.com/gpu":1}}`, joined(4000, func(i int) string {
+			req.RequiredResources["capacity-requests"] = resources(list{configMap("team-a", "s", "request", capacityRequest("s", `"s":{"requests":{"nvidia.com/gpu":60000}},"t":{"requests":{"nvidia.com/gpu":1}}`, joined(4000, func(i int) string {
 				return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s":13,"t":%d}}]}`, i, i, i)
 			}), ""))})
 		}),
-		cluster("pods that have changed", object{"pools": list{object{"name": "p", "nodes": 5000, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}, func(req *fnv1.RunFunctionRequest) {
-			grants := "[" + joined(2000, func(i int) string {
-				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","replicas":["a/0"],"shapes":{"s":{"requests":{"cpu":%d}}}}`, i, i, 2000+i)
+		cluster("pods that have changed", object{"pools": list{object{"name": "p", "nodeCount": 5000, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}, func(req *fnv1.RunFunctionRequest) {
+			reservations := "[" + joined(2000, func(i int) string {
+				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","replicas":["a/0"],"podRequirements":{"s":{"requests":{"cpu":%d}}}}`, i, i, 2000+i)
 			}) + "]"
-			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", grants))}
-			req.RequiredResources["asks"] = resources(repeat(2000, func(i int) any {
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", reservations))}
+			req.RequiredResources["capacity-requests"] = resources(repeat(2000, func(i int) any {
 				name := fmt.Sprint("s", i)
-				return configMap("team-a", name, "ask", ask(name, fmt.Sprintf(`"s":{"requests":{"cpu":%d}}`, 3000+i), unit(0), ""))
+				return configMap("team-a", name, "request", capacityRequest(name, fmt.Sprintf(`"s":{"requests":{"cpu":%d}}`, 3000+i), group(0), ""))
 			}))
 		}),
-		cluster("pods that have changed, and do not fit", object{"pools": list{object{"name": "p", "nodes": 60, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}, func(req *fnv1.RunFunctionRequest) {
-			grants := "[" + joined(2000, func(i int) string {
-				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","replicas":["a/0"],"shapes":{"s":{"requests":{"cpu":%d}}}}`, i, i, 1000+i)
+		cluster("pods that have changed, and do not fit", object{"pools": list{object{"name": "p", "nodeCount": 60, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}, func(req *fnv1.RunFunctionRequest) {
+			reservations := "[" + joined(2000, func(i int) string {
+				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","replicas":["a/0"],"podRequirements":{"s":{"requests":{"cpu":%d}}}}`, i, i, 1000+i)
 			}) + "]"
-			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", grants))}
-			req.RequiredResources["asks"] = resources(repeat(2000, func(i int) any {
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", reservations))}
+			req.RequiredResources["capacity-requests"] = resources(repeat(2000, func(i int) any {
 				name := fmt.Sprint("s", i)
-				return configMap("team-a", name, "ask", ask(name, fmt.Sprintf(`"s":{"requests":{"cpu":%d}}`, 3000+i), unit(0), ""))
+				return configMap("team-a", name, "request", capacityRequest(name, fmt.Sprintf(`"s":{"requests":{"cpu":%d}}`, 3000+i), group(0), ""))
 			}))
 		}),
-		cluster("ledger with one grant of many replicas", nil, func(req *fnv1.RunFunctionRequest) {
-			grants := `[{"uid":"u","namespace":"team-a","name":"s","replicas":[` + joined(60_000, func(i int) string { return fmt.Sprintf(`"a/%d"`, i) }) + `]}]`
-			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "grants", grants))}
+		cluster("ledger with one reservation of many replicas", nil, func(req *fnv1.RunFunctionRequest) {
+			reservations := `[{"uid":"u","namespace":"team-a","name":"s","replicas":[` + joined(60_000, func(i int) string { return fmt.Sprintf(`"a/%d"`, i) }) + `]}]`
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", reservations))}
 		}),
 		nodes("of one kind", func() list {
 			return repeat(3500, func(i int) any { return node(i, object{"nvidia.com/gpu": "8"}) })
 		}),
 		nodes("that are all different", func() list {
-			return repeat(3000, func(i int) any { return node(i, object{"nvidia.com/gpu": strconv.Itoa(8 + i), "cpu": strconv.Itoa(i)}) })
+			return repeat(2800, func(i int) any { return node(i, object{"nvidia.com/gpu": strconv.Itoa(8 + i), "cpu": strconv.Itoa(i)}) })
 		}),
 		nodes("with odd quantities", func() list {
 			return repeat(2500, func(i int) any {
@@ -191,10 +195,10 @@ func clusters() []Case {
 		nodes("with many resources", func() list {
 			return repeat(30, func(i int) any { return node(i, keys(1000, "example.com/d", strconv.Itoa(i))) })
 		}),
-		cluster("pools", object{"pools": repeat(15_000, named("p", object{"nodes": 1, "allocatable": object{"cpu": "1"}}))}, nil),
-		cluster("resources of a pool", object{"pools": list{object{"name": "p", "nodes": 5000, "allocatable": keys(30_000, "example.com/d", "9e18")}}}, nil),
-		cluster("pool with a huge quantity", object{"pools": list{object{"name": "p", "nodes": 5000, "allocatable": object{"cpu": "1e300000000"}}}}, nil),
-		cluster("taints", object{"taints": repeat(40_000, same(object{"effect": "x"}))}, nil),
+		cluster("pools", object{"pools": repeat(15_000, named("p", object{"nodeCount": 1, "allocatable": object{"cpu": "1"}}))}, nil),
+		cluster("resources of a pool", object{"pools": list{object{"name": "p", "nodeCount": 5000, "allocatable": keys(30_000, "example.com/d", "9e18")}}}, nil),
+		cluster("pool with a huge quantity", object{"pools": list{object{"name": "p", "nodeCount": 5000, "allocatable": object{"cpu": "1e300000000"}}}}, nil),
+		cluster("stop message", object{"stopPolicy": "Drain", "stopMessage": strings.Repeat("x", 1_000_000)}, nil),
 	}
 }
 

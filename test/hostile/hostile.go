@@ -1,7 +1,7 @@
 /*
-Package hostile has requests that somebody with rights on InferenceServices could cause,
-to use up the time or the memory of the function that serves everybody. Tests, fuzzers
-and make bench share them. They are made by code: written out they would be 40 MB.
+Package hostile has requests that a user of InferenceServices could cause to exhaust the time
+or the memory of the function, which serves all users. Tests, fuzzers and make bench share
+them. Code makes them, because as files they would take 40 MB.
 */
 package hostile
 
@@ -16,25 +16,25 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// MaxSize is the most bytes that a request has. An API server stores about as much of one
-// object.
+// MaxSize is the largest size of a request, in bytes. An API server stores objects of about
+// this size.
 const MaxSize = 1_500_000
 
-// A Case is one such request.
+// A Case is one hostile request.
 type Case struct {
 	Name string
-	// Make makes the request, anew each time.
+	// Make returns a new request each time.
 	Make func() *fnv1.RunFunctionRequest
 }
 
-// notUTF8 is a text that protobuf does not encode, and standIn has its place until the
-// request is encoded.
+// notUTF8 is text that protobuf refuses to encode. Requests have standIn instead, which Wire
+// replaces.
 const (
 	notUTF8 = "\xff\xfe\xfd"
 	standIn = "\x01\x02\x03"
 )
 
-// Wire is the request as it arrives.
+// Wire returns the encoded request.
 func (c Case) Wire() ([]byte, error) {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.Make())
 	if err != nil {
@@ -43,7 +43,7 @@ func (c Case) Wire() ([]byte, error) {
 	return bytes.ReplaceAll(b, []byte(standIn), []byte(notUTF8)), nil
 }
 
-// Cases are all requests.
+// Cases returns all cases.
 func Cases() []Case {
 	var all []Case
 	for _, part := range [][]Case{quantities(), lists(), texts(), depths(), routers(), sizes(), observations(), clusters(), inputs()} {
@@ -52,13 +52,13 @@ func Cases() []Case {
 	return all
 }
 
-// Shorthands for what a YAML parser gives.
+// The types of a YAML parser.
 type (
 	object = map[string]any
 	list   = []any
 )
 
-// service is a Case whose service has these roles.
+// service is a Case of a service with these roles.
 func service(name string, roles func() list) Case {
 	return withSpec(name, func() object { return object{"roles": roles()} })
 }
@@ -73,10 +73,10 @@ func request(spec object) *fnv1.RunFunctionRequest {
 	return req
 }
 
-// openInput allows everything, so that a request is not refused for what it would reach.
+// openInput returns an Input that allows everything, so that no request is refused by policy.
 func openInput() object {
 	return object{
-		"apiVersion": "inferenceservice.fn.crossplane.io/v1beta1", "kind": "Input",
+		"apiVersion": "fn.fusioninfer.io/v1alpha1", "kind": "Input",
 		"podSecurity":            object{"enforce": "privileged"},
 		"allowedProviderConfigs": repeat(32, named("c", nil)),
 		"routes":                 object{"allowedParentRefs": list{object{"namespace": "team-a"}}, "allowedHostnames": list{"*"}, "allowedFilters": list{"RequestMirror"}},
@@ -92,7 +92,7 @@ func about(kind string, metadata, spec object) *fnv1.RunFunctionRequest {
 	}
 }
 
-// worker is a role whose container has some fields more.
+// worker returns a role whose container has these additional fields.
 func worker(container object) object { return role("worker", pod(container)) }
 
 func role(kind string, template any) object {
@@ -111,8 +111,8 @@ func engine(more object) object {
 	return c
 }
 
-// inContainer is a Case of a worker whose container has some fields more, and inPod of one
-// whose pod has.
+// inContainer is a Case of a worker whose container has additional fields. inPod is one whose pod
+// spec has.
 func inContainer(name string, container func() object) Case {
 	return service(name, func() list { return list{worker(container())} })
 }
@@ -127,7 +127,7 @@ func inPod(name string, spec func() object) Case {
 	})
 }
 
-// repeat returns n times what is made.
+// repeat returns a list of n elements.
 func repeat(n int, of func(i int) any) list {
 	l := make(list, n)
 	for i := range l {
@@ -157,7 +157,7 @@ func keys(n int, prefix string, v any) object {
 	return o
 }
 
-// nested returns objects or lists that are n deep.
+// nested returns objects or lists that are nested n deep.
 func nested(n int, inLists bool) *structpb.Value {
 	v := structpb.NewStringValue("x")
 	for range n {
@@ -170,12 +170,12 @@ func nested(n int, inLists bool) *structpb.Value {
 	return v
 }
 
-// text returns one of some length, which repeats a part.
+// text repeats a part up to a length.
 func text(length int, part string) string { return strings.Repeat(part, length/len(part)) }
 
 func structOf(o object) *structpb.Struct { return valueOf(o).GetStructValue() }
 
-// valueOf is structpb.NewValue, which refuses text that is no UTF-8 and knows no Values.
+// valueOf converts like structpb.NewValue, but accepts text that is not UTF-8, and Values.
 func valueOf(v any) *structpb.Value {
 	switch t := v.(type) {
 	case *structpb.Value:

@@ -25,10 +25,10 @@ func config(name string, text func() string) Case {
 
 const pickerHead = "apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n"
 
-// maxConfig is the most bytes of a configuration that the schema lets through.
+// maxConfig is the largest configuration that the schema accepts, in bytes.
 const maxConfig = 262_000
 
-// fits repeats a part after a head, within maxConfig.
+// fits repeats a part after a head, up to maxConfig.
 func fits(head, part string) string { return head + text(maxConfig-len(head), part) }
 
 func routers() []Case {
@@ -95,12 +95,12 @@ func routers() []Case {
 				return object{"name": "Same", "port": 100_000 + i, "hostname": "x_y"}
 			})}})
 		}),
-		service("models", func() list { return withRouter(object{"models": repeat(40_000, named("m", nil))}) }),
+		service("models", func() list { return withRouter(object{"servedModels": repeat(40_000, named("m", nil))}) }),
 		service("targets of models", func() list {
-			return withRouter(object{"models": list{object{"name": "m", "targets": repeat(30_000, named("t", object{"weight": -1}))}}})
+			return withRouter(object{"servedModels": list{object{"name": "m", "targets": repeat(30_000, named("t", object{"weight": -1}))}}})
 		}),
 		service("models at the limit", func() list {
-			return withRouter(object{"models": repeat(128, func(i int) any {
+			return withRouter(object{"servedModels": repeat(128, func(i int) any {
 				return object{"name": fmt.Sprint("m", i), "targets": repeat(16, func(j int) any { return object{"name": text(250, "x") + strconv.Itoa(j)} })}
 			})})
 		}),
@@ -122,7 +122,7 @@ func sizes() []Case {
 			r := worker(nil)
 			r["replicas"] = replicas
 			return object{"roles": list{r}, "placement": object{"policy": "Spread", "clusters": repeat(clusters, func(i int) any {
-				return object{"name": fmt.Sprint("c", i), "inferenceCluster": fmt.Sprint("c", i)}
+				return object{"name": fmt.Sprint("c", i), "inferenceClusterRef": object{"name": fmt.Sprint("c", i)}}
 			})}}
 		}
 	}
@@ -183,7 +183,7 @@ func sizes() []Case {
 	}
 }
 
-// observed is a Case of a service beside some observed resources.
+// observed is a Case of a service with these observed resources.
 func observed(name string, resources func() map[string]object) Case {
 	return Case{Name: name, Make: func() *fnv1.RunFunctionRequest {
 		req := request(object{"roles": withRouter(nil)})
@@ -265,14 +265,14 @@ func observations() []Case {
 			return object{"roles": list{worker(nil)}, "placement": object{"policy": "Spread", "clusterSelector": object{}}}
 		}, func() list {
 			return repeat(1500, func(i int) any {
-				return object{"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceCluster", "metadata": object{"name": fmt.Sprint("c", i)}, "spec": object{"providerConfigRef": object{"name": "c"}, "pools": list{object{"name": "p", "nodes": 1}}}, "status": object{"pools": list{object{"name": "p", "nodes": 5000, "allocatable": object{"cpu": "1e100000"}, "free": list{object{"nodes": 1, "resources": object{"cpu": "1e300000000"}}}}}, "conditions": list{object{"type": "Open", "status": "True"}}}}
+				return object{"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceCluster", "metadata": object{"name": fmt.Sprint("c", i)}, "spec": object{"providerConfigRef": object{"name": "c"}, "pools": list{object{"name": "p", "nodeCount": 1}}}, "status": object{"pools": list{object{"name": "p", "nodeCount": 5000, "capacity": object{"cpu": "1e100000"}, "free": list{object{"nodeCount": 1, "resources": object{"cpu": "1e300000000"}}}}}, "conditions": list{object{"type": "Schedulable", "status": "True"}}}}
 			})
 		}),
 		required("allocations of a cluster", "fleet", func() object {
 			return object{"roles": list{worker(nil)}, "placement": object{"policy": "Spread", "clusterSelector": object{}}}
 		}, func() list {
-			return list{object{"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceCluster", "metadata": object{"name": "c"}, "status": object{"allocations": repeat(12_000, func(i int) any {
-				return object{"uid": strconv.Itoa(i), "namespace": "n", "name": "n", "replicas": list{"a/0"}, "pods": 1, "resources": object{"cpu": "1"}}
+			return list{object{"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceCluster", "metadata": object{"name": "c"}, "status": object{"reservations": repeat(9_000, func(i int) any {
+				return object{"uid": strconv.Itoa(i), "namespace": "n", "name": "n", "replicas": list{object{"role": "a", "indexes": list{0}}}, "pods": 1, "resources": object{"cpu": "1"}}
 			})}}}
 		}),
 		{Name: "desired resources of another function", Make: func() *fnv1.RunFunctionRequest {

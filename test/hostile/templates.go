@@ -8,7 +8,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// limits is a container whose CPU is limited to some quantity.
+// limits returns the fields of a container with this CPU limit.
 func limits(cpu any) object {
 	return object{"resources": object{"limits": object{"cpu": cpu}}}
 }
@@ -37,7 +37,7 @@ func quantities() []Case {
 			})}
 		}),
 		service("quantity of the router", func() list {
-			return list{worker(nil), object{"name": "router", "componentType": "router", "resources": object{"limits": object{"cpu": "1e300000000"}}}}
+			return list{worker(nil), object{"name": "router", "componentType": "router", "endpointPicker": object{"resources": object{"limits": object{"cpu": "1e300000000"}}}}}
 		}),
 	}
 }
@@ -105,17 +105,17 @@ func ports(from, to int) list {
 	return repeat(to-from+1, func(i int) any { return object{"containerPort": from + i} })
 }
 
-// disaggregated are roles of which the decoder gets the routing sidecar.
+// disaggregated returns roles for prefill and decode. The decoder gets the routing sidecar.
 func disaggregated(decoder object) list { return decoding(role("decoder", pod(decoder))) }
 
-// decoding are the roles of a service whose decoder is given.
+// decoding returns the roles of a service with this decoder.
 func decoding(decode object) list {
 	prefill := role("prefiller", pod(nil))
 	prefill["name"] = "p"
 	return list{prefill, decode, object{"name": "router", "componentType": "router", "strategy": "pd-disaggregation"}}
 }
 
-// launched is a Case of a worker on two nodes, whose command line is rewritten.
+// launched is a Case of a worker on two nodes, whose command the function rewrites.
 func launched(name string, container func() object) Case {
 	return service(name, func() list {
 		r := worker(container())
@@ -134,7 +134,7 @@ func texts() []Case {
 	} {
 		all = append(all, launched("script of "+name, func() object { return script("vllm serve m " + text(1_400_000, part)) }))
 	}
-	// In the order of their names, as maps have none.
+	// Sorted by name, because the order of a map is random.
 	for i := range all {
 		for j := i; j > 0 && all[j].Name < all[j-1].Name; j-- {
 			all[j], all[j-1] = all[j-1], all[j]

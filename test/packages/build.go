@@ -9,7 +9,7 @@ import (
 
 const (
 	function = "function-inferenceservice"
-	// home is where the packages are published, unless somebody says another place.
+	// home is where the packages are published by default.
 	home = "ghcr.io/fusioninfer"
 )
 
@@ -22,7 +22,7 @@ var configurations = map[string]string{
 	"claim": "configuration-inferenceservice-claims",
 }
 
-// shown are the examples that come with the Configurations.
+// shown are the examples in the Configurations.
 var shown = []string{
 	"quickstart",
 	"story-1-monolithic",
@@ -62,7 +62,7 @@ func (p *project) build(ctx context.Context) error {
 	return nil
 }
 
-// buildFunction puts the metadata, the input's CRD and the image together.
+// buildFunction puts the metadata, the inputs' CRDs and the image together.
 func (p *project) buildFunction(ctx context.Context, cli, arch string) error {
 	tmp, err := os.MkdirTemp("", function)
 	if err != nil {

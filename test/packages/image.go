@@ -17,10 +17,9 @@ import (
 )
 
 const (
-	// entrypoint is the binary in the image. There is nothing else, and no shell.
+	// entrypoint is the binary, which is the only file in the image.
 	entrypoint = "/function"
-	// user is nobody's. It is a number, because Kubernetes cannot tell from a name
-	// that it is not root.
+	// user is not root. It is a number, because runAsNonRoot cannot check a name.
 	user = "65532:65532"
 	// source of the image.
 	source = "https://github.com/fusioninfer/" + function
@@ -46,7 +45,7 @@ func (p *project) writeImage(file, binary, arch string) error {
 	return nil
 }
 
-// image has the binary and what is to be known about it.
+// image returns an image with the binary and its metadata.
 func image(binary []byte, arch, version string) (v1.Image, error) {
 	layer, err := layer(binary)
 	if err != nil {
@@ -79,7 +78,7 @@ func image(binary []byte, arch, version string) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// layer has one file, owned by root and without a time.
+// layer returns a layer with one file, which root owns and which has no time.
 func layer(binary []byte) (v1.Layer, error) {
 	buf := &bytes.Buffer{}
 	w := tar.NewWriter(buf)

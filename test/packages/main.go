@@ -22,7 +22,7 @@ import (
 	"strings"
 )
 
-// A project is where things are and what they are called.
+// A project has the paths and names of what is built and pushed.
 type project struct {
 	// root of the repository.
 	root string
@@ -30,7 +30,7 @@ type project struct {
 	dist string
 	// arch has the architectures that the function is built for.
 	arch []string
-	// version of the release. Empty for something in between.
+	// version is the version of the release. It is empty between releases.
 	version string
 	// registry and organization that packages are pushed to.
 	registry string
@@ -47,7 +47,7 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if len(args) == 0 {
-		return errors.New("say what to do: build or push")
+		return errors.New("no command: use build or push")
 	}
 	p := project{}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -69,7 +69,7 @@ func run(args []string) error {
 	case "push":
 		return p.push(ctx, os.Stdout)
 	}
-	return fmt.Errorf("%q is neither build nor push", args[0])
+	return fmt.Errorf("unknown command %q: use build or push", args[0])
 }
 
 // locate makes the paths absolute: commands run in other directories.

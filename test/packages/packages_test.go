@@ -51,7 +51,7 @@ func withPackages(m *testing.M) int {
 	return m.Run()
 }
 
-// An object is what is looked at of an object in a package.
+// An object has the fields of a package's object that the tests check.
 type object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -75,7 +75,7 @@ func TestContents(t *testing.T) {
 		examples     []string
 	}
 	functionContents := want{
-		kinds:        []string{"Function meta.pkg.crossplane.io/v1", "CustomResourceDefinition apiextensions.k8s.io/v1"},
+		kinds:        []string{"Function meta.pkg.crossplane.io/v1", "CustomResourceDefinition apiextensions.k8s.io/v1", "CustomResourceDefinition apiextensions.k8s.io/v1"},
 		meta:         function,
 		capabilities: []string{"composition"},
 	}
@@ -85,17 +85,17 @@ func TestContents(t *testing.T) {
 		want   want
 	}{
 		"FunctionAMD64": {
-			reason: "A function has its metadata and the CRD of its input.",
+			reason: "A function has its metadata and the CRDs of its inputs.",
 			file:   built.functionFile("amd64"),
 			want:   functionContents,
 		},
 		"FunctionARM64": {
-			reason: "Crossplane reads the package of whatever architecture, so all have the same.",
+			reason: "Crossplane reads the package of any architecture, so all have the same contents.",
 			file:   built.functionFile("arm64"),
 			want:   functionContents,
 		},
 		"XR": {
-			reason: "The namespaced API has an XRD of today and its Composition, and needs this version of the function.",
+			reason: "The namespaced API has a v2 XRD and its Composition, and depends on this version of the function.",
 			file:   built.configurationFile("xr"),
 			want: want{
 				kinds: []string{
@@ -112,7 +112,7 @@ func TestContents(t *testing.T) {
 			},
 		},
 		"Claim": {
-			reason: "Claims need an XRD of the first version.",
+			reason: "Claims need a v1 XRD.",
 			file:   built.configurationFile("claim"),
 			want: want{
 				kinds: []string{
@@ -251,7 +251,7 @@ func TestPush(t *testing.T) {
 		reference, of, _ := strings.Cut(strings.TrimSpace(line), " ")
 		ref, err := name.NewDigest(reference)
 		if err != nil {
-			t.Fatalf("a line of push starts with something else than a reference: %v", err)
+			t.Fatalf("a line of push does not start with a reference: %v", err)
 		}
 		repository := strings.TrimPrefix(ref.RepositoryStr(), "fusioninfer/")
 		if pushed[repository] == "" {
@@ -305,11 +305,11 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// checkPulled compares layer for layer, and looks for the mark by which Crossplane
-// finds the one with package.yaml.
+// checkPulled compares all layers, and checks that the one with package.yaml has the annotation
+// by which Crossplane finds it.
 func checkPulled(t *testing.T, file string, pulled v1.Image) {
 	t.Helper()
-	// Byte by byte, a difference in a binary would take minutes to find.
+	// Digests are compared, because a diff of binaries would take minutes.
 	if diff := cmp.Diff(contents(t, open(t, file)), contents(t, pulled), cmp.Comparer(bytes.Equal)); diff != "" {
 		t.Errorf("%s: -built, +pulled:\n%s", filepath.Base(file), diff)
 	}
@@ -319,11 +319,11 @@ func checkPulled(t *testing.T, file string, pulled v1.Image) {
 	}
 	marked := slices.ContainsFunc(m.Layers, func(d v1.Descriptor) bool { return d.Annotations["io.crossplane.xpkg"] == "base" })
 	if !marked {
-		t.Errorf("%s: no layer is marked as the package's", filepath.Base(file))
+		t.Errorf("%s: no layer has the annotation of the package", filepath.Base(file))
 	}
 }
 
-// TestReproducible builds once more, beside what is there.
+// TestReproducible builds the packages again into another directory. The files must be equal.
 func TestReproducible(t *testing.T) {
 	again := built
 	again.dist = t.TempDir()
@@ -345,7 +345,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// TestLint makes sure that what packages may contain is checked.
+// TestLint shows that the build refuses packages with objects that they may not contain.
 func TestLint(t *testing.T) {
 	cli, err := built.tool(t.Context())
 	if err != nil {
@@ -358,21 +358,21 @@ func TestLint(t *testing.T) {
 		want   string
 	}{
 		"CompositionInFunction": {
-			reason: "A Function package takes CRDs only.",
+			reason: "The package of a Function may contain only CRDs.",
 			dirs:   []string{".", "input"},
 			add:    filepath.Join("xr", "composition.yaml"),
 			want:   "object is not a CRD",
 		},
 		"RBACInConfiguration": {
-			reason: "A Configuration cannot carry what Crossplane is allowed to do.",
+			reason: "A Configuration may not contain permissions.",
 			dirs:   []string{"xr"},
 			add:    filepath.Join("install", "rbac.yaml"),
 			want:   "rbac.authorization.k8s.io",
 		},
 		"CRDInConfiguration": {
-			reason: "A Configuration takes XRDs, not CRDs.",
+			reason: "A Configuration may not contain CRDs.",
 			dirs:   []string{"claim"},
-			add:    filepath.Join("input", "inferenceservice.fn.crossplane.io_inputs.yaml"),
+			add:    filepath.Join("input", "fn.fusioninfer.io_inputs.yaml"),
 			want:   "object is not a",
 		},
 	}

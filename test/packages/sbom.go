@@ -27,8 +27,8 @@ func sbomFile(file string) string {
 	return strings.TrimSuffix(file, ".xpkg") + ".cdx.json"
 }
 
-// functionSBOM lists the modules that the linker put into the function's binary,
-// and Go's own library. They are what the binary says of itself, not what go.mod asks for.
+// functionSBOM lists the Go modules in the function's binary, and Go's standard library. It reads
+// them from the binary rather than from go.mod.
 func (p *project) functionSBOM(binary, arch string) (*cdx.BOM, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *project) configurationSBOM(stage, dir string) (*cdx.BOM, error) {
 	parts := make([]cdx.Component, 0, len(meta.Spec.DependsOn))
 	for _, d := range meta.Spec.DependsOn {
 		c := oci(d.Package, nil)
-		// It is a range, and the version of a component is one version.
+		// The constraint is a range, but a component has a single version.
 		c.Properties = &[]cdx.Property{{Name: "crossplane:dependsOn:version", Value: d.Version}}
 		parts = append(parts, c)
 	}
@@ -109,8 +109,8 @@ func encode(b *cdx.BOM) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// sourceTime is SOURCE_DATE_EPOCH or else the time of the commit. An archive of
-// the source has neither, and then there is none.
+// sourceTime returns the time in SOURCE_DATE_EPOCH, or else that of the commit. An archive of
+// the source has neither, so the result is empty.
 func (p *project) sourceTime(ctx context.Context) (string, error) {
 	seconds := os.Getenv("SOURCE_DATE_EPOCH")
 	if seconds == "" {

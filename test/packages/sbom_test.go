@@ -70,8 +70,8 @@ func TestSBOM(t *testing.T) {
 	}
 }
 
-// checkReferences makes sure that every component is known by one name, and that
-// something depends on it.
+// checkReferences checks that every component has a unique reference, and that another one
+// depends on it.
 func checkReferences(t *testing.T, b *cdx.BOM) {
 	t.Helper()
 	known, reached := map[string]bool{b.Metadata.Component.BOMRef: true}, map[string]bool{}
@@ -84,7 +84,7 @@ func checkReferences(t *testing.T, b *cdx.BOM) {
 	for _, d := range *b.Dependencies {
 		for _, ref := range *d.Dependencies {
 			if !known[d.Ref] || !known[ref] {
-				t.Errorf("%s depends on %s, and one of them is no component", d.Ref, ref)
+				t.Errorf("%s depends on %s, but one of them is not a component", d.Ref, ref)
 			}
 			reached[ref] = true
 		}
@@ -214,7 +214,7 @@ func TestSchema(t *testing.T) {
 	raw := read(t, sbomFile(built.configurationFile("xr")))
 	broken := bytes.Replace(raw, []byte(`"type": "container"`), []byte(`"type": "crate"`), 1)
 	if bytes.Equal(raw, broken) {
-		t.Fatal("nothing was broken")
+		t.Fatal("the SBOM was not made invalid")
 	}
 	if err := schema(t).Validate(anything(t, broken)); err == nil {
 		t.Error("the schema takes a component of a type that there is not")
@@ -232,15 +232,15 @@ func TestSourceTime(t *testing.T) {
 		want   want
 	}{
 		"Epoch": {
-			reason: "Who builds from an archive says when the source was made.",
+			reason: "A build from an archive sets the time of the source.",
 			epoch:  "1700000000",
 			want:   want{time: "2023-11-14T22:13:20Z"},
 		},
 		"NoClone": {
-			reason: "Without a clone there is no time, rather than one that differs between builds.",
+			reason: "Without a clone there is no time, because another one would differ between builds.",
 		},
 		"Garbage": {
-			reason: "A time that cannot be read is not left out silently.",
+			reason: "An invalid time is an error.",
 			epoch:  "yesterday",
 			want:   want{err: true},
 		},

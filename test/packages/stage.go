@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// dependency is how the Configurations ask for the function between releases: any
-// one. A release asks for itself or a later one.
+// dependency is the Configurations' constraint on the function between releases: any version. A
+// release requires its own version or a later one.
 const dependency = `version: ">=v0.1.0-0"`
 
 // stage copies the YAML files of directories of package/, without what is below

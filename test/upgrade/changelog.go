@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// every is the case that stands for all of them.
+// every is the case that means all cases.
 const every = "all"
 
 var (
@@ -14,8 +14,8 @@ var (
 	rolls   = regexp.MustCompile(`^- rolls pods: ([^:]+): \S`)
 )
 
-// named are the cases that the changelog names in its sections above that of a
-// version, which are those that an upgrade from this version goes through:
+// named returns the cases that the changelog names in the sections above that of a version. An
+// upgrade from that version includes the changes of all of them:
 //
 //	## Unreleased
 //

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// compare says what happens to the pods of a release. What is new restarts
-// nothing. That pods are replaced may be excused; that they are lost may not.
+// compare returns what an upgrade does to the pods of a release. New workloads are no problem.
+// The changelog may announce that pods are replaced, but not that they are lost.
 func compare(released, now []Workload, excused bool) ([]string, error) {
 	byKey := make(map[string]Workload, len(now))
 	for _, w := range now {

@@ -16,7 +16,7 @@ import (
 // pods is the file of a case with what came out.
 const pods = "pods.yaml"
 
-// outputs are the files of an example that are not read by a render.
+// outputs are the files of an example that render does not read.
 var outputs = []string{"rendered.yaml"}
 
 var release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
@@ -27,8 +27,8 @@ type RenderFn func(dir string) (documents string, err error)
 // Releases are the versions that are kept in a directory.
 func Releases(dir string) ([]string, error) { return directories(dir, release.MatchString) }
 
-// Keep writes down what a release makes of the examples. What is kept of a release
-// never changes.
+// Keep stores the pods that a release renders from the examples. It refuses to change a stored
+// release.
 func Keep(dir, version, examples string, render RenderFn) error {
 	if !release.MatchString(version) {
 		return fmt.Errorf("%q is not a version: it has to be like v0.1.0", version)
@@ -86,8 +86,8 @@ func keep(to, example string, render RenderFn) error {
 	return nil
 }
 
-// Check renders what is kept of a release once more, and says which pods an
-// upgrade from it would replace without a word in the changelog.
+// Check renders the stored examples of a release again. It returns the pods that an upgrade from
+// the release would replace although the changelog does not say so.
 func Check(dir, version, changelog string, render RenderFn) ([]string, error) {
 	kept := filepath.Join(dir, version)
 	cases, err := directories(kept, nil)
@@ -134,7 +134,8 @@ func check(dir string, render RenderFn, excused bool) ([]string, error) {
 	return compare(released, now, excused)
 }
 
-// directories in a directory, sorted. One that is not there has none.
+// directories returns the sorted names of the directories in a directory. One that does not
+// exist has none.
 func directories(dir string, wanted func(string) bool) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -92,8 +92,8 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// TestCheck keeps a release of two examples, renders differently, and looks at
-// what is said.
+// TestCheck stores a release of two examples, renders them differently, and checks the problems
+// that are reported.
 func TestCheck(t *testing.T) {
 	type args struct {
 		// now is what comes out today, for the example story.
@@ -109,11 +109,11 @@ func TestCheck(t *testing.T) {
 		want string
 	}{
 		"Same": {
-			reason: "Nothing differs.",
+			reason: "Without a difference there is no problem.",
 			args:   args{now: rendered, changelog: "## Unreleased\n" + released},
 		},
 		"NotPods": {
-			reason: "Replica counts, labels of the object and other objects restart nothing; neither does what is new.",
+			reason: "Replica counts, labels of the object, other objects and new ones restart nothing.",
 			args: args{
 				now: strings.NewReplacer("replicas: 2", "replicas: 3", "spec-hash: aaaa", "spec-hash: bbbb", "v1\nkind: ConfigMap", "v2\nkind: ConfigMap").Replace(rendered) +
 					"---\n" + strings.ReplaceAll(lws, "worker/0", "worker/1"),
@@ -126,12 +126,12 @@ func TestCheck(t *testing.T) {
 			want:   "leaderworkerset/worker/0 (LeaderWorkerSet default/qwen-worker-0): the pods are replaced",
 		},
 		"Size": {
-			reason: "Another size makes the group anew.",
+			reason: "Another size replaces the pods of the group.",
 			args:   args{now: strings.ReplaceAll(rendered, "size: 2", "size: 3"), changelog: released},
 			want:   "the pods are replaced",
 		},
 		"Remote": {
-			reason: "What is in other clusters counts as much.",
+			reason: "Objects for other clusters are compared, too.",
 			args:   args{now: strings.ReplaceAll(rendered, `hash: "1"`, `hash: "2"`), changelog: released},
 			want:   "cluster/a/deployment/epp (Deployment llm/qwen-epp): the pods are replaced",
 		},
@@ -141,12 +141,12 @@ func TestCheck(t *testing.T) {
 			want:   "the pods are replaced",
 		},
 		"Key": {
-			reason: "Under another key, the object is deleted and made anew.",
+			reason: "With another key, the object is deleted and created again.",
 			args:   args{now: strings.ReplaceAll(rendered, "leaderworkerset/worker/0", "lws/worker/0"), changelog: released},
 			want:   "leaderworkerset/worker/0 (LeaderWorkerSet default/qwen-worker-0) is deleted",
 		},
 		"Refused": {
-			reason: "What worked has to work.",
+			reason: "An example that a release accepted must not be refused.",
 			args:   args{refused: errors.New("spec.roles: no"), changelog: released},
 			want:   "it is refused now, and was not: spec.roles: no",
 		},
@@ -158,7 +158,7 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		"NamedButLost": {
-			reason: "That pods are replaced can be excused, not that they are lost.",
+			reason: "The changelog cannot excuse pods that are lost.",
 			args: args{
 				now:       strings.ReplaceAll(rendered, "leaderworkerset/worker/0", "lws/worker/0"),
 				changelog: "## Unreleased\n- rolls pods: all: a better probe.\n" + released,
@@ -166,14 +166,14 @@ func TestCheck(t *testing.T) {
 			want: "leaderworkerset/worker/0 (LeaderWorkerSet default/qwen-worker-0) is deleted",
 		},
 		"NamedByReleaseBetween": {
-			reason: "An upgrade over two releases goes through what both say.",
+			reason: "An upgrade over two releases includes the lines of both.",
 			args: args{
 				now:       strings.ReplaceAll(rendered, "vllm:v1", "vllm:v2"),
 				changelog: "## Unreleased\n## [v0.2.0] 2027-01-01\n- rolls pods: all: a better probe.\n" + released,
 			},
 		},
 		"NamedAnother": {
-			reason: "A line about another case says nothing about this one.",
+			reason: "A line about another case does not excuse this one.",
 			args: args{
 				now:       strings.ReplaceAll(rendered, "vllm:v1", "vllm:v2"),
 				changelog: "## Unreleased\n- rolls pods: other: a better probe.\n" + released,
@@ -181,7 +181,7 @@ func TestCheck(t *testing.T) {
 			want: "story: leaderworkerset/worker/0",
 		},
 		"NamedWithoutWhy": {
-			reason: "A line has to say why.",
+			reason: "A line without a reason does not count.",
 			args: args{
 				now:       strings.ReplaceAll(rendered, "vllm:v1", "vllm:v2"),
 				changelog: "## Unreleased\n- rolls pods: all:\n" + released,
@@ -189,7 +189,7 @@ func TestCheck(t *testing.T) {
 			want: "the pods are replaced",
 		},
 		"NamedBefore": {
-			reason: "A line above the first section is an example of one.",
+			reason: "A line above the first section is an example, and does not count.",
 			args: args{
 				now:       strings.ReplaceAll(rendered, "vllm:v1", "vllm:v2"),
 				changelog: "- rolls pods: all: why\n## Unreleased\n" + released,
@@ -259,7 +259,7 @@ func TestKeep(t *testing.T) {
 		"v0.1.0/story/input.yaml", "v0.1.0/story/pods.yaml", "v0.1.0/story/xr.yaml",
 	}
 	if diff := cmp.Diff(want, files); diff != "" {
-		t.Errorf("what was read and what came out is kept, and nothing of what is refused: -want, +got:\n%s", diff)
+		t.Errorf("want the inputs and pods of the accepted examples: -want, +got:\n%s", diff)
 	}
 	versions, err := Releases(dir)
 	if err != nil {
@@ -279,17 +279,17 @@ func TestMistakes(t *testing.T) {
 		want   string
 	}{
 		"Twice": {
-			reason: "A release that is kept never changes.",
+			reason: "A stored release cannot be changed.",
 			do:     func() error { return Keep(dir, "v0.1.0", t.TempDir(), render) },
 			want:   "file exists",
 		},
 		"NoVersion": {
-			reason: "It becomes the name of a directory.",
+			reason: "A version must be valid, because it becomes the name of a directory.",
 			do:     func() error { return Keep(dir, "../0.1.0", t.TempDir(), render) },
 			want:   "is not a version",
 		},
 		"NothingKept": {
-			reason: "A check that checks nothing would always pass.",
+			reason: "A release of which nothing is stored is an error: its check would always pass.",
 			do: func() error {
 				_, err := Check(dir, "v0.2.0", "## v0.2.0", render)
 				return err
@@ -297,7 +297,7 @@ func TestMistakes(t *testing.T) {
 			want: "nothing is kept of it",
 		},
 		"NoSection": {
-			reason: "Without the release's section, every line would count.",
+			reason: "A release without a section is an error: every line would count.",
 			do: func() error {
 				_, err := Check(dir, "v0.1.0", "## Unreleased\n- rolls pods: all: why", render)
 				return err

@@ -22,13 +22,13 @@ import (
 
 const annotationResourceName = "crossplane.io/composition-resource-name"
 
-// A Workload is what decides about the pods of a LeaderWorkerSet or a Deployment:
-// whether they are the same objects, and whether their controller replaces the
-// pods. A change of a replica count is not part of it.
+// A Workload has what decides whether the pods of a LeaderWorkerSet or a Deployment are replaced:
+// the identity of the object, and the fields that its controller compares. Replica counts are
+// not among them.
 type Workload struct {
-	// Key is the composed resource's identity. Another key is another object.
+	// Key identifies the composed resource. Crossplane replaces an object whose key changes.
 	Key string `json:"key"`
-	// Object is what the key stands for: {kind} {namespace}/{name}.
+	// Object is the object with the key: {kind} {namespace}/{name}.
 	Object string `json:"object"`
 	// Pods is what the controller derives its revision from.
 	Pods map[string]any `json:"pods"`
@@ -42,7 +42,7 @@ var revisioned = map[string][]string{
 	"StatefulSet":     {"template", "selector", "serviceName", "volumeClaimTemplates"},
 }
 
-// Workloads are those in the documents of a render, here and in other clusters.
+// Workloads returns the workloads in the output of a render, here and in other clusters.
 func Workloads(documents string) ([]Workload, error) {
 	var all []Workload
 	d := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(documents), 4096)

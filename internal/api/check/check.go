@@ -1,7 +1,6 @@
 /*
-Package check has the checks that the service and the input of the function have
-in common. Each returns what is wrong with one value, with its path, the value,
-and what would be right.
+Package check has the checks that the APIs and the inputs of the function share. Each returns
+the errors of one value: with its path, the value, and what is valid.
 */
 package check
 
@@ -17,29 +16,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// maxShown is how much of a value an error repeats, so that a long value does not
-// hide what is wrong with it.
-const maxShown = 80
-
-// Shown is a string as an error repeats it.
-func Shown(s string) string {
-	if len(s) <= maxShown {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxShown], "") + "..."
-}
-
-// OneOf checks a value that may be unset, and otherwise has to be one of some.
+// OneOf checks that a value is one of the valid ones, or not set.
 func OneOf[T ~string](path *field.Path, v T, valid ...T) field.ErrorList {
 	if v == "" || slices.Contains(valid, v) {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(path, T(Shown(string(v))), valid)}
+	return field.ErrorList{field.NotSupported(path, T(text.Value(string(v))), valid)}
 }
 
-// Between checks a number.
+// Between checks that a number is at least from and at most to.
 func Between[T cmp.Ordered](path *field.Path, v, from, to T) field.ErrorList {
 	if v >= from && v <= to {
 		return nil
@@ -47,16 +36,16 @@ func Between[T cmp.Ordered](path *field.Path, v, from, to T) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, v, fmt.Sprintf("must be from %v to %v", from, to))}
 }
 
-// Length checks that a string is not longer than a limit.
+// Length checks that a string has at most limit characters, as maxLength of a schema does.
 func Length(path *field.Path, v string, limit int) field.ErrorList {
-	// Counted in characters, as a schema does.
+	// A string has at least as many bytes as characters, which are slower to count.
 	if len(v) <= limit || utf8.RuneCountInString(v) <= limit {
 		return nil
 	}
-	return field.ErrorList{field.TooLongCharacters(path, Shown(v), limit)}
+	return field.ErrorList{field.TooLongCharacters(path, text.Value(v), limit)}
 }
 
-// Capped returns a list's elements up to a limit, and an error if there are more.
+// Capped returns at most limit elements of a list, and an error if it has more.
 func Capped[T any](path *field.Path, list []T, limit int) ([]T, field.ErrorList) {
 	if len(list) <= limit {
 		return list, nil
@@ -64,26 +53,26 @@ func Capped[T any](path *field.Path, list []T, limit int) ([]T, field.ErrorList)
 	return list[:limit], field.ErrorList{field.TooMany(path, len(list), limit)}
 }
 
-// Label checks a DNS label: part of a name, or the name of a namespace.
+// Label checks a DNS label, such as the name of a namespace or a part of another name.
 func Label(path *field.Path, v string) field.ErrorList {
 	if len(validation.IsDNS1123Label(v)) == 0 {
 		return nil
 	}
 	if len(v) > validation.DNS1123LabelMaxLength {
-		return field.ErrorList{field.TooLongCharacters(path, Shown(v), validation.DNS1123LabelMaxLength)}
+		return field.ErrorList{field.TooLongCharacters(path, text.Value(v), validation.DNS1123LabelMaxLength)}
 	}
-	return field.ErrorList{field.Invalid(path, Shown(v), "must be lower case letters, digits and '-', with a letter or digit first and last")}
+	return field.ErrorList{field.Invalid(path, text.Value(v), "must be lower case letters, digits and '-', with a letter or digit first and last")}
 }
 
-// Name checks the name of a Kubernetes object, a DNS subdomain.
+// Name checks the name of a Kubernetes object, which is a DNS subdomain.
 func Name(path *field.Path, v string) field.ErrorList {
 	if len(validation.IsDNS1123Subdomain(v)) == 0 {
 		return nil
 	}
 	if len(v) > validation.DNS1123SubdomainMaxLength {
-		return field.ErrorList{field.TooLongCharacters(path, Shown(v), validation.DNS1123SubdomainMaxLength)}
+		return field.ErrorList{field.TooLongCharacters(path, text.Value(v), validation.DNS1123SubdomainMaxLength)}
 	}
-	return field.ErrorList{field.Invalid(path, Shown(v), "must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last")}
+	return field.ErrorList{field.Invalid(path, text.Value(v), "must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last")}
 }
 
 // Labels checks the keys and values of labels.
@@ -92,7 +81,7 @@ func Labels(path *field.Path, labels map[string]string) field.ErrorList {
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		errs = append(errs, qualified(path, k)...)
 		if msgs := validation.IsValidLabelValue(labels[k]); len(msgs) > 0 {
-			errs = append(errs, field.Invalid(path.Key(Shown(k)), Shown(labels[k]), msgs[0]))
+			errs = append(errs, field.Invalid(path.Key(text.Value(k)), text.Value(labels[k]), msgs[0]))
 		}
 	}
 	return errs
@@ -102,7 +91,7 @@ func Labels(path *field.Path, labels map[string]string) field.ErrorList {
 func Annotations(path *field.Path, annotations map[string]string) field.ErrorList {
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(annotations)) {
-		// Kubernetes takes upper case in the prefix of an annotation's key.
+		// Kubernetes accepts upper case in the prefix of an annotation's key.
 		errs = append(errs, qualified(path, strings.ToLower(k))...)
 	}
 	return errs
@@ -110,12 +99,12 @@ func Annotations(path *field.Path, annotations map[string]string) field.ErrorLis
 
 func qualified(path *field.Path, key string) field.ErrorList {
 	if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
-		return field.ErrorList{field.Invalid(path.Key(Shown(key)), Shown(key), msgs[0])}
+		return field.ErrorList{field.Invalid(path.Key(text.Value(key)), text.Value(key), msgs[0])}
 	}
 	return nil
 }
 
-// Resources checks what a container requests and is limited to.
+// Resources checks the requests and limits of a container.
 func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
 	if r == nil {
 		return nil
@@ -131,7 +120,7 @@ func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 	return errs
 }
 
-// Amounts checks what something has of each resource.
+// Amounts checks the names and quantities of a list of resources.
 func Amounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
 	var errs field.ErrorList
 	for _, n := range slices.Sorted(maps.Keys(list)) {

@@ -1,8 +1,7 @@
 /*
-Package schematest tells what an API server would say to an object, with the API
-server's own code and no API server: the XRDs of package/ become the CRDs that
-Crossplane makes of them, and objects are pruned, defaulted and validated as
-those CRDs ask for. It is for tests.
+Package schematest validates objects as an API server would, for tests. It uses the API
+server's own code and Crossplane's, and runs neither. Crossplane's code converts the XRDs of
+package/ to CRDs. The API server's code prunes, defaults and validates objects by these CRDs.
 */
 package schematest
 
@@ -33,28 +32,29 @@ import (
 	xrdv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 )
 
-// A Flavour is a kind that the packages bring to a cluster.
+// A Flavour is one of the kinds that the packages install or use.
 type Flavour string
 
 // The flavours.
 const (
 	// XR is the namespaced InferenceService.
 	XR Flavour = "XR"
-	// Claim is the InferenceService of a cluster that uses claims.
+	// Claim is the InferenceService as a claim.
 	Claim Flavour = "claim"
 	// ClaimedXR is the XInferenceService behind a claim.
 	ClaimedXR Flavour = "claimed XR"
 	// Cluster is the InferenceCluster, which is the same in both packages.
 	Cluster Flavour = "cluster"
-	// Input of the function. No API server ever sees it, but tools validate by its
-	// schema.
-	Input Flavour = "input"
+	// Input and ClusterInput are the inputs of the function. They are never created in an API
+	// server, but tools validate them by their schemas.
+	Input        Flavour = "input"
+	ClusterInput Flavour = "cluster input"
 )
 
 // Services are the flavours of an InferenceService.
 func Services() []Flavour { return []Flavour{XR, Claim, ClaimedXR} }
 
-// A Schema is what an API server knows about a kind.
+// A Schema validates objects of one kind.
 type Schema struct {
 	// CRD of the kind.
 	CRD *extv1.CustomResourceDefinition
@@ -64,8 +64,8 @@ type Schema struct {
 	rules      *cel.Validator
 }
 
-// New loads the schema of a flavour from package/. A CRD that an API server would
-// refuse, a CEL rule that costs too much among the reasons, is an error.
+// New loads the schema of a flavour from package/. It returns an error for a CRD that an API
+// server would refuse, for example because a CEL rule costs too much.
 func New(f Flavour) (*Schema, error) {
 	crd, err := load(f)
 	if err != nil {
@@ -74,7 +74,7 @@ func New(f Flavour) (*Schema, error) {
 	return of(crd, string(f))
 }
 
-// NewFromFile loads the schema of a definition that others publish.
+// NewFromFile loads the schema of a CRD that another project publishes.
 func NewFromFile(path string) (*Schema, error) {
 	b, err := os.ReadFile(path) //nolint:gosec // A file of a test.
 	if err != nil {
@@ -84,7 +84,7 @@ func NewFromFile(path string) (*Schema, error) {
 	if err := yaml.Unmarshal(b, crd); err != nil {
 		return nil, err
 	}
-	// The schemas of versions differ in nothing that is validated.
+	// Of several versions it takes the first. Their schemas do not differ in what tests validate.
 	crd.Spec.Versions = crd.Spec.Versions[:1]
 	crd.Spec.Versions[0].Storage = true
 	return of(crd, path)
@@ -98,13 +98,13 @@ func of(crd *extv1.CustomResourceDefinition, f string) (*Schema, error) {
 	if err := extv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
 		return nil, fmt.Errorf("cannot convert the %s: %w", f, err)
 	}
-	// Set by the API server, and owned by an object that does not exist here.
+	// An API server sets the stored versions. The owner, an XRD, does not exist here.
 	internal.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
 	internal.OwnerReferences = nil
 	if errs := extvalidation.ValidateCustomResourceDefinition(context.Background(), internal); len(errs) > 0 {
 		return nil, fmt.Errorf("an API server would refuse the %s: %w", f, errs.ToAggregate())
 	}
-	// The conversion moves the schema of an only version to the top.
+	// The conversion moves the schema of a single version to spec.validation.
 	props := internal.Spec.Validation
 	if props == nil {
 		props = internal.Spec.Versions[0].Schema
@@ -121,21 +121,33 @@ func of(crd *extv1.CustomResourceDefinition, f string) (*Schema, error) {
 }
 
 func load(f Flavour) (*extv1.CustomResourceDefinition, error) {
-	if f == Input {
+	inputs := map[Flavour]string{Input: "inputs", ClusterInput: "clusterinputs"}
+	if plural, ok := inputs[f]; ok {
 		crd := &extv1.CustomResourceDefinition{}
-		return crd, read("package/input/inferenceservice.fn.crossplane.io_inputs.yaml", crd)
+		return crd, read("package/input/fn.fusioninfer.io_"+plural+".yaml", crd)
 	}
+	xrd, err := definition(f)
+	if err != nil {
+		return nil, err
+	}
+	return defined(f, xrd)
+}
+
+// definition is the XRD of a flavour.
+func definition(f Flavour) (*xrdv1.CompositeResourceDefinition, error) {
 	file := "package/claim/definition.yaml"
-	switch f { //nolint:exhaustive // The others are those of claims.
+	switch f { //nolint:exhaustive // All others use the XRD of claims.
 	case XR:
 		file = "package/xr/definition.yaml"
 	case Cluster:
 		file = "package/xr/cluster-definition.yaml"
 	}
 	xrd := &xrdv1.CompositeResourceDefinition{}
-	if err := read(file, xrd); err != nil {
-		return nil, err
-	}
+	return xrd, read(file, xrd)
+}
+
+// defined is the CRD that Crossplane makes of an XRD.
+func defined(f Flavour, xrd *xrdv1.CompositeResourceDefinition) (*extv1.CustomResourceDefinition, error) {
 	if f == Claim {
 		return xcrd.ForCompositeResourceClaim(xrd)
 	}
@@ -165,13 +177,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Validate says what an API server would have against the creation of an object,
-// which is YAML. Unknown fields are errors too, as kubectl makes them.
+// Validate returns the errors of an API server when an object in YAML is created. Unknown
+// fields are errors, as with kubectl.
 func (s *Schema) Validate(doc []byte) field.ErrorList {
 	return s.validate(doc, nil)
 }
 
-// ValidateUpdate says what an API server would have against a change.
+// ValidateUpdate returns the errors of an API server when an object is updated.
 func (s *Schema) ValidateUpdate(doc, old []byte) field.ErrorList {
 	before, err := s.Default(old)
 	if err != nil {
@@ -206,7 +218,7 @@ func (s *Schema) validate(doc []byte, old map[string]any) field.ErrorList {
 	if slices.ContainsFunc(errs, blocksRules) {
 		return errs
 	}
-	// A nil map in an interface would not be nil.
+	// A nil map would make an interface that is not nil.
 	var before any
 	if old != nil {
 		before = old
@@ -215,16 +227,16 @@ func (s *Schema) validate(doc []byte, old map[string]any) field.ErrorList {
 	return append(errs, more...)
 }
 
-// blocksRules tells whether the API server evaluates no CEL rules after an error.
+// blocksRules reports whether the API server skips CEL rules after an error.
 func blocksRules(e *field.Error) bool {
-	switch e.Type { //nolint:exhaustive // The others do not.
+	switch e.Type { //nolint:exhaustive // Rules are evaluated after all others.
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
 		return true
 	}
 	return false
 }
 
-// parse reads YAML as the API server does: whole numbers are int64.
+// parse decodes YAML as the API server does: whole numbers are int64.
 func parse(doc []byte) (map[string]any, error) {
 	b, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {

@@ -1,14 +1,19 @@
 package schematest
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Every example of the design documents is accepted as it is.
+// TestSeeds shows that the schemas accept all examples of the design documents unchanged.
 func TestSeeds(t *testing.T) {
 	files, err := filepath.Glob("../testdata/seeds/*.yaml")
 	if err != nil || len(files) != 10 {
@@ -40,6 +45,8 @@ func TestUnknownFields(t *testing.T) {
 	}
 }
 
+// TestDefault shows that an API server stores a service without defaults. The function has
+// the defaults.
 func TestDefault(t *testing.T) {
 	doc := []byte(`{metadata: {name: s}, spec: {roles: [{name: a, componentType: worker, multinode: {nodeCount: 2}, template: {}}]}}`)
 	want := map[string]any{
@@ -48,8 +55,7 @@ func TestDefault(t *testing.T) {
 			"roles": []any{map[string]any{
 				"name":          "a",
 				"componentType": "worker",
-				"replicas":      int64(1),
-				"multinode":     map[string]any{"nodeCount": int64(2), "launcher": "Ray"},
+				"multinode":     map[string]any{"nodeCount": int64(2)},
 				"template":      map[string]any{},
 			}},
 		},
@@ -69,21 +75,32 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// Setting or unsetting spec.replicas would rename everything.
+// TestTransition shows that admission refuses changes that would rename or move what runs.
 func TestTransition(t *testing.T) {
 	const roles = `roles: [{name: a, componentType: worker, template: {}}]`
 	ungrouped := []byte(`{metadata: {name: s}, spec: {` + roles + `}}`)
 	one := []byte(`{metadata: {name: s}, spec: {replicas: 1, ` + roles + `}}`)
 	three := []byte(`{metadata: {name: s}, spec: {replicas: 3, ` + roles + `}}`)
+	in := func(clusters ...string) []byte {
+		return []byte(`{metadata: {name: s}, spec: {` + roles + `, placement: {clusters: [` + strings.Join(clusters, ", ") + `]}}}`)
+	}
 	cases := map[string]struct {
 		reason   string
 		old, new []byte
 		want     []string
 	}{
-		"Same":   {reason: "A change of something else is fine.", old: ungrouped, new: ungrouped},
-		"Scaled": {reason: "The scale subresource changes replicas.", old: one, new: three},
-		"Set":    {reason: "Setting it renames everything.", old: ungrouped, new: one, want: []string{"spec.replicas"}},
-		"Unset":  {reason: "Unsetting it does, too.", old: three, new: ungrouped, want: []string{"spec.replicas"}},
+		"Type":             {reason: "The type of a role cannot change: its objects are others.", old: ungrouped, new: []byte(`{metadata: {name: s}, spec: {roles: [{name: a, componentType: decoder, template: {}}]}}`), want: []string{"spec.roles[0].componentType"}},
+		"TypeOfAnother":    {reason: "A role is identified by its name, not by its place in the list.", old: ungrouped, new: []byte(`{metadata: {name: s}, spec: {roles: [{name: b, componentType: decoder, template: {}}, {name: a, componentType: worker, template: {}}]}}`)},
+		"Place":            {reason: "A cluster cannot change its namespace or what it refers to.", old: in(`{name: c, providerConfigRef: {name: a}}`, `{name: f, inferenceClusterRef: {name: a}}`), new: in(`{name: c, namespace: x, providerConfigRef: {name: b}}`, `{name: f, inferenceClusterRef: {name: b}}`), want: []string{"spec.placement.clusters[0].providerConfigRef", "spec.placement.clusters[0].namespace", "spec.placement.clusters[1].inferenceClusterRef"}},
+		"PlaceKind":        {reason: "The kind of its configuration cannot change.", old: in(`{name: c, providerConfigRef: {name: a}}`), new: in(`{name: c, providerConfigRef: {name: a, kind: ProviderConfig}}`), want: []string{"spec.placement.clusters[0].providerConfigRef"}},
+		"PlaceDefaultKind": {reason: "Setting the kind to its default is accepted.", old: in(`{name: c, providerConfigRef: {name: a}}`), new: in(`{name: c, weight: 2, providerConfigRef: {name: a, kind: ClusterProviderConfig}}`)},
+		"PlaceRenamed":     {reason: "A cluster is identified by its name.", old: in(`{name: c, providerConfigRef: {name: a}}`), new: in(`{name: d, providerConfigRef: {name: b}}`)},
+		"IntoTheFleet":     {reason: "A change to an InferenceCluster is accepted: the function checks that it is the same cluster.", old: in(`{name: c, namespace: x, providerConfigRef: {name: a}}`), new: in(`{name: c, inferenceClusterRef: {name: a}}`)},
+
+		"Same":   {reason: "A change that does not touch spec.replicas is accepted.", old: ungrouped, new: ungrouped},
+		"Scaled": {reason: "A change of the number is accepted: the scale subresource makes it.", old: one, new: three},
+		"Set":    {reason: "Setting it is refused.", old: ungrouped, new: one, want: []string{"spec.replicas"}},
+		"Unset":  {reason: "Unsetting it is refused.", old: three, new: ungrouped, want: []string{"spec.replicas"}},
 	}
 	for _, f := range Services() {
 		s := mustNew(t, f)
@@ -101,12 +118,12 @@ func TestTransition(t *testing.T) {
 	}
 }
 
-// What kubectl shows: our columns and Crossplane's, none twice.
+// TestColumns shows that kubectl prints the columns of the API and Crossplane's, each once.
 func TestColumns(t *testing.T) {
 	want := map[Flavour][]string{
-		XR:        {"ROLES", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
-		Claim:     {"ROLES", "PLACED", "URL", "SYNCED", "READY", "CONNECTION-SECRET", "AGE"},
-		ClaimedXR: {"ROLES", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
+		XR:        {"ACCEPTED", "SUMMARY", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
+		Claim:     {"ACCEPTED", "SUMMARY", "PLACED", "URL", "SYNCED", "READY", "CONNECTION-SECRET", "AGE"},
+		ClaimedXR: {"ACCEPTED", "SUMMARY", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
 	}
 	for f, columns := range want {
 		v := mustNew(t, f).CRD.Spec.Versions[0]
@@ -123,7 +140,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// The kinds of one API group may not share a name, or one of them is not served.
+// TestNamesDiffer shows that claim and XR share no name. Kubernetes does not serve a kind that
+// shares a name with another one of its API group.
 func TestNamesDiffer(t *testing.T) {
 	seen := map[string]Flavour{}
 	for _, f := range []Flavour{Claim, ClaimedXR} {
@@ -133,6 +151,51 @@ func TestNamesDiffer(t *testing.T) {
 				t.Errorf("%s and %s are both called %s", f, other, name)
 			}
 			seen[name] = f
+		}
+	}
+}
+
+// Crossplane adds fields to spec and status of what it makes of an XRD. One of ours with the
+// same name would be replaced without a word, in one flavour or in all of them.
+func TestNothingIsShadowed(t *testing.T) {
+	ours, theirs := map[string][]string{}, map[string]map[string]bool{"spec": {}, "status": {}}
+	for _, f := range append(Services(), Cluster) {
+		xrd, err := definition(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := &xrd.Spec.Versions[0]
+		schema := extv1.JSONSchemaProps{}
+		if err := json.Unmarshal(v.Schema.OpenAPIV3Schema.Raw, &schema); err != nil {
+			t.Fatal(err)
+		}
+		v.Schema.OpenAPIV3Schema.Raw = []byte(`{"type":"object","properties":{"spec":{"type":"object"},"status":{"type":"object"}}}`)
+		crd, err := defined(f, xrd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range theirs {
+			ours[part] = append(ours[part], slices.Collect(maps.Keys(schema.Properties[part].Properties))...)
+			for name := range crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part].Properties {
+				theirs[part][name] = true
+			}
+		}
+	}
+	for part, names := range ours {
+		if len(names) == 0 || len(theirs[part]) == 0 {
+			t.Errorf("%s has %d fields of ours and %d of Crossplane's", part, len(names), len(theirs[part]))
+		}
+		for _, name := range names {
+			if theirs[part][name] {
+				t.Errorf("%s.%s is also a field of Crossplane's", part, name)
+			}
+		}
+	}
+	// A sample, by which the test is known to look.
+	for _, known := range []string{"spec.crossplane", "spec.claimRef", "spec.compositionRef", "spec.resourceRefs", "status.conditions"} {
+		part, name, _ := strings.Cut(known, ".")
+		if !theirs[part][name] {
+			t.Errorf("%s is not found among the fields of Crossplane's", known)
 		}
 	}
 }

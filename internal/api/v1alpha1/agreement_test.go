@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/testing/protocmp"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -32,8 +31,8 @@ spec:
     httproute: {hostnames: [a.example.com]}
     gateway: {gatewayClassName: istio}
     endpointPickerConfig: "kind: EndpointPickerConfig"
-    resources: {requests: {cpu: 500m}, limits: {cpu: 1, memory: 1Gi}}
-    models:
+    endpointPicker: {resources: {requests: {cpu: 500m}, limits: {cpu: 1, memory: 1Gi}}, kvConnector: mooncake}
+    servedModels:
     - {name: a, priority: 3, targets: [{name: b}, {name: c, weight: 3}]}
     - {name: d, criticality: Sheddable}
   - name: prefill
@@ -48,16 +47,17 @@ spec:
     template: {spec: {containers: []}}
   schedulingStrategy:
     schedulerName: volcano
+    queueName: research
     gang:
-      mode: SubGroup
+      mode: MinimumFirst
       minRoleReplicas: {prefill: 1, decode: 1}
       networkTopology: {highestTierAllowed: 2}
-      queue: research
       priorityClassName: high
   placement:
     clusters:
     - {name: a, providerConfigRef: {name: a}, namespace: x}
     - {name: b, providerConfigRef: {name: b, kind: ProviderConfig}}
+    - {name: c, inferenceClusterRef: {name: c}}
 `
 
 func documents(t *testing.T) map[string][]byte {
@@ -67,38 +67,7 @@ func documents(t *testing.T) map[string][]byte {
 	return docs
 }
 
-// The function and the API server have the same defaults.
-func TestDefaultAgrees(t *testing.T) {
-	for f, s := range services(t) {
-		for name, doc := range documents(t) {
-			defaulted, err := s.Default(doc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := json.Marshal(defaulted)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, errs := decode(t, b)
-			got, more := decode(t, doc)
-			if errs = append(errs, more...); len(errs) > 0 {
-				t.Fatal(errs.ToAggregate())
-			}
-			v1alpha1.Default(&got.Spec)
-			for i := range want.Spec.Roles {
-				// The one default that a schema cannot have: only a router may have it.
-				if r := &want.Spec.Roles[i]; r.ComponentType == v1alpha1.ComponentTypeRouter && r.FailureMode == "" {
-					r.FailureMode = v1alpha1.FailClose
-				}
-			}
-			if diff := cmp.Diff(want.Spec, got.Spec, protocmp.Transform()); diff != "" {
-				t.Errorf("%s of the %s: -schema +function:\n%s", name, f, diff)
-			}
-		}
-	}
-}
-
-// Defaults fill in what is not set, and nothing else.
+// TestDefault shows that defaults are set where a field is not set, and nowhere else.
 func TestDefault(t *testing.T) {
 	xr, errs := decode(t, []byte(full))
 	if len(errs) > 0 {
@@ -107,14 +76,14 @@ func TestDefault(t *testing.T) {
 	v1alpha1.Default(&xr.Spec)
 	once := xr.Spec.Roles
 	got := []any{
-		*once[0].Replicas, once[0].FailureMode, *once[0].Models[0].Targets[0].Weight, *once[0].Models[0].Targets[1].Weight,
-		*once[1].Replicas, once[1].FailureMode, once[1].Multinode.Launcher, *once[2].Replicas, once[2].Multinode.Launcher,
+		*once[0].Replicas, once[0].EndpointPicker.FailureMode, once[0].EndpointPicker.KVConnector, *once[0].ServedModels[0].Targets[0].Weight, *once[0].ServedModels[0].Targets[1].Weight,
+		*once[1].Replicas, once[1].EndpointPicker, once[1].Multinode.Launcher, *once[2].Replicas, once[2].Multinode.Launcher,
 		xr.Spec.SchedulingStrategy.Gang.NetworkTopology.Mode,
 		xr.Spec.Placement.Clusters[0].ProviderConfigRef.Kind, xr.Spec.Placement.Clusters[1].ProviderConfigRef.Kind,
 	}
 	want := []any{
-		int32(1), v1alpha1.FailClose, int32(1), int32(3),
-		int32(3), v1alpha1.FailureMode(""), v1alpha1.LauncherRay, int32(1), v1alpha1.LauncherVLLM,
+		int32(1), v1alpha1.FailClose, "mooncake", int32(1), int32(3),
+		int32(3), (*v1alpha1.EndpointPicker)(nil), v1alpha1.LauncherRay, int32(1), v1alpha1.LauncherVLLM,
 		v1alpha1.TopologyHard,
 		v1alpha1.KindClusterProviderConfig, v1alpha1.KindProviderConfig,
 	}
@@ -126,7 +95,7 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// The limits of the schema are the function's.
+// TestLimitsAgree shows that the schema has the limits of the function.
 func TestLimitsAgree(t *testing.T) {
 	s, err := schematest.New(schematest.XR)
 	if err != nil {
@@ -134,7 +103,7 @@ func TestLimitsAgree(t *testing.T) {
 	}
 	spec := s.CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	role := items(spec.Properties["roles"])
-	model := items(role.Properties["models"])
+	model := items(role.Properties["servedModels"])
 	cluster := items(spec.Properties["placement"].Properties["clusters"])
 	want := map[string]int{
 		"roles":                v1alpha1.MaxRoles,
@@ -143,11 +112,12 @@ func TestLimitsAgree(t *testing.T) {
 		"role replicas":        v1alpha1.MaxReplicas,
 		"nodeCount":            v1alpha1.MaxNodes,
 		"endpointPickerConfig": v1alpha1.MaxConfig,
-		"models":               v1alpha1.MaxModels,
+		"servedModels":         v1alpha1.MaxModels,
 		"model name":           v1alpha1.MaxName,
 		"targets":              v1alpha1.MaxTargets,
 		"weight":               v1alpha1.MaxWeight,
 		"clusters":             v1alpha1.MaxClusters,
+		"failoverAfterSeconds": v1alpha1.MaxFailoverAfterSeconds,
 		"config name":          v1alpha1.MaxName,
 	}
 	got := map[string]int{
@@ -157,11 +127,12 @@ func TestLimitsAgree(t *testing.T) {
 		"role replicas":        int(ptr.Deref(role.Properties["replicas"].Maximum, 0)),
 		"nodeCount":            int(ptr.Deref(role.Properties["multinode"].Properties["nodeCount"].Maximum, 0)),
 		"endpointPickerConfig": int(ptr.Deref(role.Properties["endpointPickerConfig"].MaxLength, 0)),
-		"models":               int(ptr.Deref(role.Properties["models"].MaxItems, 0)),
+		"servedModels":         int(ptr.Deref(role.Properties["servedModels"].MaxItems, 0)),
 		"model name":           int(ptr.Deref(model.Properties["name"].MaxLength, 0)),
 		"targets":              int(ptr.Deref(model.Properties["targets"].MaxItems, 0)),
 		"weight":               int(ptr.Deref(items(model.Properties["targets"]).Properties["weight"].Maximum, 0)),
 		"clusters":             int(ptr.Deref(spec.Properties["placement"].Properties["clusters"].MaxItems, 0)),
+		"failoverAfterSeconds": int(ptr.Deref(spec.Properties["placement"].Properties["failoverAfterSeconds"].Maximum, 0)),
 		"config name":          int(ptr.Deref(cluster.Properties["providerConfigRef"].Properties["name"].MaxLength, 0)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -171,9 +142,9 @@ func TestLimitsAgree(t *testing.T) {
 
 func items(p extv1.JSONSchemaProps) extv1.JSONSchemaProps { return *p.Items.Schema }
 
-// What an API server refuses the function refuses too: an XR can come past the
-// schema of today. Services are damaged at random; an empty string, which the
-// function takes for an absent one, is not among the damages.
+// TestValidateAgrees damages services at random, and shows that the function refuses what
+// an API server refuses: an XR may have been stored under another schema. No value is
+// replaced by an empty string, because the function takes it for an absent one.
 func TestValidateAgrees(t *testing.T) {
 	s, err := schematest.New(schematest.XR)
 	if err != nil {
@@ -209,9 +180,9 @@ func TestValidateAgrees(t *testing.T) {
 	}
 }
 
-// leftToOthers tells what Validate does not look at: unknown fields, which the
-// function passes over, the scheduler of a gang, which the plan checks, and a
-// quantity that is a fraction without quotes, which Kubernetes itself takes.
+// leftToOthers tells which errors of the schema Validate does not have: unknown fields,
+// which the function ignores; the scheduler of a gang, which planning checks; and
+// quantities, because Kubernetes accepts fractions without quotes, and the schema does not.
 func leftToOthers(err *field.Error) bool {
 	return err.Detail == "unknown field" || err.Field == "spec.schedulingStrategy.schedulerName" || strings.Contains(err.Error(), ".resources.")
 }
@@ -220,8 +191,8 @@ func damages() []any {
 	return []any{nil, int64(-1), int64(0), int64(1 << 31), int64(2000000000), 1.5, "x", "Not A Name", true, []any{}, []any{"x"}, map[string]any{}, map[string]any{"name": "x"}}
 }
 
-// damage replaces or removes one value anywhere below an object, but not inside
-// what the schema leaves to other projects.
+// damage replaces or removes one value at any depth of an object. It does not change the
+// inside of fields whose content the schema does not describe.
 func damage(random *rand.Rand, obj map[string]any, with []any) {
 	keys := slices.Sorted(maps.Keys(obj))
 	if len(keys) == 0 {

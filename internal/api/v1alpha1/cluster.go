@@ -5,89 +5,100 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KindCluster is the kind of a cluster of the fleet.
-const KindCluster = "InferenceCluster"
+// KindInferenceCluster is the kind of a cluster of the fleet.
+const KindInferenceCluster = "InferenceCluster"
 
 // Limits of an InferenceCluster. The markers below repeat them for the schema.
 const (
 	MaxPools     = 64
 	MaxPoolNodes = 5000
-	// MaxClusterName is the limit of a label's value, since asks are labelled with it.
+	// MaxClusterName is the limit of the value of a label, because capacity requests carry
+	// the name as a label.
 	MaxClusterName = 63
 	// MaxSelectorLabels is the limit of a pool's nodeSelector.
 	MaxSelectorLabels = 16
-	MaxTaints         = 2
-	// DefaultGatewayPort is that of plain HTTP.
-	DefaultGatewayPort = 80
+	// MaxStopMessage is the limit of stopMessage.
+	MaxStopMessage = 253
+	// DefaultEntrypointPort is that of plain HTTP.
+	DefaultEntrypointPort = 80
 
 	maxPort = 65535
 )
 
-// An InferenceCluster is a Kubernetes cluster that InferenceServices may run in. Its
-// labels are what a placement's clusterSelector selects by. It says what the cluster
-// has, and its status says who was granted how much of it: a service asks, the cluster
-// grants, so that nothing is booked twice.
+// An InferenceCluster is a Kubernetes cluster that InferenceServices may run in. A
+// placement's clusterSelector selects it by its labels. The spec says which nodes the
+// cluster has. The status says how much of their capacity is reserved for which service. A
+// service requests capacity and the cluster reserves it, so that nothing is reserved twice.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=inferenceclusters,scope=Cluster,shortName=icl,categories=fusioninfer
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",fieldPath=".metadata.name",message="the name becomes part of labels: lower case letters, digits and '-', at most 63 of them, with no '-' first or last"
 // +kubebuilder:printcolumn:name="REACHABLE",type=string,JSONPath=`.status.conditions[?(@.type=='Reachable')].status`,description="Whether provider-kubernetes reaches the cluster."
-// +kubebuilder:printcolumn:name="OPEN",type=string,JSONPath=`.status.conditions[?(@.type=='Open')].reason`,description="Grants, or why nothing new is granted."
-// +kubebuilder:printcolumn:name="NODES",type=integer,JSONPath=`.status.nodes`,description="Nodes of all pools."
-// +kubebuilder:printcolumn:name="FREE",type=string,JSONPath=`.status.free`,description="Free and allocatable devices."
-// +kubebuilder:printcolumn:name="SERVICES",type=integer,JSONPath=`.status.services`,description="Services that were granted room."
+// +kubebuilder:printcolumn:name="SCHEDULABLE",type=string,JSONPath=`.status.conditions[?(@.type=='Schedulable')].reason`,description="Schedulable, or why the cluster reserves nothing new."
+// +kubebuilder:printcolumn:name="NODES",type=integer,JSONPath=`.status.nodeCount`,description="Nodes of all pools."
+// +kubebuilder:printcolumn:name="SUMMARY",type=string,JSONPath=`.status.summary`,description="Free devices and all devices."
+// +kubebuilder:printcolumn:name="SERVICES",type=integer,JSONPath=`.status.serviceCount`,description="Services with reserved capacity."
 type InferenceCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the cluster has.
+	// Spec says how to reach the cluster, and which nodes it has.
 	Spec InferenceClusterSpec `json:"spec"`
 
-	// Status is what was observed of it, and who runs there. Crossplane and the
-	// function write it.
+	// Status is the observed state of the cluster, with its reservations. Crossplane and
+	// the function write it.
 	// +optional
 	Status InferenceClusterStatus `json:"status,omitempty"`
 }
 
-// An InferenceClusterSpec says how to reach a cluster and what it has.
+// An InferenceClusterSpec says how to reach a cluster and which nodes it has.
 type InferenceClusterSpec struct {
-	// ProviderConfigRef names the provider-kubernetes configuration with the
-	// cluster's credentials. What this cluster itself makes is namespaced Objects with
-	// a ClusterProviderConfig, and cluster-scoped ones, which claims use, with a
-	// ProviderConfig.
+	// ProviderConfigRef names the provider-kubernetes configuration with the cluster's
+	// credentials. The kind says which of the provider's APIs reaches the cluster. A
+	// ClusterProviderConfig is of kubernetes.m.crossplane.io, which namespaced services
+	// use, and the function makes namespaced Objects with it. A ProviderConfig is the
+	// cluster-scoped one of kubernetes.crossplane.io, which claims use, and the function
+	// makes cluster-scoped Objects with it. The reference cannot change, because
+	// reservations in one cluster would then count in another. For another cluster, create
+	// another InferenceCluster.
+	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && (has(self.kind) ? self.kind : 'ClusterProviderConfig') == (has(oldSelf.kind) ? oldSelf.kind : 'ClusterProviderConfig')",message="cannot change: for another cluster make another InferenceCluster"
 	ProviderConfigRef ProviderConfigRef `json:"providerConfigRef"`
 
-	// Pools of nodes. What is in none of them is not used.
+	// Pools of nodes. Nodes that are in no pool are not used.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
 	Pools []Pool `json:"pools"`
 
-	// Taints keep services away. Drain moves what runs here elsewhere, as far as its
-	// placement allows, and takes nothing new. Dead does the same and gives up on what is
-	// here: it is forgotten without being deleted, so that nothing waits for a cluster
-	// that will not answer.
+	// StopPolicy says what the cluster still accepts. None accepts everything that fits.
+	// Hold reserves nothing new, and what runs in the cluster stays. Drain also moves
+	// services elsewhere, as far as their placements allow. Abandon also gives up what runs
+	// in the cluster: services forget it without deleting it, so that nothing waits for a
+	// cluster that will not answer. Defaults to None.
 	// +optional
-	// +kubebuilder:validation:MaxItems=2
-	// +listType=map
-	// +listMapKey=effect
-	Taints []Taint `json:"taints,omitempty"`
+	StopPolicy StopPolicy `json:"stopPolicy,omitempty"`
 
-	// Gateway is how requests reach the cluster from outside.
+	// StopMessage says why the cluster is stopped. Conditions repeat it.
 	// +optional
-	Gateway *ClusterGateway `json:"gateway,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	StopMessage string `json:"stopMessage,omitempty"`
 
-	// AllowedNamespaces says whose services may use the cluster. All by default. For
-	// others it is as if there were no such cluster; what runs here already leaves once
-	// it runs elsewhere.
+	// Entrypoint is how requests reach the cluster from outside.
+	// +optional
+	Entrypoint *Entrypoint `json:"entrypoint,omitempty"`
+
+	// AllowedNamespaces says which namespaces' services may use the cluster. For other
+	// services the cluster does not exist. What they already run in it leaves once it runs
+	// elsewhere. Defaults to all namespaces. A later version of the API may have a stricter
+	// default: to allow all namespaces for good, set from to All.
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 }
 
 // A Pool is a set of nodes that are alike.
-// +kubebuilder:validation:XValidation:rule="has(self.nodes) == has(self.allocatable)",message="give nodes and allocatable together, or neither to have them observed"
-// +kubebuilder:validation:XValidation:rule="has(self.nodes) || (has(self.nodeSelector) && self.nodeSelector.size() > 0)",fieldPath=".nodeSelector",message="an observed pool needs a nodeSelector; else give nodes and allocatable"
+// +kubebuilder:validation:XValidation:rule="has(self.nodeCount) == has(self.allocatable)",message="give nodeCount and allocatable together, or neither to have the nodes observed"
+// +kubebuilder:validation:XValidation:rule="has(self.nodeCount) || (has(self.nodeSelector) && self.nodeSelector.size() > 0)",fieldPath=".nodeSelector",message="an observed pool needs a nodeSelector; else give nodeCount and allocatable"
 type Pool struct {
 	// Name of the pool, unique in the cluster.
 	// +kubebuilder:validation:MinLength=1
@@ -95,85 +106,98 @@ type Pool struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// NodeSelector are labels that the pool's nodes have. Pods with a nodeSelector
-	// go only to pools that have all of its labels. Without nodes, these labels also
-	// select the nodes that are observed.
+	// NodeSelector is the labels of the pool's nodes. Pods with a nodeSelector fit only
+	// pools that have all of its labels. Without nodeCount, these labels also select the
+	// nodes that are observed.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// Nodes is the number of nodes. Unset, nodes are observed in the cluster, and
-	// count while they are Ready and not cordoned.
+	// NodeCount is the number of nodes. If it is not set, the nodes are observed in the
+	// cluster. They count while they are Ready and not cordoned.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5000
-	Nodes *int32 `json:"nodes,omitempty"`
+	NodeCount *int32 `json:"nodeCount,omitempty"`
 
-	// Allocatable resources of each node, such as nvidia.com/gpu: 8. What is not named
-	// here is not counted.
+	// Allocatable resources of each node, such as nvidia.com/gpu: 8. Resources that are not
+	// listed are not counted.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 }
 
-// A TaintEffect says what a taint does.
-// +kubebuilder:validation:Enum=Drain;Dead
-type TaintEffect string
+// A StopPolicy says what a cluster still accepts.
+// +kubebuilder:validation:Enum=None;Hold;Drain;Abandon
+type StopPolicy string
 
-// The effects of a taint.
+// The stop policies, from the mildest to the strictest.
 const (
-	// TaintDrain moves services elsewhere, make before break.
-	TaintDrain TaintEffect = "Drain"
-	// TaintDead gives up on the cluster and on what runs there.
-	TaintDead TaintEffect = "Dead"
+	// StopNone accepts everything that fits.
+	StopNone StopPolicy = "None"
+	// StopHold reserves nothing new. What runs in the cluster stays.
+	StopHold StopPolicy = "Hold"
+	// StopDrain reserves nothing new. Services leave once they run elsewhere.
+	StopDrain StopPolicy = "Drain"
+	// StopAbandon gives up the cluster and what runs in it.
+	StopAbandon StopPolicy = "Abandon"
 )
 
-// A Taint keeps services away from a cluster.
-type Taint struct {
-	// Effect of the taint.
-	Effect TaintEffect `json:"effect"`
-
-	// Reason, for people.
+// An Entrypoint is how requests reach a cluster from outside: an address, or a Gateway
+// (Gateway API) in the cluster whose address is observed.
+// +kubebuilder:validation:XValidation:rule="has(self.address) != has(self.gatewayRef)",message="give either address, or the gatewayRef of a Gateway whose address is observed"
+type Entrypoint struct {
+	// GatewayRef names a Gateway in the cluster, whose address is observed.
 	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Reason string `json:"reason,omitempty"`
+	GatewayRef *GatewayReference `json:"gatewayRef,omitempty"`
+
+	// Address at which the cluster is reached.
+	// +optional
+	Address *EntrypointAddress `json:"address,omitempty"`
+
+	// Port at which the cluster is reached. Defaults to 80.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
 }
 
-// A ClusterGateway is how requests reach a cluster from outside: an address, or a
-// Gateway (Gateway API) in the cluster whose address is observed.
-// +kubebuilder:validation:XValidation:rule="has(self.address) != has(self.name)",message="give either address, or name and namespace of a Gateway whose address is observed"
-// +kubebuilder:validation:XValidation:rule="has(self.name) == has(self.namespace)",message="name and namespace of a Gateway come together"
-type ClusterGateway struct {
-	// Address is an IP address.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=45
-	Address string `json:"address,omitempty"`
-
-	// Name of a Gateway in the cluster.
-	// +optional
+// A GatewayReference names a Gateway (Gateway API).
+type GatewayReference struct {
+	// Name of the Gateway.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	Name string `json:"name,omitempty"`
+	Name string `json:"name"`
 
-	// Namespace of that Gateway.
-	// +optional
+	// Namespace of the Gateway.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	Namespace string `json:"namespace,omitempty"`
-
-	// Port that the gateway listens on.
-	// +optional
-	// +kubebuilder:default=80
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	Port int32 `json:"port,omitempty"`
+	Namespace string `json:"namespace"`
 }
 
-// An InferenceClusterStatus is what was observed of a cluster, and who runs there.
+// An AddressType says what an address is.
+// +kubebuilder:validation:Enum=IPAddress
+type AddressType string
+
+// AddressTypeIP is an IP address.
+const AddressTypeIP AddressType = "IPAddress"
+
+// An EntrypointAddress is an address at which a cluster is reached.
+type EntrypointAddress struct {
+	// Type of the address. Defaults to IPAddress, which is the only one so far.
+	// +optional
+	Type AddressType `json:"type,omitempty"`
+
+	// Value is the address: an IP address that other machines reach.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=45
+	Value string `json:"value"`
+}
+
+// An InferenceClusterStatus is the observed state of a cluster, with its reservations.
 type InferenceClusterStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -183,80 +207,81 @@ type InferenceClusterStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// UnreachableSince is when the cluster was first found to be out of reach, while it
-	// is. Services go by it when they leave the cluster.
+	// Summary is a line to read: the free devices and all devices.
+	// +optional
+	Summary string `json:"summary,omitempty"`
+
+	// UnreachableSince is when the cluster was first found to be unreachable. It is absent
+	// while the cluster is reachable. Services count their failoverAfterSeconds from this
+	// time.
 	// +optional
 	UnreachableSince *metav1.Time `json:"unreachableSince,omitempty"`
 
-	// Nodes of all pools.
+	// NodeCount is the number of nodes of all pools.
 	// +optional
-	Nodes int32 `json:"nodes,omitempty"`
+	NodeCount int32 `json:"nodeCount,omitempty"`
 
-	// Free is one line for people: free and allocatable devices.
+	// ServiceCount is the number of services with reserved capacity.
 	// +optional
-	Free string `json:"free,omitempty"`
+	ServiceCount int32 `json:"serviceCount"`
 
-	// Services is the number of services that were granted room.
-	// +optional
-	Services int32 `json:"services"`
-
-	// Pools has what is left in each pool.
+	// Pools is the free capacity of each pool.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Pools []PoolStatus `json:"pools,omitempty"`
 
-	// Allocations are what was granted to whom, the oldest grant first.
+	// Reservations are the capacity that is reserved for each service, the oldest first.
 	// +optional
 	// +listType=atomic
-	Allocations []Allocation `json:"allocations,omitempty"`
+	Reservations []Reservation `json:"reservations,omitempty"`
 
-	// Waiting are the services that ask for more than they were granted, in the order
-	// in which they are served: the first thousand.
+	// Pending are the first thousand services that request more than is reserved for them,
+	// in the order in which they are served.
 	// +optional
 	// +listType=atomic
-	Waiting []WaitingAsk `json:"waiting,omitempty"`
+	Pending []PendingRequest `json:"pending,omitempty"`
 
-	// Gateway is where requests reach the cluster.
+	// Entrypoint is where requests reach the cluster.
 	// +optional
-	Gateway *GatewayStatus `json:"gateway,omitempty"`
+	Entrypoint *EntrypointStatus `json:"entrypoint,omitempty"`
 }
 
-// A PoolStatus is what is left in a pool.
+// A PoolStatus is the free capacity of a pool.
 type PoolStatus struct {
 	// Name of the pool.
 	Name string `json:"name"`
 
-	// Nodes of the pool.
-	Nodes int32 `json:"nodes"`
+	// NodeCount is the number of nodes of the pool.
+	NodeCount int32 `json:"nodeCount"`
 
-	// NodeSelector are the labels of the pool's nodes.
+	// NodeSelector is the labels of the pool's nodes.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// Allocatable resources of all its nodes.
+	// Capacity is the sum of the allocatable resources of all its nodes.
 	// +optional
-	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Free has the nodes by what is left on them, so that what fits can be told
-	// exactly: 8 GPUs on one node are more than 4 on each of two.
+	// Free counts the nodes by their free resources, which shows exactly what fits: 8 GPUs
+	// on one node are more than 4 on each of two.
 	// +optional
 	// +listType=atomic
 	Free []FreeNodes `json:"free,omitempty"`
 }
 
-// FreeNodes are nodes on which the same is left.
+// FreeNodes are nodes with the same free resources.
 type FreeNodes struct {
-	// Nodes on which this is left.
-	Nodes int32 `json:"nodes"`
+	// NodeCount is the number of these nodes.
+	NodeCount int32 `json:"nodeCount"`
 
-	// Resources that are left on each.
+	// Resources that are free on each of them.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// An Allocation is what a service was granted.
-type Allocation struct {
+// A Reservation is the capacity that is reserved for a service.
+type Reservation struct {
 	// UID of the service's composite resource.
 	UID string `json:"uid"`
 
@@ -266,32 +291,33 @@ type Allocation struct {
 	// Name of the service.
 	Name string `json:"name"`
 
-	// Replicas of the service that were granted, as its keys end: ROLE/N, or GROUP/ROLE/N.
+	// Replicas of the service that are reserved.
 	// +optional
 	// +listType=atomic
-	Replicas []string `json:"replicas,omitempty"`
+	Replicas []Replicas `json:"replicas,omitempty"`
 
-	// Serial up to which the service's asks are answered: of what it asked for later,
-	// nothing was granted yet.
+	// Generation of the service's newest capacity request that the cluster has answered.
+	// Nothing is reserved yet for a later one.
 	// +optional
-	Serial int64 `json:"serial,omitempty"`
+	Generation int64 `json:"generation,omitempty"`
 
-	// Pods of these replicas.
+	// Pods is the number of pods of these replicas.
 	// +optional
 	Pods int32 `json:"pods,omitempty"`
 
-	// Resources that these pods were granted.
+	// Resources that are reserved for these pods.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// Unfit tells that the pods have changed since they were granted, and do not fit as
-	// they are now. The service is granted nothing more here.
+	// RequirementsChanged is true if the requirements of the pods have changed since the
+	// reservation, and what they require now does not fit. Nothing more is reserved here
+	// for the service.
 	// +optional
-	Unfit bool `json:"unfit,omitempty"`
+	RequirementsChanged bool `json:"requirementsChanged,omitempty"`
 }
 
-// A WaitingAsk is what a service asked for and was not granted.
-type WaitingAsk struct {
+// A PendingRequest is what a service requests and the cluster has not reserved.
+type PendingRequest struct {
 	// UID of the service's composite resource.
 	UID string `json:"uid"`
 
@@ -301,20 +327,34 @@ type WaitingAsk struct {
 	// Name of the service.
 	Name string `json:"name"`
 
-	// Replicas that wait.
+	// ReplicaCount is the number of replicas that are pending.
 	// +optional
-	Replicas int32 `json:"replicas,omitempty"`
+	ReplicaCount int32 `json:"replicaCount,omitempty"`
 
 	// Message says what is missing.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// A GatewayStatus is where requests reach a cluster.
-type GatewayStatus struct {
-	// Address is an IP address.
-	Address string `json:"address"`
+// An EntrypointStatus is where requests reach a cluster.
+type EntrypointStatus struct {
+	// Address at which the cluster is reached.
+	Address EntrypointAddressStatus `json:"address"`
 
-	// Port of the gateway.
+	// Port at which the cluster is reached.
 	Port int32 `json:"port"`
+}
+
+// An EntrypointAddressStatus is an address at which a cluster is reached.
+type EntrypointAddressStatus struct {
+	// Type of the address, such as IPAddress.
+	Type string `json:"type"`
+
+	// Value is the address.
+	Value string `json:"value"`
+}
+
+// IPEntrypoint returns the entrypoint at an IP address.
+func IPEntrypoint(ip string, port int32) *EntrypointStatus {
+	return &EntrypointStatus{Address: EntrypointAddressStatus{Type: string(AddressTypeIP), Value: ip}, Port: port}
 }

@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// MaxAllowedNamespaces is the limit of the names of allowed namespaces.
+// MaxAllowedNamespaces is the limit of the number of names in allowedNamespaces.
 const MaxAllowedNamespaces = 1000
 
 // FromNamespaces says from which namespaces services may use a cluster.
@@ -31,15 +32,14 @@ const (
 )
 
 // AllowedNamespaces are the namespaces whose services may use a cluster, in the manner of
-// allowedRoutes of the Gateway API. A namespace is one of the control plane: the one of
-// the InferenceService, or of the claim.
+// allowedRoutes of the Gateway API. The namespaces are those of the control plane in which
+// InferenceServices and claims are.
 // +kubebuilder:validation:XValidation:rule="has(self.names) == (has(self.from) && self.from == 'Names')",fieldPath=".names",message="from: Names needs names, and nothing else has them"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == (has(self.from) && self.from == 'Selector')",fieldPath=".selector",message="from: Selector needs a selector, and nothing else has one"
 type AllowedNamespaces struct {
-	// From says which namespaces are allowed: All, those with Names, or those that a
-	// Selector matches. Defaults to All.
+	// From says which namespaces are allowed: All, Names (those that names lists) or
+	// Selector (those that selector matches). Defaults to All.
 	// +optional
-	// +kubebuilder:default=All
 	From FromNamespaces `json:"from,omitempty"`
 
 	// Names of the namespaces.
@@ -51,15 +51,15 @@ type AllowedNamespaces struct {
 	// +listType=set
 	Names []string `json:"names,omitempty"`
 
-	// Selector over the labels of the namespaces. Crossplane has to be allowed to read
-	// namespaces for it.
+	// Selector selects namespaces by their labels. It needs the permission of Crossplane to
+	// read namespaces.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
-// Allows tells whether the services of a namespace may use the cluster. What cannot be
-// understood allows nobody.
-func (a *AllowedNamespaces) Allows(namespace string, of map[string]string) bool {
+// Allows tells whether the services of a namespace with these labels may use the cluster.
+// An unknown value of from and an invalid selector allow no namespace.
+func (a *AllowedNamespaces) Allows(namespace string, namespaceLabels map[string]string) bool {
 	if a == nil {
 		return true
 	}
@@ -72,11 +72,11 @@ func (a *AllowedNamespaces) Allows(namespace string, of map[string]string) bool 
 		if a.Selector == nil {
 			return false
 		}
-		all := maps.Clone(of)
+		all := maps.Clone(namespaceLabels)
 		if all == nil {
 			all = map[string]string{}
 		}
-		// The API server sets it on every namespace, and nobody can change it.
+		// The API server sets this label on every namespace, and nobody can change it.
 		all[corev1.LabelMetadataName] = namespace
 		s, err := metav1.LabelSelectorAsSelector(a.Selector)
 		return err == nil && s.Matches(labels.Set(all))
@@ -112,10 +112,10 @@ func validateAllowedNamespaces(path *field.Path, a *AllowedNamespaces) field.Err
 	}
 	names, more := check.Capped(path.Child("names"), a.Names, MaxAllowedNamespaces)
 	errs = append(errs, more...)
-	seen := unique{}
+	listed := unique{}
 	for i, name := range names {
 		errs = append(errs, check.Label(path.Child("names").Index(i), name)...)
-		errs = append(errs, seen.check(path.Child("names").Index(i), name)...)
+		errs = append(errs, listed.check(path.Child("names").Index(i), name)...)
 	}
 	switch {
 	case a.From == NamespacesSelector && a.Selector == nil:
@@ -125,7 +125,7 @@ func validateAllowedNamespaces(path *field.Path, a *AllowedNamespaces) field.Err
 	}
 	if a.Selector != nil {
 		if _, err := metav1.LabelSelectorAsSelector(a.Selector); err != nil {
-			errs = append(errs, field.Invalid(path.Child("selector"), check.Shown(a.Selector.String()), err.Error()))
+			errs = append(errs, field.Invalid(path.Child("selector"), text.Value(a.Selector.String()), err.Error()))
 		}
 	}
 	return errs

@@ -24,18 +24,20 @@ metadata: {name: us-east}
 spec:
   providerConfigRef: {name: us-east, kind: ProviderConfig}
   pools:
-  - {name: typed-in, nodes: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}}
+  - {name: typed-in, nodeCount: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}}
   - {name: observed, nodeSelector: {c: d}}
-  taints: [{effect: Drain, reason: moved}, {effect: Dead}]
-  gateway: {name: gw, namespace: gateways, port: 8080}
+  stopPolicy: Drain
+  stopMessage: the rack is moved
+  entrypoint: {gatewayRef: {name: gw, namespace: gateways}, port: 8080}
   allowedNamespaces: {from: Names, names: [team-a, team-b]}
 `
 
-// inCluster puts fields into the spec of a cluster that is right without them.
+// inCluster returns a cluster with the required fields and these fields of the spec.
 func inCluster(fields string) string {
 	return `{metadata: {name: c}, spec: {providerConfigRef: {name: c}, pools: [{name: p, nodeSelector: {a: b}}], ` + fields + `}}`
 }
 
+// inPool returns a cluster with one pool of these fields.
 func inPool(fields string) string {
 	return `{metadata: {name: c}, spec: {providerConfigRef: {name: c}, pools: [{` + fields + `}]}}`
 }
@@ -80,14 +82,14 @@ func TestValidateCluster(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		doc    string
-		// schema has the paths that an API server complains about.
+		// schema has the paths of the errors of an API server.
 		schema []string
 		want   []string
 	}{
-		"Full":  {reason: "Everything can be set.", doc: fullCluster},
-		"Least": {reason: "A configuration and a pool.", doc: inCluster(``)},
+		"Full":  {reason: "A cluster may have every one of its fields.", doc: fullCluster},
+		"Least": {reason: "A provider configuration and a pool are all that a cluster needs.", doc: inCluster(``)},
 		"Nothing": {
-			reason: "All that is missing is said at once.",
+			reason: "All missing fields are reported at once.",
 			doc:    `{metadata: {name: c}, spec: {}}`,
 			schema: []string{"spec.pools", "spec.providerConfigRef"},
 			want: []string{
@@ -96,117 +98,133 @@ func TestValidateCluster(t *testing.T) {
 			},
 		},
 		"Name": {
-			reason: "The name becomes a label.",
+			reason: "The name becomes the value of a label, so it contains no dot.",
 			doc:    `{metadata: {name: us.east}, spec: {providerConfigRef: {name: c}, pools: [{name: p, nodeSelector: {a: b}}]}}`,
 			schema: []string{"metadata.name"},
 			want:   []string{`metadata.name: Invalid value: "us.east": must be lower case letters, digits and '-', with a letter or digit first and last`},
 		},
 		"NodesAlone": {
-			reason: "Nodes without resources have no room.",
-			doc:    inPool(`name: p, nodes: 2`),
+			reason: "A number of nodes needs the resources of each node.",
+			doc:    inPool(`name: p, nodeCount: 2`),
 			schema: []string{"spec.pools[0]"},
-			want:   []string{`spec.pools[0].allocatable: Required value: say what each of the nodes has; without nodes and allocatable they are observed`},
+			want:   []string{`spec.pools[0].allocatable: Required value: say what each of the nodes has; without nodeCount and allocatable they are observed`},
 		},
 		"AllocatableAlone": {
-			reason: "Resources of no nodes.",
+			reason: "The resources of a node need the number of nodes.",
 			doc:    inPool(`name: p, nodeSelector: {a: b}, allocatable: {cpu: 1}`),
 			schema: []string{"spec.pools[0]"},
-			want:   []string{`spec.pools[0].nodes: Required value: say how many nodes have this; without nodes and allocatable they are observed`},
+			want:   []string{`spec.pools[0].nodeCount: Required value: say how many nodes have this; without nodeCount and allocatable they are observed`},
 		},
 		"NoSelector": {
-			reason: "All nodes of a cluster are no pool.",
+			reason: "Without a nodeSelector, the nodes of an observed pool are not known.",
 			doc:    inPool(`name: p`),
 			schema: []string{"spec.pools[0].nodeSelector"},
-			want:   []string{`spec.pools[0].nodeSelector: Required value: an observed pool needs the labels of its nodes; else give nodes and allocatable`},
+			want:   []string{`spec.pools[0].nodeSelector: Required value: an observed pool needs the labels of its nodes; else give nodeCount and allocatable`},
 		},
 		"Pool": {
 			reason: "Each value is looked at.",
-			doc:    inPool(`name: P, nodes: 5001, allocatable: {cpu: -1}, nodeSelector: {a b: c d}}, {name: P, nodes: -1, allocatable: {}`),
-			schema: []string{"spec.pools[0].name", "spec.pools[0].nodes", "spec.pools[1]", "spec.pools[1].name", "spec.pools[1].nodes"},
+			doc:    inPool(`name: P, nodeCount: 5001, allocatable: {cpu: -1}, nodeSelector: {a b: c d}}, {name: P, nodeCount: -1, allocatable: {}`),
+			schema: []string{"spec.pools[0].name", "spec.pools[0].nodeCount", "spec.pools[1]", "spec.pools[1].name", "spec.pools[1].nodeCount"},
 			want: []string{
 				`spec.pools[0].name: Invalid value: "P": must be lower case letters, digits and '-', with a letter or digit first and last`,
-				`spec.pools[0].nodes: Invalid value: 5001: must be from 0 to 5000`,
+				`spec.pools[0].nodeCount: Invalid value: 5001: must be from 0 to 5000`,
 				`spec.pools[0].allocatable[cpu]: Invalid value: "-1": must not be negative`,
 				`spec.pools[0].nodeSelector[a b]: Invalid value: "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
 				`spec.pools[0].nodeSelector[a b]: Invalid value: "c d": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
 				`spec.pools[1].name: Invalid value: "P": must be lower case letters, digits and '-', with a letter or digit first and last`,
-				`spec.pools[1].nodes: Invalid value: -1: must be from 0 to 5000`,
+				`spec.pools[1].nodeCount: Invalid value: -1: must be from 0 to 5000`,
 				`spec.pools[1].name: Duplicate value: "P"`,
 			},
 		},
-		"Taints": {
-			reason: "Each effect once, and of two.",
-			doc:    inCluster(`taints: [{effect: NoSchedule}, {effect: Drain}, {effect: Drain}]`),
-			schema: []string{"spec.taints", "spec.taints[0].effect", "spec.taints[2]"},
+		"Stop": {
+			reason: "The stop policy has four values, and its message has a limit.",
+			doc:    inCluster(`stopPolicy: Dead, stopMessage: ` + strings.Repeat("x", 254)),
+			schema: []string{"spec.stopMessage", "spec.stopPolicy"},
 			want: []string{
-				`spec.taints: Too many: 3: must have at most 2 items`,
-				`spec.taints[0].effect: Unsupported value: "NoSchedule": supported values: "Drain", "Dead"`,
+				`spec.stopPolicy: Unsupported value: "Dead": supported values: "None", "Hold", "Drain", "Abandon"`,
+				`spec.stopMessage: Too long: may not be more than 253 characters`,
 			},
 		},
-		"TaintTwice": {
-			reason: "Which reason would count?",
-			doc:    inCluster(`taints: [{effect: Drain}, {effect: Drain}]`),
-			schema: []string{"spec.taints[1]"},
-			want:   []string{`spec.taints[1].effect: Duplicate value: "Drain"`},
+		"EntrypointAddress": {
+			reason: "An address has the type IPAddress and port 80 by default.",
+			doc:    inCluster(`entrypoint: {address: {value: 192.0.2.1}}`),
 		},
-		"GatewayTwice": {
-			reason: "An address, or a Gateway to read it from.",
-			doc:    inCluster(`gateway: {address: 192.0.2.1, name: gw, namespace: gateways}`),
-			schema: []string{"spec.gateway"},
-			want:   []string{`spec.gateway.address: Forbidden: give either address, or name and namespace of a Gateway whose address is observed`},
+		"EntrypointTwice": {
+			reason: "An entrypoint has either an address or a Gateway.",
+			doc:    inCluster(`entrypoint: {address: {value: 192.0.2.1}, gatewayRef: {name: gw, namespace: gateways}}`),
+			schema: []string{"spec.entrypoint"},
+			want:   []string{`spec.entrypoint.address: Forbidden: give either address, or the gatewayRef of a Gateway whose address is observed`},
 		},
-		"GatewayNone": {
-			reason: "A gateway without either.",
-			doc:    inCluster(`gateway: {}`),
-			schema: []string{"spec.gateway"},
-			want:   []string{`spec.gateway.address: Required value: give an IP address, or name and namespace of a Gateway whose address is observed`},
+		"EntrypointNone": {
+			reason: "An entrypoint needs an address or a Gateway.",
+			doc:    inCluster(`entrypoint: {}`),
+			schema: []string{"spec.entrypoint"},
+			want:   []string{`spec.entrypoint.address: Required value: give an IP address, or the gatewayRef of a Gateway whose address is observed`},
 		},
-		"GatewayHalf": {
-			reason: "A Gateway is in a namespace.",
-			doc:    inCluster(`gateway: {name: gw, port: 65536}`),
-			schema: []string{"spec.gateway", "spec.gateway.port"},
+		"EntrypointHalf": {
+			reason: "The reference to a Gateway needs a namespace.",
+			doc:    inCluster(`entrypoint: {gatewayRef: {name: gw}, port: 65536}`),
+			schema: []string{"spec.entrypoint.gatewayRef.namespace", "spec.entrypoint.port"},
 			want: []string{
-				`spec.gateway.port: Invalid value: 65536: must be from 1 to 65535`,
-				`spec.gateway.namespace: Required value: name and namespace of a Gateway come together`,
+				`spec.entrypoint.port: Invalid value: 65536: must be from 1 to 65535`,
+				`spec.entrypoint.gatewayRef.namespace: Required value: must be the namespace of the Gateway`,
 			},
 		},
-		"GatewayAddress": {
-			reason: "EndpointSlices take addresses, and no names. The schema cannot say so.",
-			doc:    inCluster(`gateway: {address: gw.example.com}`),
-			want:   []string{`spec.gateway.address: Invalid value: "gw.example.com": must be an IP address`},
+		"EntrypointPort": {
+			reason: "Port 0 is refused, and not taken for an absent port.",
+			doc:    inCluster(`entrypoint: {address: {value: 192.0.2.1}, port: 0}`),
+			schema: []string{"spec.entrypoint.port"},
+			want:   []string{`spec.entrypoint.port: Invalid value: 0: must be from 1 to 65535`},
 		},
-		"GatewayLoopback": {
-			reason: "No endpoint of a Service may be one of the machine's own.",
-			doc:    inCluster(`gateway: {address: 127.0.0.1}`),
-			want:   []string{`spec.gateway.address: Invalid value: "127.0.0.1": must be an IP address that other machines reach: none that is unspecified, loopback or link-local`},
+		"EntrypointType": {
+			reason: "Host names are not supported yet.",
+			doc:    inCluster(`entrypoint: {address: {type: Hostname, value: 192.0.2.1}}`),
+			schema: []string{"spec.entrypoint.address.type"},
+			want:   []string{`spec.entrypoint.address.type: Unsupported value: "Hostname": supported values: "IPAddress"`},
 		},
-		"GatewayZone": {
-			reason: "A zone is of one machine.",
-			doc:    inCluster(`gateway: {address: "2001:db8::1%eth0"}`),
-			want:   []string{`spec.gateway.address: Invalid value: "2001:db8::1%eth0": must be an IP address`},
+		"EntrypointHostname": {
+			reason: "An EndpointSlice has IP addresses and no host names. The schema cannot tell them apart.",
+			doc:    inCluster(`entrypoint: {address: {value: gw.example.com}}`),
+			want:   []string{`spec.entrypoint.address.value: Invalid value: "gw.example.com": must be an IP address`},
+		},
+		"EntrypointEmpty": {
+			reason: "An empty address is refused.",
+			doc:    inCluster(`entrypoint: {address: {value: ""}}`),
+			schema: []string{"spec.entrypoint.address.value"},
+			want:   []string{`spec.entrypoint.address.value: Required value: must be an IP address`},
+		},
+		"EntrypointLoopback": {
+			reason: "An EndpointSlice cannot have a loopback address.",
+			doc:    inCluster(`entrypoint: {address: {value: 127.0.0.1}}`),
+			want:   []string{`spec.entrypoint.address.value: Invalid value: "127.0.0.1": must be an IP address that other machines reach: none that is unspecified, loopback or link-local`},
+		},
+		"EntrypointZone": {
+			reason: "A zone has a meaning on one machine only.",
+			doc:    inCluster(`entrypoint: {address: {value: "2001:db8::1%eth0"}}`),
+			want:   []string{`spec.entrypoint.address.value: Invalid value: "2001:db8::1%eth0": must be an IP address`},
 		},
 		"AllowedAll": {
-			reason: "All is the default, and can be said.",
+			reason: "from may be left out: it defaults to All.",
 			doc:    inCluster(`allowedNamespaces: {}`),
 		},
 		"AllowedSelector": {
-			reason: "Namespaces by their labels.",
+			reason: "A selector has labels and expressions.",
 			doc:    inCluster(`allowedNamespaces: {from: Selector, selector: {matchLabels: {tier: gold}, matchExpressions: [{key: a, operator: Exists}]}}`),
 		},
 		"AllowedNothing": {
-			reason: "Names and Selector need what they are about.",
+			reason: "from: Names needs names.",
 			doc:    inCluster(`allowedNamespaces: {from: Names}`),
 			schema: []string{"spec.allowedNamespaces.names"},
 			want:   []string{`spec.allowedNamespaces.names: Required value: name the namespaces whose services may use the cluster`},
 		},
 		"AllowedNoSelector": {
-			reason: "As above.",
+			reason: "from: Selector needs a selector.",
 			doc:    inCluster(`allowedNamespaces: {from: Selector}`),
 			schema: []string{"spec.allowedNamespaces.selector"},
 			want:   []string{`spec.allowedNamespaces.selector: Required value: give the labels of the namespaces whose services may use the cluster`},
 		},
 		"AllowedWithoutFrom": {
-			reason: "Names that were given, and would not be looked at, allow everybody.",
+			reason: "Without from, names and a selector would have no effect, and every namespace would be allowed.",
 			doc:    inCluster(`allowedNamespaces: {names: [team-a], selector: {}}`),
 			schema: []string{"spec.allowedNamespaces.names", "spec.allowedNamespaces.selector"},
 			want: []string{
@@ -224,13 +242,13 @@ func TestValidateCluster(t *testing.T) {
 			},
 		},
 		"AllowedFrom": {
-			reason: "The word of the Gateway API for the own namespace means nothing here. The schema leaves the operator to the function.",
+			reason: "The Gateway API also has the value Same. It has no meaning for a cluster, which is in no namespace.",
 			doc:    inCluster(`allowedNamespaces: {from: Same}`),
 			schema: []string{"spec.allowedNamespaces.from"},
 			want:   []string{`spec.allowedNamespaces.from: Unsupported value: "Same": supported values: "All", "Names", "Selector"`},
 		},
 		"AllowedOperator": {
-			reason: "A selector that cannot be evaluated would allow nobody.",
+			reason: "A selector with an unknown operator would allow no namespace. The schema does not check operators.",
 			doc:    inCluster(`allowedNamespaces: {from: Selector, selector: {matchExpressions: [{key: a, operator: Is}]}}`),
 			want:   []string{`spec.allowedNamespaces.selector: Invalid value: "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorR...": "Is" is not a valid label selector operator`},
 		},
@@ -248,35 +266,93 @@ func TestValidateCluster(t *testing.T) {
 	}
 }
 
-// The function and the API server have the same defaults.
-func TestDefaultClusterAgrees(t *testing.T) {
+// TestClusterUpdate shows which fields of an existing cluster cannot change. Only the
+// schema has rules for that: the function does not know the old spec.
+func TestClusterUpdate(t *testing.T) {
+	with := func(config string) string {
+		return `{metadata: {name: c}, spec: {providerConfigRef: {` + config + `}, pools: [{name: p, nodeSelector: {a: b}}]}}`
+	}
+	cases := map[string]struct {
+		reason   string
+		old, new string
+		want     []string
+	}{
+		"Same":        {reason: "Other fields can change.", old: with("name: c"), new: inCluster("stopPolicy: Hold")},
+		"KindWritten": {reason: "Writing out the default is no change.", old: with("name: c"), new: with("name: c, kind: ClusterProviderConfig")},
+		"Name":        {reason: "Reservations in one cluster would count in another.", old: with("name: c"), new: with("name: d"), want: []string{"spec.providerConfigRef"}},
+		"Kind":        {reason: "A configuration of the other kind is a different configuration.", old: with("name: c"), new: with("name: c, kind: ProviderConfig"), want: []string{"spec.providerConfigRef"}},
+	}
 	s := clusterSchema(t)
-	for _, doc := range []string{fullCluster, inCluster(`gateway: {address: "2001:db8::1"}, allowedNamespaces: {}`)} {
-		defaulted, err := s.Default([]byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := json.Marshal(defaulted)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, _ := decodeCluster(t, b)
-		got, _ := decodeCluster(t, []byte(doc))
-		v1alpha1.DefaultCluster(&got.Spec)
-		if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
-			t.Errorf("-schema +function:\n%s", diff)
-		}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, paths(s.ValidateUpdate([]byte(tc.new), []byte(tc.old)))); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 
-// The limits of the schema are the function's.
+// TestDefaultCluster shows that the function sets the documented defaults, and that the
+// schema sets none: a stored default looks like a user's choice.
+func TestDefaultCluster(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		doc    string
+		want   string
+	}{
+		"Least": {
+			reason: "Objects that are absent stay absent.",
+			doc:    inCluster(``),
+			want:   inCluster(`stopPolicy: None`),
+		},
+		"Full": {
+			reason: "Fields that are set keep their values.",
+			doc:    fullCluster,
+			want:   fullCluster,
+		},
+		"Nested": {
+			reason: "Fields of objects that are present get their defaults.",
+			doc:    inCluster(`entrypoint: {address: {value: "2001:db8::1"}}, allowedNamespaces: {}`),
+			want:   inCluster(`stopPolicy: None, entrypoint: {address: {type: IPAddress, value: "2001:db8::1"}, port: 80}, allowedNamespaces: {from: All}`),
+		},
+	}
+	s := clusterSchema(t)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want, _ := decodeCluster(t, []byte(tc.want))
+			if want.Spec.ProviderConfigRef.Kind == "" {
+				want.Spec.ProviderConfigRef.Kind = v1alpha1.KindClusterProviderConfig
+			}
+			got, _ := decodeCluster(t, []byte(tc.doc))
+			v1alpha1.DefaultCluster(&got.Spec)
+			if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
+				t.Errorf("%s\nfunction: -want +got:\n%s", tc.reason, diff)
+			}
+			stored, err := s.Default([]byte(tc.doc))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			given, _ := decodeCluster(t, []byte(tc.doc))
+			kept, _ := decodeCluster(t, b)
+			if diff := cmp.Diff(given.Spec, kept.Spec); diff != "" {
+				t.Errorf("%s\nschema: -given +stored:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestClusterLimitsAgree shows that the schema has the limits of the function.
 func TestClusterLimitsAgree(t *testing.T) {
 	spec := clusterSchema(t).CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	pool := items(spec.Properties["pools"])
-	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxTaints, v1alpha1.MaxName, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces}
+	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxStopMessage, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces}
 	got := []int{
-		int(ptr.Deref(spec.Properties["pools"].MaxItems, 0)), int(ptr.Deref(pool.Properties["nodes"].Maximum, 0)), int(ptr.Deref(pool.Properties["nodeSelector"].MaxProperties, 0)),
-		int(ptr.Deref(spec.Properties["taints"].MaxItems, 0)), int(ptr.Deref(items(spec.Properties["taints"]).Properties["reason"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
+		int(ptr.Deref(spec.Properties["pools"].MaxItems, 0)), int(ptr.Deref(pool.Properties["nodeCount"].Maximum, 0)), int(ptr.Deref(pool.Properties["nodeSelector"].MaxProperties, 0)),
+		int(ptr.Deref(spec.Properties["stopMessage"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
 		int(ptr.Deref(spec.Properties["allowedNamespaces"].Properties["names"].MaxItems, 0)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -284,8 +360,9 @@ func TestClusterLimitsAgree(t *testing.T) {
 	}
 }
 
-// What an API server refuses the function refuses too. Clusters are damaged at random. A
-// quantity that is a fraction without quotes Kubernetes itself takes.
+// TestValidateClusterAgrees damages clusters at random, and shows that the function refuses
+// what an API server refuses. Quantities are left out: Kubernetes accepts fractions without
+// quotes, and the schema does not.
 func TestValidateClusterAgrees(t *testing.T) {
 	s := clusterSchema(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -307,7 +384,7 @@ func TestValidateClusterAgrees(t *testing.T) {
 			continue
 		}
 		refused++
-		// An API server drops nulls before anything else.
+		// An API server removes nulls before it validates.
 		stored, err := s.Default(doc)
 		if err != nil {
 			t.Fatal(err)
@@ -324,17 +401,17 @@ func TestValidateClusterAgrees(t *testing.T) {
 	}
 }
 
-// What kubectl shows of a cluster, and that it is one of the whole control plane.
+// TestClusterColumns shows the columns of kubectl get, and that the kind is cluster-scoped.
 func TestClusterColumns(t *testing.T) {
 	crd := clusterSchema(t).CRD
 	if crd.Spec.Scope != "Cluster" {
-		t.Errorf("an InferenceCluster is %s", crd.Spec.Scope)
+		t.Errorf("want an InferenceCluster to be cluster-scoped, got %s", crd.Spec.Scope)
 	}
 	var got []string
 	for _, c := range crd.Spec.Versions[0].AdditionalPrinterColumns {
 		got = append(got, c.Name)
 	}
-	want := []string{"REACHABLE", "OPEN", "NODES", "FREE", "SERVICES", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"}
+	want := []string{"REACHABLE", "SCHEDULABLE", "NODES", "SUMMARY", "SERVICES", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -351,23 +428,23 @@ func TestAllows(t *testing.T) {
 		labels  map[string]string
 		want    want
 	}{
-		"Unset":          {reason: "All by default.", want: want{Allows: true}},
-		"Empty":          {reason: "All by default.", allowed: &v1alpha1.AllowedNamespaces{}, want: want{Allows: true}},
-		"Named":          {reason: "By name.", allowed: &v1alpha1.AllowedNamespaces{From: "Names", Names: []string{"team-b", "team-a"}}, want: want{Allows: true}},
-		"NotNamed":       {reason: "By name.", allowed: &v1alpha1.AllowedNamespaces{From: "Names", Names: []string{"team-b"}}},
-		"Selected":       {reason: "By labels.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: gold}, labels: map[string]string{"tier": "gold"}, want: want{true, true}},
-		"NotSelected":    {reason: "By labels.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: gold}, labels: map[string]string{"tier": "free"}, want: want{Reads: true}},
-		"Expression":     {reason: "By labels.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: expression}, want: want{true, true}},
-		"SelectedByName": {reason: "The name's label is known without reading the namespace.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: byName}, want: want{Allows: true}},
+		"Unset":          {reason: "Without allowedNamespaces all namespaces are allowed.", want: want{Allows: true}},
+		"Empty":          {reason: "Without from all namespaces are allowed.", allowed: &v1alpha1.AllowedNamespaces{}, want: want{Allows: true}},
+		"Named":          {reason: "A listed name is allowed.", allowed: &v1alpha1.AllowedNamespaces{From: "Names", Names: []string{"team-b", "team-a"}}, want: want{Allows: true}},
+		"NotNamed":       {reason: "A name that is not listed is not allowed.", allowed: &v1alpha1.AllowedNamespaces{From: "Names", Names: []string{"team-b"}}},
+		"Selected":       {reason: "A namespace with the selected labels is allowed.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: gold}, labels: map[string]string{"tier": "gold"}, want: want{true, true}},
+		"NotSelected":    {reason: "A namespace with other labels is not allowed.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: gold}, labels: map[string]string{"tier": "free"}, want: want{Reads: true}},
+		"Expression":     {reason: "Expressions are evaluated like labels.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: expression}, want: want{true, true}},
+		"SelectedByName": {reason: "The label with the name is known without reading the namespace.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: byName}, want: want{Allows: true}},
 		"OtherName": {
-			reason:  "A label that says otherwise is not believed.",
+			reason:  "The name counts, whatever the label with the name says.",
 			allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "team-b"}}},
 			labels:  map[string]string{"kubernetes.io/metadata.name": "team-b"},
 		},
-		"Everything":   {reason: "An empty selector matches everything, as everywhere.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: &metav1.LabelSelector{}}, want: want{Allows: true}},
-		"NoSelector":   {reason: "What is not said allows nobody.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector"}},
-		"UnknownFrom":  {reason: "A word of a later version allows nobody.", allowed: &v1alpha1.AllowedNamespaces{From: "Same"}},
-		"WrongOperand": {reason: "A selector that cannot be evaluated allows nobody.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}}, want: want{Reads: true}},
+		"Everything":   {reason: "An empty selector matches every namespace, as in Kubernetes.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: &metav1.LabelSelector{}}, want: want{Allows: true}},
+		"NoSelector":   {reason: "from: Selector without a selector allows no namespace.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector"}},
+		"UnknownFrom":  {reason: "A value of a later version of the API allows no namespace.", allowed: &v1alpha1.AllowedNamespaces{From: "Same"}},
+		"WrongOperand": {reason: "A selector with an unknown operator allows no namespace.", allowed: &v1alpha1.AllowedNamespaces{From: "Selector", Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}}, want: want{Reads: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,10 +2,9 @@ package v1alpha1
 
 import "k8s.io/utils/ptr"
 
-// Default fills in what is not set and means the same in every service. The
-// schema has the same defaults, so that they show in a live object; the one for
-// failureMode it cannot have, since only a router may have a failureMode. What
-// depends on the rest of the service, or on the input, is decided by the plan.
+// Default sets the defaults that are the same for every service. Planning decides those
+// that depend on the rest of the service or on the Input. The schema has no defaults: once
+// stored, a default looks like a user's choice, and a later version could not change it.
 func Default(s *InferenceServiceSpec) {
 	for i := range s.Roles {
 		defaultRole(&s.Roles[i])
@@ -23,8 +22,8 @@ func defaultPlacement(p *Placement) {
 	if p.Policy == "" {
 		p.Policy = PlacementReplicate
 	}
-	if p.FailoverAfter == "" {
-		p.FailoverAfter = DefaultFailoverAfter
+	if p.FailoverAfterSeconds == nil {
+		p.FailoverAfterSeconds = ptr.To(DefaultFailoverAfterSeconds)
 	}
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
@@ -37,10 +36,11 @@ func defaultPlacement(p *Placement) {
 	}
 }
 
-// DefaultFailoverAfter is how long a cluster may be out of reach.
-const DefaultFailoverAfter = "5m"
+// DefaultFailoverAfterSeconds is how long a cluster may be unreachable unless the placement
+// says otherwise.
+const DefaultFailoverAfterSeconds int32 = 300
 
-// Default fills in the kind.
+// Default sets the kind if it is not set.
 func (r *ProviderConfigRef) Default() {
 	if r.Kind == "" {
 		r.Kind = KindClusterProviderConfig
@@ -54,12 +54,15 @@ func defaultRole(r *Role) {
 	if r.Multinode != nil && r.Multinode.Launcher == "" {
 		r.Multinode.Launcher = LauncherRay
 	}
-	if r.ComponentType == ComponentTypeRouter && r.FailureMode == "" {
-		r.FailureMode = FailClose
+	if r.ComponentType == ComponentTypeRouter && r.EndpointPicker == nil {
+		r.EndpointPicker = &EndpointPicker{}
 	}
-	for i := range r.Models {
-		for j := range r.Models[i].Targets {
-			if t := &r.Models[i].Targets[j]; t.Weight == nil {
+	if e := r.EndpointPicker; e != nil && e.FailureMode == "" {
+		e.FailureMode = FailClose
+	}
+	for i := range r.ServedModels {
+		for j := range r.ServedModels[i].Targets {
+			if t := &r.ServedModels[i].Targets[j]; t.Weight == nil {
 				t.Weight = ptr.To[int32](1)
 			}
 		}

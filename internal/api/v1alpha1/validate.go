@@ -5,15 +5,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// Validate says everything that is wrong with a service by itself: what its
-// schema says, since an XR may have come past it, and what a schema cannot say.
-// Not here is what needs a template's content, an endpoint picker's configuration
-// or the input of the function.
+// Validate returns all errors that show in a service alone. It repeats the rules of the
+// schema, because an XR may have been stored under another one, and adds those that a
+// schema cannot express. It does not check templates, the configuration of the endpoint
+// picker, or the service against the Input.
 //
-// Nothing here loops over replicas, and lists are looked at up to their limits:
-// a mistyped number or a huge XR costs no more than an error.
+// Validation does not loop over replicas, and reads lists only up to their limits. A
+// mistyped number or a huge XR therefore costs no more than an error.
 func Validate(xr *InferenceService, claim ClaimReference) field.ErrorList {
 	spec := field.NewPath("spec")
 	name, tenant := Identity(xr, claim)
@@ -23,7 +24,7 @@ func Validate(xr *InferenceService, claim ClaimReference) field.ErrorList {
 		errs = append(errs, check.Between(spec.Child("replicas"), *n, 0, MaxGroups)...)
 	}
 	errs = append(errs, validateScheduling(spec.Child("schedulingStrategy"), &xr.Spec)...)
-	errs = append(errs, validatePlacement(spec.Child("placement"), xr.Spec.Placement, tenant, xr.Kind == ClusterKind)...)
+	errs = append(errs, validatePlacement(spec.Child("placement"), xr.Spec.Placement, tenant, xr.Kind == KindClaimedService)...)
 	return append(errs, validateNames(spec.Child("roles"), &xr.Spec, name, tenant)...)
 }
 
@@ -31,7 +32,7 @@ func validateIdentity(name, tenant string) field.ErrorList {
 	var errs field.ErrorList
 	meta := field.NewPath("metadata")
 	if len(validation.IsDNS1035Label(name)) > 0 {
-		errs = append(errs, field.Invalid(meta.Child("name"), check.Shown(name), "must be lower case letters, digits and '-', with a letter first and no '-' last: it becomes part of DNS names"))
+		errs = append(errs, field.Invalid(meta.Child("name"), text.Value(name), "must be lower case letters, digits and '-', with a letter first and no '-' last: it becomes part of DNS names"))
 	}
 	if tenant == "" {
 		errs = append(errs, field.Required(meta.Child("namespace"), "a service runs in a namespace: its own, or that of its claim"))
@@ -44,7 +45,7 @@ type unique map[string]bool
 
 func (u unique) check(path *field.Path, name string) field.ErrorList {
 	if name != "" && u[name] {
-		return field.ErrorList{field.Duplicate(path, check.Shown(name))}
+		return field.ErrorList{field.Duplicate(path, text.Value(name))}
 	}
 	u[name] = true
 	return nil

@@ -1,40 +1,50 @@
 package v1alpha1
 
 import (
-	"fmt"
+	"cmp"
 	"net/netip"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// DefaultCluster fills in what is not set, as the schema does.
+// DefaultCluster sets the defaults of a cluster. The schema has none, for the reason that
+// Default gives.
 func DefaultCluster(s *InferenceClusterSpec) {
 	s.ProviderConfigRef.Default()
-	if s.Gateway != nil && s.Gateway.Port == 0 {
-		s.Gateway.Port = DefaultGatewayPort
+	s.StopPolicy = cmp.Or(s.StopPolicy, StopNone)
+	if e := s.Entrypoint; e != nil {
+		if e.Port == nil {
+			e.Port = ptr.To[int32](DefaultEntrypointPort)
+		}
+		if e.Address != nil {
+			e.Address.Type = cmp.Or(e.Address.Type, AddressTypeIP)
+		}
 	}
 	if s.AllowedNamespaces != nil && s.AllowedNamespaces.From == "" {
 		s.AllowedNamespaces.From = NamespacesAll
 	}
 }
 
-// ValidateCluster says everything that is wrong with a cluster by itself, like Validate
-// does with a service.
+// ValidateCluster returns all errors that show in a cluster alone, as Validate does for a
+// service.
 func ValidateCluster(c *InferenceCluster) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateClusterName(field.NewPath("metadata", "name"), c.Name)
 	errs = append(errs, c.Spec.ProviderConfigRef.validate(spec.Child("providerConfigRef"))...)
 	errs = append(errs, validatePools(spec.Child("pools"), c.Spec.Pools)...)
-	errs = append(errs, validateTaints(spec.Child("taints"), c.Spec.Taints)...)
-	errs = append(errs, validateGateway(spec.Child("gateway"), c.Spec.Gateway)...)
+	errs = append(errs, check.OneOf(spec.Child("stopPolicy"), c.Spec.StopPolicy, StopNone, StopHold, StopDrain, StopAbandon)...)
+	errs = append(errs, check.Length(spec.Child("stopMessage"), c.Spec.StopMessage, MaxStopMessage)...)
+	errs = append(errs, validateEntrypoint(spec.Child("entrypoint"), c.Spec.Entrypoint)...)
 	return append(errs, validateAllowedNamespaces(spec.Child("allowedNamespaces"), c.Spec.AllowedNamespaces)...)
 }
 
 func validateClusterName(path *field.Path, name string) field.ErrorList {
 	if name == "" {
-		return field.ErrorList{field.Required(path, "a cluster has a name, by which services ask for it")}
+		return field.ErrorList{field.Required(path, "a cluster has a name, by which services request its capacity")}
 	}
 	return check.Label(path, name)
 }
@@ -61,15 +71,15 @@ func validatePool(path *field.Path, p *Pool) field.ErrorList {
 		errs = append(errs, check.Label(path.Child("name"), p.Name)...)
 	}
 	switch {
-	case p.Nodes != nil && p.Allocatable == nil:
-		errs = append(errs, field.Required(path.Child("allocatable"), "say what each of the nodes has; without nodes and allocatable they are observed"))
-	case p.Nodes == nil && p.Allocatable != nil:
-		errs = append(errs, field.Required(path.Child("nodes"), "say how many nodes have this; without nodes and allocatable they are observed"))
-	case p.Nodes == nil && len(p.NodeSelector) == 0:
-		errs = append(errs, field.Required(path.Child("nodeSelector"), "an observed pool needs the labels of its nodes; else give nodes and allocatable"))
+	case p.NodeCount != nil && p.Allocatable == nil:
+		errs = append(errs, field.Required(path.Child("allocatable"), "say what each of the nodes has; without nodeCount and allocatable they are observed"))
+	case p.NodeCount == nil && p.Allocatable != nil:
+		errs = append(errs, field.Required(path.Child("nodeCount"), "say how many nodes have this; without nodeCount and allocatable they are observed"))
+	case p.NodeCount == nil && len(p.NodeSelector) == 0:
+		errs = append(errs, field.Required(path.Child("nodeSelector"), "an observed pool needs the labels of its nodes; else give nodeCount and allocatable"))
 	}
-	if p.Nodes != nil {
-		errs = append(errs, check.Between(path.Child("nodes"), *p.Nodes, 0, MaxPoolNodes)...)
+	if p.NodeCount != nil {
+		errs = append(errs, check.Between(path.Child("nodeCount"), *p.NodeCount, 0, MaxPoolNodes)...)
 	}
 	errs = append(errs, check.Amounts(path.Child("allocatable"), p.Allocatable)...)
 	if len(p.NodeSelector) > MaxSelectorLabels {
@@ -78,24 +88,9 @@ func validatePool(path *field.Path, p *Pool) field.ErrorList {
 	return append(errs, check.Labels(path.Child("nodeSelector"), p.NodeSelector)...)
 }
 
-func validateTaints(path *field.Path, all []Taint) field.ErrorList {
-	taints, errs := check.Capped(path, all, MaxTaints)
-	effects := unique{}
-	for i, t := range taints {
-		at := path.Index(i)
-		if t.Effect == "" {
-			errs = append(errs, field.Required(at.Child("effect"), fmt.Sprintf("must be %s or %s", TaintDrain, TaintDead)))
-		}
-		errs = append(errs, check.OneOf(at.Child("effect"), t.Effect, TaintDrain, TaintDead)...)
-		errs = append(errs, effects.check(at.Child("effect"), string(t.Effect))...)
-		errs = append(errs, check.Length(at.Child("reason"), t.Reason, MaxName)...)
-	}
-	return errs
-}
-
-// UnusableAddress says what the address of a gateway would have to be, or nothing if it is
-// that. The rules are those for the endpoints of a Service, to which requests are sent
-// (EndpointSlice, discovery.k8s.io/v1).
+// UnusableAddress returns what is wrong with the address of an entrypoint, or an empty
+// string. The rules are those of the addresses of an EndpointSlice (discovery.k8s.io/v1),
+// through which requests are sent to it.
 func UnusableAddress(text string) string {
 	a, err := netip.ParseAddr(text)
 	switch {
@@ -107,30 +102,49 @@ func UnusableAddress(text string) string {
 	return ""
 }
 
-func validateGateway(path *field.Path, g *ClusterGateway) field.ErrorList {
-	if g == nil {
+func validateEntrypoint(path *field.Path, e *Entrypoint) field.ErrorList {
+	if e == nil {
 		return nil
 	}
-	errs := check.Between(path.Child("port"), g.Port, 1, maxPort)
+	var errs field.ErrorList
+	if e.Port != nil {
+		errs = append(errs, check.Between(path.Child("port"), *e.Port, 1, maxPort)...)
+	}
 	switch {
-	case g.Address != "" && g.Name+g.Namespace != "":
-		errs = append(errs, field.Forbidden(path.Child("address"), "give either address, or name and namespace of a Gateway whose address is observed"))
-	case g.Address != "":
-		if why := UnusableAddress(g.Address); why != "" {
-			errs = append(errs, field.Invalid(path.Child("address"), check.Shown(g.Address), why))
-		}
-	case g.Name == "" && g.Namespace == "":
-		errs = append(errs, field.Required(path.Child("address"), "give an IP address, or name and namespace of a Gateway whose address is observed"))
-	case g.Name == "":
-		errs = append(errs, field.Required(path.Child("name"), "name and namespace of a Gateway come together"))
-	case g.Namespace == "":
-		errs = append(errs, field.Required(path.Child("namespace"), "name and namespace of a Gateway come together"))
+	case e.Address != nil && e.GatewayRef != nil:
+		errs = append(errs, field.Forbidden(path.Child("address"), "give either address, or the gatewayRef of a Gateway whose address is observed"))
+	case e.Address == nil && e.GatewayRef == nil:
+		errs = append(errs, field.Required(path.Child("address"), "give an IP address, or the gatewayRef of a Gateway whose address is observed"))
 	}
-	if g.Name != "" {
-		errs = append(errs, check.Name(path.Child("name"), g.Name)...)
+	if a := e.Address; a != nil {
+		errs = append(errs, validateAddress(path.Child("address"), a)...)
 	}
-	if g.Namespace != "" {
-		errs = append(errs, check.Label(path.Child("namespace"), g.Namespace)...)
+	if ref := e.GatewayRef; ref != nil {
+		errs = append(errs, validateGatewayRef(path.Child("gatewayRef"), ref)...)
 	}
 	return errs
+}
+
+func validateAddress(path *field.Path, a *EntrypointAddress) field.ErrorList {
+	errs := check.OneOf(path.Child("type"), a.Type, AddressTypeIP)
+	if a.Value == "" {
+		return append(errs, field.Required(path.Child("value"), "must be an IP address"))
+	}
+	if why := UnusableAddress(a.Value); why != "" {
+		errs = append(errs, field.Invalid(path.Child("value"), text.Value(a.Value), why))
+	}
+	return errs
+}
+
+func validateGatewayRef(path *field.Path, ref *GatewayReference) field.ErrorList {
+	var errs field.ErrorList
+	if ref.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), "must be the name of a Gateway in the cluster"))
+	} else {
+		errs = append(errs, check.Name(path.Child("name"), ref.Name)...)
+	}
+	if ref.Namespace == "" {
+		return append(errs, field.Required(path.Child("namespace"), "must be the namespace of the Gateway"))
+	}
+	return append(errs, check.Label(path.Child("namespace"), ref.Namespace)...)
 }

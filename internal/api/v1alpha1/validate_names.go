@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// foreignSuffix is what a service's name is longer by in a namespace that is not
-// its tenant's: '-' and a short hash of the tenant's namespace.
+// foreignSuffix stands for what is added to a service's name in a namespace that is not its
+// tenant's: '-' and a short hash of the tenant's namespace.
 const foreignSuffix = "-xxxxxxxxxx"
 
-// validateNames checks that every LeaderWorkerSet of the service can have its
-// name. Only the longest name of each role is made.
+// validateNames checks that the names of all LeaderWorkerSets are short enough and differ.
+// It builds only the longest name of each role.
 func validateNames(path *field.Path, spec *InferenceServiceSpec, name, tenant string) field.ErrorList {
 	base, where := longestBase(spec, name, tenant)
 	roles := spec.Roles[:min(len(spec.Roles), MaxRoles)]
@@ -26,12 +26,13 @@ func validateNames(path *field.Path, spec *InferenceServiceSpec, name, tenant st
 		if n := longestName(base, spec.Replicas, r); len(n) > MaxWorkloadName {
 			errs = append(errs, field.Invalid(path.Index(i).Child("name"), r.Name, fmt.Sprintf("the LeaderWorkerSet %s%s would have %d characters, at most %d: shorten the name of the service or of the role by %d", n, where, len(n), MaxWorkloadName, len(n)-MaxWorkloadName)))
 		}
-		errs = append(errs, validateApart(path, i, roles)...)
+		errs = append(errs, validateNoCollision(path, i, roles)...)
 	}
 	return errs
 }
 
-// longestBase is the longest name that the service has in any of its places.
+// longestBase returns the longest name that the service has in any cluster, and an
+// explanation of it for a message.
 func longestBase(spec *InferenceServiceSpec, name, tenant string) (base, where string) {
 	if spec.Placement == nil {
 		return name, ""
@@ -52,8 +53,8 @@ func longestName(base string, groups *int32, r Role) string {
 	return strings.Join(append(parts, r.Name, lastIndex(r.Replicas, MaxReplicas)), "-")
 }
 
-// lastIndex is the index of the last of n. None at all counts as one, which may
-// come back.
+// lastIndex returns the index of the last of n replicas or groups. 0 counts as 1, because
+// the service may be scaled up again.
 func lastIndex(n *int32, limit int32) string {
 	if n == nil {
 		return "0"
@@ -61,10 +62,10 @@ func lastIndex(n *int32, limit int32) string {
 	return strconv.Itoa(int(min(max(*n, 1), limit)) - 1)
 }
 
-// validateApart refuses a role whose workloads would meet those of another. A
-// LeaderWorkerSet on several nodes owns a StatefulSet called {name}-0 for its
-// workers. For replica 1 of role a that is the name of replica 0 of role a-1.
-func validateApart(path *field.Path, i int, roles []Role) field.ErrorList {
+// validateNoCollision refuses a role if one of its LeaderWorkerSets has the name of another
+// role's StatefulSet. A LeaderWorkerSet on several nodes owns a StatefulSet named {name}-0
+// for its workers. For replica 1 of role a this is the name of replica 0 of role a-1.
+func validateNoCollision(path *field.Path, i int, roles []Role) field.ErrorList {
 	cut := strings.LastIndexByte(roles[i].Name, '-')
 	if cut < 0 {
 		return nil

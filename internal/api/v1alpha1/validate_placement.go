@@ -3,28 +3,25 @@ package v1alpha1
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// A place is where a service runs. Two entries of a placement that are one place
-// would fight over the same objects.
+// A place is a cluster and, outside of the fleet, a namespace in it. Two entries of a
+// placement with the same place would write the same objects.
 type place struct{ fleet, kind, config, namespace string }
-
-// duration is the pattern of failoverAfter.
-var duration = regexp.MustCompile(`^([0-9]{1,6}(s|m|h))+$`)
 
 func validatePlacement(path *field.Path, p *Placement, tenant string, claimed bool) field.ErrorList {
 	if p == nil {
 		return nil
 	}
 	errs := check.OneOf(path.Child("policy"), p.Policy, PlacementReplicate, PlacementSpread, PlacementFailover)
-	if len(p.FailoverAfter) > 16 || !duration.MatchString(p.FailoverAfter) {
-		errs = append(errs, field.Invalid(path.Child("failoverAfter"), check.Shown(p.FailoverAfter), "must be a duration such as 90s, 5m or 1h30m"))
+	if n := p.FailoverAfterSeconds; n != nil {
+		errs = append(errs, check.Between(path.Child("failoverAfterSeconds"), *n, 0, MaxFailoverAfterSeconds)...)
 	}
 	clusters := path.Child("clusters")
 	switch {
@@ -32,7 +29,7 @@ func validatePlacement(path *field.Path, p *Placement, tenant string, claimed bo
 		errs = append(errs, field.Forbidden(path.Child("clusterSelector"), "give either clusters or clusterSelector"))
 	case p.ClusterSelector != nil:
 		if _, err := metav1.LabelSelectorAsSelector(p.ClusterSelector); err != nil {
-			errs = append(errs, field.Invalid(path.Child("clusterSelector"), check.Shown(p.ClusterSelector.String()), err.Error()))
+			errs = append(errs, field.Invalid(path.Child("clusterSelector"), text.Value(p.ClusterSelector.String()), err.Error()))
 		}
 		return errs
 	case len(p.Clusters) == 0:
@@ -46,25 +43,25 @@ func validateClusters(path *field.Path, p *Placement, tenant string, claimed boo
 	names, places := unique{}, map[place]int{}
 	for i, c := range clusters {
 		at := path.Index(i)
-		errs = append(errs, validateCluster(at, c)...)
+		errs = append(errs, validatePlacementCluster(at, c)...)
 		errs = append(errs, names.check(at.Child("name"), c.Name)...)
-		if p.Policy != PlacementReplicate && c.InferenceCluster == "" {
-			errs = append(errs, field.Required(at.Child("inferenceCluster"), fmt.Sprintf("policy %s has to know what room a cluster has: name a cluster of the fleet", check.Shown(string(p.Policy)))))
+		if p.Policy != PlacementReplicate && c.InferenceClusterRef == nil {
+			errs = append(errs, field.Required(at.Child("inferenceClusterRef"), fmt.Sprintf("policy %s has to know the capacity of a cluster: name a cluster of the fleet", text.Value(string(p.Policy)))))
 		}
-		here := place{fleet: c.InferenceCluster}
-		if c.ProviderConfigRef != nil && c.InferenceCluster == "" {
+		here := place{fleet: c.FleetName()}
+		if c.ProviderConfigRef != nil && c.InferenceClusterRef == nil {
 			here = place{kind: c.ProviderConfigRef.Kind, config: c.ProviderConfigRef.Name, namespace: cmp.Or(c.Namespace, tenant)}
 		}
 		if claimed {
-			// A claim's Objects know one kind only.
+			// The Objects of a claim refer to one kind only.
 			here.kind = ""
 		}
 		if j, ok := places[here]; ok && here.config+here.fleet != "" {
 			what := "providerConfigRef and namespace"
 			if here.fleet != "" {
-				what = "inferenceCluster"
+				what = "inferenceClusterRef"
 			}
-			errs = append(errs, field.Invalid(at, check.Shown(c.Name), fmt.Sprintf("must be another place: %s has the same %s", path.Index(j), what)))
+			errs = append(errs, field.Invalid(at, text.Value(c.Name), fmt.Sprintf("must be another place: %s has the same %s", path.Index(j), what)))
 			continue
 		}
 		places[here] = i
@@ -72,7 +69,7 @@ func validateClusters(path *field.Path, p *Placement, tenant string, claimed boo
 	return errs
 }
 
-func validateCluster(path *field.Path, c Cluster) field.ErrorList {
+func validatePlacementCluster(path *field.Path, c PlacementCluster) field.ErrorList {
 	var errs field.ErrorList
 	if c.Name == "" {
 		errs = append(errs, field.Required(path.Child("name"), "each cluster has a name of its own"))
@@ -80,19 +77,21 @@ func validateCluster(path *field.Path, c Cluster) field.ErrorList {
 		errs = append(errs, check.Label(path.Child("name"), c.Name)...)
 	}
 	switch {
-	case c.InferenceCluster != "" && c.ProviderConfigRef != nil:
-		errs = append(errs, field.Forbidden(path.Child("providerConfigRef"), "give either inferenceCluster or providerConfigRef: a cluster of the fleet knows its own"))
-	case c.InferenceCluster != "":
-		errs = append(errs, check.Label(path.Child("inferenceCluster"), c.InferenceCluster)...)
+	case c.InferenceClusterRef != nil && c.ProviderConfigRef != nil:
+		errs = append(errs, field.Forbidden(path.Child("providerConfigRef"), "give either inferenceClusterRef or providerConfigRef: a cluster of the fleet knows its own"))
+	case c.InferenceClusterRef != nil && c.FleetName() == "":
+		errs = append(errs, field.Required(path.Child("inferenceClusterRef", "name"), "must be the name of an InferenceCluster"))
+	case c.InferenceClusterRef != nil:
+		errs = append(errs, check.Label(path.Child("inferenceClusterRef", "name"), c.FleetName())...)
 	case c.ProviderConfigRef == nil:
-		errs = append(errs, field.Required(path.Child("providerConfigRef"), "must name a provider-kubernetes configuration, unless inferenceCluster names a cluster of the fleet"))
+		errs = append(errs, field.Required(path.Child("providerConfigRef"), "must name a provider-kubernetes configuration, unless inferenceClusterRef names a cluster of the fleet"))
 	default:
 		errs = append(errs, c.ProviderConfigRef.validate(path.Child("providerConfigRef"))...)
 	}
 	if w := c.Weight; w != nil && (*w < 0 || *w > MaxWeight) {
 		errs = append(errs, field.Invalid(path.Child("weight"), *w, fmt.Sprintf("must be from 0 to %d", MaxWeight)))
 	}
-	if c.Namespace != "" && c.InferenceCluster != "" {
+	if c.Namespace != "" && c.InferenceClusterRef != nil {
 		errs = append(errs, field.Forbidden(path.Child("namespace"), "in a cluster of the fleet a service is in the namespace of its tenant's name"))
 	}
 	if c.Namespace != "" {

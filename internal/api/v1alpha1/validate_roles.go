@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 func validateRoles(path *field.Path, roles []Role) field.ErrorList {
@@ -19,11 +20,11 @@ func validateRoles(path *field.Path, roles []Role) field.ErrorList {
 		errs = append(errs, validateRole(p, &roles[i])...)
 		errs = append(errs, names.check(p.Child("name"), roles[i].Name)...)
 	}
-	return append(errs, validateTogether(path, roles)...)
+	return append(errs, validateCombination(path, roles)...)
 }
 
-// validateTogether checks what roles ask of each other.
-func validateTogether(path *field.Path, roles []Role) field.ErrorList {
+// validateCombination checks the roles against each other.
+func validateCombination(path *field.Path, roles []Role) field.ErrorList {
 	var errs field.ErrorList
 	router := -1
 	for i, r := range roles {
@@ -45,8 +46,8 @@ func validateTogether(path *field.Path, roles []Role) field.ErrorList {
 	return errs
 }
 
-// has tells whether a role has one of some types. A role whose type is missing
-// or unknown may have been meant to be any of them, and has its own error.
+// has tells whether any role has one of the types. A role whose type is missing or unknown
+// counts as any type: it has an error of its own, and causes no second one.
 func has(roles []Role, types ...ComponentType) bool {
 	for _, r := range roles {
 		if len(check.OneOf(nil, r.ComponentType, componentTypes...)) > 0 || r.ComponentType == "" {
@@ -93,13 +94,24 @@ func validateMultinode(path *field.Path, m *Multinode) field.ErrorList {
 	return append(errs, check.OneOf(path.Child("launcher"), m.Launcher, LauncherRay, LauncherVLLM, LauncherSGLang, LauncherNone)...)
 }
 
-// validateRouter checks the fields of a router, wherever they are.
+// validateRouter checks the fields of a router, in a role of any type.
 func validateRouter(path *field.Path, r *Role) field.ErrorList {
 	errs := check.OneOf(path.Child("strategy"), r.Strategy, StrategyPrefixCache, StrategyKVCacheUtilization, StrategyQueueSize, StrategyLoRAAffinity, StrategyPDDisaggregation)
-	errs = append(errs, check.OneOf(path.Child("failureMode"), r.FailureMode, FailClose, FailOpen)...)
 	errs = append(errs, check.Length(path.Child("endpointPickerConfig"), r.EndpointPickerConfig, MaxConfig)...)
-	errs = append(errs, check.Resources(path.Child("resources"), r.Resources)...)
-	return append(errs, validateModels(path.Child("models"), r.Models)...)
+	errs = append(errs, validateEndpointPicker(path.Child("endpointPicker"), r.EndpointPicker)...)
+	return append(errs, validateServedModels(path.Child("servedModels"), r.ServedModels)...)
+}
+
+func validateEndpointPicker(path *field.Path, e *EndpointPicker) field.ErrorList {
+	if e == nil {
+		return nil
+	}
+	errs := check.OneOf(path.Child("failureMode"), e.FailureMode, FailClose, FailOpen)
+	errs = append(errs, check.Resources(path.Child("resources"), e.Resources)...)
+	if e.KVConnector != "" {
+		errs = append(errs, check.Label(path.Child("kvConnector"), e.KVConnector)...)
+	}
+	return errs
 }
 
 // validateType checks that a role has the fields of its type, and no others.
@@ -117,7 +129,7 @@ func validateType(path *field.Path, r *Role) field.ErrorList {
 	return nil
 }
 
-// A given field is one that is set, with its value as an error repeats it.
+// A given is a field that may be set, with its value as an error shows it.
 type given struct {
 	name  string
 	value any
@@ -137,14 +149,13 @@ func (r *Role) routerFields() []given {
 		{"strategy", r.Strategy, r.Strategy != ""},
 		{"httproute", object, r.HTTPRoute != nil},
 		{"gateway", object, r.Gateway != nil},
-		{"endpointPickerConfig", check.Shown(r.EndpointPickerConfig), r.EndpointPickerConfig != ""},
-		{"failureMode", r.FailureMode, r.FailureMode != ""},
-		{"resources", object, r.Resources != nil},
-		{"models", "[...]", len(r.Models) > 0},
+		{"endpointPickerConfig", text.Value(r.EndpointPickerConfig), r.EndpointPickerConfig != ""},
+		{"endpointPicker", object, r.EndpointPicker != nil},
+		{"servedModels", "[...]", len(r.ServedModels) > 0},
 	}
 }
 
-// object stands for an object in an error.
+// object is what an error shows in place of an object.
 const object = "{...}"
 
 func refuse(path *field.Path, of string, fields []given) field.ErrorList {
@@ -157,7 +168,7 @@ func refuse(path *field.Path, of string, fields []given) field.ErrorList {
 	return errs
 }
 
-func validateModels(path *field.Path, models []Model) field.ErrorList {
+func validateServedModels(path *field.Path, models []ServedModel) field.ErrorList {
 	models, errs := check.Capped(path, models, MaxModels)
 	names := unique{}
 	for i, m := range models {

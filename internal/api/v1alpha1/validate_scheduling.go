@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 func validateScheduling(path *field.Path, spec *InferenceServiceSpec) field.ErrorList {
@@ -16,16 +17,16 @@ func validateScheduling(path *field.Path, spec *InferenceServiceSpec) field.Erro
 		return nil
 	}
 	errs := check.Length(path.Child("schedulerName"), s.SchedulerName, MaxName)
+	if s.QueueName != "" {
+		errs = append(errs, check.Name(path.Child("queueName"), s.QueueName)...)
+	}
 	if s.Gang == nil {
 		return errs
 	}
 	path = path.Child("gang")
-	errs = append(errs, check.OneOf(path.Child("mode"), s.Gang.Mode, GangTaskMember, GangSubGroup, GangNone)...)
+	errs = append(errs, check.OneOf(path.Child("mode"), s.Gang.Mode, GangAllOrNothing, GangMinimumFirst, GangNone)...)
 	errs = append(errs, validateMinRoleReplicas(path.Child("minRoleReplicas"), s.Gang.MinRoleReplicas, spec.Roles)...)
 	errs = append(errs, validateTopology(path.Child("networkTopology"), s.Gang.NetworkTopology)...)
-	if s.Gang.Queue != "" {
-		errs = append(errs, check.Name(path.Child("queue"), s.Gang.Queue)...)
-	}
 	if s.Gang.PriorityClassName != "" {
 		errs = append(errs, check.Name(path.Child("priorityClassName"), s.Gang.PriorityClassName)...)
 	}
@@ -35,7 +36,7 @@ func validateScheduling(path *field.Path, spec *InferenceServiceSpec) field.Erro
 func validateMinRoleReplicas(path *field.Path, minimums map[string]int32, roles []Role) field.ErrorList {
 	names, errs := check.Capped(path, slices.Sorted(maps.Keys(minimums)), MaxRoles)
 	for _, name := range names {
-		p := path.Key(check.Shown(name))
+		p := path.Key(text.Value(name))
 		errs = append(errs, check.Between(p, minimums[name], 0, MaxReplicas)...)
 		i := slices.IndexFunc(roles, func(r Role) bool { return r.Name == name })
 		switch {
@@ -48,13 +49,13 @@ func validateMinRoleReplicas(path *field.Path, minimums map[string]int32, roles 
 	return errs
 }
 
-// servingNames are the roles that a gang can have, for an error.
+// servingNames returns the names of the roles that can be in a gang, for an error.
 func servingNames(roles []Role) []string {
 	roles = roles[:min(len(roles), MaxRoles)]
 	names := make([]string, 0, len(roles))
 	for _, r := range roles {
 		if r.ComponentType != ComponentTypeRouter {
-			names = append(names, check.Shown(r.Name))
+			names = append(names, text.Value(r.Name))
 		}
 	}
 	return names
@@ -76,7 +77,7 @@ func validateTopology(path *field.Path, t *NetworkTopology) field.ErrorList {
 			errs = append(errs, field.Invalid(allowed, *t.HighestTierAllowed, none))
 		}
 		if t.HighestTierName != "" {
-			errs = append(errs, field.Invalid(name, check.Shown(t.HighestTierName), none))
+			errs = append(errs, field.Invalid(name, text.Value(t.HighestTierName), none))
 		}
 		return errs
 	}
@@ -84,7 +85,7 @@ func validateTopology(path *field.Path, t *NetworkTopology) field.ErrorList {
 	case t.HighestTierAllowed == nil && t.HighestTierName == "":
 		errs = append(errs, field.Required(allowed, "mode hard needs either highestTierAllowed or highestTierName"))
 	case t.HighestTierAllowed != nil && t.HighestTierName != "":
-		errs = append(errs, field.Invalid(name, check.Shown(t.HighestTierName), "must be left out where highestTierAllowed is given"))
+		errs = append(errs, field.Invalid(name, text.Value(t.HighestTierName), "must be left out where highestTierAllowed is given"))
 	}
 	return errs
 }

@@ -1,7 +1,7 @@
 /*
-Command xrdgen writes everything that is generated from the Go types of the API:
-the XRDs of the two Configurations, the CRD of the function's input, and the API
-reference. Run it from anywhere in the module:
+Command xrdgen generates files from the Go types of the API: the XRDs of the two
+Configurations, the CRDs of the function's inputs, and the API reference. Run it from anywhere
+in the module:
 
 	go run ./internal/api/xrdgen
 */
@@ -58,6 +58,10 @@ func generate() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	clusterInput, err := types.crd(clusterInputKind)
+	if err != nil {
+		return nil, err
+	}
 	cluster, err := types.crd(clusterKind)
 	if err != nil {
 		return nil, err
@@ -72,11 +76,12 @@ func generate() (map[string][]byte, error) {
 	}
 	files := map[string][]byte{"docs/api.md": types.reference()}
 	for name, obj := range map[string]any{
-		"package/xr/definition.yaml":                                  namespacedXRD(service, schema),
-		"package/claim/definition.yaml":                               claimXRD(service, schema),
-		"package/xr/cluster-definition.yaml":                          clusterXRD(cluster, clusterSchema),
-		"package/claim/cluster-definition.yaml":                       clusterXRD(cluster, clusterSchema),
-		"package/input/inferenceservice.fn.crossplane.io_inputs.yaml": input,
+		"package/xr/definition.yaml":                         namespacedXRD(service, schema),
+		"package/claim/definition.yaml":                      claimXRD(service, schema),
+		"package/xr/cluster-definition.yaml":                 clusterXRD(cluster, clusterSchema),
+		"package/claim/cluster-definition.yaml":              clusterXRD(cluster, clusterSchema),
+		"package/input/fn.fusioninfer.io_inputs.yaml":        input,
+		"package/input/fn.fusioninfer.io_clusterinputs.yaml": clusterInput,
 	} {
 		if files[name], err = asYAML(obj); err != nil {
 			return nil, fmt.Errorf("cannot write %s as YAML: %w", name, err)
@@ -85,7 +90,7 @@ func generate() (map[string][]byte, error) {
 	return files, nil
 }
 
-// moduleRoot is the directory of the nearest go.mod.
+// moduleRoot returns the nearest directory with a go.mod, from the working directory upwards.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

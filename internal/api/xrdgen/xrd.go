@@ -18,11 +18,10 @@ import (
 
 const (
 	namespacedPlural = "inferenceservices"
-	clusterPlural    = "xinferenceservices"
+	claimedPlural    = "xinferenceservices" // Of the XRs behind claims.
 )
 
-// schemaOf is the schema of a kind as an XRD has it: without what Crossplane adds
-// itself.
+// schemaOf returns the schema of a kind for an XRD, without the fields that Crossplane adds.
 func schemaOf(c *extv1.CustomResourceDefinition) (runtime.RawExtension, error) {
 	s := c.Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
 	for _, p := range []string{"apiVersion", "kind", "metadata"} {
@@ -36,7 +35,7 @@ func schemaOf(c *extv1.CustomResourceDefinition) (runtime.RawExtension, error) {
 	return runtime.RawExtension{Raw: raw}, nil
 }
 
-// namespacedXRD serves InferenceServices as namespaced XRs.
+// namespacedXRD returns the XRD for InferenceServices as namespaced XRs.
 func namespacedXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *xrdv2.CompositeResourceDefinition {
 	v := c.Spec.Versions[0]
 	return &xrdv2.CompositeResourceDefinition{
@@ -59,8 +58,8 @@ func namespacedXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtensio
 	}
 }
 
-// clusterXRD serves InferenceClusters, which are the same in both Configurations: no
-// tenant has a cluster of its own, so there is nothing to claim.
+// clusterXRD returns the XRD for InferenceClusters. Both Configurations have the same one:
+// tenants do not create InferenceClusters, so there are no claims of them.
 func clusterXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *xrdv2.CompositeResourceDefinition {
 	v := c.Spec.Versions[0]
 	name := c.Spec.Names.Plural + "." + v1alpha1.Group
@@ -83,21 +82,21 @@ func clusterXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) 
 	}
 }
 
-// claimXRD serves InferenceServices as claims. The cluster-scoped XR behind a
-// claim has the same schema under a name of its own.
+// claimXRD returns the XRD for InferenceServices as claims. The cluster-scoped XR behind a
+// claim has the same schema and another name.
 func claimXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *xrdv1.CompositeResourceDefinition {
 	v := c.Spec.Versions[0]
 	return &xrdv1.CompositeResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: xrdv1.SchemeGroupVersion.String(), Kind: xrdv1.CompositeResourceDefinitionKind},
-		ObjectMeta: metav1.ObjectMeta{Name: clusterPlural + "." + v1alpha1.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: claimedPlural + "." + v1alpha1.Group},
 		Spec: xrdv1.CompositeResourceDefinitionSpec{
 			Group:                  v1alpha1.Group,
-			Names:                  clusterNames(c.Spec.Names),
+			Names:                  claimedNames(c.Spec.Names),
 			ClaimNames:             &c.Spec.Names,
 			Scope:                  ptr.To(xrdv1.CompositeResourceScopeLegacyCluster),
-			EnforcedCompositionRef: &xrdv1.CompositionReference{Name: clusterPlural + "." + v1alpha1.Group},
-			// A claim goes after all that it composed, so that nothing is left behind by
-			// somebody who deletes the claim, and then its namespace or the API.
+			EnforcedCompositionRef: &xrdv1.CompositionReference{Name: claimedPlural + "." + v1alpha1.Group},
+			// With Foreground, a claim is gone only after everything that it composed. Whoever
+			// then deletes its namespace or the XRD leaves nothing behind.
 			DefaultCompositeDeletePolicy: ptr.To(xpv2.CompositeDeleteForeground),
 			Versions: []xrdv1.CompositeResourceDefinitionVersion{{
 				Name:                     v.Name,
@@ -111,13 +110,14 @@ func claimXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *x
 	}
 }
 
-// clusterNames are the names of the XR behind a claim: the claim's, with an x in
-// front. No two kinds of a group may have a name in common, short names included.
-func clusterNames(claim extv1.CustomResourceDefinitionNames) extv1.CustomResourceDefinitionNames {
+// claimedNames returns the names of the XR behind a claim: the claim's with a prefix x.
+// Kubernetes does not serve a kind that shares a name, even a short name, with another kind of
+// its group.
+func claimedNames(claim extv1.CustomResourceDefinitionNames) extv1.CustomResourceDefinitionNames {
 	names := extv1.CustomResourceDefinitionNames{
-		Kind:       v1alpha1.ClusterKind,
-		ListKind:   v1alpha1.ClusterKind + "List",
-		Plural:     clusterPlural,
+		Kind:       v1alpha1.KindClaimedService,
+		ListKind:   v1alpha1.KindClaimedService + "List",
+		Plural:     claimedPlural,
 		Singular:   "x" + claim.Singular,
 		Categories: claim.Categories,
 	}

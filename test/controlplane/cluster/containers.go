@@ -70,11 +70,11 @@ func (c *Cluster) runContainers() error {
 	return nil
 }
 
-// containersEvery is how often it is seen to that what should run does. Each time costs the
-// API server something.
+// containersEvery is how often the processes are compared with the pods. Each comparison loads
+// the API server.
 const containersEvery = time.Second
 
-// every does something again and again, until it fails or the context ends.
+// every calls a function repeatedly, until it fails or the context ends.
 func every(ctx context.Context, pause time.Duration, f func(context.Context) error) error {
 	for {
 		if err := f(ctx); err != nil {

@@ -74,8 +74,8 @@ func (c *Kubernetes) Define(ctx context.Context, crds ...*unstructured.Unstructu
 	return nil
 }
 
-// Until waits until something is so. It looks less and less often, so that many who
-// wait at once do not keep the API server busy, and waits a sixth too long at most.
+// Until polls until a condition holds. It polls less and less often, so that many callers do not
+// keep the API server busy. It waits at most a sixth longer than necessary.
 func (c *Kubernetes) Until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -86,7 +86,7 @@ func (c *Kubernetes) Until(ctx context.Context, what string, done func(context.C
 			if ok {
 				return nil
 			}
-			// That there is no time left says nothing about what is wrong.
+			// A deadline error does not say what is wrong.
 			if err == nil || ctx.Err() == nil {
 				last = err
 			}
@@ -101,9 +101,9 @@ func (c *Kubernetes) Until(ctx context.Context, what string, done func(context.C
 	case err == nil:
 		return nil
 	case last == nil:
-		return fmt.Errorf("it never came to be that %s: %w", what, err)
+		return fmt.Errorf("timed out waiting until %s: %w", what, err)
 	}
-	return fmt.Errorf("it never came to be that %s: %w: %w", what, err, last)
+	return fmt.Errorf("timed out waiting until %s: %w: %w", what, err, last)
 }
 
 // readDefinitions reads the definitions of files. There have to be some.

@@ -83,11 +83,11 @@ func (c *Kubernetes) RunStandInGateway(address string) {
 	})
 }
 
-// A world is what there is.
-type world map[kind]map[string]*unstructured.Unstructured
+// A snapshot has the objects of each kind, by name.
+type snapshot map[kind]map[string]*unstructured.Unstructured
 
 func (g *StandInGateway) sync(ctx context.Context, seen map[kind]cache.GenericLister) error {
-	w := world{}
+	w := snapshot{}
 	for k, lister := range seen {
 		all, err := lister.List(labels.Everything())
 		if err != nil {
@@ -122,7 +122,7 @@ func (g *StandInGateway) sync(ctx context.Context, seen map[kind]cache.GenericLi
 
 // route reports for each Gateway that a route names and that exists: no controller
 // speaks for one that does not.
-func (g *StandInGateway) route(ctx context.Context, w world, o *unstructured.Unstructured, leading map[string][]map[string]any, attached map[string]int64) error {
+func (g *StandInGateway) route(ctx context.Context, w snapshot, o *unstructured.Unstructured, leading map[string][]map[string]any, attached map[string]int64) error {
 	var backends []string
 	missing := ""
 	rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules")
@@ -185,7 +185,7 @@ func (g *StandInGateway) gateway(ctx context.Context, o *unstructured.Unstructur
 }
 
 // pool reports for each Gateway that leads to a pool.
-func (g *StandInGateway) pool(ctx context.Context, w world, o *unstructured.Unstructured, from []map[string]any) error {
+func (g *StandInGateway) pool(ctx context.Context, w snapshot, o *unstructured.Unstructured, from []map[string]any) error {
 	picker, _, _ := unstructured.NestedString(o.Object, "spec", "endpointPickerRef", "name")
 	resolved := state{"ResolvedRefs", "True", "ResolvedRefs", "Endpoint picker resolved"}
 	if at := o.GetNamespace() + "/" + picker; w[services][at] == nil {

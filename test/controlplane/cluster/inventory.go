@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// passing are the resources that come and go by themselves.
+// passing are the resources that Kubernetes itself creates and deletes at any time.
 var passing = sets.New("events", "leases")
 
 // Inventory names every object of the cluster, of whatever kind, as
@@ -68,10 +68,10 @@ func (c *Kubernetes) OnlyHas(ctx context.Context, before sets.Set[string]) error
 			return false, err
 		}
 		if left := now.Difference(before); left.Len() > 0 {
-			return false, fmt.Errorf("there still is: %s", strings.Join(sets.List(left), ", "))
+			return false, fmt.Errorf("still there: %s", strings.Join(sets.List(left), ", "))
 		}
 		if lost := before.Difference(now); lost.Len() > 0 {
-			return false, fmt.Errorf("gone as well, though it was there before: %s", strings.Join(sets.List(lost), ", "))
+			return false, fmt.Errorf("gone, although it existed before: %s", strings.Join(sets.List(lost), ", "))
 		}
 		return true, nil
 	})

@@ -32,12 +32,10 @@ func (p *Picker) Stop() { p.c.end(p.process) }
 // Failed adds the end of its log to what went wrong.
 func (p *Picker) Failed(why string) error { return p.process.failed(why) }
 
-// RunPicker runs the process that KWOK only pretends to run: the endpoint picker of a
-// Deployment, with its container's arguments, environment, configuration and
-// ServiceAccount. Two things are not as in a pod. A ConfigMap is mounted elsewhere,
-// and the arguments that name its place name this one. And the ports of all pods
-// are on one machine, so it is given free ones, in place of those that it would
-// take by itself.
+// RunPicker runs the endpoint picker of a Deployment, whose pods KWOK only simulates. It has the
+// arguments, environment, configuration and ServiceAccount of its container. Two things differ
+// from a pod. Its ConfigMap is in another directory, which its arguments name. All pods share one
+// machine, so it gets free ports in place of its default ones.
 func (c *Kubernetes) RunPicker(ctx context.Context, namespace, deployment string) (*Picker, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -160,8 +161,11 @@ const (
 	lastPort  = 32000
 )
 
-// ports returns free ports of the loopback address. They are held until all are
-// found, so that none comes twice.
+// taken has the ports that ports has returned. A program listens only some time after it has
+// got its port, and another one must not get the same port until then.
+var taken sync.Map
+
+// ports returns free ports of the loopback address. No port is returned twice.
 func ports(n int) ([]int, error) {
 	free := make([]int, 0, n)
 	for range 1000 {
@@ -173,8 +177,10 @@ func ports(n int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		defer l.Close() //nolint:errcheck,gocritic // Nothing was written; all are held to the end.
-		free = append(free, p)
+		l.Close() //nolint:errcheck // Nothing was written.
+		if _, again := taken.LoadOrStore(p, true); !again {
+			free = append(free, p)
+		}
 	}
 	return nil, fmt.Errorf("cannot find %d free ports from %d to %d", n, firstPort, lastPort)
 }

@@ -185,7 +185,7 @@ func (e *example) like(other *example) bool {
 // observed as is asked for.
 func (e *example) ready(t *testing.T, c *cluster.Cluster, observed func(*unstructured.Unstructured) error) *unstructured.Unstructured {
 	t.Helper()
-	want := []string{"Ready", "Synced", "SpecValid", "KindsAvailable", "GangScheduled", "WorkloadsReady", "RouterReady"}
+	want := []string{"Ready", "Synced", "Accepted", "KindsAvailable", "GangScheduled", "WorkloadsReady", "RouterReady"}
 	if e.way {
 		want = append(want, "RouteReady")
 	}
@@ -372,7 +372,10 @@ func counted(s *unstructured.Unstructured, pods []unstructured.Unstructured) map
 		if !several {
 			nodes = 1
 		}
-		replicas, _, _ := unstructured.NestedInt64(r, "replicas")
+		replicas, given, _ := unstructured.NestedInt64(r, "replicas")
+		if !given {
+			replicas = 1
+		}
 		replicas *= groups
 		// Ready pods of each replica.
 		of, ready := map[string]int64{}, int64(0)
@@ -519,13 +522,13 @@ func refused(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured, why
 		if err != nil {
 			return false, err
 		}
-		status, _, message := condition(s, "SpecValid")
+		status, _, message := condition(s, "Accepted")
 		if synced, _, _ := condition(s, "Synced"); status != "False" || synced != "False" {
-			return false, fmt.Errorf("SpecValid is %s (%s) and Synced %s, want both False", status, message, synced)
+			return false, fmt.Errorf("Accepted is %s (%s) and Synced %s, want both False", status, message, synced)
 		}
 		return true, nil
 	})
-	if said := kubectl(t, c, "describe", "inferenceservice", o.GetName(), "--namespace="+o.GetNamespace()); !strings.Contains(said, why) {
+	if said := kubectl(t, c, "describe", "inferenceservices.fusioninfer.io", o.GetName(), "--namespace="+o.GetNamespace()); !strings.Contains(said, why) {
 		t.Errorf("kubectl describe does not name %s:\n%s", why, said)
 	}
 }

@@ -48,7 +48,7 @@ func testFaults(t *testing.T, c *cluster.Cluster) {
 	called(t, c)
 
 	// Every service is looked at once more by the function that is there in the end.
-	kubectl(t, c, "annotate", "--namespace="+n.namespace, "inferenceservices", "--all", "test.fusioninfer.io/round=1")
+	kubectl(t, c, "annotate", "--namespace="+n.namespace, "inferenceservices.fusioninfer.io", "--all", "test.fusioninfer.io/round=1")
 	f.allReady("at the end")
 	if objects, changes := w.seen(); len(changes) > 0 || objects != 2*f.services {
 		t.Errorf("there were %d LeaderWorkerSets and pods, want %d; these were deleted or changed:\n%s",
@@ -107,7 +107,7 @@ func (f *faults) allReady(when string) {
 			return fmt.Errorf("there are %d services, want %d", len(all), f.services)
 		}
 		for i := range all {
-			if err := conditions(&all[i], "Ready", "Synced", "SpecValid", "WorkloadsReady"); err != nil {
+			if err := conditions(&all[i], "Ready", "Synced", "Accepted", "WorkloadsReady"); err != nil {
 				return fmt.Errorf("service %s: %w", all[i].GetName(), err)
 			}
 		}

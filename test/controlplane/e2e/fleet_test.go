@@ -84,7 +84,7 @@ const (
 // compositionWith is the file of a packaged Composition in which something is set.
 func compositionWith(t *testing.T, api, input string) string {
 	t.Helper()
-	const before = "      requireKinds: true\n"
+	const before = "      missingKinds: Skip\n"
 	composition := read(t, "package", api, "composition.yaml")
 	if !strings.Contains(composition, before) {
 		t.Fatalf("package/%s/composition.yaml does not say %q", api, before)
@@ -141,7 +141,7 @@ func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstruct
 	o.SetLabels(map[string]string{"fleet": fleet})
 	pool := map[string]any{"name": "h100", "nodeSelector": map[string]any{"type": "kwok"}}
 	if m.nodes > 0 {
-		pool = map[string]any{"name": "h100", "nodes": m.nodes, "allocatable": map[string]any{"nvidia.com/gpu": int64(8)}}
+		pool = map[string]any{"name": "h100", "nodeCount": m.nodes, "allocatable": map[string]any{"nvidia.com/gpu": int64(8)}}
 	}
 	config := map[string]any{"name": m.remote}
 	if m.kind != "" {
@@ -151,9 +151,9 @@ func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstruct
 	switch m.gateway {
 	case "":
 	case observedGateway:
-		spec["gateway"] = map[string]any{"name": "inference-gateway", "namespace": "gateway-system"}
+		spec["entrypoint"] = map[string]any{"gatewayRef": map[string]any{"name": "inference-gateway", "namespace": "gateway-system"}}
 	default:
-		spec["gateway"] = map[string]any{"address": m.gateway}
+		spec["entrypoint"] = map[string]any{"address": map[string]any{"value": m.gateway}}
 	}
 	o.Object["spec"] = spec
 	apply(t, h.Cluster, o)
@@ -162,23 +162,21 @@ func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstruct
 			return // Services may be there, with which it cannot be deleted.
 		}
 		if err := h.Until(context.WithoutCancel(t.Context()), m.name+" may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
-			_, err := h.Kubectl(ctx, "delete", "inferencecluster", m.name, "--ignore-not-found", "--wait=false")
+			_, err := h.Kubectl(ctx, "delete", "inferenceclusters.fusioninfer.io", m.name, "--ignore-not-found", "--wait=false")
 			return err == nil, err
 		}); err != nil {
 			t.Error(err)
 		}
 	})
-	h.is(t, o, "Ready", "Synced", "Reachable", "NodesKnown", "AsksRead", "RoomKept", "GatewayKnown", "Open")
+	h.is(t, o, "Ready", "Synced", "Reachable", "NodesObserved", "RequestsResolved", "CapacityConsistent", "EntrypointResolved", "Schedulable")
 	return o
 }
 
-// taint gives a cluster this taint and no other, or none.
-func (h *hub) taint(t *testing.T, o *unstructured.Unstructured, effect string) {
+// stop gives a cluster this stopPolicy.
+func (h *hub) stop(t *testing.T, o *unstructured.Unstructured, policy string) {
 	t.Helper()
-	unstructured.RemoveNestedField(o.Object, "spec", "taints")
-	if effect != "" {
-		o.Object["spec"].(map[string]any)["taints"] = []any{map[string]any{"effect": effect, "reason": "a test"}}
-	}
+	spec := o.Object["spec"].(map[string]any)
+	spec["stopPolicy"], spec["stopMessage"] = policy, "a test"
 	apply(t, h.Cluster, o)
 }
 
@@ -203,7 +201,7 @@ func placedService(namespace, name, policy, fleet string, roles ...map[string]an
 	}
 	o := inference(namespace, name, roles...)
 	o.Object["spec"].(map[string]any)["placement"] = map[string]any{
-		"policy": policy, "failoverAfter": "10s",
+		"policy": policy, "failoverAfterSeconds": int64(10),
 		"clusterSelector": map[string]any{"matchLabels": map[string]any{"fleet": fleet}},
 	}
 	return o
@@ -220,15 +218,31 @@ func entrance(host, strategy string) map[string]any {
 	}
 }
 
-// placement is what a service says of each cluster: state, units, weight and why.
+// replicaNames writes replicas of a status as "GROUP" or "ROLE/INDEX".
+func replicaNames(assigned []any) []string {
+	var names []string
+	for _, a := range assigned {
+		m, _ := a.(map[string]any)
+		indexes, _ := m["indexes"].([]any)
+		if len(indexes) == 0 {
+			names = append(names, fmt.Sprint(m["group"]))
+		}
+		for _, i := range indexes {
+			names = append(names, fmt.Sprintf("%v/%v", m["role"], i))
+		}
+	}
+	return names
+}
+
+// placement is what a service says of each cluster: state, replicas, weight and why.
 func placement(s *unstructured.Unstructured) map[string]string {
-	all, _, _ := unstructured.NestedSlice(s.Object, "status", "placement")
+	all, _, _ := unstructured.NestedSlice(s.Object, "status", "clusters")
 	got := map[string]string{}
 	for _, v := range all {
 		m := v.(map[string]any)
 		text := fmt.Sprint(m["state"])
-		if units, ok := m["units"].([]any); ok {
-			text += fmt.Sprintf(" %v", units)
+		if assigned, ok := m["assigned"].([]any); ok {
+			text += fmt.Sprintf(" %v", replicaNames(assigned))
 		}
 		if w, ok := m["weight"]; ok {
 			text += fmt.Sprintf(" weight %v", w)
@@ -236,7 +250,7 @@ func placement(s *unstructured.Unstructured) map[string]string {
 		if m["reason"] != nil {
 			text += fmt.Sprintf(" %v: %v", m["reason"], m["message"])
 		}
-		got[m["cluster"].(string)] = text
+		got[m["name"].(string)] = text
 	}
 	return got
 }
@@ -254,7 +268,7 @@ func (h *hub) lands(t *testing.T, xr *unstructured.Unstructured, want map[string
 		if diff := cmp.Diff(want, placement(s)); diff != "" {
 			return false, fmt.Errorf("what it says of its clusters: -want, +got:\n%s", diff)
 		}
-		if err := conditions(s, "Ready", "Synced", "SpecValid", "Placed", "WorkloadsReady"); err != nil {
+		if err := conditions(s, "Ready", "Synced", "Accepted", "Placed", "WorkloadsReady"); err != nil {
 			return false, err
 		}
 		got := map[string]int{}
@@ -353,9 +367,9 @@ func (h *hub) asPlanned(t *testing.T, xr *unstructured.Unstructured, of string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	input := "apiVersion: inferenceservice.fn.crossplane.io/v1beta1\nkind: Input\n" + fleetInput
+	input := "apiVersion: fn.fusioninfer.io/v1alpha1\nkind: Input\n" + fleetInput
 	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "render", written(t, "xr.yaml", asWritten(t, now)), //nolint:gosec // Files of this test.
-		"--input="+written(t, "input.yaml", input), "--required="+written(t, "fleet.yaml", required.String()), "--settle")
+		"--input="+written(t, "input.yaml", input), "--required="+written(t, "fleet.yaml", required.String()), "--simulate")
 	var stderr strings.Builder
 	cmd.Dir, cmd.Stderr = root, &stderr
 	out, err := cmd.Output()
@@ -419,7 +433,7 @@ func asWritten(t *testing.T, o *unstructured.Unstructured) string {
 func (h *hub) remove(t *testing.T, xr *unstructured.Unstructured) {
 	t.Helper()
 	all := parts(t, h.Cluster, xr)
-	kubectl(t, h.Cluster, "delete", "inferenceservice", xr.GetName(), "--namespace="+xr.GetNamespace())
+	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", xr.GetName(), "--namespace="+xr.GetNamespace())
 	vanished(t, h.Cluster, all...)
 	h.gone(t, xr, "cluster-1", "cluster-2")
 }
@@ -448,7 +462,7 @@ func testFailover(t *testing.T, h *hub) {
 	xr := placedService(ns, "llama", "Failover", "failover", entrance("failover.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
 	apply(t, h.Cluster, xr)
 	want := map[string]string{
-		"failover-east": "NotPlaced NoRoom: 8 of 8 nvidia.com/gpu free in pool h100, 8 short",
+		"failover-east": "NotPlaced InsufficientCapacity: 8 of 8 nvidia.com/gpu free in pool h100, 8 short",
 		"failover-west": "Placed [0] weight 2",
 	}
 	s := h.lands(t, xr, want, map[string]int{"cluster-2": 2})
@@ -481,18 +495,18 @@ func testFailover(t *testing.T, h *hub) {
 	// Somebody deletes the InferenceCluster where it runs, which is refused. Whoever gets
 	// around that takes nothing with it, and the other is not asked.
 	before := h.everything(t, xr)
-	if out, err := h.Kubectl(t.Context(), "delete", "inferencecluster", "failover-west"); err == nil || !strings.Contains(err.Error(), "services have room in this cluster") {
+	if out, err := h.Kubectl(t.Context(), "delete", "inferenceclusters.fusioninfer.io", "failover-west"); err == nil || !strings.Contains(err.Error(), "capacity of this cluster is reserved for services") {
 		t.Errorf("a cluster with services can be deleted: %s, %v", out, err)
 	}
-	kubectl(t, h.Cluster, "label", "inferencecluster", "failover-west", "crossplane.io/in-use-")
-	kubectl(t, h.Cluster, "delete", "inferencecluster", "failover-west")
+	kubectl(t, h.Cluster, "label", "inferenceclusters.fusioninfer.io", "failover-west", "crossplane.io/in-use-")
+	kubectl(t, h.Cluster, "delete", "inferenceclusters.fusioninfer.io", "failover-west")
 	until(t, h, "it says that its cluster cannot be read", func(ctx context.Context) (bool, error) {
 		s, err := h.Get(ctx, xr)
 		if err != nil {
 			return false, err
 		}
 		text := placement(s)["failover-west"]
-		return strings.HasPrefix(text, "Placed [0] weight 2 CannotBeRead: "), fmt.Errorf("it says %q", text)
+		return strings.HasPrefix(text, "Placed [0] weight 2 ClusterUnknown: "), fmt.Errorf("it says %q", text)
 	})
 	h.routes(t, xr, map[string]int64{"failover-west": 2})
 	if diff := cmp.Diff(before, h.everything(t, xr)); diff != "" {
@@ -511,7 +525,7 @@ func testSpread(t *testing.T, h *hub) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if free, _, _ := unstructured.NestedString(now.Object, "status", "free"); free != "384/384 nvidia.com/gpu" {
+	if free, _, _ := unstructured.NestedString(now.Object, "status", "summary"); free != "384/384 nvidia.com/gpu" {
 		t.Errorf("6 nodes of 64 GPUs are observed, and it says that %q are free", free)
 	}
 	xr := placedService(ns, "llama", "Spread", "spread", entrance("spread.example.com", "pd-disaggregation"),
@@ -708,9 +722,9 @@ func testDrain(t *testing.T, h *hub) {
 		"drain-west": "NotPlaced NotNeeded: it runs in drain-east",
 	}, map[string]int{"cluster-1": 3})
 	h.routes(t, xr, map[string]int64{"drain-east": 3})
-	h.taint(t, east, "Drain")
+	h.stop(t, east, "Drain")
 	h.lands(t, xr, map[string]string{
-		"drain-east": "NotPlaced Drained: the cluster is drained: a test",
+		"drain-east": "NotPlaced Draining: the cluster is drained: a test",
 		"drain-west": "Placed [0] weight 3",
 	}, map[string]int{"cluster-2": 3})
 	h.routes(t, xr, map[string]int64{"drain-west": 3})
@@ -720,7 +734,7 @@ func testDrain(t *testing.T, h *hub) {
 }
 
 // testFleetCutOff proves that a service moves away from a cluster that is out of reach for
-// longer than failoverAfter, that nothing is lost meanwhile, and that the old copy goes when
+// longer than failoverAfterSeconds, that nothing is lost meanwhile, and that the old copy goes when
 // the cluster is back.
 func testFleetCutOff(t *testing.T, h *hub) {
 	ns := namespace(t, h.Cluster)
@@ -780,22 +794,22 @@ func testDead(t *testing.T, h *hub) {
 	r := h.Remote("cluster-1")
 	t.Cleanup(r.Reconnect)
 	r.CutOff()
-	h.taint(t, east, "Dead")
+	h.stop(t, east, "Abandon")
 	if len(of["cluster-1"]) == 0 {
 		t.Fatal("it has no Objects for the cluster that dies")
 	}
 	vanished(t, h.Cluster, of["cluster-1"]...)
 	h.lands(t, xr, map[string]string{
-		"dead-east": "NotPlaced Dead: the cluster is declared dead: a test",
+		"dead-east": "NotPlaced Abandoned: the cluster is abandoned: a test",
 		"dead-west": "Placed [0] weight 1",
 	}, map[string]int{"cluster-1": 1, "cluster-2": 1})
 	h.routes(t, xr, map[string]int64{"dead-west": 1})
 	all := parts(t, h.Cluster, xr)
-	kubectl(t, h.Cluster, "delete", "inferenceservice", xr.GetName(), "--namespace="+ns, "--timeout=1m")
+	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", xr.GetName(), "--namespace="+ns, "--timeout=1m")
 	vanished(t, h.Cluster, all...)
 	h.gone(t, xr, "cluster-2")
 	until(t, h, "dead-east may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
-		_, err := h.Kubectl(ctx, "delete", "inferencecluster", "dead-east", "--ignore-not-found", "--wait=false")
+		_, err := h.Kubectl(ctx, "delete", "inferenceclusters.fusioninfer.io", "dead-east", "--ignore-not-found", "--wait=false")
 		return err == nil, err
 	})
 	vanished(t, h.Cluster, east)
@@ -838,10 +852,10 @@ func testFleetClaim(t *testing.T, h *hub) {
 	claim := placedService(ns, "llama", "Failover", "claim", engine("worker", "worker", 2, 1))
 	apply(t, h.Cluster, claim)
 	h.lands(t, claim, map[string]string{
-		"claim-east": "NotPlaced NoRoom: 8 of 8 nvidia.com/gpu free in pool h100, 8 short",
+		"claim-east": "NotPlaced InsufficientCapacity: 8 of 8 nvidia.com/gpu free in pool h100, 8 short",
 		"claim-west": "Placed [0]",
 	}, map[string]int{"cluster-2": 2})
-	kubectl(t, h.Cluster, "delete", "inferenceservice", claim.GetName(), "--namespace="+ns)
+	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", claim.GetName(), "--namespace="+ns)
 	vanished(t, h.Cluster, claim)
 	h.gone(t, claim, "cluster-2")
 }
@@ -867,7 +881,7 @@ func testStaleLedger(t *testing.T, h *hub) {
 		o.SetOwnerReferences(read.GetOwnerReferences())
 		o.SetAnnotations(read.GetAnnotations())
 		o.SetLabels(read.GetLabels())
-		o.Object["data"] = map[string]any{"grants": grants}
+		o.Object["data"] = map[string]any{"ledger": grants}
 		_, err := h.Apply(t.Context(), o, manager)
 		return err
 	}
@@ -883,7 +897,7 @@ func testStaleLedger(t *testing.T, h *hub) {
 		t.Errorf("without a version it is not refused, want no error: %v", err)
 	}
 	// It goes on with the version that there is now.
-	h.is(t, object(clusterKind, "", "ledger"), "Ready", "Synced", "Open")
+	h.is(t, object(clusterKind, "", "ledger"), "Ready", "Synced", "Schedulable")
 }
 
 // How often services race, and for how long the last ten are looked at. Once and shortly is
@@ -961,7 +975,7 @@ func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number i
 		}
 		h.notOverbooked(t, clusters)
 	}
-	kubectl(t, h.Cluster, "delete", "inferenceservice", "--all", "--namespace="+ns)
+	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", "--all", "--namespace="+ns)
 	for _, r := range h.Remotes() {
 		until(t, r, "nothing is left of the race", func(ctx context.Context) (bool, error) {
 			left, err := r.List(ctx, lwsKind, ns)
@@ -974,7 +988,7 @@ func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number i
 			if err != nil {
 				return false, err
 			}
-			free, _, _ := unstructured.NestedString(now.Object, "status", "free")
+			free, _, _ := unstructured.NestedString(now.Object, "status", "summary")
 			return free == "40/40 nvidia.com/gpu", fmt.Errorf("%s are free", free)
 		})
 	}
@@ -1015,7 +1029,7 @@ func (h *hub) racers(ctx context.Context, ns string, services, slots int) (map[s
 				return nil, fmt.Errorf("%s: %w", all[i].GetName(), err)
 			}
 			has[all[i].GetName()] = true
-		case strings.HasPrefix(states[0], "Waiting NotGranted") && strings.HasPrefix(states[1], "Waiting NotGranted"):
+		case strings.HasPrefix(states[0], "Pending NotReserved") && strings.HasPrefix(states[1], "Pending NotReserved"):
 			waiting++
 		default:
 			return nil, fmt.Errorf("%s says %q", all[i].GetName(), states)
@@ -1052,8 +1066,8 @@ func (h *hub) notOverbooked(t *testing.T, all []*unstructured.Unstructured) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		grants, _, _ := unstructured.NestedSlice(now.Object, "status", "allocations")
-		if err := conditions(now, "RoomKept"); err != nil || len(grants) > 5 {
+		grants, _, _ := unstructured.NestedSlice(now.Object, "status", "reservations")
+		if err := conditions(now, "CapacityConsistent"); err != nil || len(grants) > 5 {
 			t.Errorf("%s has granted room to %d services: %v", o.GetName(), len(grants), err)
 		}
 	}

@@ -286,13 +286,13 @@ func (g *gang) says(gangScheduled string, components map[string]string) {
 	})
 }
 
-// TestSubGroup proves the seed's table of what is scheduled for story 4 on a service
-// that is there, while machines come: exactly its rows, in the mode SubGroup. Then
+// TestMinimumFirst proves the seed's table of what is scheduled for story 4 on a service
+// that is there, while machines come: exactly its rows, in the mode MinimumFirst. Then
 // a machine is lost and comes back. Never is a replica placed in part.
-func TestSubGroup(t *testing.T) {
-	g := alone(t, "SubGroup")
+func TestMinimumFirst(t *testing.T) {
+	g := alone(t, "MinimumFirst")
 	g.machines(2)
-	g.story4("SubGroup")
+	g.story4("MinimumFirst")
 	none := map[string][]int{"prefill": {0}, "decode": {0, 0}}
 	one := map[string][]int{"prefill": {2}, "decode": {4, 0}}
 	all := map[string][]int{"prefill": {2}, "decode": {4, 4}}
@@ -360,12 +360,12 @@ func (g *gang) leaders() map[string]string {
 	return all
 }
 
-// TestTaskMember proves that a service in the mode TaskMember is all or nothing on as
+// TestAllOrNothing proves that a service in the mode AllOrNothing is all or nothing on as
 // many machines, and starts when the last one comes.
-func TestTaskMember(t *testing.T) {
-	g := alone(t, "TaskMember")
+func TestAllOrNothing(t *testing.T) {
+	g := alone(t, "AllOrNothing")
 	g.machines(2)
-	g.story4("TaskMember")
+	g.story4("AllOrNothing")
 	none := map[string][]int{"prefill": {0}, "decode": {0, 0}}
 	for _, gpus := range []int{16, 32, 48, 64, 72} {
 		g.machines(gpus / gpusPerNode)
@@ -385,7 +385,7 @@ func TestMinRoleReplicas(t *testing.T) {
 	g.startOf(spec("", []rolePart{
 		{name: "prefill", kind: "prefiller", replicas: 3, nodes: 1, gpus: gpusPerNode},
 		{name: "decode", kind: "decoder", replicas: 2, nodes: 2, gpus: gpusPerNode},
-	}, "  schedulingStrategy: {gang: {mode: SubGroup, minRoleReplicas: {prefill: 2, decode: 2}}}\n"))
+	}, "  schedulingStrategy: {gang: {mode: MinimumFirst, minRoleReplicas: {prefill: 2, decode: 2}}}\n"))
 	g.place("5 machines, where the minimum needs 6", 7, map[string][]int{"prefill": {0, 0, 0}, "decode": {0, 0}})
 	g.machines(6)
 	g.place("6 machines", 7, map[string][]int{"prefill": {1, 1, 0}, "decode": {2, 2}})

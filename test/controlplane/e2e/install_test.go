@@ -84,7 +84,7 @@ func TestXR(t *testing.T) {
 	kubectl(t, c, "apply", "-f", at(t, "configuration.yaml", second))
 	healthy(t, c, "Configuration", configuration, second)
 	// Whatever the new function wants is there by the end of another round.
-	kubectl(t, c, "annotate", "inferenceservice", quickstart.GetName(), "test.fusioninfer.io/round=1")
+	kubectl(t, c, "annotate", "inferenceservices.fusioninfer.io", quickstart.GetName(), "test.fusioninfer.io/round=1")
 	ready(t, c, quickstart)
 	if diff := cmp.Diff(workloads, identities(t, c, "LeaderWorkerSet", quickstart)); diff != "" {
 		t.Errorf("faults and an upgrade change LeaderWorkerSets: -before, +after:\n%s", diff)
@@ -138,10 +138,10 @@ func TestClaims(t *testing.T) {
 	}
 
 	for _, e := range all {
-		kubectl(t, c, "delete", "--namespace="+e.name, "inferenceservice", e.xr.GetName())
+		kubectl(t, c, "delete", "--namespace="+e.name, "inferenceservices.fusioninfer.io", e.xr.GetName())
 		kubectl(t, c, "delete", "namespace", e.name, "--wait=false")
 	}
-	kubectl(t, c, "delete", "--namespace=team", "inferenceservice", "deepseek-r1")
+	kubectl(t, c, "delete", "--namespace=team", "inferenceservices.fusioninfer.io", "deepseek-r1")
 	if left := kubectl(t, c, "get", "--namespace=team", "--selector=fusioninfer.io/service", "--output=name",
 		composed); left != "" {
 		t.Errorf("the claim went before what it composed:\n%s", left)
@@ -333,7 +333,7 @@ func ready(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 			return false, err
 		}
 		err = conditions(s, "Ready", "Synced",
-			"SpecValid", "WorkloadsReady", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable", "NoWarnings")
+			"Accepted", "WorkloadsReady", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable", "NoWarnings")
 		return err == nil, err
 	})
 }
@@ -348,8 +348,8 @@ func served(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	if url, _, _ := unstructured.NestedString(s.Object, "status", "url"); url != "http://deepseek-r1.example.com" {
 		t.Errorf("its URL is %q, want that of its route", url)
 	}
-	want := map[string]string{"prefill": "Running 1/1 2/2", "decode": "Running 2/2 8/8"}
-	if diff := cmp.Diff(want, components(s)); diff != "" {
+	want := map[string]string{routerRole: "Running 1/1 1/1", "prefill": "Running 1/1 2/2", "decode": "Running 2/2 8/8"}
+	if diff := cmp.Diff(want, everyComponent(s)); diff != "" {
 		t.Errorf("its components: -want, +got:\n%s", diff)
 	}
 }

@@ -175,7 +175,7 @@ func TestPodKilled(t *testing.T) {
 	if err := c.Delete(t.Context(), object(podKind, ns, "chat-worker-2-0")); err != nil {
 		t.Fatal(err)
 	}
-	says(t, c, chat, map[string]string{"worker": "Deploying 3/4 3/4"}, "False", "NotReady", "LeaderWorkerSet chat-worker-2: 0 of 1 pods are ready, 1 wait for room")
+	says(t, c, chat, map[string]string{"worker": "Deploying 3/4 3/4"}, "False", "NotReady", "LeaderWorkerSet chat-worker-2: 0 of 1 pods are ready, 1 cannot be scheduled")
 	cordon(t.Context(), false)
 	says(t, c, chat, map[string]string{"worker": "Running 4/4 4/4"})
 	settled(t, c, chat)
@@ -304,7 +304,7 @@ func TestScaleGroups(t *testing.T) {
 		t.Fatalf("a group has %d LeaderWorkerSets and %d pods, want 3 and 3", len(workloads), len(running))
 	}
 
-	kubectl(t, c, "scale", "inferenceservice", "chat", "--namespace="+ns, "--replicas=3")
+	kubectl(t, c, "scale", "inferenceservices.fusioninfer.io", "chat", "--namespace="+ns, "--replicas=3")
 	settled(t, c, chat)
 	says(t, c, chat, map[string]string{"prefill": "Running 3/3 3/3", "decode": "Running 6/6 6/6"})
 	same(t, "1 to 3 groups", workloads, identities(t, c, "LeaderWorkerSet", chat))
@@ -320,12 +320,12 @@ func TestScaleGroups(t *testing.T) {
 		t.Errorf("the scale subresource says %s, want 3 of 3", got)
 	}
 	// What an autoscaler would look at.
-	selector := kubectl(t, c, "get", "inferenceservice", "chat", "--namespace="+ns, "--output=jsonpath={.status.selector}")
+	selector := kubectl(t, c, "get", "inferenceservices.fusioninfer.io", "chat", "--namespace="+ns, "--output=jsonpath={.status.selector}")
 	if pods := strings.Fields(kubectl(t, c, "get", "pods", "--namespace="+ns, "--output=name", "--selector="+selector)); len(pods) != 9 {
 		t.Errorf("the selector %s of the scale subresource finds the pods %q, want all 9", selector, pods)
 	}
 
-	kubectl(t, c, "scale", "inferenceservice", "chat", "--namespace="+ns, "--replicas=1")
+	kubectl(t, c, "scale", "inferenceservices.fusioninfer.io", "chat", "--namespace="+ns, "--replicas=1")
 	settled(t, c, chat)
 	for _, g := range []string{"1", "2"} {
 		vanished(t, c, object(podGroupKind, ns, "chat-"+g))
@@ -347,7 +347,7 @@ func TestScaleGroups(t *testing.T) {
 // scaled is what the scale subresource says of the service chat.
 func scaled(t *testing.T, c *cluster.Cluster, namespace string) string {
 	t.Helper()
-	return kubectl(t, c, "get", "inferenceservice", "chat", "--namespace="+namespace, "--subresource=scale",
+	return kubectl(t, c, "get", "inferenceservices.fusioninfer.io", "chat", "--namespace="+namespace, "--subresource=scale",
 		"--output=jsonpath={.status.replicas} of {.spec.replicas}")
 }
 
@@ -443,7 +443,7 @@ func TestRemoval(t *testing.T) {
 		}
 	}
 
-	kubectl(t, c, "delete", "inferenceservice", "chat", "--namespace="+ns)
+	kubectl(t, c, "delete", "inferenceservices.fusioninfer.io", "chat", "--namespace="+ns)
 	until(t, c, "nothing of the service is left, and everything of its neighbour", func(context.Context) (bool, error) {
 		now := inventory(t, c, ns)
 		if left, lost := now.Difference(alone), alone.Difference(now); left.Len()+lost.Len() > 0 {

@@ -74,7 +74,7 @@ func (h *hub) withoutFleet(t *testing.T) *fleet {
 // installClaims installs the API as a claim in place of the other.
 func (h *hub) installClaims(t *testing.T) {
 	t.Helper()
-	kubectl(t, h.Cluster, "delete", "inferencecluster,inferenceservice", "--all", "--all-namespaces")
+	kubectl(t, h.Cluster, "delete", "inferenceclusters.fusioninfer.io,inferenceservices.fusioninfer.io", "--all", "--all-namespaces")
 	kubectl(t, h.Cluster, "delete", "composition", "--all")
 	kubectl(t, h.Cluster, "delete", "xrd", "--all")
 	until(t, h, "the namespaced API is gone", func(ctx context.Context) (bool, error) {
@@ -494,7 +494,7 @@ func (f *fleet) remove(t *testing.T, xr *unstructured.Unstructured) {
 	for _, o := range f.objects(t, xr) {
 		all = append(all, &o)
 	}
-	kubectl(t, f.Cluster, "delete", "inferenceservice", xr.GetName(), "--namespace="+xr.GetNamespace())
+	kubectl(t, f.Cluster, "delete", "inferenceservices.fusioninfer.io", xr.GetName(), "--namespace="+xr.GetNamespace())
 	vanished(t, f.Cluster, all...)
 }
 

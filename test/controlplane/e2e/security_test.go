@@ -51,7 +51,7 @@ func attacks() map[string]attack {
 		"picker-account":    {"The account of an endpoint picker.", worker("serviceAccountName: good-epp,", "", ""), []string{"spec.roles[0].template.spec.serviceAccountName"}},
 		"priority":          {"The place of others' pods.", worker("priorityClassName: system-node-critical,", "", ""), []string{"spec.roles[0].template.spec.priorityClassName", "allowedPriorityClassNames"}},
 		"gang-priority":     {"The place of others' gangs.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {gang: {priorityClassName: system-node-critical}}}", []string{"spec.schedulingStrategy.gang.priorityClassName"}},
-		"gang-queue":        {"Another team's queue.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {gang: {queue: theirs}}}", []string{"spec.schedulingStrategy.gang.queue"}},
+		"queue":             {"Another team's queue.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {queueName: theirs}}", []string{"spec.schedulingStrategy.queueName"}},
 		"pod-queue":         {"Another team's queue, by an annotation.", worker("", "", "annotations: {scheduling.volcano.sh/queue-name: theirs}"), []string{"scheduling.volcano.sh/queue-name"}},
 		"shared-gateway":    {"A gateway that others have, too.", router(`hostnames: [a.example.com], parentRefs: [{name: main, namespace: gateways}]`, ""), []string{"spec.roles[0].httproute", "parentRefs"}},
 		"default-gateways":  {"All default gateways.", router(`useDefaultGateways: All`, ""), []string{"spec.roles[0].httproute", "useDefaultGateways"}},
@@ -60,7 +60,7 @@ func attacks() map[string]attack {
 		"extension":         {"A filter of which only the gateway knows what it does.", router(`rules: [{filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Filter, name: a}}]}]`, own), []string{"spec.roles[0].httproute.rules[0].filters[0]", "ExtensionRef"}},
 		"steering-header":   {"The header by which the endpoint picker tells the gateway where to go.", router(`rules: [{filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-Gateway-Destination-Endpoint, value: "10.0.0.1:80"}]}}]}]`, own), []string{"spec.roles[0].httproute.rules[0].filters[0].requestHeaderModifier.set[0].name"}},
 		"default-scope":     {"The routes of others, at one's own gateway.", router("hostnames: [a.example.com]", `gateway: {gatewayClassName: any, defaultScope: All, listeners: [{name: http, protocol: HTTP, port: 80}]}`), []string{"spec.roles[0].gateway.defaultScope"}},
-		"picker-devices":    {"Devices that no ledger counts.", router("hostnames: [a.example.com]", own+`, resources: {limits: {nvidia.com/gpu: "8"}}`), []string{"spec.roles[0].resources.limits[nvidia.com/gpu]"}},
+		"picker-devices":    {"Devices that no ledger counts.", router("hostnames: [a.example.com]", own+`, endpointPicker: {resources: {limits: {nvidia.com/gpu: "8"}}}`), []string{"spec.roles[0].endpointPicker.resources.limits[nvidia.com/gpu]"}},
 		"anti-affinity":     {"Nodes without others' pods.", worker("affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, namespaceSelector: {}, labelSelector: {}}]}},", "", ""), []string{"podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector"}},
 		"kueue-priority":    {"The place of others' workloads in Kueue.", worker("", "", "labels: {kueue.x-k8s.io/priority-class: top}"), []string{"kueue.x-k8s.io/priority-class"}},
 		"long-farewell":     {"Room that others were granted.", strings.TrimSuffix(worker("terminationGracePeriodSeconds: 315360000,", "", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.terminationGracePeriodSeconds"}},
@@ -179,7 +179,7 @@ metadata: {name: for-others}
 spec:
   providerConfigRef: {name: fleet}
   allowedNamespaces: {from: Names, names: [others]}
-  pools: [{name: gpus, nodes: 1, allocatable: {nvidia.com/gpu: "8"}}]
+  pools: [{name: gpus, nodeCount: 1, allocatable: {nvidia.com/gpu: "8"}}]
 `), &o.Object); err != nil {
 		n.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func (n *tenant) notDescribed(services dynamic.ResourceInterface) {
 	n.Helper()
 	const role = `roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [--model=m]}]}}}]`
 	n.write(services, "all-clusters", `{`+role+`, placement: {clusterSelector: {}}}`)
-	n.write(services, "by-name", `{`+role+`, placement: {policy: Failover, clusters: [{name: a, inferenceCluster: for-others}, {name: b, inferenceCluster: no-such}]}}`)
+	n.write(services, "by-name", `{`+role+`, placement: {policy: Failover, clusters: [{name: a, inferenceClusterRef: {name: for-others}}, {name: b, inferenceClusterRef: {name: no-such}}]}}`)
 	for _, name := range []string{"all-clusters", "by-name"} {
 		n.until(name+" has no place", func(ctx context.Context) error {
 			o, err := n.c.Get(ctx, n.named(kindService, name))
@@ -223,10 +223,10 @@ func (n *tenant) notDescribed(services dynamic.ResourceInterface) {
 	}
 	o = n.get(kindService, "by-name")
 	said := map[string]string{}
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "placement")
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "clusters")
 	for _, p := range all {
 		m := p.(map[string]any)
-		said[fmt.Sprint(m["cluster"])] = fmt.Sprint(m["state"], " ", m["reason"], " ", m["message"])
+		said[fmt.Sprint(m["name"])] = fmt.Sprint(m["state"], " ", m["reason"], " ", m["message"])
 	}
 	if len(said) != 2 || said["a"] != said["b"] {
 		n.Errorf("a cluster that is for others must look like one that does not exist: %v", said)

@@ -47,7 +47,7 @@ func settle(t *testing.T, c *cluster.Cluster, namespace string) *tenant {
 		o.SetAPIVersion("v1")
 		o.SetKind("Namespace")
 		o.SetName(namespace)
-		_, err := c.Kubectl(ctx, "delete", "--namespace="+namespace, "inferenceservices", "--all", "--cascade=foreground")
+		_, err := c.Kubectl(ctx, "delete", "--namespace="+namespace, "inferenceservices.fusioninfer.io", "--all", "--cascade=foreground")
 		if err := errors.Join(err, c.Delete(ctx, o)); err != nil {
 			t.Error(err)
 		}
@@ -106,7 +106,7 @@ func (n *tenant) serve(name, spec string) {
 // remove deletes a service with all that it composed, and waits until it is gone.
 func (n *tenant) remove(name string) {
 	n.Helper()
-	kubectl(n.T, n.c, "delete", "--namespace="+n.namespace, "inferenceservice", name, "--cascade=foreground")
+	kubectl(n.T, n.c, "delete", "--namespace="+n.namespace, "inferenceservices.fusioninfer.io", name, "--cascade=foreground")
 }
 
 func (n *tenant) until(what string, done func(context.Context) error) {
@@ -130,10 +130,10 @@ func (n *tenant) refused(name string, words ...string) {
 		if err != nil {
 			return err
 		}
-		c := conditionOf(o, "SpecValid")
+		c := conditionOf(o, "Accepted")
 		message, _ := c["message"].(string)
 		if c["status"] != "False" || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(message, w) }) {
-			return fmt.Errorf("its condition SpecValid is %v, want False with %q", c, words)
+			return fmt.Errorf("its condition Accepted is %v, want False with %q", c, words)
 		}
 		return nil
 	})

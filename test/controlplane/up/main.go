@@ -38,7 +38,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to do: up or down")
+		return errors.New("no command: use up or down")
 	}
 	root, err := cluster.Root()
 	if err != nil {
@@ -62,7 +62,7 @@ func run(args []string) error {
 	case "supervise":
 		return s.supervise(o)
 	}
-	return fmt.Errorf("%q is neither up nor down", args[0])
+	return fmt.Errorf("unknown command %q: use up or down", args[0])
 }
 
 // A state is the directory with everything of the control plane.

@@ -72,7 +72,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestRefused compares the function's verdict with the loader's. The first line
+// TestRefused compares what the function refuses with what the loader refuses. The first line
 // of each file says which releases refuse it; the others do load it, and the
 // function is stricter on purpose.
 func TestRefused(t *testing.T) {

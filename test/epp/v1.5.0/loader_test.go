@@ -22,9 +22,8 @@ const (
 	testdata = "../../../internal/epp/testdata"
 )
 
-// load does what the endpoint picker does when it starts, with its own plugins.
-// There is no API server, so it always ends with an error; only one of the
-// configuration counts.
+// load starts the endpoint picker with its own plugins. Without an API server, that always
+// fails. load returns an error only if the configuration is the cause.
 func load(t *testing.T, text string) error {
 	t.Helper()
 	opts := server.NewOptions()
@@ -54,7 +53,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestRefused compares the function's verdict with the loader's. The first line
+// TestRefused compares what the function refuses with what the loader refuses. The first line
 // of each file says which releases refuse it; the others do load it, and the
 // function is stricter on purpose.
 func TestRefused(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package main writes the hostile requests into files, as they arrive at the function.
+// Package main writes the encoded hostile requests to files.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	}
 }
 
-// write writes each case into a file, whose name has the number of the case and its name.
+// write writes each case to a file, which is named by the case's number and name.
 func write(dir string) error {
 	for i, c := range hostile.Cases() {
 		b, err := c.Wire()

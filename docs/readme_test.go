@@ -1,0 +1,170 @@
+package docs
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// maxWords is the length of a sentence that is understood when it is read once.
+const maxWords = 30
+
+var (
+	code     = regexp.MustCompile("`[^`]*`")
+	stop     = regexp.MustCompile(`[.!?]["')*]*(\s|$)`)
+	listItem = regexp.MustCompile(`^\s*(?:[-*]|\d+\.) `)
+)
+
+// sentences are those of a document outside of code, tables and headings. What is in
+// backquotes is one word.
+func sentences(doc string) []string {
+	var all []string
+	var paragraph []string
+	end := func() {
+		text := code.ReplaceAllString(strings.Join(paragraph, " "), "code")
+		text = targets.ReplaceAllString(text, "]")
+		for _, s := range stop.Split(text, -1) {
+			if s = strings.TrimSpace(s); s != "" {
+				all = append(all, s)
+			}
+		}
+		paragraph = nil
+	}
+	for line := range strings.Lines(prose(doc)) {
+		line = strings.TrimRight(line, "\n")
+		switch item := listItem.FindString(line); {
+		case strings.TrimSpace(line) == "", strings.HasPrefix(line, "|"), strings.HasPrefix(line, "#"):
+			end()
+		case item != "":
+			end()
+			paragraph = append(paragraph, strings.TrimPrefix(line, item))
+		default:
+			paragraph = append(paragraph, line)
+		}
+	}
+	end()
+	return all
+}
+
+// TestSentences keeps the sentences of the README short.
+func TestSentences(t *testing.T) {
+	all := sentences(read(t, "../README.md"))
+	if len(all) < 50 {
+		t.Fatalf("README.md has %d sentences, which cannot be", len(all))
+	}
+	for _, s := range all {
+		if n := len(strings.Fields(s)); n > maxWords {
+			t.Errorf("README.md: a sentence of %d words: %s", n, s)
+		}
+	}
+}
+
+// blocks are the blocks of code in a language.
+func blocks(doc, language string) []string {
+	var all []string
+	for {
+		_, after, found := strings.Cut(doc, "\n```"+language+"\n")
+		if !found {
+			return all
+		}
+		block, rest, _ := strings.Cut(after, "\n```")
+		all, doc = append(all, block+"\n"), rest
+	}
+}
+
+// TestReadmeOutput compares what the README shows of a command with the command's golden,
+// of which it is the beginning.
+func TestReadmeOutput(t *testing.T) {
+	t.Chdir("..")
+	shown := blocks(read(t, "README.md"), "console")
+	if len(shown) == 0 {
+		t.Fatal("README.md shows the output of no command")
+	}
+	for _, block := range shown {
+		command, output, _ := strings.Cut(block, "\n")
+		args := strings.Fields(strings.TrimPrefix(command, "$ go run . render "))
+		golden := filepath.Join(filepath.Dir(args[0]), "stderr.txt")
+		if strings.Contains(command, "--format summary") {
+			golden = filepath.Join(filepath.Dir(args[0]), "summary.txt")
+		}
+		if !strings.HasPrefix(read(t, golden), output) {
+			t.Errorf("README.md shows of %s what %s does not begin with:\n%s", command, golden, output)
+		}
+	}
+}
+
+// TestReadmeServices renders the services of the README: the first one, which is an example,
+// and each fragment put into it.
+func TestReadmeServices(t *testing.T) {
+	t.Chdir("..")
+	first := read(t, "example/first-service/xr.yaml")
+	fn := function.Start(t)
+	same, fragments := false, 0
+	for _, block := range blocks(read(t, "README.md"), "yaml") {
+		switch {
+		case strings.Contains(block, "kind: InferenceService\n"):
+			same = same || strings.HasSuffix(first, "\n"+block)
+		case strings.HasPrefix(block, "spec:\n"):
+			fragments++
+			dir := t.TempDir()
+			xr := grown(t, first, block)
+			if err := os.WriteFile(filepath.Join(dir, "xr.yaml"), xr, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, errs, exit := fn.Render(t, dir, "yaml"); exit != 0 || errs != "" {
+				t.Errorf("exit code %d\n%s\nof this fragment in README.md:\n%s", exit, errs, block)
+			}
+		}
+	}
+	if !same {
+		t.Error("README.md does not show example/first-service/xr.yaml")
+	}
+	if fragments < 4 {
+		t.Errorf("README.md shows %d fragments, want 4", fragments)
+	}
+}
+
+// grown is a service with a fragment in it: roles of the fragment take the place of those of
+// the same name. Prefill and decode take the place of the workers.
+func grown(t *testing.T, service, fragment string) []byte {
+	t.Helper()
+	xr, more := parse(t, service), parse(t, fragment)
+	spec, with := xr["spec"].(map[string]any), more["spec"].(map[string]any)
+	roles := spec["roles"].([]any)
+	maps.Copy(spec, with)
+	changed, _ := with["roles"].([]any)
+	taken := map[any]bool{}
+	for _, r := range changed {
+		role := r.(map[string]any)
+		taken[role["name"]] = true
+		taken["server"] = taken["server"] || role["componentType"] == "prefiller"
+	}
+	var kept []any
+	for _, r := range roles {
+		if !taken[r.(map[string]any)["name"]] {
+			kept = append(kept, r)
+		}
+	}
+	spec["roles"] = append(kept, changed...)
+	b, err := yaml.Marshal(xr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func parse(t *testing.T, doc string) map[string]any {
+	t.Helper()
+	m := map[string]any{}
+	if err := yaml.UnmarshalStrict([]byte(doc), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

@@ -1,0 +1,328 @@
+// Package v1alpha1 has the inputs of the function, which a platform team sets in the
+// Compositions: the Input for InferenceServices and the ClusterInput for InferenceClusters.
+// +groupName=fn.fusioninfer.io
+// +versionName=v1alpha1
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// Group of the inputs.
+	Group = "fn.fusioninfer.io"
+	// Version of the inputs.
+	Version = "v1alpha1"
+	// APIVersion of the inputs.
+	APIVersion = Group + "/" + Version
+	// KindInput is the kind of the input for InferenceServices.
+	KindInput = "Input"
+	// KindClusterInput is the kind of the input for InferenceClusters.
+	KindClusterInput = "ClusterInput"
+)
+
+// Input is what a platform team sets for all InferenceServices. All fields are optional.
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:categories=crossplane
+type Input struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// EndpointPicker configures the endpoint picker of every router.
+	// +optional
+	EndpointPicker EndpointPicker `json:"endpointPicker,omitempty"`
+
+	// Sidecar configures the routing sidecar of decode pods.
+	// +optional
+	Sidecar Sidecar `json:"sidecar,omitempty"`
+
+	// Ray configures the Ray launcher.
+	// +optional
+	Ray Ray `json:"ray,omitempty"`
+
+	// Gateway configures the gateways of routes.
+	// +optional
+	Gateway Gateway `json:"gateway,omitempty"`
+
+	// Defaults are the values of fields that services do not set.
+	// +optional
+	Defaults Defaults `json:"defaults,omitempty"`
+
+	// Fleet configures services that are placed in the clusters of the fleet.
+	// +optional
+	Fleet Fleet `json:"fleet,omitempty"`
+
+	// Labels of every object, and of the pods of the endpoint picker. Labels that the
+	// function sets itself take precedence. The engines' pods do not get them, because
+	// changing them would restart every model.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations of every object, in the same way.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// MissingKinds says what happens to objects of kinds that the control plane does not
+	// have. With Fail, the function returns them all the same, and Crossplane fails in the
+	// middle of applying them. With Skip, the function asks Crossplane for the definitions
+	// of the kinds, leaves out the objects of missing kinds, and names these kinds in the
+	// condition KindsAvailable. Defaults to Fail.
+	// +optional
+	MissingKinds MissingKinds `json:"missingKinds,omitempty"`
+
+	// The policy of every tenant.
+	Policy `json:",inline"`
+
+	// Tenants are policies for the services of some namespaces. For each field of a policy,
+	// the first tenant that selects the service's namespace and sets the field counts.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	Tenants []Tenant `json:"tenants,omitempty"`
+
+	// NetworkPolicy adds a NetworkPolicy for the engines' pods in every cluster. There is
+	// none by default: a platform may have its own, and only the platform team knows where
+	// its gateways are.
+	// +optional
+	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
+
+	// PodObservationLimit is the largest number of pods for which the function reads the
+	// pods of a service, to count the ready ones and to name a failing one. For a larger
+	// service, and in other clusters, it goes by the LeaderWorkerSets. With 0 it never
+	// reads pods. Crossplane needs permission to list pods. Defaults to 64.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	PodObservationLimit *int32 `json:"podObservationLimit,omitempty"`
+}
+
+// MissingKinds says what happens to objects whose kind the control plane lacks.
+// +kubebuilder:validation:Enum=Fail;Skip
+type MissingKinds string
+
+// The values of MissingKinds.
+const (
+	// MissingKindsFail returns the objects all the same.
+	MissingKindsFail MissingKinds = "Fail"
+	// MissingKindsSkip leaves the objects out.
+	MissingKindsSkip MissingKinds = "Skip"
+)
+
+// A Dialect is a variant of the configuration of endpoint pickers.
+// +kubebuilder:validation:Enum=GAIE;LLMD
+type Dialect string
+
+// The dialects.
+const (
+	// DialectGAIE is the one of the Gateway API Inference Extension's endpoint picker,
+	// whose last release is v1.5.0.
+	DialectGAIE Dialect = "GAIE"
+	// DialectLLMD is the one of llm-d's endpoint picker, v0.9.0 and later.
+	DialectLLMD Dialect = "LLMD"
+)
+
+// An EndpointPicker configures the endpoint picker of every router.
+// +kubebuilder:validation:XValidation:rule="has(self.image) == has(self.dialect)",message="image and dialect go together: each image reads one dialect only"
+type EndpointPicker struct {
+	// Image of the endpoint picker. If it is not set, the image depends on the service:
+	// registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0 for a plain strategy,
+	// ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0 for prefill/decode and for models.
+	// If it is set, an endpointPickerConfig may have plugins and parameters that only this
+	// image knows. The condition NoWarnings then names them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image,omitempty"`
+
+	// Dialect of the configuration that this image reads.
+	// +optional
+	Dialect Dialect `json:"dialect,omitempty"`
+
+	// Images replaces the default image of each dialect, for example by that of a mirror.
+	// +optional
+	Images DialectImages `json:"images,omitempty"`
+
+	// ImagePullPolicy of the endpoint picker. Defaults to IfNotPresent.
+	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// ImagePullSecrets of the endpoint picker's pods.
+	// +optional
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// Tolerations of the endpoint picker's pods.
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// NodeSelector of the endpoint picker's pods.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Resources of the endpoint picker, if the router sets none.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+}
+
+// DialectImages has an image for each dialect.
+type DialectImages struct {
+	// GAIE is the image for plain strategies. Defaults to
+	// registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	GAIE string `json:"gaie,omitempty"`
+
+	// LLMD is the image for prefill/decode and for models. Defaults to
+	// ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	LLMD string `json:"llmd,omitempty"`
+}
+
+// A Switch turns something on or off.
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type Switch string
+
+// The values of Switch.
+const (
+	Enabled  Switch = "Enabled"
+	Disabled Switch = "Disabled"
+)
+
+// A Sidecar configures the routing sidecar of decode pods.
+type Sidecar struct {
+	// Image of the sidecar. Defaults to
+	// ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image,omitempty"`
+
+	// KVConnector is the protocol over which decode pods fetch the KV cache. Defaults to
+	// nixlv2.
+	// +optional
+	KVConnector string `json:"kvConnector,omitempty"`
+
+	// SSRFProtection makes the sidecar send prefill requests to pods of the service only.
+	// Without it, the sidecar sends them to the address in the header x-prefiller-host-port
+	// of a request. A client can set this header where no endpoint picker does. With it,
+	// the service account of the decode pods may list and watch the InferencePool and the
+	// pods of its namespace. Disabled is for images before v0.10.0, which cannot read the
+	// pool. Defaults to Enabled.
+	// +optional
+	SSRFProtection Switch `json:"ssrfProtection,omitempty"`
+
+	// Resources of the sidecar.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+}
+
+// Ray sets up the Ray launcher.
+type Ray struct {
+	// Port of the Ray head. Defaults to 6379.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
+}
+
+// A Gateway configures the gateways of routes.
+type Gateway struct {
+	// ParentRefs are the parents (Gateway API ParentReference) of every HTTPRoute that
+	// names none and has no Gateway of its own.
+	// +optional
+	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
+
+	// IstioDestinationRule adds a DestinationRule for each endpoint picker. Istio needs it
+	// to speak TLS to the endpoint picker.
+	// +optional
+	IstioDestinationRule bool `json:"istioDestinationRule,omitempty"`
+}
+
+// A Fleet configures services that are placed in the clusters of the fleet.
+type Fleet struct {
+	// ParentRefs are the gateways of this control plane through which clients reach each
+	// service in all its clusters. Each service with a router has one HTTPRoute there, with
+	// a weight for each cluster. There are none by default: a service then has only the URL
+	// of each cluster.
+	// +optional
+	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
+}
+
+// A ParentRef names a gateway (Gateway API ParentReference).
+type ParentRef struct {
+	// Group of the parent. Defaults to gateway.networking.k8s.io.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Group string `json:"group,omitempty"`
+
+	// Kind of the parent. Defaults to Gateway.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Namespace of the parent. Defaults to the route's own.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the parent.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+
+	// SectionName is the listener of the parent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	SectionName string `json:"sectionName,omitempty"`
+
+	// Port is the port of the parent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
+}
+
+// Defaults are the values of fields that services do not set. The fields have the names
+// that they have in the spec of an InferenceService.
+type Defaults struct {
+	// SchedulingStrategy has the defaults of spec.schedulingStrategy.
+	// +optional
+	SchedulingStrategy SchedulingStrategy `json:"schedulingStrategy,omitempty"`
+}
+
+// SchedulingStrategy has the defaults of spec.schedulingStrategy.
+type SchedulingStrategy struct {
+	// SchedulerName is the scheduler of pods that are in no gang. Pods of a gang always
+	// have volcano.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	SchedulerName string `json:"schedulerName,omitempty"`
+
+	// QueueName is the queue of gangs that name none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	QueueName string `json:"queueName,omitempty"`
+
+	// Gang has the defaults of spec.schedulingStrategy.gang.
+	// +optional
+	Gang Gang `json:"gang,omitempty"`
+}
+
+// Gang has the defaults of spec.schedulingStrategy.gang.
+type Gang struct {
+	// Mode of gangs that do not set it: AllOrNothing, MinimumFirst or None. Defaults to
+	// AllOrNothing.
+	// +optional
+	// +kubebuilder:validation:Enum=AllOrNothing;MinimumFirst;None
+	Mode string `json:"mode,omitempty"`
+
+	// PriorityClassName of gangs that name none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}

@@ -1,0 +1,113 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// Limits of the input. The markers of the types repeat them for the schema.
+const (
+	maxPodObservationLimit = 1000
+	maxPort                = 65535
+	maxImage               = 1024
+)
+
+// Validate returns all errors of an Input. No API server validates it, because it is part
+// of a Composition.
+func Validate(in *Input, root *field.Path) field.ErrorList {
+	errs := validateEndpointPicker(root.Child("endpointPicker"), &in.EndpointPicker)
+	errs = append(errs, check.Length(root.Child("sidecar", "image"), in.Sidecar.Image, maxImage)...)
+	errs = append(errs, check.OneOf(root.Child("sidecar", "ssrfProtection"), in.Sidecar.SSRFProtection, Enabled, Disabled)...)
+	errs = append(errs, check.Resources(root.Child("sidecar", "resources"), in.Sidecar.Resources)...)
+	errs = append(errs, validatePort(root.Child("ray", "port"), in.Ray.Port)...)
+	for i, ref := range in.Gateway.ParentRefs {
+		errs = append(errs, validateParentRef(root.Child("gateway", "parentRefs").Index(i), ref)...)
+	}
+	for i, ref := range in.Fleet.ParentRefs {
+		errs = append(errs, validateParentRef(root.Child("fleet", "parentRefs").Index(i), ref)...)
+	}
+	errs = append(errs, validateSchedulingStrategy(root.Child("defaults", "schedulingStrategy"), &in.Defaults.SchedulingStrategy)...)
+	errs = append(errs, check.OneOf(root.Child("missingKinds"), in.MissingKinds, MissingKindsFail, MissingKindsSkip)...)
+	errs = append(errs, validatePolicies(in, root)...)
+	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)
+	errs = append(errs, check.Annotations(root.Child("annotations"), in.Annotations)...)
+	if n := in.PodObservationLimit; n != nil {
+		errs = append(errs, check.Between(root.Child("podObservationLimit"), *n, 0, maxPodObservationLimit)...)
+	}
+	return errs
+}
+
+func validateEndpointPicker(path *field.Path, e *EndpointPicker) field.ErrorList {
+	errs := check.OneOf(path.Child("dialect"), e.Dialect, DialectGAIE, DialectLLMD)
+	switch {
+	case e.Image != "" && e.Dialect == "":
+		errs = append(errs, field.Required(path.Child("dialect"), "an image goes with the dialect that it reads, GAIE or LLMD; to replace only a default image use images"))
+	case e.Image == "" && e.Dialect != "":
+		errs = append(errs, field.Required(path.Child("image"), "a dialect goes with an image that reads it; to replace only a default image use images"))
+	}
+	errs = append(errs, check.Length(path.Child("image"), e.Image, maxImage)...)
+	errs = append(errs, check.Length(path.Child("images", "gaie"), e.Images.GAIE, maxImage)...)
+	errs = append(errs, check.Length(path.Child("images", "llmd"), e.Images.LLMD, maxImage)...)
+	errs = append(errs, check.OneOf(path.Child("imagePullPolicy"), e.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	for i, s := range e.ImagePullSecrets {
+		errs = append(errs, check.Name(path.Child("imagePullSecrets").Index(i).Child("name"), s.Name)...)
+	}
+	for i, t := range e.Tolerations {
+		errs = append(errs, validateToleration(path.Child("tolerations").Index(i), t)...)
+	}
+	errs = append(errs, check.Labels(path.Child("nodeSelector"), e.NodeSelector)...)
+	return append(errs, check.Resources(path.Child("resources"), e.Resources)...)
+}
+
+func validateToleration(path *field.Path, t corev1.Toleration) field.ErrorList {
+	errs := check.OneOf(path.Child("operator"), t.Operator, corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt)
+	errs = append(errs, check.OneOf(path.Child("effect"), t.Effect, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
+	switch {
+	case t.Key == "" && t.Operator != corev1.TolerationOpExists:
+		errs = append(errs, field.Invalid(path.Child("operator"), t.Operator, "must be Exists where there is no key"))
+	case t.Operator == corev1.TolerationOpExists && t.Value != "":
+		errs = append(errs, field.Invalid(path.Child("value"), text.Value(t.Value), "must be left out where operator is Exists"))
+	}
+	return errs
+}
+
+func validateParentRef(path *field.Path, ref ParentRef) field.ErrorList {
+	var errs field.ErrorList
+	if ref.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), "must be the name of a gateway"))
+	} else {
+		errs = append(errs, check.Name(path.Child("name"), ref.Name)...)
+	}
+	if ref.Group != "" {
+		errs = append(errs, check.Name(path.Child("group"), ref.Group)...)
+	}
+	if ref.Namespace != "" {
+		errs = append(errs, check.Label(path.Child("namespace"), ref.Namespace)...)
+	}
+	if ref.SectionName != "" {
+		errs = append(errs, check.Name(path.Child("sectionName"), ref.SectionName)...)
+	}
+	return append(errs, validatePort(path.Child("port"), ref.Port)...)
+}
+
+func validateSchedulingStrategy(path *field.Path, s *SchedulingStrategy) field.ErrorList {
+	errs := check.Length(path.Child("schedulerName"), s.SchedulerName, 253)
+	if s.QueueName != "" {
+		errs = append(errs, check.Name(path.Child("queueName"), s.QueueName)...)
+	}
+	errs = append(errs, check.OneOf(path.Child("gang", "mode"), s.Gang.Mode, "AllOrNothing", "MinimumFirst", "None")...)
+	if n := s.Gang.PriorityClassName; n != "" {
+		errs = append(errs, check.Name(path.Child("gang", "priorityClassName"), n)...)
+	}
+	return errs
+}
+
+func validatePort(path *field.Path, port *int32) field.ErrorList {
+	if port == nil {
+		return nil
+	}
+	return check.Between(path, *port, 1, maxPort)
+}

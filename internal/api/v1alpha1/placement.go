@@ -1,0 +1,134 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// A PlacementPolicy says how a service is distributed over the clusters of its placement.
+// +kubebuilder:validation:Enum=Replicate;Spread;Failover
+type PlacementPolicy string
+
+// The policies of a placement.
+const (
+	// PlacementReplicate runs the whole service in each cluster.
+	PlacementReplicate PlacementPolicy = "Replicate"
+	// PlacementSpread splits the service's groups, or the replicas of a service
+	// without prefill and decode, over the clusters.
+	PlacementSpread PlacementPolicy = "Spread"
+	// PlacementFailover runs the whole service in the first cluster that is healthy and has
+	// enough free capacity, and in the next one when that fails.
+	PlacementFailover PlacementPolicy = "Failover"
+)
+
+// A Placement says where the service runs.
+// +kubebuilder:validation:XValidation:rule="has(self.clusters) != has(self.clusterSelector)",message="give either clusters or clusterSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy == 'Replicate' || has(self.clusterSelector) || (has(self.clusters) && self.clusters.all(c, has(c.inferenceClusterRef)))",fieldPath=".policy",message="Spread and Failover need clusters of the fleet: give each an inferenceClusterRef"
+type Placement struct {
+	// Clusters that the service may run in, in order of preference.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=name
+	Clusters []PlacementCluster `json:"clusters,omitempty"`
+
+	// ClusterSelector selects InferenceClusters by their labels. They are preferred in the
+	// order of their names.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// Policy says how the service is distributed over these clusters. Replicate runs the
+	// whole service in each of them. Spread splits its groups over them, by weight and free
+	// capacity, or the replicas of a service without prefill and decode. Failover runs the
+	// whole service in the first cluster that is healthy and has enough free capacity.
+	// Defaults to Replicate.
+	// +optional
+	Policy PlacementPolicy `json:"policy,omitempty"`
+
+	// FailoverAfterSeconds is how long a cluster may be unreachable before its replicas are
+	// started elsewhere. Defaults to 300.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	FailoverAfterSeconds *int32 `json:"failoverAfterSeconds,omitempty"`
+}
+
+// A PlacementCluster is a Kubernetes cluster that provider-kubernetes reaches.
+// +kubebuilder:validation:XValidation:rule="has(self.inferenceClusterRef) != has(self.providerConfigRef)",message="give either inferenceClusterRef or providerConfigRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.inferenceClusterRef) || !has(self.__namespace__)",fieldPath=".namespace",message="in a cluster of the fleet a service is in the namespace of its tenant's name: leave namespace out"
+// +kubebuilder:validation:XValidation:rule="!has(self.inferenceClusterRef) || !has(oldSelf.inferenceClusterRef) || self.inferenceClusterRef.name == oldSelf.inferenceClusterRef.name",fieldPath=".inferenceClusterRef",message="inferenceClusterRef of a cluster cannot be changed: give the cluster another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.providerConfigRef) || !has(oldSelf.providerConfigRef) || (self.providerConfigRef.name == oldSelf.providerConfigRef.name && (has(self.providerConfigRef.kind) && self.providerConfigRef.kind == 'ProviderConfig') == (has(oldSelf.providerConfigRef.kind) && oldSelf.providerConfigRef.kind == 'ProviderConfig'))",fieldPath=".providerConfigRef",message="providerConfigRef of a cluster cannot be changed: give the cluster another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.providerConfigRef) || !has(oldSelf.providerConfigRef) || (has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__ == oldSelf.__namespace__))",fieldPath=".namespace",message="namespace of a cluster cannot be changed, nor set or unset: give the cluster another name"
+type PlacementCluster struct {
+	// Name of the cluster in this service. It tells the objects in different clusters
+	// apart, so a new name moves everything that runs there. The cluster behind a name
+	// cannot change, except that it may join the fleet or leave it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// InferenceClusterRef names a cluster of the fleet. Its capacity is counted, and
+	// the service starts there once the cluster has reserved capacity for it.
+	// +optional
+	InferenceClusterRef *InferenceClusterRef `json:"inferenceClusterRef,omitempty"`
+
+	// ProviderConfigRef names the provider-kubernetes configuration with the
+	// credentials of a cluster that is not in the fleet. Its capacity is not counted.
+	// +optional
+	ProviderConfigRef *ProviderConfigRef `json:"providerConfigRef,omitempty"`
+
+	// Weight is the cluster's share of the groups or replicas under the policy Spread,
+	// relative to the other clusters. Defaults to 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Weight *int32 `json:"weight,omitempty"`
+
+	// Namespace of the service in that cluster. The namespace has to exist. Defaults to the
+	// namespace of this object. It is for providerConfigRef only. In a cluster of the
+	// fleet, the namespace has the name of this object's namespace, and the
+	// InferenceCluster creates it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// FleetName returns the name of the InferenceCluster, or an empty string for a cluster that
+// is not in the fleet.
+func (c *PlacementCluster) FleetName() string {
+	if c.InferenceClusterRef == nil {
+		return ""
+	}
+	return c.InferenceClusterRef.Name
+}
+
+// An InferenceClusterRef names an InferenceCluster.
+type InferenceClusterRef struct {
+	// Name of the InferenceCluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+}
+
+// Kinds of a ProviderConfigRef.
+const (
+	KindClusterProviderConfig = "ClusterProviderConfig"
+	KindProviderConfig        = "ProviderConfig"
+)
+
+// A ProviderConfigRef names a configuration of provider-kubernetes.
+type ProviderConfigRef struct {
+	// Kind is ClusterProviderConfig, or ProviderConfig for one in the namespace of this
+	// object. The Objects of a claim are cluster-scoped and can refer to a ProviderConfig
+	// only, so they are rendered without a kind. Defaults to ClusterProviderConfig.
+	// +optional
+	// +kubebuilder:validation:Enum=ClusterProviderConfig;ProviderConfig
+	Kind string `json:"kind,omitempty"`
+
+	// Name of the configuration.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+}

@@ -1,0 +1,79 @@
+// Package v1alpha1 has the types of the InferenceService and the InferenceCluster, their
+// defaults and their validation. internal/api/xrdgen generates the XRDs and docs/api.md
+// from these types.
+//
+// +groupName=fusioninfer.io
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+const (
+	// Group of the API.
+	Group = "fusioninfer.io"
+	// Version of the API.
+	Version = "v1alpha1"
+	// KindInferenceService is the kind of a namespaced XR and of a claim.
+	KindInferenceService = "InferenceService"
+	// KindClaimedService is the kind of the cluster-scoped XR behind a claim.
+	KindClaimedService = "XInferenceService"
+)
+
+// An InferenceService serves one large language model. Its workers do all of the work, or
+// are split into prefill and decode workers. Each replica runs on one node or on several.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:path=inferenceservices,shortName=infsvc,categories=fusioninfer
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",message="the name becomes part of DNS names: lower case letters, digits and '-', with a letter first and no '-' last"
+// +kubebuilder:printcolumn:name="ACCEPTED",type=string,JSONPath=`.status.conditions[?(@.type=='Accepted')].status`,description="Whether spec and Input are accepted. While they are not, Ready keeps its value."
+// +kubebuilder:printcolumn:name="SUMMARY",type=string,JSONPath=`.status.summary`,description="Ready and desired replicas of each role except the router."
+// +kubebuilder:printcolumn:name="PLACED",type=string,JSONPath=`.status.conditions[?(@.type=='Placed')].status`,description="Whether the clusters of the fleet have reserved capacity for the whole service. True outside of a fleet."
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`,description="Where clients reach the service."
+type InferenceService struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the desired state of the service.
+	Spec InferenceServiceSpec `json:"spec"`
+
+	// Status is the observed state of the service. Crossplane and the function write it.
+	// +optional
+	Status InferenceServiceStatus `json:"status,omitempty"`
+}
+
+// An InferenceServiceSpec is the desired state of an InferenceService.
+// +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",fieldPath=".replicas",message="replicas cannot be set or unset on an existing service: that would rename, and so restart, everything it runs"
+// +kubebuilder:validation:XValidation:rule="self.roles.filter(r, r.componentType == 'router').size() <= 1",fieldPath=".roles",message="a service has at most one role of componentType router"
+// +kubebuilder:validation:XValidation:rule="self.roles.exists(r, r.componentType != 'router')",fieldPath=".roles",message="a service needs at least one role of componentType worker, prefiller or decoder"
+// +kubebuilder:validation:XValidation:rule="!self.roles.exists(r, has(r.strategy) && r.strategy == 'pd-disaggregation') || (self.roles.exists(r, r.componentType == 'prefiller') && self.roles.exists(r, r.componentType == 'decoder'))",fieldPath=".roles",message="strategy pd-disaggregation needs a role of componentType prefiller and one of componentType decoder"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedulingStrategy) || !has(self.schedulingStrategy.gang) || !has(self.schedulingStrategy.gang.minRoleReplicas) || self.schedulingStrategy.gang.minRoleReplicas.all(n, self.roles.exists(r, r.name == n && r.componentType != 'router'))",fieldPath=".schedulingStrategy.gang.minRoleReplicas",message="minRoleReplicas names a role that is not in roles, or a router"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedulingStrategy) || !has(self.schedulingStrategy.schedulerName) || self.schedulingStrategy.schedulerName == 'volcano' || !has(self.schedulingStrategy.gang) || !has(self.schedulingStrategy.gang.mode) || self.schedulingStrategy.gang.mode == 'None' || !(self.roles.exists(r, has(r.multinode) && r.multinode.nodeCount > 1) || (self.roles.exists(r, r.componentType == 'prefiller') && self.roles.exists(r, r.componentType == 'decoder')))",fieldPath=".schedulingStrategy.schedulerName",message="a gang needs schedulerName volcano; for another scheduler set gang.mode to None"
+type InferenceServiceSpec struct {
+	// Roles are the parts of the service. Each has a unique name, and a componentType that
+	// says what it does.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=name
+	Roles []Role `json:"roles"`
+
+	// Replicas is the number of groups. Each group has all replicas of all roles except the
+	// router, and a gang of its own. If replicas is not set, the service is one group, and
+	// its objects are named {service}-{role}-{replica}. If it is set, they are named
+	// {service}-{group}-{role}-{replica}. The number may change, but the field cannot be
+	// set or unset on an existing service. The scale subresource changes it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=500
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// SchedulingStrategy says which scheduler schedules the pods, and which pods it
+	// schedules together.
+	// +optional
+	SchedulingStrategy *SchedulingStrategy `json:"schedulingStrategy,omitempty"`
+
+	// Placement says which clusters the service runs in. Without it, the service runs in
+	// the cluster and the namespace of this object.
+	// +optional
+	Placement *Placement `json:"placement,omitempty"`
+}

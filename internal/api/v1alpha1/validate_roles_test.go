@@ -1,0 +1,125 @@
+package v1alpha1_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestValidateRoles(t *testing.T) {
+	testValidate(t, map[string]validation{
+		"NoRoles": {
+			reason: "An empty list of roles is refused.",
+			doc:    roles(),
+			schema: []string{`spec.roles`},
+			want:   []string{`spec.roles: Required value: a service needs at least one role: a worker, or a prefiller and a decoder`},
+		},
+		"NoRolesAtAll": {
+			reason: "A missing list of roles is refused like an empty one.",
+			doc:    service(`{replicas: 2}`),
+			schema: []string{`spec.roles`},
+			want:   []string{`spec.roles: Required value: a service needs at least one role: a worker, or a prefiller and a decoder`},
+		},
+		"TooManyRoles": {
+			reason: "A list above its limit is refused as a whole: its items have no errors of their own.",
+			doc:    roles(workers(33)...),
+			schema: []string{`spec.roles`},
+			want:   []string{`spec.roles: Too many: 33: must have at most 32 items`},
+		},
+		"UnknownComponentType": {
+			reason: "The error lists the supported values.",
+			doc:    roles(`{name: w, componentType: server, template: {}}`),
+			schema: []string{`spec.roles[0].componentType`},
+			want:   []string{`spec.roles[0].componentType: Unsupported value: "server": supported values: "worker", "prefiller", "decoder", "router"`},
+		},
+		"NoComponentType": {
+			reason: "componentType is required: it has no default.",
+			doc:    roles(`{name: w, template: {}}`),
+			schema: []string{`spec.roles[0].componentType`},
+			want:   []string{`spec.roles[0].componentType: Required value: must be one of ["worker" "prefiller" "decoder" "router"]`},
+		},
+		"DuplicateRole": {
+			reason: "The names of roles are unique.",
+			doc:    roles(worker, worker),
+			schema: []string{`spec.roles[1]`},
+			want:   []string{`spec.roles[1].name: Duplicate value: "w"`},
+		},
+		"EmptyRole": {
+			reason: "A role needs a name.",
+			doc:    roles(`{componentType: worker, template: {}}`),
+			schema: []string{`spec.roles[0].name`},
+			want:   []string{`spec.roles[0].name: Required value: each role has a name of its own`},
+		},
+		"RoleNames": {
+			reason: "The name of a role is part of DNS names, so it has their characters and a limit.",
+			doc:    roles(`{name: Prefill, componentType: worker, template: {}}`, `{name: a.b, componentType: worker, template: {}}`, `{name: -a, componentType: worker, template: {}}`, `{name: `+strings.Repeat("x", 47)+`, componentType: worker, template: {}}`),
+			schema: []string{
+				`spec.roles[0].name`,
+				`spec.roles[1].name`,
+				`spec.roles[2].name`,
+				`spec.roles[3].name`,
+			},
+			want: []string{
+				`spec.roles[0].name: Invalid value: "Prefill": must be lower case letters, digits and '-', with a letter or digit first and last`,
+				`spec.roles[1].name: Invalid value: "a.b": must be lower case letters, digits and '-', with a letter or digit first and last`,
+				`spec.roles[2].name: Invalid value: "-a": must be lower case letters, digits and '-', with a letter or digit first and last`,
+				`spec.roles[3].name: Too long: may not be more than 46 characters`,
+			},
+		},
+		"NegativeReplicas": {
+			reason: "The replicas of a role are not negative.",
+			doc:    roles(`{name: w, componentType: worker, replicas: -1, template: {}}`),
+			schema: []string{`spec.roles[0].replicas`},
+			want:   []string{`spec.roles[0].replicas: Invalid value: -1: must be from 0 to 2000`},
+		},
+		"HugeReplicas": {
+			reason: "A mistyped number is refused.",
+			doc:    service(`{replicas: 2000000000, roles: [{name: w, componentType: worker, replicas: 2000000000, template: {}}]}`),
+			schema: []string{
+				`spec.replicas`,
+				`spec.roles[0].replicas`,
+			},
+			want: []string{
+				`spec.roles[0].replicas: Invalid value: 2000000000: must be from 0 to 2000`,
+				`spec.replicas: Invalid value: 2000000000: must be from 0 to 500`,
+			},
+		},
+		"NumbersAsStrings": {
+			reason: "A number in quotes is a string, and refused.",
+			doc:    service(`{replicas: "2", roles: [{name: w, componentType: worker, replicas: "3", multinode: {nodeCount: "2"}, template: {}}]}`),
+			schema: []string{
+				`spec.replicas`,
+				`spec.roles[0].multinode.nodeCount`,
+				`spec.roles[0].replicas`,
+			},
+			want: []string{
+				`spec.replicas: Invalid value: "2": must be a whole number`,
+				`spec.roles[0].multinode.nodeCount: Invalid value: "2": must be a whole number`,
+				`spec.roles[0].replicas: Invalid value: "3": must be a whole number`,
+			},
+		},
+		"NoNodes": {
+			reason: "A replica runs on at least one node.",
+			doc:    roles(`{name: w, componentType: worker, multinode: {nodeCount: 0}, template: {}}`),
+			schema: []string{`spec.roles[0].multinode.nodeCount`},
+			want:   []string{`spec.roles[0].multinode.nodeCount: Invalid value: 0: must be from 1 to 1024`},
+		},
+		"TooManyNodes": {
+			reason: "A mistyped number of nodes is refused.",
+			doc:    roles(`{name: w, componentType: worker, multinode: {nodeCount: 2048}, template: {}}`),
+			schema: []string{`spec.roles[0].multinode.nodeCount`},
+			want:   []string{`spec.roles[0].multinode.nodeCount: Invalid value: 2048: must be from 1 to 1024`},
+		},
+		"NoNodeCount": {
+			reason: "multinode requires nodeCount.",
+			doc:    roles(`{name: w, componentType: worker, multinode: {}, template: {}}`),
+			schema: []string{`spec.roles[0].multinode.nodeCount`},
+			want:   []string{`spec.roles[0].multinode.nodeCount: Invalid value: 0: must be from 1 to 1024`},
+		},
+		"UnknownLauncher": {
+			reason: "The error lists the supported values.",
+			doc:    roles(`{name: w, componentType: worker, multinode: {nodeCount: 2, launcher: MPI}, template: {}}`),
+			schema: []string{`spec.roles[0].multinode.launcher`},
+			want:   []string{`spec.roles[0].multinode.launcher: Unsupported value: "MPI": supported values: "Ray", "VLLM", "SGLang", "None"`},
+		},
+	})
+}

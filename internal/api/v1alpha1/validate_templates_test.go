@@ -1,0 +1,46 @@
+package v1alpha1_test
+
+import "testing"
+
+func TestValidateTemplates(t *testing.T) {
+	testValidate(t, map[string]validation{
+		"NoTemplate": {
+			reason: "A role that runs an engine needs a template.",
+			doc:    roles(`{name: w, componentType: decoder}`),
+			schema: []string{`spec.roles[0]`},
+			want:   []string{`spec.roles[0].template: Required value: a decoder needs a template of its pods`},
+		},
+		"TemplateIsNoObject": {
+			reason: "A template that is not an object is refused.",
+			doc:    roles(`{name: w, componentType: worker, template: x}`),
+			schema: []string{`spec.roles[0].template`},
+			want: []string{
+				`spec.roles[0].template: Invalid value: "x": must be an object`,
+				`spec.roles[0].template: Required value: a worker needs a template of its pods`,
+			},
+		},
+		"RouterFieldsOnWorker": {
+			reason: "A router's fields have no effect on a worker, so they are refused.",
+			doc:    roles(`{name: w, componentType: worker, template: {}, strategy: queue-size, httproute: {}, gateway: {}, endpointPickerConfig: x, endpointPicker: {failureMode: FailOpen}, servedModels: [{name: m}]}`),
+			schema: []string{`spec.roles[0]`},
+			want: []string{
+				`spec.roles[0].strategy: Invalid value: "queue-size": must be left out: only a router has it`,
+				`spec.roles[0].httproute: Invalid value: "{...}": must be left out: only a router has it`,
+				`spec.roles[0].gateway: Invalid value: "{...}": must be left out: only a router has it`,
+				`spec.roles[0].endpointPickerConfig: Invalid value: "x": must be left out: only a router has it`,
+				`spec.roles[0].endpointPicker: Invalid value: "{...}": must be left out: only a router has it`,
+				`spec.roles[0].servedModels: Invalid value: "[...]": must be left out: only a router has it`,
+			},
+		},
+		"WorkerFieldsOnRouter": {
+			reason: "A worker's fields have no effect on a router, so they are refused.",
+			doc:    router(`multinode: {nodeCount: 2}, template: {}, leaderTemplate: {}`),
+			schema: []string{`spec.roles[1]`},
+			want: []string{
+				`spec.roles[1].multinode: Invalid value: "{...}": must be left out: only a worker, prefiller or decoder has it`,
+				`spec.roles[1].template: Invalid value: "{...}": must be left out: only a worker, prefiller or decoder has it`,
+				`spec.roles[1].leaderTemplate: Invalid value: "{...}": must be left out: only a worker, prefiller or decoder has it`,
+			},
+		},
+	})
+}

@@ -1,0 +1,4 @@
+package capacity
+
+// Search is the search below Allocate. Tests count its steps.
+var Search = (*Free).search

@@ -1,0 +1,180 @@
+/*
+Package capacity decides whether pods fit onto the free capacity of a cluster, by bin
+packing. It knows pools, node classes and pod sets, but neither services nor requests.
+
+It is pure: no client, no clock. The result does not depend on the order of pods or nodes.
+*/
+package capacity
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Resources are amounts by the names of the resources, in thousandths. An amount beyond int64
+// becomes the largest int64, which no node has.
+type Resources map[string]int64
+
+// ResourcesOf converts a list of resources.
+func ResourcesOf(list corev1.ResourceList) Resources {
+	r := make(Resources, len(list))
+	for name, q := range list {
+		r[string(name)] = milli(q)
+	}
+	return r
+}
+
+// milli returns the amount in thousandths.
+func milli(q resource.Quantity) int64 {
+	if q.CmpInt64(math.MaxInt64/1000) > 0 {
+		return math.MaxInt64
+	}
+	return max(q.MilliValue(), 0)
+}
+
+// List converts to the form of the Kubernetes API. Amounts that are zero are left out unless
+// zeros is true.
+func (r Resources) List(zeros bool) corev1.ResourceList {
+	list := make(corev1.ResourceList, len(r))
+	for name, n := range r {
+		if n != 0 || zeros {
+			list[corev1.ResourceName(name)] = quantity(name, n)
+		}
+	}
+	return list
+}
+
+func quantity(name string, milli int64) resource.Quantity {
+	format := resource.DecimalSI
+	if bytes(name) {
+		format = resource.BinarySI
+	}
+	if milli%1000 == 0 {
+		return *resource.NewQuantity(milli/1000, format)
+	}
+	return *resource.NewMilliQuantity(milli, format)
+}
+
+// bytes tells whether a resource is measured in bytes.
+func bytes(name string) bool {
+	return name == string(corev1.ResourceMemory) || name == string(corev1.ResourceEphemeralStorage)
+}
+
+// Add adds each of the other amounts n times.
+func (r Resources) Add(o Resources, n int64) {
+	for name, each := range o {
+		r[name] = saturated(r[name], each, n)
+	}
+}
+
+// saturated returns sum + each*n, or the largest int64 where that overflows.
+func saturated(sum, each, n int64) int64 {
+	if each != 0 && n > math.MaxInt64/each {
+		return math.MaxInt64
+	}
+	if total := each * n; sum <= math.MaxInt64-total {
+		return sum + total
+	}
+	return math.MaxInt64
+}
+
+// uncounted are the resources that a pool may leave out because it has enough of them. If a
+// pool leaves out a device, it has none.
+var uncounted = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage), string(corev1.ResourcePods)}
+
+// Limits tells whether a resource limits how many pods a node with these resources takes.
+func Limits(node Resources, name string) bool {
+	_, named := node[name]
+	return named || !slices.Contains(uncounted, name)
+}
+
+// device tells whether a resource is a vendor's device. Extended resources have a "/" in their
+// names.
+func device(name string) bool { return strings.Contains(name, "/") }
+
+// sortedNames returns the names of resources, devices first, since a shortage of devices is of
+// most interest.
+func sortedNames(r Resources) []string {
+	names := slices.Collect(maps.Keys(r))
+	slices.SortFunc(names, func(a, b string) int {
+		if device(a) != device(b) {
+			if device(a) {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	return names
+}
+
+// PodRequirements are what a pod requires of a node.
+type PodRequirements struct {
+	// Requests of the pod.
+	Requests Resources `json:"requests,omitempty"`
+	// NodeSelector of the pod.
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+}
+
+// Key returns a text that is the same for equal requirements only.
+func (r *PodRequirements) Key() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		b.WriteString(name + "=" + quantityText(r.Requests[name]) + ",")
+	}
+	b.WriteByte('/')
+	for _, name := range slices.Sorted(maps.Keys(r.NodeSelector)) {
+		b.WriteString(name + "=" + r.NodeSelector[name] + ",")
+	}
+	return b.String()
+}
+
+// Covers tells whether a pod with the other requirements fits wherever a pod with these does.
+func (r *PodRequirements) Covers(o *PodRequirements) bool {
+	for name, want := range o.Requests {
+		if want > r.Requests[name] {
+			return false
+		}
+	}
+	return maps.Equal(r.NodeSelector, o.NodeSelector)
+}
+
+func quantityText(milli int64) string {
+	q := quantity("", milli)
+	return q.String()
+}
+
+// NodeResources returns the amounts that a node has for pods. Nodes of one kind differ by a few
+// bytes of memory and storage. These amounts are rounded down by less than 1 %, so that the
+// nodes fall into one class.
+func NodeResources(allocatable corev1.ResourceList) Resources {
+	r := ResourcesOf(allocatable)
+	for name, n := range r {
+		switch {
+		case n == 0 && !slices.Contains(uncounted, name):
+			delete(r, name)
+		case bytes(name):
+			each := int64(1)
+			for n/1000/each >= 1<<8 {
+				each *= 2
+			}
+			r[name] = n / 1000 / each * each * 1000
+		}
+	}
+	return r
+}
+
+// Sum returns the resources that pod sets request in total, and their number of pods.
+func Sum(podSets []PodSet) (Resources, int64) {
+	total, pods := Resources{}, int64(0)
+	for _, n := range podSets {
+		total.Add(n.Requirements.Requests, n.Count)
+		pods += n.Count
+	}
+	return total, pods
+}

@@ -1,0 +1,61 @@
+package capacity
+
+// SearchSteps bounds one search, in node classes that it looks at. That many take some
+// milliseconds.
+const SearchSteps = 5000
+
+// searchWithinBudget searches with SearchSteps, or with what is left of the shared budget if
+// that is less.
+func (f *Free) searchWithinBudget(podSets []PodSet) bool {
+	most := SearchSteps
+	if f.Budget != nil {
+		most = min(most, *f.Budget)
+	}
+	steps := most
+	found := f.search(podSets, &steps)
+	f.spend(most - steps)
+	return found
+}
+
+func (f *Free) spend(steps int) {
+	if f.Budget != nil {
+		*f.Budget -= steps
+	}
+}
+
+// search puts pods onto nodes one by one, and tries each node class for each of them.
+func (f *Free) search(podSets []PodSet, steps *int) bool {
+	if len(podSets) == 0 {
+		return true
+	}
+	if *steps -= f.classCount(); *steps < 0 {
+		return false
+	}
+	podSet := podSets[0]
+	classes := f.classesFor(podSet.Requirements)
+	for _, c := range classes {
+		if *steps < 0 {
+			return false
+		}
+		trial := f.Clone()
+		trial.reclassify(c, 1, trial.class(c).remaining(podSet.Requirements, 1))
+		rest := podSets[1:]
+		if podSet.Count > 1 {
+			rest = append([]PodSet{{Requirements: podSet.Requirements, Count: podSet.Count - 1}}, podSets[1:]...)
+		}
+		if trial.search(rest, steps) {
+			*f = trial
+			return true
+		}
+	}
+	return false
+}
+
+// classCount returns the number of node classes in all pools.
+func (f *Free) classCount() int {
+	n := 0
+	for i := range f.Pools {
+		n += len(f.Pools[i].Free)
+	}
+	return n
+}

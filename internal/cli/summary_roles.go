@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+)
+
+// A role has the columns of one role: what its LeaderWorkerSets have in common, and sums.
+type role struct {
+	name, component, launcher, port, scheduler string
+	replicas, nodes, pods, gpus                int64
+	gpusPerPod                                 []string
+}
+
+// writeRoles writes a line for each role. Where fewer replicas are rendered than the spec
+// has, it says how many the spec has: others wait, or are in other clusters.
+func (p *placedObjects) writeRoles(b *strings.Builder, specReplicas map[string]int64) {
+	roles := p.roles()
+	if len(roles) == 0 {
+		return
+	}
+	fmt.Fprintln(b, "  ROLE\tTYPE\tREPLICAS\tNODES\tPODS\tGPUS/POD\tGPUS\tLAUNCHER\tPORT\tSCHEDULER")
+	pods, gpus := int64(0), int64(0)
+	for _, r := range roles {
+		replicas := strconv.FormatInt(r.replicas, 10)
+		if all := specReplicas[r.name]; all > r.replicas {
+			replicas = fmt.Sprintf("%d of %d", r.replicas, all)
+		}
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\n",
+			r.name, r.component, replicas, r.nodes, r.pods, strings.Join(r.gpusPerPod, "+"), r.gpus, r.launcher, r.port, r.scheduler)
+		pods, gpus = pods+r.pods, gpus+r.gpus
+	}
+	fmt.Fprintf(b, "  total\t\t\t\t%d\t\t%d\t\t\t\n", pods, gpus)
+}
+
+func (p *placedObjects) roles() []*role {
+	var all []*role
+	for _, o := range p.objects {
+		set := &lws.LeaderWorkerSet{}
+		if !typed(o, "LeaderWorkerSet", set) {
+			continue
+		}
+		name := set.Labels[naming.LabelRoleName]
+		i := slices.IndexFunc(all, func(r *role) bool { return r.name == name })
+		if i < 0 {
+			i = len(all)
+			all = append(all, newRole(name, set))
+		}
+		all[i].add(set)
+	}
+	return all
+}
+
+func newRole(name string, set *lws.LeaderWorkerSet) *role {
+	leader, worker := templates(set)
+	r := &role{
+		name:      name,
+		component: set.Labels[naming.LabelComponentType],
+		nodes:     size(set),
+		launcher:  launcher(set, leader),
+		port:      port(leader),
+		scheduler: leader.SchedulerName,
+	}
+	r.gpusPerPod = []string{strconv.FormatInt(gpus(leader), 10)}
+	if r.nodes > 1 && gpus(worker) != gpus(leader) {
+		r.gpusPerPod = append(r.gpusPerPod, strconv.FormatInt(gpus(worker), 10))
+	}
+	if r.scheduler == "" {
+		r.scheduler = "default"
+	}
+	return r
+}
+
+func (r *role) add(set *lws.LeaderWorkerSet) {
+	leader, worker := templates(set)
+	r.replicas++
+	r.pods += size(set)
+	r.gpus += gpus(leader) + (size(set)-1)*gpus(worker)
+}
+
+func size(set *lws.LeaderWorkerSet) int64 {
+	if s := set.Spec.LeaderWorkerTemplate.Size; s != nil {
+		return int64(*s)
+	}
+	return 1
+}
+
+func templates(set *lws.LeaderWorkerSet) (leader, worker corev1.PodSpec) {
+	t := set.Spec.LeaderWorkerTemplate
+	if t.LeaderTemplate != nil {
+		return t.LeaderTemplate.Spec, t.WorkerTemplate.Spec
+	}
+	return t.WorkerTemplate.Spec, t.WorkerTemplate.Spec
+}
+
+// gpus returns how many GPUs a pod has: resources named .../gpu, and the parts of a GPU that
+// NVIDIA's device plugin offers under other names.
+func gpus(pod corev1.PodSpec) int64 {
+	n := int64(0)
+	for _, c := range pod.Containers {
+		for name, q := range c.Resources.Limits {
+			if strings.HasSuffix(string(name), "/gpu") || strings.HasPrefix(string(name), "nvidia.com/") {
+				n += q.Value()
+			}
+		}
+	}
+	return n
+}
+
+// launcher returns how workers find their leader, by the leader's commands.
+func launcher(set *lws.LeaderWorkerSet, leader corev1.PodSpec) string {
+	if size(set) < 2 {
+		return "-"
+	}
+	var words []string
+	for _, c := range leader.Containers {
+		words = append(append(words, c.Command...), c.Args...)
+	}
+	all := strings.Join(words, " ")
+	switch {
+	case strings.Contains(all, "ray start"):
+		return "Ray"
+	case strings.Contains(all, "--dist-init-addr"):
+		return "SGLang"
+	case strings.Contains(all, "--nnodes"):
+		return "VLLM"
+	}
+	return "None"
+}
+
+// port returns the port that clients use. Init containers come first: a routing sidecar is
+// one, and receives the requests of its engine.
+func port(leader corev1.PodSpec) string {
+	for _, c := range append(slices.Clone(leader.InitContainers), leader.Containers...) {
+		for _, p := range c.Ports {
+			if p.Name == "http" || p.Name == "" && p.ContainerPort != rayPort {
+				return strconv.Itoa(int(p.ContainerPort))
+			}
+		}
+	}
+	return strconv.Itoa(enginePort)
+}
+
+const (
+	// rayPort is the port of the launcher Ray.
+	rayPort = 6379
+	// enginePort is where an engine serves whose container declares no port.
+	enginePort = 8000
+)

@@ -1,0 +1,89 @@
+/*
+Package cluster takes an InferenceCluster through the steps of a call. It reads the free
+capacity of the cluster, and reserves capacity for the services that request it.
+
+A service requests capacity with a ConfigMap that has a label of the cluster. The cluster
+reserves it for the oldest service first, and keeps the reservations in its ledger, another
+ConfigMap.
+
+No capacity is reserved twice. Only the cluster writes its ledger, and only over the
+resourceVersion that it read, so the API server refuses a response that was computed from
+an older ledger. Crossplane then stops before it writes the status, and services read their
+reservations from the status.
+
+Nothing is kept in memory between two calls. What cannot be read is left as it is.
+*/
+package cluster
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// Kind is the kind of these composite resources.
+const Kind = v1alpha1.KindInferenceCluster
+
+// A Cluster is the InferenceCluster of one call. Its steps run in the order of the methods,
+// each once, until one returns an error.
+type Cluster struct {
+	call *composite.Call
+
+	cluster *cluster
+	state   *observedState
+	plan    *ledgerPlan
+	objects []kube.Object
+}
+
+// New returns the InferenceCluster of a call.
+func New(c *composite.Call) *Cluster {
+	c.ConditionTypes = ConditionTypes()
+	return &Cluster{call: c}
+}
+
+// Parse reads the InferenceCluster and the ClusterInput.
+func (c *Cluster) Parse() error {
+	if err := c.call.Supported(inputv1alpha1.KindClusterInput); err != nil {
+		return err
+	}
+	var problems field.ErrorList
+	c.cluster, problems = parse(c.call.Request)
+	return composite.Invalid(problems)
+}
+
+// Observe reads the ledger, the capacity requests, and what is known of the cluster. A
+// ledger that cannot be read is an error: to write another would lose all reservations.
+func (c *Cluster) Observe() error {
+	var err error
+	c.state, err = observe(c.call.Request, c.cluster)
+	return err
+}
+
+// Plan decides what is reserved for which service.
+func (c *Cluster) Plan() error {
+	var err error
+	c.plan, err = planLedger(c.cluster, c.state)
+	return err
+}
+
+// Render makes the ledger, the Objects that observe the cluster, and those of the namespaces
+// that services need there.
+func (c *Cluster) Render() error {
+	var err error
+	c.objects, err = render(c.cluster, c.state, c.plan)
+	return err
+}
+
+// Require asks Crossplane for the resources that the next call reads.
+func (c *Cluster) Require() error {
+	require(c.call.Request, c.call.Response, c.cluster)
+	return nil
+}
+
+// Respond answers with the objects, the status and the conditions.
+func (c *Cluster) Respond() error {
+	return c.call.Accept(evaluate(c.cluster, c.state, c.plan, c.objects, c.call.Now))
+}

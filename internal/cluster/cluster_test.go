@@ -1,0 +1,662 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+const (
+	head     = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3}\n"
+	typedIn  = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}\n"
+	observes = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeSelector: {a: b}}, {name: q, nodeSelector: {c: d}}]}\n"
+	// allocated is the status of a cluster with a reservation.
+	allocated = "status: {serviceCount: 1, summary: old, reservations: [{uid: u1, namespace: team, name: s1, replicas: [{role: w, indexes: [0]}]}]}\n"
+	reserved  = `[{"uid":"u1","namespace":"team","name":"s1","replicas":["w/0"],"podRequirements":{"w":{"requests":{"nvidia.com/gpu":8000}}}}]`
+	reached   = "{kind: Object, apiVersion: kubernetes.m.crossplane.io/v1alpha1, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {kind: Namespace}}}}"
+)
+
+func doc(tb testing.TB, y string) *fnv1.Resource {
+	tb.Helper()
+	j, err := yaml.YAMLToJSON([]byte(y))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &structpb.Struct{}
+	if err := s.UnmarshalJSON(j); err != nil {
+		tb.Fatal(err)
+	}
+	return &fnv1.Resource{Resource: s}
+}
+
+func ledgerOf(reservations string) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: inferencecluster-us-east, namespace: crossplane-system, resourceVersion: '7', ownerReferences: [{controller: true, uid: me}]}, data: {ledger: %q}}", reservations)
+}
+
+// capacityRequest requests one replica with some GPUs.
+func capacityRequest(uid, namespace string, gpus int, owner string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-capacity-request, namespace: team, ownerReferences: [{controller: true, uid: %s}]}, data: {request: '{"uid":%q,"namespace":%q,"name":"s%s","podRequirements":{"w":{"requests":{"nvidia.com/gpu":%d}}},"clusters":{"us-east":{"namespace":%q,"groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}]}}}'}}`,
+		uid, owner, uid, namespace, strings.TrimPrefix(uid, "u"), 1000*gpus, namespace)
+}
+
+func inNamespace(request, namespace string) string {
+	return strings.Replace(request, "namespace: team", "namespace: "+namespace, 1)
+}
+
+// withRunning is a request whose replica runs already.
+func withRunning(request string) string {
+	return strings.Replace(request, `"groups":`, `"running":["w/0"],"groups":`, 1)
+}
+
+func member(name string, more string) string {
+	return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {metadata: {name: " + name + "}, " + more + " status: {allocatable: {nvidia.com/gpu: '8'}, conditions: [{type: Ready, status: 'True'}]}}}}}"
+}
+
+const collection = "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: ObservedObjectCollection, status: {conditions: [{type: Synced, status: 'True'}], membershipLabel: {m: c}}}"
+
+func request(tb testing.TB, xr string, observed map[string]string, required map[string][]string) *fnv1.RunFunctionRequest {
+	tb.Helper()
+	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: doc(tb, xr), Resources: map[string]*fnv1.Resource{}}}
+	for k, o := range observed {
+		req.Observed.Resources[k] = doc(tb, o)
+	}
+	for name, all := range required {
+		found := &fnv1.Resources{}
+		for _, o := range all {
+			found.Items = append(found.Items, doc(tb, o))
+		}
+		if req.RequiredResources == nil {
+			req.RequiredResources = map[string]*fnv1.Resources{}
+		}
+		req.RequiredResources[name] = found
+	}
+	return req
+}
+
+// runAt takes a request through the steps at some time.
+func runAt(req *fnv1.RunFunctionRequest, now time.Time) *fnv1.RunFunctionResponse {
+	call := composite.NewCall(req, now)
+	c := New(call)
+	for _, step := range []func() error{c.Parse, c.Observe, c.Plan, c.Render, c.Require, c.Respond} {
+		if err := step(); err != nil {
+			call.Refuse(err)
+			break
+		}
+	}
+	return call.Response
+}
+
+func run(tb testing.TB, sent *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
+	tb.Helper()
+	req := incomingtest.Raw(tb, sent)
+	before := proto.CloneOf(req)
+	rsp := runAt(req, time.Now())
+	if !proto.Equal(before, req) {
+		tb.Error("the request was changed")
+	}
+	var types []string
+	for _, c := range rsp.GetConditions() {
+		types = append(types, c.GetType())
+	}
+	if diff := cmp.Diff(ConditionTypes(), types); diff != "" {
+		tb.Errorf("every condition is set in every answer: -want +got:\n%s", diff)
+	}
+	return rsp
+}
+
+// outcome is the part of a response that most tests compare.
+type outcome struct {
+	fatal string
+	// ledger has the reservations, and version the resourceVersion over which they are written.
+	ledger, version string
+	// allocated and waiting are the services of the status, and free its summary.
+	allocated, waiting []string
+	free               string
+	keys               []string
+	// not has the conditions that are not True, with their reasons.
+	not map[string]string
+}
+
+func outcomeOf(rsp *fnv1.RunFunctionResponse) outcome {
+	o := outcome{}
+	for _, r := range rsp.GetResults() {
+		if r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL {
+			o.fatal = r.GetMessage()
+		}
+	}
+	for _, c := range rsp.GetConditions() {
+		if c.GetStatus() != fnv1.Status_STATUS_CONDITION_TRUE {
+			if o.not == nil {
+				o.not = map[string]string{}
+			}
+			o.not[c.GetType()] = c.GetReason()
+		}
+	}
+	if o.fatal != "" {
+		return o
+	}
+	l := rsp.GetDesired().GetResources()[keyLedger].GetResource()
+	o.ledger = kube.Lookup(l, "data", reservation.LedgerKey).GetStringValue()
+	o.version = kube.Lookup(l, "metadata", "resourceVersion").GetStringValue()
+	status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
+	for _, a := range kube.Lookup(status, "reservations").GetListValue().GetValues() {
+		name := a.GetStructValue().GetFields()["name"].GetStringValue()
+		if a.GetStructValue().GetFields()["requirementsChanged"].GetBoolValue() {
+			name += " changed"
+		}
+		o.allocated = append(o.allocated, name)
+	}
+	for _, a := range kube.Lookup(status, "pending").GetListValue().GetValues() {
+		o.waiting = append(o.waiting, a.GetStructValue().GetFields()["name"].GetStringValue()+": "+a.GetStructValue().GetFields()["message"].GetStringValue())
+	}
+	o.free = kube.Lookup(status, "summary").GetStringValue()
+	for _, k := range []string{"object/namespace/team", "object/namespace/old", "clusterobject/namespace/team"} {
+		if rsp.GetDesired().GetResources()[k] != nil {
+			o.keys = append(o.keys, k)
+		}
+	}
+	return o
+}
+
+func TestRun(t *testing.T) {
+	there := func(more ...string) map[string]string {
+		m := map[string]string{keyLedger: ledgerOf("[]"), "object/reachable": reached}
+		for i := 0; i < len(more); i += 2 {
+			m[more[i]] = more[i+1]
+		}
+		return m
+	}
+	one := map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}}
+	const otherLedger = "existing/ledger"
+	cases := map[string]struct {
+		reason   string
+		xr       string
+		observed map[string]string
+		required map[string][]string
+		want     outcome
+	}{
+		"Reserves": {
+			reason:   "A reservation is in the ledger, written over the version that was read, and in the status.",
+			xr:       typedIn,
+			observed: there(),
+			required: one,
+			want:     outcome{ledger: reserved, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}},
+		},
+		"NoLedger": {
+			reason:   "Without a ledger nothing is reserved: two calls could both create it.",
+			xr:       typedIn,
+			observed: map[string]string{"object/reachable": reached},
+			required: one,
+			want:     outcome{ledger: "[]", waiting: []string{"s1: the cluster has no ledger yet"}, free: "8/8 nvidia.com/gpu", not: map[string]string{Schedulable: reasonNoLedger}},
+		},
+		"LedgerDeleted": {
+			reason:   "The status has what the ledger had.",
+			xr:       typedIn + allocated,
+			observed: map[string]string{"object/reachable": reached},
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 8, "u0")}, otherLedger: nil},
+			want: outcome{
+				ledger: reserved, allocated: []string{"s1"}, waiting: []string{"s0: the cluster has no ledger yet"}, free: "0/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/team"}, not: map[string]string{Schedulable: reasonNoLedger},
+			},
+		},
+		"LedgerFound": {
+			reason:   "A ledger that Crossplane does not know of is used as it is.",
+			xr:       typedIn,
+			observed: map[string]string{"object/reachable": reached},
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 8, "u0")}, otherLedger: {ledgerOf(reserved)}},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 0 of 8 nvidia.com/gpu free in pool p, 8 short"},
+				free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"},
+			},
+		},
+		"LedgerOfSomebodyElse": {
+			reason:   "The ledger of an earlier cluster of this name, which is being deleted.",
+			xr:       typedIn,
+			observed: map[string]string{"object/reachable": reached},
+			required: map[string][]string{otherLedger: {strings.ReplaceAll(ledgerOf(reserved), "uid: me", "uid: other")}},
+			want:     outcome{fatal: "nothing was changed: ConfigMap inferencecluster-us-east in namespace crossplane-system has the name of the ledger and belongs to another object: delete it if its owner is gone for good", not: notEvaluated()},
+		},
+		"LedgerUnreadable": {
+			reason:   "All reservations would be lost.",
+			xr:       typedIn,
+			observed: map[string]string{keyLedger: ledgerOf("{"), "object/reachable": reached},
+			required: one,
+			want: outcome{
+				fatal: "nothing was changed: cannot use ConfigMap inferencecluster-us-east in namespace crossplane-system, which is the ledger of all reservations " +
+					"(delete it, and it is created again from the status): cannot decode the ledger: unexpected end of JSON input", not: notEvaluated(),
+			},
+		},
+		"NotAnswered": {
+			reason:   "Until Crossplane has resolved the requests, everything stays as it is.",
+			xr:       typedIn + allocated,
+			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached, "object/namespace/old": reached},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"}, free: "old", keys: []string{"object/namespace/old"},
+				not: map[string]string{RequestsResolved: "NotResolved", CapacityConsistent: "NotCounted", Schedulable: "RequestsNotResolved"},
+			},
+		},
+		"NoRequests": {
+			reason:   "What is no longer requested is free again, and its namespace is left alone.",
+			xr:       typedIn + allocated,
+			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached, "object/namespace/old": reached},
+			required: map[string][]string{requests: nil},
+			want:     outcome{ledger: "[]", version: "7", free: "8/8 nvidia.com/gpu"},
+		},
+		"ForgedRequests": {
+			reason:   "A request counts only in the namespace of its service, if the service controls it, and once.",
+			xr:       typedIn,
+			observed: there(),
+			required: map[string][]string{requests: {capacityRequest("u1", "other", 1, "u1"), capacityRequest("u2", "team", 1, "u1"), "{metadata: {name: bad, namespace: team}}", capacityRequest("u3", "team", 1, "u3"), capacityRequest("u3", "team", 1, "u3")}},
+			want: outcome{
+				ledger: strings.NewReplacer("u1", "u3", "s1", "s3", "8000", "1000").Replace(reserved), version: "7", allocated: []string{"s3"}, free: "7/8 nvidia.com/gpu", keys: []string{"object/namespace/team"},
+				not: map[string]string{RequestsResolved: "InvalidRequests"},
+			},
+		},
+		"StolenUID": {
+			reason:   "A request in another namespace with the UID of a service takes nothing from it, though it sorts first.",
+			xr:       typedIn,
+			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached},
+			required: map[string][]string{requests: {inNamespace(capacityRequest("u1", "aa-mallory", 8, "u1"), "aa-mallory"), capacityRequest("u1", "team", 8, "u1")}},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s1: 0 of 8 nvidia.com/gpu free in pool p, 8 short"}, free: "0/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/team"},
+			},
+		},
+		"FalseRunning": {
+			reason:   "A service that claims to run more than fits is reported, and others get their reservations.",
+			xr:       typedIn,
+			observed: there(),
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), inNamespace(withRunning(capacityRequest("u0", "aa-mallory", 800, "u0")), "aa-mallory")}},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 1 replicas run without a reservation: 8 of 8 nvidia.com/gpu free in pool p, 792 short"}, free: "0/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/team"}, not: map[string]string{CapacityConsistent: "RunsWithoutReservation"},
+			},
+		},
+		"Running": {
+			reason:   "What ran before there was a ledger is reserved first.",
+			xr:       typedIn,
+			observed: there(),
+			required: map[string][]string{requests: {capacityRequest("u0", "team", 8, "u0"), withRunning(capacityRequest("u1", "team", 8, "u1"))}},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 0 of 8 nvidia.com/gpu free in pool p, 8 short"}, free: "0/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/team"},
+			},
+		},
+		"RunningWithoutLedger": {
+			reason:   "The call that creates the ledger again reserves it too, though nothing is left of the old one.",
+			xr:       typedIn,
+			observed: map[string]string{"object/reachable": reached},
+			required: map[string][]string{requests: {withRunning(capacityRequest("u1", "team", 8, "u1"))}},
+			want:     outcome{ledger: reserved, allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}, not: map[string]string{Schedulable: reasonNoLedger}},
+		},
+		"Unreachable": {
+			reason:   "A cluster that cannot be read keeps its reservations.",
+			xr:       typedIn,
+			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": strings.ReplaceAll(reached, "'True'", "'False'")},
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 8, "u0")}},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: the cluster cannot be read"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"},
+				not: map[string]string{Reachable: remote.NotSynced, Schedulable: reasonUnreachable},
+			},
+		},
+		"NodesUnknown": {
+			reason:   "Nodes that have not been read do not count as absent.",
+			xr:       observes,
+			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached, "object/nodes/p": collection},
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 8, "u0")}},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"},
+				waiting: []string{"s0: the nodes are not known: pool p: they have not been read yet; pool q: provider-kubernetes has not reported it yet"},
+				keys:    []string{"object/namespace/team"}, not: map[string]string{NodesObserved: "NotObserved", CapacityConsistent: "NotCounted", Schedulable: reasonNodes},
+			},
+		},
+		"NodesRead": {
+			reason:   "A node of two pools counts once. One that is cordoned, or not known to be ready, does not count.",
+			xr:       observes,
+			observed: there("object/nodes/p", collection, "object/nodes/q", collection),
+			required: map[string][]string{
+				requests: nil, nodesOf("p"): {member("a", ""), member("b", "spec: {unschedulable: true},")},
+				nodesOf("q"): {member("a", ""), member("c", ""), strings.ReplaceAll(member("d", ""), "type: Ready, status: 'True'", "type: Ready, status: Unknown")},
+			},
+			want: outcome{ledger: "[]", version: "7", free: "16/16 nvidia.com/gpu"},
+		},
+		"Hold": {
+			reason:   "A cluster on hold keeps its reservations, and reserves nothing new.",
+			xr:       strings.Replace(typedIn, "pools:", "stopPolicy: Hold, stopMessage: an audit, pools:", 1),
+			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached},
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 1, "u0")}},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: the cluster is on hold: an audit"}, free: "0/8 nvidia.com/gpu",
+				keys: []string{"object/namespace/team"}, not: map[string]string{Schedulable: reasonOnHold},
+			},
+		},
+		"NodesGone": {
+			reason:   "With fewer nodes than are reserved, reservations stay, and nothing new is reserved.",
+			xr:       strings.Replace(typedIn, "gpu: 8", "gpu: 4", 1),
+			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached},
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 1, "u0")}},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: more is reserved than the cluster has"},
+				free: "4/4 nvidia.com/gpu", keys: []string{"object/namespace/team"}, not: map[string]string{CapacityConsistent: reasonOvercommitted, Schedulable: reasonOvercommitted},
+			},
+		},
+		"PodsChanged": {
+			reason:   "Pods that fit no node any more keep their reservation, and others get what is free.",
+			xr:       strings.Replace(typedIn, "nodeCount: 1", "nodeCount: 2", 1),
+			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached},
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 9, "u1"), capacityRequest("u0", "team", 1, "u0")}},
+			want: outcome{
+				ledger:  strings.TrimSuffix(reserved, "]") + "," + strings.TrimPrefix(strings.NewReplacer("u1", "u0", "s1", "s0", "8000", "1000").Replace(reserved), "["),
+				version: "7", allocated: []string{"s1 changed", "s0"}, free: "7/16 nvidia.com/gpu",
+				keys: []string{"object/namespace/team"}, not: map[string]string{CapacityConsistent: "RequirementsChanged"},
+			},
+		},
+		"ForClaims": {
+			reason:   "A ProviderConfig is read for cluster-scoped Objects.",
+			xr:       strings.Replace(typedIn, "{name: us-east}, pools", "{name: us-east, kind: ProviderConfig}, pools", 1),
+			observed: map[string]string{keyLedger: ledgerOf("[]"), "clusterobject/reachable": strings.Replace(reached, "kubernetes.m.crossplane.io/v1alpha1", "kubernetes.crossplane.io/v1alpha2", 1)},
+			required: one,
+			want:     outcome{ledger: reserved, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"clusterobject/namespace/team"}},
+		},
+		"Refused": {
+			reason:   "A spec that is wrong changes nothing.",
+			xr:       strings.Replace(typedIn, "nodeCount: 1", "nodeCount: -1", 1),
+			observed: there(),
+			want: outcome{
+				fatal: "nothing was changed: spec.pools[0].nodeCount: Invalid value: -1: must be from 0 to 5000",
+				not:   with(notEvaluated(), composite.Accepted, "InvalidSpec"),
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := outcomeOf(run(t, request(t, tc.xr, tc.observed, tc.required)))
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(outcome{})); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func notEvaluated() map[string]string {
+	m := map[string]string{}
+	for _, c := range ConditionTypes() {
+		m[c] = "NotEvaluated"
+	}
+	return m
+}
+
+func with(m map[string]string, k, v string) map[string]string {
+	m[k] = v
+	return m
+}
+
+// TestNothingIsDeletedThere proves that no Object may delete anything in the cluster. So an
+// abandoned InferenceCluster can be deleted: provider-kubernetes releases an Object without
+// the policy Delete before it connects.
+func TestNothingIsDeletedThere(t *testing.T) {
+	for _, policy := range []string{"Hold", "Drain", "Abandon"} {
+		xr := strings.Replace(typedIn, "pools:", "stopPolicy: "+policy+", pools:", 1)
+		rsp := run(t, request(t, xr, map[string]string{keyLedger: ledgerOf(reserved)}, map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}}))
+		objects := 0
+		for key, r := range rsp.GetDesired().GetResources() {
+			if kube.Lookup(r.GetResource(), "kind").GetStringValue() != "Object" {
+				continue
+			}
+			objects++
+			policies := kube.Lookup(r.GetResource(), "spec", "managementPolicies").GetListValue().GetValues()
+			if len(policies) == 0 {
+				t.Errorf("%s may do everything", key)
+			}
+			for _, p := range policies {
+				if s := p.GetStringValue(); s != "Observe" && s != "Create" && s != "Update" {
+					t.Errorf("%s may %s", key, s)
+				}
+			}
+		}
+		if objects != 2 {
+			t.Errorf("want the Objects of kube-system and of the namespace, got %d", objects)
+		}
+		// An abandoned cluster is not waited for.
+		if ttl := rsp.GetMeta().GetTtl().AsDuration(); (ttl == composite.Later) != (policy == "Abandon") {
+			t.Errorf("%s: the answer lives for %s", policy, ttl)
+		}
+	}
+}
+
+// TestUnreachableSince proves that the time from which failover counts is in the status: it
+// is set once, outlives what becomes of the conditions, and goes when the cluster is read.
+func TestUnreachableSince(t *testing.T) {
+	const failed = "conditions: [{type: Reachable, status: Unknown, reason: FatalError, lastTransitionTime: '2026-03-01T11:59:00Z'}]"
+	now := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600)).Add(time.Millisecond)
+	lost := strings.ReplaceAll(reached, "'True'", "'False'")
+	reported := strings.ReplaceAll(reached, "{manifest: {kind: Namespace}}", "{}")
+	nobody := map[string][]string{requests: nil}
+	cases := map[string]struct {
+		reason, before, reachable string
+		required                  map[string][]string
+		want                      string
+	}{
+		"Readable":      {reason: "A cluster that is read is not out of reach.", reachable: reached, required: nobody},
+		"Lost":          {reason: "It is out of reach from now on, to the second.", reachable: lost, required: nobody, want: "2026-03-01T12:00:00Z"},
+		"StillLost":     {reason: "The time stays, whatever the conditions say.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z', " + failed + "}\n", reachable: lost, required: nobody, want: "2026-03-01T11:00:00Z"},
+		"NobodyAnswers": {reason: "So it does while everything else of the status stays as it was.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: lost, want: "2026-03-01T11:00:00Z"},
+		"LostThen":      {reason: "It starts then as well.", before: allocated, reachable: lost, want: "2026-03-01T12:00:00Z"},
+		"Back":          {reason: "It goes when the cluster is read again.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, required: nobody},
+		"BackThen":      {reason: "It goes even while the requests are not resolved.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached},
+		"NotObserved":   {reason: "What nobody has looked at yet is not out of reach.", required: nobody},
+		"NotReported":   {reason: "Nor is what the provider has not reported.", reachable: reported, required: nobody},
+		"ObservedAnew":  {reason: "An Object that is made anew says nothing: the cluster has not been read since.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", required: nobody, want: "2026-03-01T11:00:00Z"},
+		"NoTime":        {reason: "What is no time counts from now.", before: "status: {unreachableSince: noon}\n", reachable: lost, required: nobody, want: "2026-03-01T12:00:00Z"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			observed := map[string]string{keyLedger: ledgerOf("[]")}
+			if tc.reachable != "" {
+				observed["object/reachable"] = tc.reachable
+			}
+			req := request(t, typedIn+tc.before, observed, tc.required)
+			rsp := runAt(incomingtest.Raw(t, req), now)
+			got := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status", "unreachableSince").GetStringValue()
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSize proves that an API server can always store what becomes of many services: the
+// ledger, which is a ConfigMap, and the cluster with its status. A cluster that is full of
+// services says so, keeps its reservations, and reserves nothing more.
+func TestSize(t *testing.T) {
+	const (
+		// ofConfigMap is what an API server takes, ofObject what etcd does.
+		ofConfigMap, ofObject = 1 << 20, 1536 << 10
+	)
+	cases := map[string]struct {
+		reason string
+		// requests of a pod besides its GPU, and replicas of a service.
+		requests, replicas int
+		nodes              int
+		// step is how many services come at once.
+		step int
+	}{
+		"ManyServices":  {reason: "Services of one replica each.", replicas: 1, nodes: 5000, step: 400},
+		"ManyReplicas":  {reason: "Each service has fifty replicas.", replicas: 50, nodes: 5000, step: 40},
+		"ManyResources": {reason: "Each pod requests many resources, which only the status lists.", requests: 60, replicas: 1, nodes: 5000, step: 40},
+		"ManyWait":      {reason: "No service gets capacity.", replicas: 1, nodes: 0, step: 1000},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var resources, allocatable strings.Builder
+			for i := range tc.requests {
+				fmt.Fprintf(&resources, `,"example.com/%s-%02d":1000`, strings.Repeat("r", 50), i)
+				fmt.Fprintf(&allocatable, `, example.com/%s-%02d: 1000`, strings.Repeat("r", 50), i)
+			}
+			xr := head + fmt.Sprintf("spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: %d, allocatable: {nvidia.com/gpu: 1000%s}}]}\n", tc.nodes, allocatable.String())
+			var replicas []string
+			for i := range tc.replicas {
+				replicas = append(replicas, fmt.Sprintf(`{"name":"%s/%d","pods":{"w":1}}`, strings.Repeat("w", 50), i))
+			}
+			req := request(t, xr, map[string]string{"object/reachable": reached}, map[string][]string{requests: nil})
+			reservations, kept := "[]", 0
+			for n := 0; ; {
+				for range tc.step {
+					n++
+					uid, service := fmt.Sprintf("%036d", n), fmt.Sprintf("%063d", n)
+					request, err := structpb.NewStruct(map[string]any{
+						"apiVersion": "v1", "kind": "ConfigMap",
+						"metadata": map[string]any{
+							"name": uid, "namespace": service,
+							"ownerReferences": []any{map[string]any{"controller": true, "uid": uid}},
+						},
+						"data": map[string]any{"request": fmt.Sprintf(
+							`{"uid":%q,"namespace":%q,"name":%q,"podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000%s}}},"clusters":{"us-east":{"namespace":"models","groups":[{"name":"0","replicas":[%s]}]}}}`,
+							uid, service, service, resources.String(), strings.Join(replicas, ","))},
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					req.RequiredResources[requests].Items = append(req.RequiredResources[requests].GetItems(), &fnv1.Resource{Resource: request})
+				}
+				req.Observed.Resources[keyLedger] = doc(t, ledgerOf(reservations))
+				rsp := run(t, req)
+				o := outcomeOf(rsp)
+				if o.fatal != "" {
+					t.Fatal(o.fatal)
+				}
+				if len(o.ledger) > ofConfigMap {
+					t.Fatalf("%s With %d services the ledger has %d bytes, and a ConfigMap at most %d", tc.reason, n, len(o.ledger), ofConfigMap)
+				}
+				j, err := rsp.GetDesired().GetComposite().GetResource().MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if size := len(j) + len(xr); size > ofObject {
+					t.Fatalf("%s With %d services the cluster has %d bytes, and an object at most %d", tc.reason, n, size, ofObject)
+				}
+				if len(o.allocated) < kept {
+					t.Fatalf("%s With %d services %d have reservations, and %d had them before", tc.reason, n, len(o.allocated), kept)
+				}
+				reservations, kept = o.ledger, len(o.allocated)
+				full := o.not[Schedulable] == reasonFull
+				if kept == n && full {
+					t.Fatalf("%s All %d services have reservations, and it says that it is full", tc.reason, n)
+				}
+				if full && kept == 0 {
+					t.Fatalf("%s It is full before any service has a reservation", tc.reason)
+				}
+				if full || tc.nodes == 0 && n > 2*maxPending {
+					t.Logf("with %d services, %d have reservations, the ledger has %d bytes and the cluster %d", n, kept, len(o.ledger), len(j)+len(xr))
+					break
+				}
+				if n > 10000 {
+					t.Fatalf("%s It takes %d services, and never is full", tc.reason, n)
+				}
+			}
+		})
+	}
+}
+
+// TestUsage proves that a cluster cannot be deleted before its services have left.
+func TestUsage(t *testing.T) {
+	cases := map[string]struct {
+		reason, policy, reservations string
+		required                     map[string][]string
+		want                         bool
+	}{
+		"Reserved":  {reason: "A service has a reservation.", reservations: "[]", required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}}, want: true},
+		"Nobody":    {reason: "No service has a reservation.", reservations: "[]", required: map[string][]string{requests: nil}},
+		"Released":  {reason: "The service no longer requests its reservation.", reservations: reserved, required: map[string][]string{requests: nil}},
+		"NotRead":   {reason: "The requests are not resolved, so the reservation stays.", reservations: reserved, want: true},
+		"Drained":   {reason: "The service has not left yet.", policy: "Drain", reservations: reserved, required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}}, want: true},
+		"Abandoned": {reason: "The service has not given up its Objects yet.", policy: "Abandon", reservations: reserved, required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}}, want: true},
+		"LetGo":     {reason: "No service has a reservation any more.", policy: "Abandon", reservations: reserved, required: map[string][]string{requests: nil}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			xr := typedIn
+			if tc.policy != "" {
+				xr = strings.Replace(xr, "pools:", "stopPolicy: "+tc.policy+", pools:", 1)
+			}
+			rsp := run(t, request(t, xr, map[string]string{keyLedger: ledgerOf(tc.reservations), "object/reachable": reached}, tc.required))
+			if _, got := rsp.GetDesired().GetResources()[keyUsage]; got != tc.want {
+				t.Errorf("%s It is in use: %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestRequirements proves that requirements depend on the XR and the observed resources only.
+func TestRequirements(t *testing.T) {
+	observed := map[string]string{"object/reachable": reached, "object/nodes/p": collection}
+	first := run(t, request(t, observes, observed, nil)).GetRequirements()
+	again := run(t, request(t, observes, observed, map[string][]string{requests: {capacityRequest("u1", "team", 1, "u1")}, nodesOf("p"): {member("a", "")}})).GetRequirements()
+	if !proto.Equal(first, again) {
+		t.Errorf("requirements change with the answers: %v, %v", first, again)
+	}
+	want := map[string]string{
+		"capacity-requests": "v1 ConfigMap  map[capacity-request.fusioninfer.io/us-east:true]",
+		"existing/ledger":   "v1 ConfigMap crossplane-system inferencecluster-us-east",
+		"nodes/p":           "kubernetes.m.crossplane.io/v1alpha1 Object crossplane-system map[m:c]",
+	}
+	got := map[string]string{}
+	for name, s := range first.GetResources() {
+		got[name] = fmt.Sprintf("%s %s %s %s", s.GetApiVersion(), s.GetKind(), s.GetNamespace(), s.GetMatchName())
+		if s.GetMatchLabels() != nil {
+			got[name] += fmt.Sprint(s.GetMatchLabels().GetLabels())
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestNames proves that the names of composed resources are unique, and stay valid with what
+// provider-kubernetes appends.
+func TestNames(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	label := func() string {
+		parts := []string{"a", "b", "us", "nodes", "namespace", "gateway", "reachable", "-", "-"}
+		all := []string{"x"}
+		for range random.IntN(20) {
+			all = append(all, parts[random.IntN(len(parts))])
+		}
+		s := strings.Join(all, "")
+		return strings.Trim(s[:min(len(s), 63)], "-")
+	}
+	seen := map[string]string{}
+	for range 100000 {
+		c := &cluster{InferenceCluster: v1alpha1.InferenceCluster{}}
+		c.Name = label()
+		if random.IntN(2) == 0 {
+			c.builder.Config.Kind = v1alpha1.KindProviderConfig
+		}
+		key := c.key([]string{reachable, gateway, nodesOf(label()), namespaces + label()}[random.IntN(4)])
+		of, name := c.Name+" "+key, c.name(key)
+		if other, taken := seen[name]; taken && other != of {
+			t.Fatalf("%s and %s are both called %s", of, other, name)
+		}
+		seen[name] = of
+		if errs := validation.IsDNS1123Label(name + "-1234567"); len(errs) > 0 {
+			t.Fatalf("%s: %v", name, errs)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// The conditions of an InferenceCluster.
+const (
+	// Reachable is True while provider-kubernetes can read the cluster.
+	Reachable = v1alpha1.ConditionReachable
+	// NodesObserved is True while the nodes of all pools are known.
+	NodesObserved = "NodesObserved"
+	// RequestsResolved is False while a capacity request is ignored, because it is invalid.
+	RequestsResolved = "RequestsResolved"
+	// CapacityConsistent is False while the reservations and what runs do not fit the
+	// cluster.
+	CapacityConsistent = "CapacityConsistent"
+	// EntrypointResolved is True while it is known where requests reach the cluster.
+	EntrypointResolved = "EntrypointResolved"
+	// Schedulable is False while nothing new is reserved.
+	Schedulable = v1alpha1.ConditionSchedulable
+)
+
+// ConditionTypes are the types of all conditions, in the order of the response.
+func ConditionTypes() []string {
+	return []string{composite.Accepted, Reachable, NodesObserved, RequestsResolved, CapacityConsistent, EntrypointResolved, Schedulable}
+}
+
+// evaluate answers with the objects, the status and the conditions of a cluster.
+func evaluate(c *cluster, state *observedState, p *ledgerPlan, objects []kube.Object, now time.Time) composite.Answer {
+	a := composite.Answer{
+		Objects:    objects,
+		Ready:      make(map[string]bool, len(objects)),
+		Status:     status(c, state, p, now),
+		Conditions: conditions(c, state, p),
+		Stable:     stable(c, state, p),
+	}
+	for _, o := range objects {
+		a.Ready[o.Key] = state.ready(o)
+	}
+	return a
+}
+
+// ready tells whether an object exists and, if provider-kubernetes handles it, is synced.
+func (r *observedState) ready(o kube.Object) bool {
+	observed := r.req.Observed(o.Key)
+	if !observed.Exists() {
+		return false
+	}
+	synced := remote.State{}
+	switch o.Kind() {
+	case "Object":
+		_, synced = r.unwrap(o.Key)
+	case "ObservedObjectCollection":
+		synced = remote.Synced(observed)
+	}
+	return synced.Readable()
+}
+
+// stable tells whether nothing is waited for that does not show by itself.
+func stable(c *cluster, state *observedState, p *ledgerPlan) bool {
+	if p.unchanged || !state.ledger.exists || len(p.Pending) > 0 {
+		return false
+	}
+	return c.Spec.StopPolicy == v1alpha1.StopAbandon || state.reach.Readable() && len(state.unknown) == 0 && state.noAddress == ""
+}
+
+// status returns the status of a cluster. While the requests are not known it stays as it
+// was.
+func status(c *cluster, state *observedState, p *ledgerPlan, now time.Time) v1alpha1.InferenceClusterStatus {
+	if p.unchanged {
+		st := c.Status
+		st.ObservedGeneration, st.UnreachableSince = c.Generation, unreachableSince(c, state, now)
+		return st
+	}
+	st := v1alpha1.InferenceClusterStatus{
+		ObservedGeneration: c.Generation,
+		UnreachableSince:   unreachableSince(c, state, now),
+		Summary:            p.Free.DeviceSummary(),
+		ServiceCount:       count(int64(len(p.Reservations))),
+		Entrypoint:         state.entrypoint,
+	}
+	for i := range p.Free.Pools {
+		pool := poolStatus(&p.Free.Pools[i])
+		st.NodeCount += pool.NodeCount
+		st.Pools = append(st.Pools, pool)
+	}
+	for i, g := range p.Reservations {
+		st.Reservations = append(st.Reservations, v1alpha1.Reservation{
+			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Replicas: scheduling.Replicas(g.Replicas), Generation: g.Generation,
+			Pods: count(p.Usage[i].Pods), Resources: p.Usage[i].Resources.List(false), RequirementsChanged: slices.Contains(p.RequirementsChanged, g.Owner()),
+		})
+	}
+	for _, w := range p.Pending[:min(len(p.Pending), maxPending)] {
+		st.Pending = append(st.Pending, v1alpha1.PendingRequest{UID: w.UID, Namespace: w.Namespace, Name: w.Name, ReplicaCount: count(int64(len(w.Replicas))), Message: w.Message})
+	}
+	return st
+}
+
+// unreachableSince is the time from which failover counts. The lastTransitionTime of a
+// condition does not do: when a reconcile fails, Crossplane sets conditions that it has not
+// received to Unknown, with a new time. It leaves other fields of the status as they are. The
+// time stays until the cluster is read again.
+func unreachableSince(c *cluster, state *observedState, now time.Time) *metav1.Time {
+	switch {
+	case state.reach.Readable():
+		return nil
+	case !c.Status.UnreachableSince.IsZero():
+		return c.Status.UnreachableSince
+	case state.reach.Reason == remote.NotSynced:
+		return &metav1.Time{Time: now}
+	}
+	return nil
+}
+
+func poolStatus(p *capacity.Pool) v1alpha1.PoolStatus {
+	st := v1alpha1.PoolStatus{Name: p.Name, NodeCount: count(p.NodeCount), NodeSelector: p.Labels, Capacity: p.Total.List(true)}
+	for _, n := range p.Classes() {
+		st.Free = append(st.Free, v1alpha1.FreeNodes{NodeCount: count(n.Count), Resources: n.Free.List(true)})
+	}
+	return st
+}
+
+// count returns a number as the API has it.
+func count(n int64) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // It is below the limit.
+
+// conditions returns the conditions in the order of ConditionTypes.
+func conditions(c *cluster, state *observedState, p *ledgerPlan) []composite.Condition {
+	return []composite.Condition{
+		{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted},
+		isReachable(state),
+		nodesObserved(c, state),
+		requestsResolved(state),
+		capacityConsistent(state, p),
+		entrypointResolved(c, state),
+		schedulable(p),
+	}
+}
+
+func isReachable(state *observedState) composite.Condition {
+	s := composite.Condition{Type: Reachable, Reason: state.reach.Reason, Message: state.reach.Message}
+	switch state.reach.Reason {
+	case "":
+		s.Status, s.Reason = composite.True, "Reachable"
+	case remote.NotSynced:
+		// The message is constant. The provider's message changes with each attempt, and
+		// Crossplane changes lastTransitionTime whenever the message changes.
+		s.Status, s.Message = composite.False, "provider-kubernetes cannot read the namespace kube-system there: "+state.reachedBy+" says why"
+	default:
+		s.Status = composite.Unknown
+	}
+	return s
+}
+
+func nodesObserved(c *cluster, state *observedState) composite.Condition {
+	if len(state.unknown) > 0 {
+		return composite.Condition{Type: NodesObserved, Status: composite.Unknown, Reason: "NotObserved", Message: text.List(state.unknown)}
+	}
+	if !state.reach.Readable() && c.observesNodes() {
+		return composite.Condition{Type: NodesObserved, Status: composite.Unknown, Reason: "Stale", Message: "the nodes are those that were read last, while the cluster was reachable"}
+	}
+	known := composite.Condition{Type: NodesObserved, Status: composite.True, Reason: "Observed"}
+	var empty []string
+	for i := range state.free.Pools {
+		if state.free.Pools[i].NodeCount == 0 {
+			empty = append(empty, state.free.Pools[i].Name)
+		}
+	}
+	if len(empty) > 0 {
+		known.Message = "these pools have no nodes: " + text.List(empty)
+	}
+	return known
+}
+
+func requestsResolved(state *observedState) composite.Condition {
+	switch {
+	case !state.resolved:
+		return composite.Condition{Type: RequestsResolved, Status: composite.Unknown, Reason: "NotResolved", Message: "Crossplane has not answered yet which capacity requests there are, or which namespaces"}
+	case len(state.ignored) > 0:
+		return composite.Condition{Type: RequestsResolved, Status: composite.False, Reason: "InvalidRequests", Message: "these capacity requests are ignored: " + text.List(state.ignored)}
+	}
+	read := composite.Condition{Type: RequestsResolved, Status: composite.True, Reason: "Resolved"}
+	if len(state.notAllowed) > 0 {
+		read.Message = "nothing new is reserved for these services, because allowedNamespaces leaves out their namespaces: " + text.List(state.notAllowed)
+	}
+	return read
+}
+
+func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition {
+	switch {
+	case p.unchanged:
+		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: "NotCounted", Message: "the capacity requests are not known"}
+	case len(state.unknown) > 0:
+		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: "NotCounted", Message: "not all nodes are known"}
+	case p.Overcommitted:
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has: nodes have gone, or replicas have more pods. Nothing new is reserved"}
+	case len(p.RequirementsChanged) > 0:
+		all := make([]string, 0, len(p.RequirementsChanged))
+		for _, s := range p.RequirementsChanged {
+			all = append(all, s.Namespace+"/"+s.Name)
+		}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: "RequirementsChanged", Message: "the requirements of these services' pods have changed since capacity was reserved for them, and do not fit as they are now. The services keep their reservations, and nothing more is reserved for them: " + text.List(all)}
+	}
+	var running []string
+	for _, w := range p.Pending {
+		if len(w.Running) > 0 {
+			running = append(running, w.Namespace+"/"+w.Name)
+		}
+	}
+	if len(running) > 0 {
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: "RunsWithoutReservation", Message: "these services say that they run here without a reservation, and were not counted because that does not fit, or not now: " + text.List(running)}
+	}
+	return composite.Condition{Type: CapacityConsistent, Status: composite.True, Reason: "Consistent"}
+}
+
+func entrypointResolved(c *cluster, state *observedState) composite.Condition {
+	switch {
+	case c.Spec.Entrypoint == nil:
+		return composite.Condition{Type: EntrypointResolved, Status: composite.True, Reason: "NoEntrypoint"}
+	case state.noAddress != "":
+		ref := c.Spec.Entrypoint.GatewayRef
+		return composite.Condition{Type: EntrypointResolved, Status: composite.Unknown, Reason: "NotResolved", Message: "Gateway " + ref.Namespace + "/" + ref.Name + ": " + state.noAddress}
+	}
+	return composite.Condition{Type: EntrypointResolved, Status: composite.True, Reason: "Resolved"}
+}
+
+func schedulable(p *ledgerPlan) composite.Condition {
+	switch {
+	case p.notSchedulable != "":
+		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: p.notSchedulable, Message: p.message}
+	case p.unchanged:
+		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: "RequestsNotResolved", Message: "the capacity requests are not known"}
+	case p.Overcommitted:
+		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has"}
+	}
+	return composite.Condition{Type: Schedulable, Status: composite.True, Reason: "Schedulable"}
+}

@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// An observedState is what a request shows of a cluster.
+type observedState struct {
+	req incoming.Request
+
+	ledger ledger
+	// requests are the capacity requests of services.
+	requests []reservation.Request
+	// resolved tells whether Crossplane has resolved the requirements for the requests and
+	// for the namespaces that are allowed.
+	resolved bool
+	// notAllowed are the services whose namespaces the cluster does not allow.
+	notAllowed []string
+	// ignored are the invalid requests, and why each is ignored.
+	ignored []string
+	// free is the capacity of the pools whose nodes are known.
+	free capacity.Free
+	// unknown says for each other pool why its nodes are not known.
+	unknown []string
+	// reach tells whether the cluster can be read.
+	reach remote.State
+	// reachedBy is the name of the Object that reach is about.
+	reachedBy string
+	// entrypoint is nil where the cluster has none, or its address is not known.
+	entrypoint *v1alpha1.EntrypointStatus
+	// noAddress says why the address of the entrypoint is not known.
+	noAddress string
+}
+
+// A ledger has the reservations of a cluster.
+type ledger struct {
+	// exists tells whether the ConfigMap exists. Nothing new is reserved until it does.
+	exists          bool
+	resourceVersion string
+	reservations    []reservation.Reservation
+}
+
+// observe reads a request. A ledger that cannot be read is an error: to write another would
+// lose all reservations.
+func observe(req incoming.Request, c *cluster) (*observedState, error) {
+	r := &observedState{req: req}
+	var err error
+	if r.ledger, err = readLedger(req, c); err != nil {
+		return nil, err
+	}
+	_, r.reach = r.unwrap(c.key(reachable))
+	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(req.Observed(c.key(reachable))), "/")
+	r.readRequests(req)
+	r.markNotAllowed(req, c)
+	r.readPools(req, c)
+	r.readEntrypoint(c)
+	return r, nil
+}
+
+// unwrap returns what the Object of a key observes in the cluster.
+func (r *observedState) unwrap(key string) (incoming.Object, remote.State) {
+	observed := r.req.Observed(key)
+	if !observed.Exists() {
+		return observed, remote.State{Reason: remote.NotCreated, Message: "nothing observes it yet"}
+	}
+	return remote.Unwrap(observed)
+}
+
+// Fields of the ledger and of capacity requests, which are ConfigMaps.
+var (
+	resourceVersion = incoming.NewPath("metadata", "resourceVersion")
+	ledgerData      = incoming.NewPath("data", reservation.LedgerKey)
+	requestData     = incoming.NewPath("data", reservation.RequestKey)
+)
+
+func readLedger(req incoming.Request, c *cluster) (ledger, error) {
+	found := req.Observed(keyLedger)
+	if !found.Exists() {
+		existing, _ := req.Required(composite.Existing(keyLedger))
+		for _, o := range existing {
+			found = o
+			if owner := composite.ControllerUID(found); owner != "" && owner != string(c.UID) {
+				return ledger{}, fmt.Errorf("ConfigMap %s in namespace %s has the name of the ledger and belongs to another object: delete it if its owner is gone for good", ledgerName(c.Name), c.input.Namespace)
+			}
+		}
+	}
+	if !found.Exists() {
+		// The ledger is new, or was deleted. The status has a copy of the reservations.
+		l := ledger{}
+		for i := range c.Status.Reservations {
+			a := &c.Status.Reservations[i]
+			l.reservations = append(l.reservations, reservation.Reservation{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: scheduling.ReplicasOf(a.Replicas), Generation: a.Generation})
+		}
+		return l, nil
+	}
+	l := ledger{exists: true, resourceVersion: resourceVersion.Text(found)}
+	var err error
+	l.reservations, err = reservation.DecodeLedger(ledgerData.Text(found))
+	if err == nil && l.resourceVersion == "" {
+		err = errors.New("it has no resourceVersion")
+	}
+	if err != nil {
+		return ledger{}, fmt.Errorf("cannot use ConfigMap %s in namespace %s, which is the ledger of all reservations (delete it, and it is created again from the status): %w", ledgerName(c.Name), c.input.Namespace, err)
+	}
+	return l, nil
+}
+
+// readRequests reads the capacity requests that are in their service's namespace and that
+// the service controls. Tenants may write ConfigMaps in their own namespaces only. So a
+// request counts for its namespace, whatever service it names: two requests with one UID in
+// two namespaces are of two services.
+func (r *observedState) readRequests(req incoming.Request) {
+	found, resolved := req.Required(requests)
+	r.resolved = resolved
+	slices.SortStableFunc(found, func(a, b incoming.Object) int { return strings.Compare(nameOf(a), nameOf(b)) })
+	// The pairs of namespace and UID that have a request.
+	known := map[[2]string]bool{}
+	for _, i := range found {
+		request, err := readRequest(i)
+		switch {
+		case err != nil:
+			r.ignored = append(r.ignored, fmt.Sprintf("%s: %s", nameOf(i), err))
+		case known[[2]string{request.Namespace, request.UID}]:
+			r.ignored = append(r.ignored, fmt.Sprintf("%s: the service has two capacity requests", nameOf(i)))
+		default:
+			known[[2]string{request.Namespace, request.UID}] = true
+			r.requests = append(r.requests, *request)
+		}
+	}
+}
+
+func readRequest(o incoming.Object) (*reservation.Request, error) {
+	request, err := reservation.DecodeRequest(requestData.Text(o))
+	if err != nil {
+		return nil, err
+	}
+	if request.Namespace != o.Namespace() {
+		return nil, fmt.Errorf("it is for a service in namespace %s", request.Namespace)
+	}
+	if request.UID != composite.ControllerUID(o) {
+		return nil, errors.New("the service that it is for did not compose it")
+	}
+	return request, nil
+}
+
+// nameOf returns {namespace}/{name} of an object.
+func nameOf(o incoming.Object) string { return o.Namespace() + "/" + o.Name() }
+
+// readPools reads the capacity of the pools. A node that several pools select counts in the
+// first of them.
+func (r *observedState) readPools(req incoming.Request, c *cluster) {
+	taken := map[string]bool{}
+	for i := range c.Spec.Pools {
+		p := &c.Spec.Pools[i]
+		if p.NodeCount != nil {
+			each := []capacity.NodeClass{{Count: int64(*p.NodeCount), Free: capacity.ResourcesOf(p.Allocatable)}}
+			r.free.Pools = append(r.free.Pools, capacity.NewPool(p.Name, p.NodeSelector, each))
+			continue
+		}
+		found, why := r.readNodes(req, c, p.Name, taken)
+		if why != "" {
+			r.unknown = append(r.unknown, fmt.Sprintf("pool %s: %s", p.Name, why))
+			continue
+		}
+		r.free.Pools = append(r.free.Pools, capacity.NewPool(p.Name, p.NodeSelector, found))
+	}
+}
+
+// readNodes returns the nodes of a pool that take pods, or why they are not known.
+func (r *observedState) readNodes(req incoming.Request, c *cluster, pool string, taken map[string]bool) ([]capacity.NodeClass, string) {
+	collection := req.Observed(c.key(nodesOf(pool)))
+	if s := remote.Synced(collection); s.Reason == remote.NotCreated {
+		return nil, s.Message
+	}
+	// A collection that cannot be read any more still has the members that it had.
+	members, resolved := req.Required(nodesOf(pool))
+	if !resolved {
+		if s := remote.Synced(collection); !s.Readable() {
+			return nil, cmp.Or(s.Message, "they cannot be read")
+		}
+		return nil, "they have not been read yet"
+	}
+	var found []capacity.NodeClass
+	for _, m := range members {
+		obj, state := remote.Unwrap(m)
+		if state.Reason == remote.NotCreated {
+			return nil, "not all of them have been read yet"
+		}
+		n := node{}
+		if len(nodeView.Read(obj, &n)) > 0 || taken[n.Metadata.Name] || !n.takesPods() {
+			continue
+		}
+		taken[n.Metadata.Name] = true
+		found = append(found, capacity.NodeClass{Count: 1, Free: capacity.NodeResources(n.Status.Allocatable)})
+	}
+	return found, ""
+}
+
+// An addressed object is the part of a Gateway that is read.
+type addressed struct {
+	Status struct {
+		Addresses []struct {
+			Value string `json:"value"`
+		} `json:"addresses"`
+	} `json:"status"`
+}
+
+var gatewayView = incoming.NewView[addressed]()
+
+// readEntrypoint finds where requests reach the cluster. The last known address is kept while
+// the Gateway cannot be read.
+func (r *observedState) readEntrypoint(c *cluster) {
+	e := c.Spec.Entrypoint
+	if e == nil {
+		return
+	}
+	if e.Address != nil {
+		r.entrypoint = v1alpha1.IPEntrypoint(e.Address.Value, *e.Port)
+		return
+	}
+	remote, state := r.unwrap(c.key(gateway))
+	g := addressed{}
+	_ = gatewayView.Read(remote, &g) // What cannot be decoded is no address.
+	for _, a := range g.Status.Addresses {
+		if v1alpha1.UnusableAddress(a.Value) == "" {
+			r.entrypoint = v1alpha1.IPEntrypoint(a.Value, *e.Port)
+			return
+		}
+	}
+	r.noAddress = cmp.Or(state.Message, "it has no IP address that other machines reach")
+	if known := c.Status.Entrypoint; !state.Readable() && known != nil {
+		r.entrypoint = &v1alpha1.EntrypointStatus{Address: known.Address, Port: *e.Port}
+	}
+}

@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	inputs "github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+)
+
+// A cluster is the InferenceCluster of a call.
+type cluster struct {
+	v1alpha1.InferenceCluster
+
+	input *inputv1alpha1.ClusterInput
+	// builder makes the Objects that reach the cluster.
+	builder remote.ObjectBuilder
+}
+
+// An xr is the part of the composite resource that is read.
+type xr struct {
+	Metadata struct {
+		Name       string `json:"name"`
+		UID        string `json:"uid"`
+		Generation int64  `json:"generation"`
+	} `json:"metadata"`
+	Spec v1alpha1.InferenceClusterSpec `json:"spec"`
+}
+
+// A former is the status that an earlier call wrote.
+type former struct {
+	Status v1alpha1.InferenceClusterStatus `json:"status"`
+}
+
+var (
+	xrView     = incoming.NewCompositeView[xr]()
+	formerView = incoming.NewCompositeView[former]()
+)
+
+// parse reads a request, and reports every problem that it finds.
+func parse(req incoming.Request) (*cluster, field.ErrorList) {
+	in, errs := inputs.ClusterInput(req.Input())
+	if tooLarge := inputs.Bounded(req.Composite()); len(tooLarge) > 0 {
+		return nil, append(errs, tooLarge...)
+	}
+	x := xr{}
+	unread := xrView.Read(req.Composite(), &x)
+	v1alpha1.DefaultCluster(&x.Spec)
+	c := &cluster{
+		InferenceCluster: v1alpha1.InferenceCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: x.Metadata.Name, UID: types.UID(x.Metadata.UID), Generation: x.Metadata.Generation},
+			Spec:       x.Spec,
+		},
+		input:   in,
+		builder: remote.ObjectBuilder{Config: x.Spec.ProviderConfigRef, Namespace: in.Namespace},
+	}
+	errs = append(errs, unread...)
+	errs = append(errs, inputs.Without(v1alpha1.ValidateCluster(&c.InferenceCluster), unread)...)
+	// Fields of the former status that cannot be read count as absent.
+	before := former{}
+	_ = formerView.Read(req.Composite(), &before)
+	c.Status = before.Status
+	c.Status.Conditions = nil
+	return c, errs
+}
+
+// observesNodes tells whether the nodes of any pool are observed.
+func (c *cluster) observesNodes() bool {
+	return slices.ContainsFunc(c.Spec.Pools, func(p v1alpha1.Pool) bool { return p.NodeCount == nil })
+}

@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// A ledgerPlan has the reservations of a cluster and the pending requests.
+type ledgerPlan struct {
+	reservation.Result
+
+	// ledger is the encoded list of the reservations.
+	ledger string
+	// unchanged tells whether everything stays as it was, because the capacity requests are
+	// not known. Then only the reservations of the ledger are set.
+	unchanged bool
+	// notSchedulable and message are why nothing new is reserved, as the reason and the
+	// message of a condition. Both are empty where capacity is reserved.
+	notSchedulable, message string
+	// namespaces are those that services need in the cluster.
+	namespaces []string
+}
+
+const (
+	// maxLedger is the most bytes that the reservations take, in the ledger and beyond it in
+	// the status. A ConfigMap takes at most 1 MiB, and etcd about 1.5 MiB of an object.
+	maxLedger = 900 << 10
+	// maxPending is the most pending requests in the status, which take some 300 KiB.
+	maxPending = 1000
+)
+
+// Reasons why a cluster reserves nothing new.
+const (
+	reasonAbandoned     = "Abandoned"
+	reasonDraining      = "Draining"
+	reasonOnHold        = "OnHold"
+	reasonNoLedger      = "LedgerMissing"
+	reasonUnreachable   = "Unreachable"
+	reasonNodes         = "NodesNotObserved"
+	reasonFull          = "LedgerFull"
+	reasonOvercommitted = "Overcommitted"
+)
+
+// planLedger keeps the reservations that are still requested, and reserves more capacity
+// for pending requests.
+func planLedger(c *cluster, state *observedState) (*ledgerPlan, error) {
+	p := &ledgerPlan{}
+	p.notSchedulable, p.message = notSchedulable(c, state)
+	if !state.resolved {
+		p.unchanged, p.Reservations = true, state.ledger.reservations
+		return p, p.write()
+	}
+	p.Result = reservation.Reserve(c.Name, state.free, state.ledger.reservations, state.requests, p.message)
+	if err := p.write(); err != nil {
+		return p, err
+	}
+	if n := p.size(); n > maxLedger && p.notSchedulable == "" {
+		p.notSchedulable, p.message = reasonFull, fmt.Sprintf("the reservations would take %d bytes, and the limit is %d", n, maxLedger)
+		p.Result = reservation.Reserve(c.Name, state.free, state.ledger.reservations, withoutRunning(c.Name, state.requests), p.message)
+		if err := p.write(); err != nil {
+			return p, err
+		}
+	}
+	p.namespaces = needed(c.Name, p.Reservations, state.requests)
+	return p, nil
+}
+
+// withoutRunning leaves out the replicas that services claim to run. A full ledger cannot
+// take reservations for these either: it could not be written, and no reconcile of the
+// cluster would succeed.
+func withoutRunning(cluster string, requests []reservation.Request) []reservation.Request {
+	some := slices.Clone(requests)
+	for i := range some {
+		if at, requested := some[i].Clusters[cluster]; requested {
+			at.Running = nil
+			some[i].Clusters = map[string]reservation.ClusterRequest{cluster: at}
+		}
+	}
+	return some
+}
+
+// size of what is reserved, in bytes of the ledger or of the status, whichever is more.
+func (p *ledgerPlan) size() int {
+	// Names of fields, and numbers, of a reservation and of the replicas of a group and role.
+	const more, ofReplicas = 150, 50
+	n := len(p.ledger) + more*len(p.Reservations)
+	for i := range p.Reservations {
+		for _, r := range scheduling.Replicas(p.Reservations[i].Replicas) {
+			n += ofReplicas + len(r.Role)
+		}
+	}
+	for _, u := range p.Usage {
+		for name := range u.Resources {
+			n += len(name) + len(`"":"1000000Mi",`)
+		}
+	}
+	return n
+}
+
+func (p *ledgerPlan) write() (err error) {
+	p.ledger, err = reservation.EncodeLedger(p.Reservations)
+	return err
+}
+
+// notSchedulable says why a cluster reserves nothing new.
+func notSchedulable(c *cluster, state *observedState) (reason, message string) {
+	switch c.Spec.StopPolicy {
+	case v1alpha1.StopAbandon:
+		return reasonAbandoned, text.WithReason("the cluster is abandoned", c.Spec.StopMessage)
+	case v1alpha1.StopDrain:
+		return reasonDraining, text.WithReason("the cluster is drained", c.Spec.StopMessage)
+	case v1alpha1.StopHold:
+		return reasonOnHold, text.WithReason("the cluster is on hold", c.Spec.StopMessage)
+	case v1alpha1.StopNone:
+	}
+	switch {
+	case !state.ledger.exists:
+		return reasonNoLedger, "the cluster has no ledger yet"
+	case !state.reach.Readable():
+		return reasonUnreachable, "the cluster cannot be read"
+	case len(state.unknown) > 0:
+		return reasonNodes, "the nodes are not known: " + strings.Join(state.unknown, "; ")
+	}
+	return "", ""
+}
+
+// needed returns the namespaces of services with a reservation. A request may name any
+// namespace, so only one with the name of its tenant's namespace is created. A service that
+// came into the fleet with another namespace has it already.
+func needed(cluster string, reservations []reservation.Reservation, requests []reservation.Request) []string {
+	reserved := map[reservation.Owner]bool{}
+	for _, r := range reservations {
+		reserved[r.Owner()] = true
+	}
+	all := map[string]bool{}
+	for i := range requests {
+		if r := &requests[i]; reserved[r.Owner()] && r.Clusters[cluster].Namespace == r.Namespace {
+			all[r.Namespace] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}

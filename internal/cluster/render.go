@@ -1,0 +1,177 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/crossplane/crossplane/apis/v2/protection/v1beta1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	services "github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// A manifest is what the manifest of an Object has: apiVersion, kind and metadata.
+type manifest struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace,omitempty"`
+		Labels      map[string]string `json:"labels,omitempty"`
+		Annotations map[string]string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+}
+
+func named(apiVersion, kind, namespace, name string) *manifest {
+	r := &manifest{APIVersion: apiVersion, Kind: kind}
+	r.Metadata.Name, r.Metadata.Namespace = name, namespace
+	return r
+}
+
+// A rendering collects what a cluster composes.
+type rendering struct {
+	*cluster
+
+	objects []kube.Object
+}
+
+// render returns what a cluster composes: its ledger, the Objects that observe it, and
+// those of the namespaces that services need there.
+func render(c *cluster, state *observedState, p *ledgerPlan) ([]kube.Object, error) {
+	r := &rendering{cluster: c}
+	if err := r.ledger(state, p); err != nil {
+		return nil, err
+	}
+	// Every cluster has this namespace.
+	if err := r.object(reachable, named("v1", "Namespace", "", "kube-system"), remote.Watch); err != nil {
+		return nil, err
+	}
+	if e := c.Spec.Entrypoint; e != nil && e.GatewayRef != nil {
+		if err := r.object(gateway, named("gateway.networking.k8s.io/v1", "Gateway", e.GatewayRef.Namespace, e.GatewayRef.Name), remote.Observe); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.pools(); err != nil {
+		return nil, err
+	}
+	if err := r.usage(p); err != nil {
+		return nil, err
+	}
+	for _, n := range r.namespaces(state, p) {
+		m, policy := r.namespace(state, n)
+		if err := r.object(namespaces+n, m, policy); err != nil {
+			return nil, err
+		}
+	}
+	return r.objects, nil
+}
+
+func (r *rendering) labels() map[string]string { return map[string]string{LabelCluster: r.Name} }
+
+func (r *rendering) add(key string, o *structpb.Struct) {
+	r.objects = append(r.objects, kube.Object{Key: key, Resource: services.Decorate(o, r.input.Labels, r.input.Annotations)})
+}
+
+// ledger adds the ledger. The resourceVersion lets the API server refuse it if the ledger
+// has changed since it was read.
+func (r *rendering) ledger(state *observedState, p *ledgerPlan) error {
+	m := corev1.ConfigMap(ledgerName(r.Name), r.input.Namespace).
+		WithLabels(r.labels()).
+		WithData(map[string]string{reservation.LedgerKey: p.ledger})
+	if state.ledger.exists {
+		m = m.WithResourceVersion(state.ledger.resourceVersion)
+	}
+	o, err := kube.Encode(m)
+	if err != nil {
+		return fmt.Errorf("cannot render the ledger: %w", err)
+	}
+	r.add(keyLedger, o)
+	return nil
+}
+
+// A usage is a ClusterUsage, without the status that its own type always writes.
+type usage struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec v1beta1.ClusterUsageSpec `json:"spec"`
+}
+
+// usage has Crossplane refuse to delete a cluster with reservations until the services have
+// left. That includes an abandoned cluster: services give up their Objects there only while
+// they read that it is abandoned. Without the InferenceCluster they would keep the Objects,
+// and a deleted service would wait for them forever.
+func (r *rendering) usage(p *ledgerPlan) error {
+	if len(p.Reservations) == 0 {
+		return nil
+	}
+	reason := "capacity of this cluster is reserved for services: set its stopPolicy to Drain, or to Abandon, so that they leave, and delete it when status.serviceCount is 0"
+	u := usage{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: v1beta1.ClusterUsageKind}
+	u.Metadata.Name, u.Metadata.Labels = usageName(r.Name), r.labels()
+	u.Spec = v1beta1.ClusterUsageSpec{
+		Of: v1beta1.Resource{
+			APIVersion:  v1alpha1.Group + "/" + v1alpha1.Version,
+			Kind:        v1alpha1.KindInferenceCluster,
+			ResourceRef: &v1beta1.ResourceRef{Name: r.Name},
+		},
+		Reason: &reason,
+	}
+	o, err := kube.Encode(u)
+	if err != nil {
+		return fmt.Errorf("cannot render the usage: %w", err)
+	}
+	r.add(keyUsage, o)
+	return nil
+}
+
+func (r *rendering) object(what string, m *manifest, policy remote.ManagementPolicy) error {
+	key := r.key(what)
+	o, err := r.builder.Object(r.name(key), r.labels(), m, policy)
+	if err != nil {
+		return fmt.Errorf("cannot render %s: %w", key, err)
+	}
+	r.add(key, o)
+	return nil
+}
+
+// pools adds a collection for the nodes of each pool that observes them.
+func (r *rendering) pools() error {
+	for i := range r.Spec.Pools {
+		p := &r.Spec.Pools[i]
+		if p.NodeCount != nil {
+			continue
+		}
+		key := r.key(nodesOf(p.Name))
+		o, err := r.builder.Nodes(r.name(key), r.labels(), p.NodeSelector)
+		if err != nil {
+			return fmt.Errorf("cannot render %s: %w", key, err)
+		}
+		r.add(key, o)
+	}
+	return nil
+}
+
+// namespaces returns the namespaces that services need. While the capacity requests are not
+// known it returns those that exist.
+func (r *rendering) namespaces(state *observedState, p *ledgerPlan) []string {
+	if !p.unchanged {
+		return p.namespaces
+	}
+	var all []string
+	for _, key := range slices.Sorted(state.req.ObservedKeys()) {
+		if n, ok := strings.CutPrefix(key, r.key(namespaces)); ok {
+			all = append(all, n)
+		}
+	}
+	return all
+}

@@ -1,0 +1,52 @@
+package cluster
+
+import (
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// require asks Crossplane for the capacity requests, the observed nodes, the namespaces whose
+// labels decide whether they are allowed, and a ledger that is not observed yet.
+//
+// The requirements depend on the XR and the observed resources only. Both stay the same in
+// all calls of a reconcile, and Crossplane calls until the requirements no longer change.
+func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *cluster) {
+	all := map[string]*fnv1.ResourceSelector{
+		requests: {
+			ApiVersion: "v1",
+			Kind:       "ConfigMap",
+			Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{reservation.RequestLabel(c.Name): reservation.RequestLabelValue}}},
+		},
+	}
+	if !req.Observed(keyLedger).Exists() {
+		all[composite.Existing(keyLedger)] = &fnv1.ResourceSelector{
+			ApiVersion: "v1",
+			Kind:       "ConfigMap",
+			Namespace:  &c.input.Namespace,
+			Match:      &fnv1.ResourceSelector_MatchName{MatchName: ledgerName(c.Name)},
+		}
+	}
+	if a := c.Spec.AllowedNamespaces; a.ReadsLabels() {
+		// Crossplane selects by matchLabels only. markNotAllowed applies the expressions.
+		all[tenants] = &fnv1.ResourceSelector{
+			ApiVersion: "v1",
+			Kind:       "Namespace",
+			Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: a.Selector.MatchLabels}},
+		}
+	}
+	for i := range c.Spec.Pools {
+		p := &c.Spec.Pools[i]
+		if p.NodeCount != nil {
+			continue
+		}
+		// Crossplane fails to resolve Objects where provider-kubernetes is not installed, so
+		// they are required once the provider has reported a collection.
+		if members := c.builder.Members(req.Observed(c.key(nodesOf(p.Name)))); members != nil {
+			all[nodesOf(p.Name)] = members
+		}
+	}
+	rsp.Requirements = &fnv1.Requirements{Resources: all}
+}

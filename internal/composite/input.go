@@ -1,0 +1,89 @@
+package composite
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// Bounded checks the size of a composite resource's spec. It leaves out Crossplane's own
+// fields, which have a reference to each composed resource.
+func Bounded(c incoming.Composite) field.ErrorList {
+	return kube.Bounded(c.Spec().GetStructValue(), field.NewPath("spec"), "crossplane", "resourceRefs")
+}
+
+// Without removes errors of fields that could not be read, since unread reports these already.
+func Without(errs, unread field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		return slices.ContainsFunc(unread, func(u *field.Error) bool {
+			return e.Field == u.Field || strings.HasPrefix(e.Field, u.Field+".") || strings.HasPrefix(e.Field, u.Field+"[")
+		})
+	})
+}
+
+// Supported refuses a composite resource or an Input of another API version, whose fields may
+// have another meaning, and an Input of another kind. A request without an Input is supported.
+func (c *Call) Supported(inputKind string) error {
+	in := c.Request.Input()
+	errs := exactly(field.NewPath("apiVersion"), c.Request.Composite().APIVersion(), v1alpha1.Group+"/"+v1alpha1.Version)
+	if len(in.GetFields()) > 0 {
+		root := field.NewPath(InputPath)
+		errs = append(errs, exactly(root.Child("apiVersion"), kube.Lookup(in, "apiVersion").GetStringValue(), inputv1alpha1.APIVersion)...)
+		errs = append(errs, exactly(root.Child("kind"), kube.Lookup(in, "kind").GetStringValue(), inputKind)...)
+	}
+	return Invalid(errs)
+}
+
+// exactly refuses any other value of a field.
+func exactly(path *field.Path, got, want string) field.ErrorList {
+	if got == want {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, text.Value(got), []string{want})}
+}
+
+// Input reads the platform team's Input for InferenceServices. Without one, it returns the
+// defaults.
+func Input(s *structpb.Struct) (*inputv1alpha1.Input, field.ErrorList) {
+	return readInput(s, inputv1alpha1.KindInput, inputv1alpha1.Default, inputv1alpha1.Validate)
+}
+
+// ClusterInput reads the platform team's ClusterInput for InferenceClusters. Without one, it
+// returns the defaults.
+func ClusterInput(s *structpb.Struct) (*inputv1alpha1.ClusterInput, field.ErrorList) {
+	return readInput(s, inputv1alpha1.KindClusterInput, inputv1alpha1.DefaultCluster, inputv1alpha1.ValidateCluster)
+}
+
+func readInput[T any](s *structpb.Struct, kind string, setDefaults func(*T), validate func(*T, *field.Path) field.ErrorList) (*T, field.ErrorList) {
+	in, root := new(T), field.NewPath(InputPath)
+	errs := kube.Bounded(s, root)
+	if len(errs) > 0 {
+		setDefaults(in)
+		return in, errs
+	}
+	errs = append(unknown[T](s, kind, root), kube.Decode(s, root, in)...)
+	setDefaults(in)
+	return in, append(errs, validate(in, root)...)
+}
+
+// unknown refuses fields that the kind does not have. No API server validates an Input, and a
+// misspelt limit would limit nobody.
+func unknown[T any](s *structpb.Struct, kind string, root *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, path := range kube.UnknownFields(kube.AsMap(s), reflect.TypeFor[T](), "") {
+		if len(errs) == kube.MaxProblems {
+			break
+		}
+		errs = append(errs, field.Forbidden(root.Child(path), "is not a field of "+kind+": see docs/api.md"))
+	}
+	return errs
+}

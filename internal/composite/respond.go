@@ -1,0 +1,181 @@
+package composite
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/crossplane/function-sdk-go/response"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// Crossplane calls the function again when a composed or required object changes, and when the
+// response's time to live is over. The second is needed while Crossplane's circuit breaker
+// suppresses watch events, which it does if many objects change at once.
+const (
+	// Soon is for what has just changed or failed, or depends on the time.
+	Soon = 10 * time.Second
+	// Seldom is for what is not ready, and has not changed for long. On each call Crossplane
+	// applies every object again, so many pending services would keep a control plane busy.
+	Seldom = 2 * time.Minute
+	// Later is for what is stable.
+	Later = 5 * time.Minute
+)
+
+// An Answer is the desired state, status and conditions of a composite resource of either kind.
+type Answer struct {
+	// Objects that are desired, and whether each of them is ready, by their keys.
+	Objects []kube.Object
+	Ready   map[string]bool
+	// Status of the composite resource.
+	Status     any
+	Conditions []Condition
+	// Deferred tells that a wanted object is left out. Stable tells that nothing is pending.
+	// AwaitsFailover tells that the next decision depends on the time.
+	Deferred, Stable, AwaitsFailover bool
+}
+
+// Accept responds with the desired objects, their readiness, the status and the conditions.
+func (c *Call) Accept(a Answer) error {
+	req, rsp := c.Request, c.Response
+	// The desired state of the request must not change.
+	desired := &fnv1.State{Composite: req.Desired().GetComposite(), Resources: make(map[string]*fnv1.Resource, len(a.Objects))}
+	maps.Copy(desired.Resources, req.Desired().GetResources())
+	rsp.Desired = desired
+	for _, o := range a.Objects {
+		rsp.Desired.Resources[o.Key] = &fnv1.Resource{Resource: o.Resource, Ready: ready(a.Ready[o.Key])}
+	}
+	if err := setStatus(req, rsp, a.Status, a.Deferred); err != nil {
+		return err
+	}
+	c.setConditions(a.Conditions)
+	before := observedConditions(req.Composite())
+	announce(before, rsp, a.Conditions)
+	rsp.Meta.Ttl = durationpb.New(timeToLive(before, a, c.Now))
+	return nil
+}
+
+// timeToLive grows with the time since the last change.
+func timeToLive(before map[string]observedCondition, a Answer, now time.Time) time.Duration {
+	switch {
+	case a.Stable:
+		return Later
+	case a.AwaitsFailover:
+		return Soon
+	}
+	for _, c := range a.Conditions {
+		if before[c.Type].status != string(c.Status) {
+			return Soon
+		}
+	}
+	idle := Seldom
+	for _, c := range before {
+		since, _ := time.Parse(time.RFC3339, c.since) // The zero time if there is none.
+		idle = min(idle, now.Sub(since))
+	}
+	return max(idle, Soon)
+}
+
+// An observedCondition is a condition that the composite resource has.
+type observedCondition struct{ status, since string }
+
+// statusConditions is the path of a composite resource's conditions.
+var statusConditions = incoming.NewPath("status", "conditions")
+
+func observedConditions(xr incoming.Composite) map[string]observedCondition {
+	all := map[string]observedCondition{}
+	for _, c := range statusConditions.In(xr.Object).GetListValue().GetValues() {
+		f := c.GetStructValue().GetFields()
+		all[f["type"].GetStringValue()] = observedCondition{f["status"].GetStringValue(), f["lastTransitionTime"].GetStringValue()}
+	}
+	return all
+}
+
+func ready(ok bool) fnv1.Ready {
+	if ok {
+		return fnv1.Ready_READY_TRUE
+	}
+	return fnv1.Ready_READY_FALSE
+}
+
+// setStatus sets the status of the desired XR, beside the fields that earlier functions set.
+// Crossplane derives the XR's readiness from its resources. It does not see deferred ones, so
+// the XR is then set to not ready.
+func setStatus(req incoming.Request, rsp *fnv1.RunFunctionResponse, encoded any, deferred bool) error {
+	status, err := kube.Encode(encoded)
+	if err != nil {
+		return fmt.Errorf("cannot write the status: %w", err)
+	}
+	xr := kube.Copy(rsp.GetDesired().GetComposite().GetResource())
+	xr.Fields["apiVersion"] = structpb.NewStringValue(req.Composite().APIVersion())
+	xr.Fields["kind"] = structpb.NewStringValue(req.Composite().Kind())
+	if theirs := xr.GetFields()["status"].GetStructValue(); theirs != nil {
+		all := kube.Copy(theirs)
+		maps.Copy(all.GetFields(), status.GetFields())
+		status = all
+	}
+	xr.Fields["status"] = structpb.NewStructValue(status)
+	composite := &fnv1.Resource{Resource: xr, Ready: req.Desired().GetComposite().GetReady()}
+	if deferred {
+		composite.Ready = fnv1.Ready_READY_FALSE
+	}
+	rsp.Desired.Composite = composite
+	return nil
+}
+
+func (c *Call) setConditions(conditions []Condition) {
+	for _, o := range conditions {
+		c.Response.Conditions = append(c.Response.Conditions, &fnv1.Condition{
+			Type:    o.Type,
+			Status:  status(o.Status),
+			Reason:  o.Reason,
+			Message: message(o.Message),
+			Target:  fnv1.Target_TARGET_COMPOSITE_AND_CLAIM.Enum(),
+		})
+	}
+}
+
+func message(m string) *string {
+	if m == "" {
+		return nil
+	}
+	return &m
+}
+
+func status(s Status) fnv1.Status {
+	switch s {
+	case True:
+		return fnv1.Status_STATUS_CONDITION_TRUE
+	case False:
+		return fnv1.Status_STATUS_CONDITION_FALSE
+	case Unknown:
+	}
+	return fnv1.Status_STATUS_CONDITION_UNKNOWN
+}
+
+// announce emits an event for each condition that has just changed: a warning if it became
+// False. Events on every call would hide these.
+func announce(before map[string]observedCondition, rsp *fnv1.RunFunctionResponse, conditions []Condition) {
+	for _, c := range conditions {
+		was, known := before[c.Type]
+		if !known || was.status == string(c.Status) {
+			continue
+		}
+		text := fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Reason)
+		if c.Message != "" {
+			text += ": " + c.Message
+		}
+		if c.Status == False {
+			response.Warning(rsp, errors.New(text))
+			continue
+		}
+		response.Normal(rsp, text)
+	}
+}

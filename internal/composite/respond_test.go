@@ -1,0 +1,48 @@
+package composite
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+)
+
+func TestTimeToLive(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	condition := func(of, status string, ago time.Duration) map[string]any {
+		return map[string]any{"type": of, "status": status, "lastTransitionTime": now.Add(-ago).Format(time.RFC3339)}
+	}
+	pending := []Condition{{Type: "WorkloadsReady", Status: False}}
+	cases := map[string]struct {
+		reason   string
+		observed []any
+		answer   Answer
+		want     time.Duration
+	}{
+		"First":          {reason: "There were no conditions before.", answer: Answer{Conditions: pending}, want: Soon},
+		"JustNow":        {reason: "The condition has just become False.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, answer: Answer{Conditions: pending}, want: Soon},
+		"AWhile":         {reason: "The time grows while nothing changes.", observed: []any{condition("WorkloadsReady", "False", 40*time.Second)}, answer: Answer{Conditions: pending}, want: 40 * time.Second},
+		"Long":           {reason: "The time is limited.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, answer: Answer{Conditions: pending}, want: Seldom},
+		"Changes":        {reason: "The answer changes a condition.", observed: []any{condition("WorkloadsReady", "True", time.Hour)}, answer: Answer{Conditions: pending}, want: Soon},
+		"Elsewhere":      {reason: "A condition of Crossplane's own has changed.", observed: []any{condition("WorkloadsReady", "False", time.Hour), condition("Synced", "False", 20*time.Second)}, answer: Answer{Conditions: pending}, want: 20 * time.Second},
+		"ClockAhead":     {reason: "A transition time in the future counts as now.", observed: []any{condition("WorkloadsReady", "False", -time.Hour)}, answer: Answer{Conditions: pending}, want: Soon},
+		"AwaitsFailover": {reason: "The next decision depends on the time.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, answer: Answer{Conditions: pending, AwaitsFailover: true}, want: Soon},
+		"Stable":         {reason: "Nothing is pending.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, answer: Answer{Stable: true}, want: Later},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			xr, err := structpb.NewStruct(map[string]any{"status": map[string]any{"conditions": tc.observed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}}
+			if got := timeToLive(observedConditions(incomingtest.Request(t, req).Composite()), tc.answer, now); got != tc.want {
+				t.Errorf("%s It is %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

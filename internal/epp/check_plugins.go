@@ -1,0 +1,146 @@
+package epp
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// roleOfType returns the role of the plugins of a type.
+func (v *verifier) roleOfType(pluginType string) role {
+	if p, ok := v.d.plugins[pluginType]; ok {
+		return p.role
+	}
+	if v.ownImage {
+		return unknown
+	}
+	return other
+}
+
+// usableTypes returns the types of plugins that a configuration may have, without those
+// that only tests need.
+func (v *verifier) usableTypes() []string {
+	var types []string
+	for t, p := range v.d.plugins {
+		if !p.experimental && t != "header-based-testing-filter" && t != "destination-endpoint-served-verifier" {
+			types = append(types, t)
+		}
+	}
+	slices.Sort(types)
+	return types
+}
+
+func (v *verifier) usableTypesOf(r role) []string {
+	return slices.DeleteFunc(v.usableTypes(), func(t string) bool { return v.d.plugins[t].role != r })
+}
+
+// checkPlugins checks each plugin of the configuration by itself.
+func (v *verifier) checkPlugins() {
+	seen := map[string]int{}
+	for i, p := range v.conf.Plugins {
+		at := v.path.Child("plugins").Index(i)
+		if first, twice := seen[p.Name]; twice && p.Name != "" {
+			v.fail(field.Duplicate(at.Child("name"), text.Value(p.Name)+fmt.Sprintf(", which is plugins[%d]; give one of them another name", first)))
+		} else {
+			seen[p.Name] = i
+		}
+		known, ok := v.d.plugins[p.Type]
+		switch {
+		case p.Type == "":
+			v.fail(field.Required(at.Child("type"), "must be the type of a plugin"))
+		case !ok && v.ownImage:
+			v.warn(at.Child("type"), fmt.Sprintf("%s is not a plugin of the known release of dialect %s: the endpoint picker starts only if its image has this plugin", text.Value(p.Type), v.d.name))
+		case !ok:
+			v.fail(v.unknownType(at.Child("type"), p.Type))
+		case known.experimental:
+			v.fail(field.Forbidden(at.Child("type"), p.Type+" is experimental: the endpoint picker loads it only with the flag --allow-experimental-plugins, which is not set"))
+		default:
+			v.checkParameters(at.Child("parameters"), p, known)
+		}
+	}
+}
+
+func (v *verifier) unknownType(at *field.Path, got string) *field.Error {
+	for _, o := range []*dialect{&gaie, &llmd} {
+		if p, ok := o.plugins[got]; ok && !p.experimental {
+			return field.Invalid(at, got, fmt.Sprintf("is a plugin of dialect %s (apiVersion %s), and this configuration is for dialect %s, whose plugins are %s", o.name, o.apiVersions[0], v.d.name, v.known))
+		}
+	}
+	return field.Invalid(at, text.Value(got), fmt.Sprintf("is not a plugin of dialect %s: its plugins are %s", v.d.name, v.known))
+}
+
+func (v *verifier) checkParameters(at *field.Path, p pluginSpec, known plugin) {
+	if p.Parameters == nil {
+		if known.needsParams {
+			v.fail(field.Required(at, "this plugin does not start without parameters"))
+		}
+		return
+	}
+	if known.params == nil {
+		return
+	}
+	doc, ok := p.Parameters.(map[string]any)
+	if !ok {
+		v.fail(field.Invalid(at, text.Value(fmt.Sprint(p.Parameters)), "must be an object"))
+		return
+	}
+	into := known.params()
+	if v.d.strict {
+		v.checkParameterNames(at, p.Type, doc, reflect.TypeOf(into).Elem())
+	}
+	errs := kube.DecodeMap(doc, at, into)
+	if c, ok := into.(checker); ok && len(errs) == 0 {
+		errs = c.check(at)
+	}
+	v.errs = append(v.errs, errs...)
+}
+
+// checkParameterNames finds parameters that the plugin does not read. It ignores case in
+// their names, as encoding/json does.
+func (v *verifier) checkParameterNames(at *field.Path, pluginType string, given any, t reflect.Type) {
+	switch g := given.(type) {
+	case map[string]any:
+		if t.Kind() != reflect.Struct {
+			return
+		}
+		known := jsonFields(t)
+		names := slices.Sorted(maps.Keys(known))
+		for _, name := range slices.Sorted(maps.Keys(g)) {
+			i := slices.IndexFunc(names, func(k string) bool { return strings.EqualFold(k, name) })
+			switch {
+			case i >= 0:
+				v.checkParameterNames(at.Child(name), pluginType, g[name], known[names[i]])
+			case v.ownImage:
+				v.warn(at.Child(name), fmt.Sprintf("is not a parameter of %s in the known release of dialect %s: the endpoint picker starts only if its image has this parameter", pluginType, v.d.name))
+			default:
+				v.fail(field.Forbidden(at.Child(name), "is not a parameter of this plugin: the parameters are "+list(names)))
+			}
+		}
+	case []any:
+		for i, e := range g {
+			if t.Kind() == reflect.Slice {
+				v.checkParameterNames(at.Index(i), pluginType, e, t.Elem())
+			}
+		}
+	}
+}
+
+// jsonFields returns the types of the fields of a struct, by their names in JSON.
+func jsonFields(t reflect.Type) map[string]reflect.Type {
+	m := make(map[string]reflect.Type, t.NumField())
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		m[name] = t.Field(i).Type
+		if m[name].Kind() == reflect.Pointer {
+			m[name] = m[name].Elem()
+		}
+	}
+	return m
+}

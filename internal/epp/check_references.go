@@ -1,0 +1,213 @@
+package epp
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+const (
+	singleProfileHandler = "single-profile-handler"
+	maxScorePicker       = "max-score-picker"
+)
+
+// checkProfileHandler checks the plugin that decides which profiles run. There is at most
+// one, and it has to fit the profiles.
+func (v *verifier) checkProfileHandler() {
+	profiles := len(v.conf.SchedulingProfiles)
+	first := -1
+	for i, p := range v.conf.Plugins {
+		if v.roleOfType(p.Type) != handler {
+			continue
+		}
+		if first >= 0 {
+			v.fail(field.Invalid(v.path.Child("plugins").Index(i).Child("type"), p.Type, fmt.Sprintf("must not be a second profile handler: plugins[%d] is one", first)))
+			continue
+		}
+		first = i
+	}
+	switch {
+	case first < 0 && profiles > 1 && !v.hasRole(unknown):
+		v.fail(field.Required(v.path.Child("plugins"), fmt.Sprintf("%d profiles need a profile handler, which says when each of them runs: %s", profiles, list(v.usableTypesOf(handler)))))
+	case first < 0:
+	case v.conf.Plugins[first].Type == singleProfileHandler && profiles > 1:
+		v.fail(field.Invalid(v.path.Child("schedulingProfiles"), fmt.Sprintf("%d profiles", profiles), "must be one profile: that is what single-profile-handler runs"))
+	default:
+		v.checkStages(v.path.Child("plugins").Index(first).Child("parameters"), v.conf.Plugins[first])
+	}
+}
+
+func (v *verifier) checkProfiles() {
+	seen := map[string]bool{}
+	for i, p := range v.conf.SchedulingProfiles {
+		at := v.path.Child("schedulingProfiles").Index(i)
+		switch {
+		case p.Name == "":
+			v.fail(field.Required(at.Child("name"), "each profile has a name of its own"))
+		case seen[p.Name]:
+			v.fail(field.Duplicate(at.Child("name"), text.Value(p.Name)))
+		}
+		seen[p.Name] = true
+		v.checkProfile(at, p)
+	}
+	if len(v.conf.SchedulingProfiles) == 0 {
+		// Without profiles, endpoint pickers add a default profile whose content depends on
+		// the order of a map.
+		v.fail(field.Required(v.path.Child("schedulingProfiles"), "must have at least one profile, with a scorer and a picker"))
+	}
+}
+
+func (v *verifier) checkProfile(at *field.Path, p profile) {
+	picked := -1
+	for i, ref := range p.Plugins {
+		here := at.Child("plugins").Index(i)
+		v.checkReference(here.Child("pluginRef"), ref.PluginRef, "")
+		if ref.Weight != nil && *ref.Weight < 0 {
+			v.fail(field.Invalid(here.Child("weight"), *ref.Weight, "must be 0 or more"))
+		}
+		kind := v.roleOfName(ref.PluginRef)
+		if kind == scorer && picked >= 0 && ref.Weight == nil && v.d.scorersNeedWeights {
+			v.fail(field.Required(here.Child("weight"), fmt.Sprintf("the scorer %s comes after the picker, where it has no weight of its own: give it one, or put the picker last", ref.PluginRef)))
+		}
+		if kind != picker {
+			continue
+		}
+		if picked >= 0 {
+			v.fail(field.Invalid(here.Child("pluginRef"), ref.PluginRef, fmt.Sprintf("must not be a second picker: plugins[%d] of this profile is one", picked)))
+			continue
+		}
+		picked = i
+	}
+}
+
+// roleOfName returns the role of the plugin with this name, or an empty string if there is
+// none.
+func (v *verifier) roleOfName(name string) role {
+	if r, ok := v.roles[name]; ok {
+		return r
+	}
+	if v.isInjected(name) {
+		return v.roleOfType(name)
+	}
+	return ""
+}
+
+// isInjected tells whether the endpoint picker adds a plugin with this name.
+func (v *verifier) isInjected(name string) bool {
+	switch name {
+	case maxScorePicker:
+		return !v.hasRole(picker)
+	case singleProfileHandler:
+		return !v.hasRole(handler) && len(v.conf.SchedulingProfiles) <= 1
+	}
+	return slices.Contains(v.d.injected, name)
+}
+
+func (v *verifier) hasRole(r role) bool {
+	for _, name := range v.names {
+		if v.roles[name] == r {
+			return true
+		}
+	}
+	return false
+}
+
+// checkReference checks that a plugin with this name exists and, if want is not empty, has
+// this role. An unknown plugin may have any role except source and discovery, which decide
+// what the endpoint picker connects to.
+func (v *verifier) checkReference(at *field.Path, name string, want role) {
+	got := v.roleOfName(name)
+	switch {
+	case name == "":
+		v.fail(field.Required(at, "must be the name of a plugin: "+list(v.names)))
+	case got == "":
+		v.fail(field.Invalid(at, text.Value(name), "must be the name of a plugin: "+list(v.names)))
+	case got == unknown && (want == source || want == discovery):
+		v.fail(field.Forbidden(at, fmt.Sprintf("must be the name of a known %s, whatever the image: it decides what the endpoint picker connects to", want)))
+	case want != "" && got != want && got != unknown:
+		v.fail(field.Invalid(at, text.Value(name), fmt.Sprintf("must be the name of a plugin that is a %s, and this is a %s", want, got)))
+	}
+}
+
+// checkReferences checks the references in the other parts of the configuration.
+func (v *verifier) checkReferences() {
+	v.checkSaturationDetector()
+	v.checkParsers()
+	v.checkDataLayer()
+	if f := v.conf.FlowControl; f != nil && v.featureEnabled(flowControlFeature) {
+		at := v.path.Child("flowControl")
+		v.checkOptionalReference(at.Child("usageLimitPolicyPluginRef"), f.UsageLimitPolicyPluginRef, limits)
+		v.checkPriorityBand(at.Child("defaultPriorityBand"), f.DefaultPriorityBand)
+		v.checkPriorityBand(at.Child("defaultNegativePriorityBand"), f.DefaultNegativePriorityBand)
+		for i := range f.PriorityBands {
+			v.checkPriorityBand(at.Child("priorityBands").Index(i), &f.PriorityBands[i])
+		}
+	}
+}
+
+func (v *verifier) checkOptionalReference(at *field.Path, name string, want role) {
+	if name != "" {
+		v.checkReference(at, name, want)
+	}
+}
+
+func (v *verifier) checkPriorityBand(at *field.Path, b *band) {
+	if b == nil {
+		return
+	}
+	v.checkOptionalReference(at.Child("fairnessPolicyRef"), b.FairnessPolicyRef, fairness)
+	v.checkOptionalReference(at.Child("orderingPolicyRef"), b.OrderingPolicyRef, ordering)
+}
+
+func (v *verifier) checkSaturationDetector() {
+	switch f := v.conf.FlowControl; {
+	case f != nil && f.SaturationDetector != nil:
+		v.checkOptionalReference(v.path.Child("flowControl", "saturationDetector", "pluginRef"), f.SaturationDetector.PluginRef, detector)
+	case v.conf.SaturationDetector != nil:
+		v.checkOptionalReference(v.path.Child("saturationDetector", "pluginRef"), v.conf.SaturationDetector.PluginRef, detector)
+	}
+}
+
+func (v *verifier) checkParsers() {
+	if h := v.conf.RequestHandler; h != nil && len(h.Parsers) > 0 {
+		for i, p := range h.Parsers {
+			v.checkParser(v.path.Child("requestHandler", "parsers").Index(i).Child("pluginRef"), p.PluginRef)
+		}
+		return
+	}
+	if v.conf.Parser != nil {
+		v.checkParser(v.path.Child("parser", "pluginRef"), v.conf.Parser.PluginRef)
+	}
+}
+
+// checkParser also accepts the type of a parser in LLMD, which creates a parser of that
+// type.
+func (v *verifier) checkParser(at *field.Path, name string) {
+	if v.d.name == inputv1alpha1.DialectLLMD && v.roleOfName(name) == "" && v.roleOfType(name) == parser {
+		return
+	}
+	v.checkReference(at, name, parser)
+}
+
+func (v *verifier) checkDataLayer() {
+	l := v.conf.DataLayer
+	if l == nil || v.featureEnabled(legacyMetricsFeature) {
+		return
+	}
+	at := v.path.Child("dataLayer")
+	for i, s := range l.Sources {
+		here := at.Child("sources").Index(i)
+		v.checkReference(here.Child("pluginRef"), s.PluginRef, source)
+		for j, e := range s.Extractors {
+			v.checkReference(here.Child("extractors").Index(j).Child("pluginRef"), e.PluginRef, extractor)
+		}
+	}
+	if l.Discovery != nil {
+		v.checkReference(at.Child("discovery", "pluginRef"), l.Discovery.PluginRef, discovery)
+	}
+	v.checkOptionalReference(at.Child("crossReplicaSyncerPluginRef"), l.CrossReplicaSyncerPluginRef, "")
+}

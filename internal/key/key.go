@@ -1,0 +1,152 @@
+/*
+Package key has the keys of composed resources.
+
+A key identifies a composed resource for Crossplane. If the key changes, Crossplane deletes the
+object and creates another one. A key starts with the kind: if an object of another kind had
+the same key, the old object would stay behind. Names of clusters, roles and kinds have no
+'/', so different objects have different keys.
+*/
+package key
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Kinds with which keys start, as far as decisions depend on them.
+const (
+	LeaderWorkerSet = "leaderworkerset"
+	PodGroup        = "podgroup"
+	Deployment      = "deployment"
+	NetworkPolicy   = "networkpolicy"
+	HTTPRoute       = "httproute"
+	Gateway         = "gateway"
+	InferencePool   = "inferencepool"
+	ConfigMap       = "configmap"
+	Service         = "service"
+	EndpointSlice   = "endpointslice"
+)
+
+// A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].
+type Key struct {
+	// Cluster is the name in the service's placement. Empty for objects beside the XR.
+	Cluster string
+	// Kind in lower case.
+	Kind string
+	// Name distinguishes objects of one kind. It may have several parts, separated by '/'.
+	// Empty where there is only one object of the kind.
+	Name string
+}
+
+// inCluster is the prefix of the keys of objects in other clusters.
+const inCluster = "cluster/"
+
+// New returns the key of an object in a cluster, or beside the XR if cluster is empty.
+func New(cluster, kind string, parts ...string) Key {
+	return Key{Cluster: cluster, Kind: kind, Name: strings.Join(parts, "/")}
+}
+
+// Parse parses a key. It is the inverse of String.
+func Parse(s string) Key {
+	k := Key{}
+	if rest, remote := strings.CutPrefix(s, inCluster); remote {
+		k.Cluster, s, _ = strings.Cut(rest, "/")
+	}
+	k.Kind, k.Name, _ = strings.Cut(s, "/")
+	return k
+}
+
+// String formats the key as Crossplane has it.
+func (k Key) String() string {
+	s := k.Kind
+	if k.Name != "" {
+		s += "/" + k.Name
+	}
+	if k.Cluster != "" {
+		return inCluster + k.Cluster + "/" + s
+	}
+	return s
+}
+
+// Replica returns the replica of a LeaderWorkerSet's key, and whether the key is one.
+func (k Key) Replica() (Replica, bool) {
+	return Replica(k.Name), k.Kind == LeaderWorkerSet
+}
+
+// Request is the key of the object with the service's request for capacity.
+var Request = New("", ConfigMap, "capacity-request")
+
+// FleetRoute is the key of the fleet route.
+var FleetRoute = New("", HTTPRoute, "fleet")
+
+// The first part of the names of the fleet route's backends. The address family of an
+// EndpointSlice is immutable, so each family has a slice of its own.
+const (
+	fleet     = "fleet"
+	fleetIPv6 = "fleet6"
+)
+
+// FleetService is the key of the Service that stands for a cluster's entrypoint.
+func FleetService(cluster string) Key { return New("", Service, fleet, cluster) }
+
+// IsFleetService tells whether the object is such a Service.
+func (k Key) IsFleetService() bool {
+	family, _, _ := strings.Cut(k.Name, "/")
+	return k.Cluster == "" && k.Kind == Service && family == fleet
+}
+
+// FleetSlice is the key of the EndpointSlice with the address of a cluster's entrypoint.
+func FleetSlice(cluster string, ipv6 bool) Key {
+	if ipv6 {
+		return New("", EndpointSlice, fleetIPv6, cluster)
+	}
+	return New("", EndpointSlice, fleet, cluster)
+}
+
+// FleetSliceOf returns the cluster and the address family of such an EndpointSlice, and whether
+// the object is one.
+func (k Key) FleetSliceOf() (cluster string, ipv6, is bool) {
+	family, cluster, _ := strings.Cut(k.Name, "/")
+	return cluster, family == fleetIPv6, k.Cluster == "" && k.Kind == EndpointSlice && (family == fleet || family == fleetIPv6)
+}
+
+// A Replica identifies a replica in its service: {role}/{index}, or {group}/{role}/{index} in a
+// service with spec.replicas. It is a string because it is also a key of JSON objects.
+type Replica string
+
+// ReplicaOf returns a replica of a service without spec.replicas.
+func ReplicaOf(role string, index int32) Replica {
+	return Replica(role + "/" + number(index))
+}
+
+// ReplicaInGroup returns a replica of a service with spec.replicas.
+func ReplicaInGroup(group int32, role string, index int32) Replica {
+	return Replica(number(group) + "/" + role + "/" + number(index))
+}
+
+// Grouped tells whether the replica belongs to a service with spec.replicas.
+func (r Replica) Grouped() bool { return strings.Count(string(r), "/") == 2 }
+
+// Parts returns the parts of the replica. The group is 0 in a service without spec.replicas. ok
+// is false for text that is not a replica.
+func (r Replica) Parts() (group int32, role string, index int32, ok bool) {
+	parts := strings.Split(string(r), "/")
+	if len(parts) == 3 {
+		if group, ok = parse(parts[0]); !ok {
+			return 0, "", 0, false
+		}
+		parts = parts[1:]
+	}
+	if len(parts) != 2 || parts[0] == "" {
+		return 0, "", 0, false
+	}
+	index, ok = parse(parts[1])
+	return group, parts[0], index, ok
+}
+
+func number(i int32) string { return strconv.FormatInt(int64(i), 10) }
+
+func parse(s string) (int32, bool) {
+	i, err := strconv.ParseInt(s, 10, 32)
+	return int32(i), err == nil && i >= 0 && number(int32(i)) == s
+}

@@ -1,0 +1,62 @@
+// Package naming has the rules for names: hashes, length limits, and the characters of a DNS
+// label.
+package naming
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// MaxLabel is the maximum length of a DNS label and of a label value, in characters.
+const MaxLabel = 63
+
+const (
+	// contentLength is the length, in hex digits, of a hash that detects changes.
+	contentLength = 8
+	// nameLength is the length, in hex digits, of a hash that keeps truncated names apart.
+	// Among a million names, a collision is unlikely.
+	nameLength = 12
+)
+
+// Hash returns a short, stable hash, which changes with the contents. It is too short to make
+// names unique: see Shorten.
+func Hash(parts ...string) string { return Digest(parts...)[:contentLength] }
+
+// Digest returns a stable hash of its parts. ("a", "bc") and ("ab", "c") differ.
+func Digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write([]byte(p))
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Shorten truncates a name, and appends a hash of what it stands for. The result has at most
+// limit characters.
+func Shorten(name, identity string, limit int) string {
+	if length := limit - nameLength - 1; len(name) > length {
+		name = name[:length]
+	}
+	return strings.TrimRight(name, "-") + "-" + Digest(identity)[:nameLength]
+}
+
+// DNSLabel replaces characters that a DNS label cannot have.
+func DNSLabel(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, s), "-")
+}
+
+// FleetBackend is the name of a cluster's Service in the fleet route. It always has a hash,
+// because different pairs of service and cluster could give the same text.
+func FleetBackend(service, cluster string) string {
+	return Shorten(service+"-at-"+cluster, service+"/"+cluster, MaxLabel)
+}

@@ -1,0 +1,202 @@
+package remote
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// An ObjectBuilder builds Objects of an InferenceCluster. It has the provider configuration of
+// the cluster, and the namespace of the Objects. Objects with a ProviderConfig are
+// cluster-scoped, and have no namespace.
+type ObjectBuilder struct {
+	Config    v1alpha1.ProviderConfigRef
+	Namespace string
+}
+
+// ClusterScoped tells whether the Objects are cluster-scoped.
+func (b ObjectBuilder) ClusterScoped() bool { return b.Config.Kind == v1alpha1.KindProviderConfig }
+
+// A ManagementPolicy says what provider-kubernetes does with a remote object.
+type ManagementPolicy int
+
+const (
+	// Observe only observes it.
+	Observe ManagementPolicy = iota
+	// Watch observes it every 30 seconds instead of every 10 minutes.
+	Watch
+	// CreateAndUpdate creates and updates it, and keeps it when its Object is deleted.
+	CreateAndUpdate
+	// CreateOnly creates it if it does not exist, and never updates it.
+	CreateOnly
+)
+
+// neverReady keeps the Object unready, because provider-kubernetes polls unready Objects every
+// 30 seconds.
+const neverReady = "false"
+
+// alwaysReady makes the Object ready at once. By default provider-kubernetes (v1.3) waits until
+// the object is as the manifest says. If another client created the object, it never is.
+const alwaysReady = "true"
+
+func (p ManagementPolicy) policies() []string {
+	switch p {
+	case CreateAndUpdate:
+		return []string{"Observe", "Create", "Update"}
+	case CreateOnly:
+		return []string{"Observe", "Create"}
+	case Observe, Watch:
+	}
+	return []string{"Observe"}
+}
+
+func (p ManagementPolicy) readiness() readiness {
+	switch p {
+	case Watch:
+		return readiness{Policy: "DeriveFromCelQuery", CelQuery: neverReady}
+	case CreateOnly:
+		return readiness{Policy: "DeriveFromCelQuery", CelQuery: alwaysReady}
+	case Observe, CreateAndUpdate:
+	}
+	return readiness{Policy: "SuccessfulCreate"}
+}
+
+// Object returns an Object for a remote object. Its deletion never deletes the remote object,
+// so it can always be deleted, whether or not the cluster answers.
+func (b ObjectBuilder) Object(name string, labels map[string]string, manifest any, policy ManagementPolicy) (*structpb.Struct, error) {
+	m, err := kube.Encode(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("cannot render the manifest of Object %q: %w", name, err)
+	}
+	o := object{
+		APIVersion: b.apiVersionOfObjects(),
+		Kind:       kindObject,
+		Metadata:   b.metadata(name, labels),
+		Spec: objectSpec{
+			ForProvider:        forProvider{Manifest: m},
+			ProviderConfigRef:  b.ref(),
+			Readiness:          policy.readiness(),
+			ManagementPolicies: policy.policies(),
+		},
+	}
+	return kube.Encode(o)
+}
+
+// A collection is a provider-kubernetes ObservedObjectCollection, with the fields that are set
+// here: apis/namespaced/observedobjectcollection/v1alpha1 and apis/cluster/... of v1.3.1. It
+// makes an observe-only Object for each remote object that it selects.
+type collection struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   metadata       `json:"metadata"`
+	Spec       collectionSpec `json:"spec"`
+}
+
+type collectionSpec struct {
+	ObserveObjects    observeObjects    `json:"observeObjects"`
+	ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
+	ObjectTemplate    objectTemplate    `json:"objectTemplate"`
+}
+
+type observeObjects struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Selector   selector `json:"selector"`
+}
+
+type selector struct {
+	MatchLabels map[string]string `json:"matchLabels"`
+}
+
+type objectTemplate struct {
+	Metadata templateMetadata `json:"metadata"`
+}
+
+type templateMetadata struct {
+	Labels map[string]string `json:"labels"`
+}
+
+// Nodes returns an ObservedObjectCollection of the nodes with some labels.
+func (b ObjectBuilder) Nodes(name string, labels, nodes map[string]string) (*structpb.Struct, error) {
+	return kube.Encode(collection{
+		APIVersion: b.group() + "/v1alpha1",
+		Kind:       "ObservedObjectCollection",
+		Metadata:   b.metadata(name, labels),
+		Spec: collectionSpec{
+			ObserveObjects:    observeObjects{APIVersion: "v1", Kind: "Node", Selector: selector{MatchLabels: nodes}},
+			ProviderConfigRef: b.ref(),
+			ObjectTemplate:    objectTemplate{Metadata: templateMetadata{Labels: labels}},
+		},
+	})
+}
+
+// Members selects the Objects that an observed collection made. It returns nil as long as the
+// collection does not say which these are.
+func (b ObjectBuilder) Members(observed incoming.Object) *fnv1.ResourceSelector {
+	members := map[string]string{}
+	for k, v := range membershipLabel.In(observed).GetStructValue().GetFields() {
+		members[k] = v.GetStringValue()
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	s := &fnv1.ResourceSelector{
+		ApiVersion: b.apiVersionOfObjects(),
+		Kind:       kindObject,
+		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: members}},
+	}
+	if !b.ClusterScoped() {
+		s.Namespace = &b.Namespace
+	}
+	return s
+}
+
+// Synced tells whether the Objects of an observed collection are up to date, or why not.
+func Synced(observed incoming.Object) State {
+	for _, v := range statusConditions.In(observed).GetListValue().GetValues() {
+		f := v.GetStructValue().GetFields()
+		if f["type"].GetStringValue() != "Synced" {
+			continue
+		}
+		if f["status"].GetStringValue() == "True" {
+			return State{}
+		}
+		return State{Reason: NotSynced, Message: f["message"].GetStringValue()}
+	}
+	return State{Reason: NotCreated, Message: "provider-kubernetes has not reported it yet"}
+}
+
+func (b ObjectBuilder) group() string {
+	if b.ClusterScoped() {
+		return groupCluster
+	}
+	return groupNamespaced
+}
+
+func (b ObjectBuilder) apiVersionOfObjects() string {
+	if b.ClusterScoped() {
+		return apiVersionCluster
+	}
+	return apiVersionNamespaced
+}
+
+func (b ObjectBuilder) metadata(name string, labels map[string]string) metadata {
+	m := metadata{Name: name, Namespace: b.Namespace, Labels: labels}
+	if b.ClusterScoped() {
+		m.Namespace = ""
+	}
+	return m
+}
+
+func (b ObjectBuilder) ref() providerConfigRef {
+	if b.ClusterScoped() {
+		return providerConfigRef{Name: b.Config.Name}
+	}
+	return providerConfigRef{Kind: b.Config.Kind, Name: b.Config.Name}
+}

@@ -1,0 +1,22 @@
+package remote
+
+import (
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// ObjectName is the name of the provider-kubernetes Object for a remote object. It depends on
+// the remote object, and not on the service. So if two services want the same remote object,
+// both want the same Object, and the second is refused. The API version is left out, because an
+// object is the same in all versions.
+func ObjectName(s naming.Service, t scheduling.Target, group, kind, name string) string {
+	config := []string{t.ProviderConfig.Kind, t.ProviderConfig.Name}
+	if s.Claimed {
+		// Cluster-scoped Objects do not name the kind of their configuration.
+		config = config[1:]
+	}
+	identity := strings.Join(append(config, t.Namespace, group, kind, name), "/")
+	return naming.Shorten(name+"-"+strings.ToLower(kind), identity, naming.MaxLabel)
+}

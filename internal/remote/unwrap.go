@@ -1,0 +1,72 @@
+package remote
+
+import (
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+)
+
+// Fields of Objects and of collections.
+var (
+	statusConditions   = incoming.NewPath("status", "conditions")
+	statusManifest     = incoming.NewNested("status", "atProvider", "manifest")
+	membershipLabel    = incoming.NewPath("status", "membershipLabel")
+	managementPolicies = incoming.NewPath("spec", "managementPolicies")
+)
+
+// A State tells whether a remote object could be read.
+type State struct {
+	// Reason why not, in one word. Empty if it could be read.
+	Reason string
+	// Message explains the reason.
+	Message string
+}
+
+// The reasons why a remote object cannot be read.
+const (
+	// NotCreated means that the provider has not reported the object yet.
+	NotCreated = "NotCreated"
+	// NotSynced means that the provider cannot reach the cluster, or that the cluster refuses
+	// the object. The object in the Object's status is then outdated.
+	NotSynced = "CannotBeRead"
+)
+
+// Readable tells whether the object that Unwrap returned is up to date.
+func (s State) Readable() bool { return s.Reason == "" }
+
+// Unwrap returns the remote object in the status of an observed Object, if any. An object of
+// another kind is local, and returned as it is. Deleting an Object deletes its remote object,
+// which therefore gets the Object's deletionTimestamp.
+func Unwrap(observed incoming.Object) (incoming.Object, State) {
+	if !isObject(observed) {
+		return observed, State{}
+	}
+	remote := statusManifest.In(observed)
+	if deleted := observed.DeletionTimestamp(); deleted != "" && remote.Exists() {
+		remote = remote.WithDeletionTimestamp(deleted)
+	}
+	if message, failed := notSynced(observed); failed {
+		return remote, State{Reason: NotSynced, Message: message}
+	}
+	if remote.Empty() {
+		return incoming.Object{}, State{Reason: NotCreated, Message: "provider-kubernetes has not reported it yet"}
+	}
+	return remote, State{}
+}
+
+func isObject(o incoming.Object) bool {
+	if o.Kind() != kindObject {
+		return false
+	}
+	group := groupOf(o.APIVersion())
+	return group == groupNamespaced || group == groupCluster
+}
+
+// notSynced returns the provider's message if its last attempt failed.
+func notSynced(observed incoming.Object) (string, bool) {
+	for _, c := range statusConditions.In(observed).GetListValue().GetValues() {
+		f := c.GetStructValue().GetFields()
+		if f["type"].GetStringValue() == "Synced" && f["status"].GetStringValue() == "False" {
+			return f["message"].GetStringValue(), true
+		}
+	}
+	return "", false
+}

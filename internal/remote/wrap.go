@@ -1,0 +1,92 @@
+package remote
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// Wrap returns an Object for o in its target, with the key of o. The remote object is created,
+// updated and deleted with the Object. If the cluster is abandoned, the remote object is not
+// deleted.
+func Wrap(o kube.Object, s naming.Service, t scheduling.Target, abandoned bool) (kube.Object, error) {
+	group := groupOf(o.APIVersion())
+	w := object{
+		APIVersion: apiVersionNamespaced,
+		Kind:       kindObject,
+		Metadata: metadata{
+			// The name depends on the remote object, so that two services that want the same
+			// one conflict. See ObjectName.
+			Name:      ObjectName(s, t, group, o.Kind(), o.Name()),
+			Namespace: s.Namespace,
+			Labels:    map[string]string{naming.LabelService: s.Name},
+		},
+		Spec: objectSpec{
+			ForProvider:       forProvider{Manifest: o.Resource},
+			ProviderConfigRef: providerConfigRef{Kind: t.ProviderConfig.Kind, Name: t.ProviderConfig.Name},
+			Readiness:         readinessOf(o.Kind() + "." + group),
+		},
+	}
+	if abandoned {
+		w.Spec.ManagementPolicies = withoutDelete
+	}
+	// A provider with --enable-watches watches these. Others poll them.
+	w.Spec.Watch = w.Spec.Readiness.CelQuery != ""
+	if s.Claimed {
+		w.APIVersion = apiVersionCluster
+		w.Metadata.Namespace = ""
+		w.Spec.ProviderConfigRef.Kind = ""
+	}
+	r, err := kube.Encode(w)
+	if err != nil {
+		return kube.Object{}, fmt.Errorf("cannot wrap %s %q for cluster %q: %w", o.Kind(), o.Name(), t.Cluster, err)
+	}
+	return kube.Object{Key: o.Key, Resource: r}, nil
+}
+
+// queries say when an Object is ready. provider-kubernetes polls a remote object that it does
+// not watch every 30 seconds while its Object is not ready, and every 10 minutes (--poll)
+// afterwards. So an Object becomes ready only when the status of the remote object has all that
+// the function waits for.
+var queries = map[string]string{
+	"LeaderWorkerSet.leaderworkerset.x-k8s.io":  condition("Available"),
+	"Deployment.apps":                           condition("Available"),
+	"Gateway.gateway.networking.k8s.io":         condition("Programmed"),
+	"HTTPRoute.gateway.networking.k8s.io":       accepted,
+	"InferencePool.inference.networking.k8s.io": accepted,
+	"PodGroup.scheduling.volcano.sh":            `has(object.status) && has(object.status.phase) && object.status.phase in ["Running", "Completed"]`,
+}
+
+const accepted = `has(object.status) && has(object.status.parents) && object.status.parents.exists(p, ` +
+	`has(p.conditions) && p.conditions.exists(c, c.type == "Accepted" && c.status == "True"))`
+
+func condition(name string) string {
+	return fmt.Sprintf(`has(object.status) && has(object.status.conditions) && `+
+		`object.status.conditions.exists(c, c.type == %q && c.status == "True")`, name)
+}
+
+// readinessOf says when Objects for a kind are ready. Those of most kinds are ready as soon as
+// the remote object exists.
+func readinessOf(groupKind string) readiness {
+	if q, ok := queries[groupKind]; ok {
+		return readiness{Policy: "DeriveFromCelQuery", CelQuery: q}
+	}
+	return readiness{Policy: "SuccessfulCreate"}
+}
+
+// withoutDelete are all management policies but Delete.
+var withoutDelete = []string{"Observe", "Create", "Update", "LateInitialize"}
+
+// Orphaned tells whether an observed Object keeps the remote object when it is deleted.
+func Orphaned(observed incoming.Object) bool {
+	policies := managementPolicies.In(observed).GetListValue().GetValues()
+	return len(policies) > 0 && !slices.ContainsFunc(policies, func(v *structpb.Value) bool {
+		return v.GetStringValue() == "Delete" || v.GetStringValue() == "*"
+	})
+}

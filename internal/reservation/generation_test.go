@@ -1,0 +1,96 @@
+package reservation
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+// requestOf returns a request of one group in each cluster, with the generations of its
+// replicas.
+func requestOf(generation int64, clusters map[string]map[string]int64) *Request {
+	req := &Request{UID: "u", Generation: generation, Clusters: map[string]ClusterRequest{}}
+	for name, replicas := range clusters {
+		group := ReplicaGroup{Name: "0"}
+		for _, r := range []string{"w/0", "w/1", "w/2"} {
+			if s, ok := replicas[r]; ok {
+				group.Replicas = append(group.Replicas, Replica{Name: key.Replica(r), Generation: s})
+			}
+		}
+		req.Clusters[name] = ClusterRequest{Groups: []ReplicaGroup{group}}
+	}
+	return req
+}
+
+func TestAssignGenerations(t *testing.T) {
+	type clusters = map[string]map[string]int64
+	one := clusters{"east": {"w/0": 0}}
+	two := clusters{"east": {"w/0": 0, "w/1": 0}}
+	cases := map[string]struct {
+		reason   string
+		request  clusters
+		last     *Request
+		answered int64
+		want     *Request
+	}{
+		"First":     {reason: "The first request has generation 1.", request: two, want: requestOf(1, clusters{"east": {"w/0": 1, "w/1": 1}})},
+		"Same":      {reason: "If nothing is added, the generations stay.", request: two, last: requestOf(4, clusters{"east": {"w/0": 4, "w/1": 2}}), answered: 4, want: requestOf(4, clusters{"east": {"w/0": 4, "w/1": 2}})},
+		"Added":     {reason: "A replica that is added gets a new generation, and the others keep theirs.", request: two, last: requestOf(4, clusters{"east": {"w/0": 2}}), want: requestOf(5, clusters{"east": {"w/0": 2, "w/1": 5}})},
+		"Withdrawn": {reason: "A replica that is withdrawn does not lower the generation of the request, so that no generation is used twice.", request: one, last: requestOf(4, clusters{"east": {"w/0": 2, "w/1": 4}}), want: requestOf(4, clusters{"east": {"w/0": 2}})},
+		"Nothing":   {reason: "A request for nothing keeps its generation, too.", last: requestOf(4, two), want: requestOf(4, nil)},
+		"Elsewhere": {reason: "A replica that was requested of another cluster is new in this one.", request: one, last: requestOf(4, clusters{"west": {"w/0": 2}}), want: requestOf(5, clusters{"east": {"w/0": 5}})},
+		"Earlier":   {reason: "A request of an earlier version has no generations.", request: two, last: requestOf(0, one), want: requestOf(1, clusters{"east": {"w/0": 0, "w/1": 1}})},
+		"Deleted":   {reason: "A request that replaces a lost one starts above what was answered.", request: one, answered: 7, want: requestOf(8, clusters{"east": {"w/0": 8}})},
+		"Replaced":  {reason: "One that started too low is raised as soon as the answer is known.", request: two, last: requestOf(1, clusters{"east": {"w/0": 1}}), answered: 7, want: requestOf(8, clusters{"east": {"w/0": 1, "w/1": 8}})},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := requestOf(0, tc.request)
+			got.AssignGenerations(tc.last, tc.answered)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			again := requestOf(0, tc.request)
+			again.AssignGenerations(got, tc.answered)
+			if diff := cmp.Diff(got.Clusters, again.Clusters); diff != "" {
+				t.Errorf("%s Assigning again changes the generations: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestReserved(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		requested  map[string]int64
+		generation int64
+		replicas   []key.Replica
+		want       map[key.Replica]bool
+	}{
+		"Answered":  {reason: "The ledger answers the current request.", requested: map[string]int64{"w/0": 1, "w/1": 2}, generation: 2, replicas: []key.Replica{"w/0", "w/1"}, want: set("w/0", "w/1")},
+		"Before":    {reason: "The ledger is from before a replica was withdrawn and added again.", requested: map[string]int64{"w/0": 1, "w/1": 2}, generation: 1, replicas: []key.Replica{"w/0", "w/1"}, want: set("w/0")},
+		"Withdrawn": {reason: "Capacity for a replica that is not requested may have been reserved for another service.", requested: map[string]int64{"w/0": 1}, generation: 1, replicas: []key.Replica{"w/0", "w/1"}, want: set("w/0")},
+		"Shrunk":    {reason: "The replica that was added last is withdrawn. The others keep their reservations.", requested: map[string]int64{"w/0": 1}, generation: 1, replicas: []key.Replica{"w/0"}, want: set("w/0")},
+		"Earlier":   {reason: "Request and ledger are of an earlier version, and have no generations.", requested: map[string]int64{"w/0": 0}, replicas: []key.Replica{"w/0"}, want: set("w/0")},
+		"Pending":   {reason: "A replica that was answered and not reserved is pending.", requested: map[string]int64{"w/0": 1, "w/1": 1}, generation: 1, replicas: []key.Replica{"w/1"}, want: set("w/1")},
+		"Nothing":   {reason: "Nothing is requested.", generation: 1, replicas: []key.Replica{"w/1"}, want: set()},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cr := requestOf(0, map[string]map[string]int64{"east": tc.requested}).Clusters["east"]
+			if diff := cmp.Diff(tc.want, cr.Reserved(tc.generation, tc.replicas)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func set(names ...key.Replica) map[key.Replica]bool {
+	m := map[key.Replica]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}

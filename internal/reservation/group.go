@@ -1,0 +1,142 @@
+package reservation
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+)
+
+// reserve reserves what a service requests and has not reserved yet.
+func (rs *reserver) reserve(req *Request, notSchedulable string) {
+	cr, requested := req.Clusters[rs.cluster]
+	if !requested {
+		return
+	}
+	pending := Pending{UID: req.UID, Namespace: req.Namespace, Name: req.Name}
+	groups := cr.Groups
+	if cr.AllOrNothing && rs.find(req) < 0 {
+		groups = []ReplicaGroup{merged(groups)}
+	}
+	for _, group := range groups {
+		waiting, why := rs.reserveGroup(req, group, notSchedulable)
+		for _, r := range waiting {
+			pending.Replicas = append(pending.Replicas, r.Name)
+		}
+		if pending.Message == "" {
+			pending.Message = why
+		}
+	}
+	for _, r := range rs.unreserved(req) {
+		pending.Running = append(pending.Running, r.Name)
+	}
+	if len(pending.Running) > 0 {
+		pending.Message = fmt.Sprintf("%d replicas run without a reservation: %s", len(pending.Running), pending.Message)
+	}
+	if len(pending.Replicas) > 0 {
+		rs.Pending = append(rs.Pending, pending)
+	}
+}
+
+// merged merges all groups into one. If none of the replicas is required, all of them become
+// so: a part of the service would reserve capacity that it cannot use.
+func merged(groups []ReplicaGroup) ReplicaGroup {
+	whole := ReplicaGroup{Replicas: slices.Clone(Replicas(groups))}
+	if !slices.ContainsFunc(whole.Replicas, func(r Replica) bool { return r.Required }) {
+		for i := range whole.Replicas {
+			whole.Replicas[i].Required = true
+		}
+	}
+	return whole
+}
+
+// reserveGroup reserves all replicas of a group, or those that it requires to start. A group
+// that has started gets more, replica by replica. It returns the replicas that are pending, and
+// why.
+func (rs *reserver) reserveGroup(req *Request, group ReplicaGroup, notSchedulable string) ([]Replica, string) {
+	have := rs.reservationOf(req)
+	var missing []Replica
+	for _, r := range group.Replicas {
+		if !slices.Contains(have.Replicas, r.Name) {
+			missing = append(missing, r)
+		}
+	}
+	switch {
+	case len(missing) == 0:
+		return nil, ""
+	case notSchedulable != "":
+		rs.dropEmpty(req)
+		return missing, notSchedulable
+	case slices.Contains(rs.RequirementsChanged, req.Owner()):
+		return missing, MessageRequirementsChanged
+	case rs.Overcommitted:
+		rs.dropEmpty(req)
+		return missing, "more is reserved than the cluster has"
+	case *rs.Free.Budget <= 0:
+		rs.dropEmpty(req)
+		return missing, "its namespace requests more than one round evaluates, and the next round continues"
+	}
+	// Replicas that are not required start one by one.
+	started := len(missing) < len(group.Replicas) || !slices.ContainsFunc(group.Replicas, func(r Replica) bool { return r.Required })
+	ok, why := rs.Free.Allocate(req.PodSets(missing))
+	if ok {
+		rs.add(req, missing)
+		return nil, ""
+	}
+	required := slices.DeleteFunc(slices.Clone(missing), func(r Replica) bool { return !r.Required })
+	rest := slices.DeleteFunc(slices.Clone(missing), func(r Replica) bool { return r.Required })
+	if len(required) > 0 && len(rest) > 0 {
+		if ok, _ := rs.Free.Allocate(req.PodSets(required)); ok {
+			rs.add(req, required)
+			started, missing = true, rest
+		}
+	}
+	if !started {
+		rs.dropEmpty(req)
+		return missing, why
+	}
+	// The rest is reserved replica by replica.
+	var waiting []Replica
+	for _, r := range missing {
+		if ok, short := rs.Free.Allocate(req.PodSets([]Replica{r})); ok {
+			rs.add(req, []Replica{r})
+		} else {
+			waiting, why = append(waiting, r), short
+		}
+	}
+	rs.dropEmpty(req)
+	return waiting, why
+}
+
+// find returns the index of the reservation of a service, or -1.
+func (rs *reserver) find(req *Request) int {
+	return slices.IndexFunc(rs.Reservations, func(r Reservation) bool { return r.Owner() == req.Owner() })
+}
+
+// reservationOf returns the reservation of a service. It adds an empty one if there is none.
+func (rs *reserver) reservationOf(req *Request) *Reservation {
+	if i := rs.find(req); i >= 0 {
+		return &rs.Reservations[i]
+	}
+	rs.Reservations = append(rs.Reservations, Reservation{UID: req.UID, Namespace: req.Namespace, Name: req.Name, PodRequirements: map[string]capacity.PodRequirements{}})
+	rs.requests = append(rs.requests, req)
+	return &rs.Reservations[len(rs.Reservations)-1]
+}
+
+func (rs *reserver) add(req *Request, replicas []Replica) {
+	g := rs.reservationOf(req)
+	for _, r := range replicas {
+		g.Replicas = append(g.Replicas, r.Name)
+		for name := range r.Pods {
+			g.PodRequirements[name] = req.PodRequirements[name]
+		}
+	}
+}
+
+// dropEmpty removes the reservation of a service if it has no replicas.
+func (rs *reserver) dropEmpty(req *Request) {
+	if i := rs.find(req); i >= 0 && len(rs.Reservations[i].Replicas) == 0 {
+		rs.Reservations = slices.Delete(rs.Reservations, i, i+1)
+		rs.requests = slices.Delete(rs.requests, i, i+1)
+	}
+}

@@ -1,0 +1,72 @@
+package reservation
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+)
+
+// Grown returns what the replicas after request in addition to the replicas before, for each
+// node selector. Pods that shrink under another node selector do not make up for it.
+func Grown(was *Request, before []Replica, now *Request, after []Replica) []capacity.Growth {
+	type totals struct {
+		was, now     capacity.Resources
+		nodeSelector map[string]string
+	}
+	all := map[string]*totals{}
+	totalsOf := func(s *capacity.PodRequirements) *totals {
+		selector := (&capacity.PodRequirements{NodeSelector: s.NodeSelector}).Key()
+		if all[selector] == nil {
+			all[selector] = &totals{was: capacity.Resources{}, now: capacity.Resources{}, nodeSelector: s.NodeSelector}
+		}
+		return all[selector]
+	}
+	count := func(total capacity.Resources, podSet capacity.PodSet) {
+		total.Add(podSet.Requirements.Requests, podSet.Count)
+		total.Add(capacity.Resources{"pods": 1000}, podSet.Count)
+	}
+	for _, podSet := range was.PodSets(before) {
+		count(totalsOf(podSet.Requirements).was, podSet)
+	}
+	for _, podSet := range now.PodSets(after) {
+		count(totalsOf(podSet.Requirements).now, podSet)
+	}
+	var grown []capacity.Growth
+	for _, selector := range slices.Sorted(maps.Keys(all)) {
+		g := capacity.Growth{More: capacity.Resources{}, NodeSelector: all[selector].nodeSelector}
+		for name, amount := range all[selector].now {
+			if more := amount - all[selector].was[name]; more > 0 {
+				g.More[name] = more
+			}
+		}
+		if len(g.More) > 0 {
+			grown = append(grown, g)
+		}
+	}
+	return grown
+}
+
+// Beyond returns what replicas request in addition to what is reserved for them.
+func (req *Request) Beyond(reserved capacity.Resources, replicas []Replica) []capacity.Growth {
+	more := capacity.Resources{}
+	total, _ := capacity.Sum(req.PodSets(replicas))
+	for name, n := range total {
+		if n > reserved[name] {
+			more[name] = n - reserved[name]
+		}
+	}
+	return []capacity.Growth{{More: more}}
+}
+
+// Covers tells whether what is reserved suffices for what the replicas request now. If so, the
+// cluster has counted them.
+func (req *Request) Covers(reserved capacity.Resources, replicas []Replica) bool {
+	total, _ := capacity.Sum(req.PodSets(replicas))
+	for name, n := range total {
+		if reserved[name] < n {
+			return false
+		}
+	}
+	return true
+}

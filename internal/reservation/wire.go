@@ -1,0 +1,198 @@
+package reservation
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+// Capacity requests and reservations are in ConfigMaps. A service composes one with its
+// request, and labels it for every cluster of which it requests capacity. A cluster composes
+// one with its ledger.
+const (
+	// RequestKey is the key of the data of a request's ConfigMap.
+	RequestKey = "request"
+	// LedgerKey is the key of the data of a ledger's ConfigMap.
+	LedgerKey = "ledger"
+	// RequestLabelValue is the value of the labels of a request.
+	RequestLabelValue = "true"
+)
+
+// RequestLabel is the label of the requests that a cluster reads.
+func RequestLabel(cluster string) string { return "capacity-request.fusioninfer.io/" + cluster }
+
+// maxPods limits the pods of one replica, so that sums never overflow.
+const maxPods = 1 << 20
+
+// maxResources limits the resources that one pod requests.
+const maxResources = 64
+
+// Limits of a request. No valid service exceeds them, but whoever may write a ConfigMap may
+// write anything into it.
+const (
+	maxRequestBytes    = 1 << 20
+	maxIdentity        = 253
+	maxCreated         = 64
+	maxPodRequirements = 128
+	maxLabels          = 256
+	maxReplicas        = 4096
+	maxRunning         = 2 * maxReplicas
+)
+
+// maxReplicaName limits the name of a replica: a role's name and two numbers.
+const maxReplicaName = 100
+
+// maxGeneration is never reached, and a status can represent it exactly.
+const maxGeneration = 1 << 50
+
+// EncodeRequest encodes a request. The same request gives the same text.
+func EncodeRequest(req *Request) (string, error) {
+	b, err := json.Marshal(req)
+	if err != nil {
+		return "", fmt.Errorf("cannot encode the capacity request of %s/%s: %w", req.Namespace, req.Name, err)
+	}
+	return string(b), nil
+}
+
+// DecodeRequest decodes and validates a request. Whoever may write a ConfigMap may write a
+// request, and nothing else validates it.
+func DecodeRequest(text string) (*Request, error) {
+	if len(text) > maxRequestBytes {
+		return nil, fmt.Errorf("cannot decode a capacity request of %d bytes: at most %d are allowed", len(text), maxRequestBytes)
+	}
+	req := &Request{}
+	if err := json.Unmarshal([]byte(text), req); err != nil {
+		return nil, fmt.Errorf("cannot decode a capacity request: %w", err)
+	}
+	if err := req.check(); err != nil {
+		return nil, fmt.Errorf("invalid capacity request: %w", err)
+	}
+	return req, nil
+}
+
+func (req *Request) check() error {
+	for _, text := range []string{req.UID, req.Namespace, req.Name} {
+		if len(text) > maxIdentity {
+			return fmt.Errorf("the UID, namespace or name has %d characters: at most %d are allowed", len(text), maxIdentity)
+		}
+	}
+	if len(req.Created) > maxCreated {
+		return fmt.Errorf("the creation time has %d characters: at most %d are allowed", len(req.Created), maxCreated)
+	}
+	if req.UID == "" || req.Namespace == "" || req.Name == "" {
+		return fmt.Errorf("the UID %q, namespace %q and name %q of the service are required", req.UID, req.Namespace, req.Name)
+	}
+	if req.Generation < 0 || req.Generation > maxGeneration {
+		return fmt.Errorf("the generation is %d: it must be between 0 and %d", req.Generation, maxGeneration)
+	}
+	if len(req.PodRequirements) > maxPodRequirements {
+		return fmt.Errorf("there are %d pod requirements: at most %d are allowed", len(req.PodRequirements), maxPodRequirements)
+	}
+	for _, name := range slices.Sorted(maps.Keys(req.PodRequirements)) {
+		if n := len(req.PodRequirements[name].NodeSelector); n > maxLabels {
+			return fmt.Errorf("pod requirements %q select nodes by %d labels: at most %d are allowed", name, n, maxLabels)
+		}
+	}
+	if err := checkPodRequirements(req.PodRequirements); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(req.Clusters)) {
+		if err := req.checkCluster(name, req.Clusters[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkPodRequirements(requirements map[string]capacity.PodRequirements) error {
+	for _, name := range slices.Sorted(maps.Keys(requirements)) {
+		requests := requirements[name].Requests
+		if len(requests) > maxResources {
+			return fmt.Errorf("pod requirements %q have %d resources: at most %d are allowed", name, len(requests), maxResources)
+		}
+		for _, resource := range slices.Sorted(maps.Keys(requests)) {
+			if requests[resource] < 0 {
+				return fmt.Errorf("pod requirements %q have a negative amount of %s", name, resource)
+			}
+		}
+	}
+	return nil
+}
+
+func (req *Request) checkCluster(cluster string, cr ClusterRequest) error {
+	if len(validation.IsDNS1123Label(cluster)) > 0 {
+		return fmt.Errorf("%q is not the name of a cluster", cluster)
+	}
+	if len(validation.IsDNS1123Label(cr.Namespace)) > 0 {
+		return fmt.Errorf("%q is not the name of a namespace", cr.Namespace)
+	}
+	replicas := Replicas(cr.Groups)
+	if n := max(len(replicas), len(cr.Groups)); n > maxReplicas {
+		return fmt.Errorf("there are %d replicas for cluster %q: at most %d are allowed", n, cluster, maxReplicas)
+	}
+	if n := len(cr.Running); n > maxRunning {
+		return fmt.Errorf("there are %d running replicas in cluster %q: at most %d are allowed", n, cluster, maxRunning)
+	}
+	return req.checkReplicas(replicas)
+}
+
+func (req *Request) checkReplicas(replicas []Replica) error {
+	known := map[key.Replica]bool{}
+	for _, r := range replicas {
+		if r.Name == "" || known[r.Name] {
+			return fmt.Errorf("the name %q of a replica is empty or not unique", r.Name)
+		}
+		if len(r.Name) > maxReplicaName {
+			return fmt.Errorf("the name of a replica has %d characters: at most %d are allowed", len(r.Name), maxReplicaName)
+		}
+		known[r.Name] = true
+		if r.Generation < 0 || r.Generation > req.Generation {
+			return fmt.Errorf("replica %q has the generation %d, and the request only %d", r.Name, r.Generation, req.Generation)
+		}
+		pods := int64(0)
+		for _, name := range slices.Sorted(maps.Keys(r.Pods)) {
+			n := r.Pods[name]
+			if _, ok := req.PodRequirements[name]; !ok || n < 0 || n > maxPods {
+				return fmt.Errorf("replica %q has %d pods with the requirements %q", r.Name, n, name)
+			}
+			pods += n
+		}
+		// A replica without pods would get a reservation without capacity.
+		if pods == 0 {
+			return fmt.Errorf("replica %q has no pods", r.Name)
+		}
+	}
+	return nil
+}
+
+// EncodeLedger encodes a ledger. The same reservations give the same text.
+func EncodeLedger(reservations []Reservation) (string, error) {
+	if reservations == nil {
+		reservations = []Reservation{}
+	}
+	b, err := json.Marshal(reservations)
+	if err != nil {
+		return "", fmt.Errorf("cannot encode the ledger: %w", err)
+	}
+	return string(b), nil
+}
+
+// DecodeLedger decodes a ledger.
+func DecodeLedger(text string) ([]Reservation, error) {
+	var reservations []Reservation
+	if err := json.Unmarshal([]byte(text), &reservations); err != nil {
+		return nil, fmt.Errorf("cannot decode the ledger: %w", err)
+	}
+	for _, r := range reservations {
+		if err := checkPodRequirements(r.PodRequirements); err != nil {
+			return nil, fmt.Errorf("invalid reservation of %s/%s: %w", r.Namespace, r.Name, err)
+		}
+	}
+	return reservations, nil
+}

@@ -1,0 +1,131 @@
+package reservation
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+const wellFormed = `{"uid":"u","namespace":"team","name":"s","created":"2026-03-01T10:00:00Z","podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000}}},` +
+	`"clusters":{"us-east":{"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":2},"required":true}]}],"running":["w/0"]}}}`
+
+func TestDecodeRequest(t *testing.T) {
+	change := func(from, to string) string { return strings.Replace(wellFormed, from, to, 1) }
+	cases := map[string]struct {
+		reason string
+		text   string
+		want   string
+	}{
+		"WellFormed":         {reason: "A request as a service writes it.", text: wellFormed},
+		"UnknownField":       {reason: "Unknown fields of later versions are ignored.", text: change(`"uid"`, `"younger":{},"uid"`)},
+		"Empty":              {reason: "The ConfigMap does not have the key.", text: "", want: "unexpected end of JSON input"},
+		"NoUID":              {reason: "A reservation needs an owner.", text: change(`"uid":"u",`, ``), want: `the UID "", namespace "team" and name "s" of the service are required`},
+		"Negative":           {reason: "A negative amount would add capacity.", text: change(`1000`, `-1000`), want: `pod requirements "w" have a negative amount of nvidia.com/gpu`},
+		"NoRequirements":     {reason: "A pod without requirements would use no capacity.", text: change(`"w":2`, `"x":2`), want: `replica "w/0" has 2 pods with the requirements "x"`},
+		"NegativePods":       {reason: "The number of pods is not negative.", text: change(`"w":2`, `"w":-2`), want: `replica "w/0" has -2 pods with the requirements "w"`},
+		"ManyPods":           {reason: "Sums must not overflow.", text: change(`"w":2`, `"w":9000000000`), want: `replica "w/0" has 9000000000 pods with the requirements "w"`},
+		"DuplicateName":      {reason: "Capacity is reserved by the names of replicas.", text: change(`[{"name":"w/0"`, `[{"name":"w/0","pods":{"w":1}},{"name":"w/0"`), want: `the name "w/0" of a replica is empty or not unique`},
+		"NoPods":             {reason: "The replica would get a reservation without capacity.", text: change(`"w":2`, `"w":0`), want: `replica "w/0" has no pods`},
+		"LongName":           {reason: "Long names would fill the ledger.", text: change(`"w/0"`, `"`+strings.Repeat("w", 101)+`"`), want: "the name of a replica has 101 characters: at most 100 are allowed"},
+		"TwoFaults":          {reason: "The message is the same each time.", text: change(`"w":2`, `"z":1,"y":1,"x":1`), want: `replica "w/0" has 1 pods with the requirements "x"`},
+		"NegativeGeneration": {reason: "A generation is not negative.", text: change(`"podRequirements"`, `"generation":-1,"podRequirements"`), want: "the generation is -1: it must be between 0 and"},
+		"BadGeneration":      {reason: "No replica is newer than its request.", text: change(`"required":true`, `"generation":1`), want: `replica "w/0" has the generation 1, and the request only 0`},
+		"BadNamespace":       {reason: "The namespace is created in the cluster.", text: change(`{"namespace":"team","groups"`, `{"namespace":"../team","units"`), want: `"../team" is not the name of a namespace`},
+		"BadCluster":         {reason: "A cluster has a valid name.", text: change(`"us-east"`, `"US"`), want: `"US" is not the name of a cluster`},
+		"SomethingElse":      {reason: "The text is not a request.", text: `[1]`, want: "cannot unmarshal array"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req, err := DecodeRequest(tc.text)
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("%s\nwant %q, got %v", tc.reason, tc.want, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s\n%v", tc.reason, err)
+			}
+			text, err := EncodeRequest(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(wellFormed, text); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestLedger(t *testing.T) {
+	for _, reservations := range [][]Reservation{nil, {{UID: "u", Namespace: "n", Name: "s", Replicas: []key.Replica{"w/0"}}}} {
+		text, err := EncodeLedger(reservations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeLedger(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(append([]Reservation{}, reservations...), got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	for _, text := range []string{"", "{}", "[1]"} {
+		if _, err := DecodeLedger(text); err == nil {
+			t.Errorf("%q is not a ledger", text)
+		}
+	}
+}
+
+// TestRequestLabel proves that the label is valid for every name that a cluster can have.
+func TestRequestLabel(t *testing.T) {
+	for _, cluster := range []string{"a", "us-east-1", strings.Repeat("a", 63)} {
+		if errs := validation.IsQualifiedName(RequestLabel(cluster)); len(errs) > 0 {
+			t.Errorf("%s: %v", RequestLabel(cluster), errs)
+		}
+	}
+	if errs := validation.IsValidLabelValue(RequestLabelValue); len(errs) > 0 {
+		t.Error(errs)
+	}
+}
+
+// FuzzDecodeRequest reserves whatever can be decoded. Nothing panics, and no capacity is
+// reserved twice.
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add(wellFormed, int64(2))
+	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"":{}},"clusters":{"us-east":{"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"":1048576}}]},{}]}}}`, int64(0))
+	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"a":{"requests":{"nvidia.com/gpu":9223372036854775807,"cpu":1}}},"clusters":{"us-east":{"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"a":1000}}]}]}}}`, int64(5000))
+	f.Fuzz(func(t *testing.T, text string, nodes int64) {
+		req, err := DecodeRequest(text)
+		if err != nil {
+			return
+		}
+		again, err := EncodeRequest(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := DecodeRequest(again); err != nil {
+			t.Fatalf("an encoded request cannot be decoded: %v", err)
+		}
+		free := capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{capacitytest.Nodes(min(max(nodes, 0), 5000), 8, 64)})}}
+		result := Reserve(here, free, nil, []Request{*req}, "")
+		for _, n := range result.Free.Pools[0].Free {
+			for name, left := range n.Free {
+				if left < 0 || n.Count < 0 {
+					t.Fatalf("%d of %s are left on %d nodes", left, name, n.Count)
+				}
+			}
+		}
+		result = Reserve(here, free, result.Reservations, []Request{*req}, "not schedulable")
+		if _, err := EncodeLedger(result.Reservations); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

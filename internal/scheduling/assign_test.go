@@ -1,0 +1,455 @@
+package scheduling
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// nodes returns a pool of nodes with some GPUs each.
+func nodes(name string, n, gpus int64) capacity.Pool {
+	return capacity.Pool{Name: name, NodeCount: n, Total: capacity.Resources{capacitytest.GPU: n * gpus * 1000}, Free: []capacity.NodeClass{{Count: n, Free: capacity.Resources{capacitytest.GPU: gpus * 1000}}}}
+}
+
+// group returns a group of a prefill and a decode replica, each with pods of 8 GPUs.
+func group(name string, prefill, decode int64) reservation.ReplicaGroup {
+	return reservation.ReplicaGroup{Name: name, Replicas: []reservation.Replica{
+		{Name: key.Replica(name + "/prefill/0"), Pods: map[string]int64{"large": prefill}, Required: true},
+		{Name: key.Replica(name + "/decode/0"), Pods: map[string]int64{"large": decode}, Required: true},
+	}}
+}
+
+var requirements = map[string]capacity.PodRequirements{"large": {Requests: capacity.Resources{capacitytest.GPU: 8000}}, "small": {Requests: capacity.Resources{capacitytest.GPU: 2000}}}
+
+func set(names ...key.Replica) map[key.Replica]bool {
+	m := map[key.Replica]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+func TestAssign(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
+	oneGroup := []reservation.ReplicaGroup{group("0", 1, 1)}
+	twoGroups := []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}
+	twoGroupsAndReplica := []reservation.ReplicaGroup{twoGroups[0], {Name: "1", Replicas: append(slices.Clone(twoGroups[1].Replicas), reservation.Replica{Name: "1/decode/1", Pods: map[string]int64{"large": 1}})}}
+	firstGroup := set("0/prefill/0", "0/decode/0")
+	bothGroups := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0")
+	east := func(change ...func(*Candidate)) Candidate {
+		c := Candidate{Name: "east", Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: capacity.Free{Pools: []capacity.Pool{nodes("h100", 4, 8)}}}
+		for _, f := range change {
+			f(&c)
+		}
+		return c
+	}
+	onHold := func(c *Candidate) { c.StopPolicy, c.NotSchedulable = v1alpha1.StopHold, "on hold" }
+	named := func(name string, c Candidate) Candidate { c.Name = name; return c }
+	almostFull := func(c *Candidate) { c.Free = capacity.Free{Pools: []capacity.Pool{nodes("h100", 1, 8)}} }
+	running := func(c *Candidate) { c.Present, c.Ready, c.Reserved = firstGroup, firstGroup, firstGroup }
+
+	type outcome struct {
+		State   v1alpha1.PlacementState
+		Reason  string
+		Message string
+		Run     []key.Replica
+		Pending int
+		// NoTraffic tells that the cluster leaves, and that requests go elsewhere.
+		NoTraffic bool
+	}
+	cases := map[string]struct {
+		reason     string
+		policy     v1alpha1.PlacementPolicy
+		groups     []reservation.ReplicaGroup
+		candidates []Candidate
+		want       map[string]outcome
+	}{
+		"Requested": {
+			reason: "Capacity is requested of the first cluster where the service fits. Nothing runs before it is reserved.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(almostFull), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"FitsNowhere": {
+			reason: "If the service fits nowhere, capacity is requested of every cluster.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(almostFull), named("west", east(almostFull, func(c *Candidate) { c.PendingMessage = "8 short" }))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+			},
+		},
+		"FirstReservationWins": {
+			reason: "The first cluster that reserves all of it is used.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(almostFull), named("west", east(almostFull, func(c *Candidate) { c.Reserved = firstGroup }))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"Stays": {
+			reason: "What runs stays, although it fits into an earlier cluster again.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(), named("west", east(almostFull, running))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"Unreachable": {
+			reason: "A cluster that is out of reach for a short time keeps what it has, and nothing is started elsewhere.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.Unreachable = ago(time.Minute) }), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
+			},
+		},
+		"Failover": {
+			reason: "After a longer time the service is started elsewhere. It leaves only once it is ready there.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.Unreachable = ago(time.Hour) }), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:00:00Z, longer than 5m0s, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"Drain": {
+			reason: "While the new copy is ready and receives no traffic, the old one stays.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy, c.StopMessage = v1alpha1.StopDrain, "maintenance" }), named("west", east(running, func(c *Candidate) { c.ReceivesTraffic = false }))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained: maintenance, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"Drained": {
+			reason: "Once the new copy is ready and receives traffic, the old one is removed.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }), named("west", east(running))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonDraining, Message: "the cluster is drained"},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"Hold": {
+			reason: "What runs in a cluster that is on hold stays there.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(running, onHold), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
+			},
+		},
+		"HoldNothingNew": {
+			reason: "A service that does not run yet goes elsewhere.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(onHold), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"HoldGrowth": {
+			reason: "Replicas that are added to a copy in such a cluster are pending.",
+			policy: v1alpha1.PlacementReplicate, groups: twoGroups,
+			candidates: []Candidate{east(running, onHold)},
+			want:       map[string]outcome{"east": {State: v1alpha1.StatePlaced, Reason: ReasonOnHold, Message: "on hold", Run: []key.Replica{"0/decode/0", "0/prefill/0"}, Pending: 2}},
+		},
+		"Abandoned": {
+			reason: "What is in an abandoned cluster stays until it can be forgotten without being deleted.",
+			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopAbandon })},
+			want:       map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonAbandoned, Message: "the cluster is abandoned, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}}},
+		},
+		"Forgotten": {
+			reason: "Once it can be forgotten it is, whether or not it runs elsewhere.",
+			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy, c.Orphaned = v1alpha1.StopAbandon, true })},
+			want:       map[string]outcome{"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonAbandoned, Message: "the cluster is abandoned"}},
+		},
+		"NothingKnown": {
+			reason: "While the fleet cannot be read, nothing moves and nothing new is started.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.Unknown = "not read" }), named("west", east(func(c *Candidate) { c.Unknown = "not read" }))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnknown, Message: "not read", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonUnknown, Message: "not read"},
+			},
+		},
+		"OnlyCopy": {
+			reason: "The only copy stays in a drained cluster as long as there is no other.",
+			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain })},
+			want:       map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}}},
+		},
+		"NotNeeded": {
+			reason: "A copy that is not needed receives no requests once the other one answers. Then it leaves.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.RouterReady, c.MayReceiveTraffic = true, true }), named("west", east(running, func(c *Candidate) { c.RouterReady, c.MayReceiveTraffic = true, true }))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}, NoTraffic: true},
+			},
+		},
+		"FewestDuplicates": {
+			reason: "Of two copies, the complete one stays, although more of the other is ready. The other serves meanwhile.",
+			policy: v1alpha1.PlacementFailover, groups: twoGroups,
+			candidates: []Candidate{
+				east(func(c *Candidate) { c.Present, c.Ready, c.Reserved = firstGroup, firstGroup, firstGroup }),
+				named("west", east(func(c *Candidate) { c.Present, c.Reserved = bothGroups, bothGroups })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
+			},
+		},
+		"MoreReady": {
+			reason: "Of two complete copies, the one with more ready replicas stays, although the other comes first.",
+			policy: v1alpha1.PlacementFailover, groups: twoGroups,
+			candidates: []Candidate{
+				east(func(c *Candidate) { c.Present, c.Ready, c.Reserved = bothGroups, firstGroup, bothGroups }),
+				named("west", east(func(c *Candidate) { c.Present, c.Ready, c.Reserved = bothGroups, bothGroups, bothGroups })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
+			},
+		},
+		"KeepsReplica": {
+			reason: "A second copy stays because it has a replica that does not fit beside the first.",
+			policy: v1alpha1.PlacementFailover, groups: twoGroupsAndReplica,
+			candidates: []Candidate{
+				east(func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0", "1/decode/1")
+					c.Ready, c.Reserved = c.Present, c.Present
+					c.Free = capacity.Free{Pools: []capacity.Pool{nodes("h100", 0, 8)}}
+				}),
+				named("west", east(func(c *Candidate) {
+					c.Present, c.Ready, c.Reserved = bothGroups, bothGroups, bothGroups
+					c.Free = capacity.Free{Pools: []capacity.Pool{nodes("h100", 0, 8)}}
+				})),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.Replica{"1/decode/0", "1/decode/1", "1/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "0 of 0 nvidia.com/gpu free in pool h100, 8 short", Run: []key.Replica{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}, Pending: 1},
+			},
+		},
+		"FreeCapacity": {
+			reason: "Of two halves, the one stays where the other fits.",
+			policy: v1alpha1.PlacementFailover, groups: twoGroups,
+			candidates: []Candidate{
+				east(almostFull, func(c *Candidate) { c.Present, c.Ready, c.Reserved = firstGroup, firstGroup, firstGroup }),
+				named("west", east(func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0")
+					c.Ready, c.Reserved = c.Present, c.Present
+				})),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.Replica{"1/decode/0", "1/prefill/0"}, Pending: 2},
+			},
+		},
+		"Unroutable": {
+			reason: "An unroutable cluster is not used while there is another.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain; c.MayReceiveTraffic = true }),
+				named("west", east(func(c *Candidate) { c.NoGateway, c.Reserved, c.ReceivesTraffic = true, firstGroup, false })),
+				named("north", east(func(c *Candidate) { c.ReceivesTraffic = false })),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in north"},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"BothServe": {
+			reason: "Two copies of a group that both leave keep serving: neither counts for the other.",
+			policy: v1alpha1.PlacementFailover, groups: twoGroups,
+			candidates: []Candidate{
+				east(almostFull, func(c *Candidate) {
+					c.Present, c.Ready, c.Reserved, c.MayReceiveTraffic = firstGroup, firstGroup, firstGroup, true
+				}),
+				named("west", east(almostFull, func(c *Candidate) {
+					c.Present, c.Ready, c.Reserved, c.MayReceiveTraffic = firstGroup, firstGroup, firstGroup, true
+				})),
+				named("north", east(func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0")
+					c.Ready, c.Reserved, c.MayReceiveTraffic = c.Present, c.Present, true
+				})),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, north, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, north, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"north": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.Replica{"1/decode/0", "1/prefill/0"}, Pending: 2},
+			},
+		},
+		"SpreadFewestDuplicates": {
+			reason: "A group that is in two clusters stays where nothing of it has to be started twice.",
+			policy: v1alpha1.PlacementSpread, groups: twoGroupsAndReplica[1:],
+			candidates: []Candidate{
+				east(func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0")
+					c.Ready, c.Reserved = c.Present, c.Present
+				}),
+				named("west", east(almostFull, func(c *Candidate) {
+					c.Present = set("1/prefill/0", "1/decode/0", "1/decode/1")
+					c.Ready, c.Reserved = set("1/decode/1"), c.Present
+				})),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.Replica{"1/decode/0", "1/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"1/decode/0", "1/decode/1", "1/prefill/0"}},
+			},
+		},
+		"SpreadUnroutable": {
+			reason: "Spread does not use an unroutable cluster either.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup,
+			candidates: []Candidate{named("west", east(func(c *Candidate) { c.NoGateway = true })), named("north", east())},
+			want: map[string]outcome{
+				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in north"},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"NotSchedulable": {
+			reason: "Nothing is requested of a cluster that is not schedulable, although the service fits.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(func(c *Candidate) { c.NotSchedulable = "its ledger is full" }), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "its ledger is full"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"AllBeforeSome": {
+			reason: "A cluster where all replicas fit comes before one where only the required ones fit.",
+			policy: v1alpha1.PlacementFailover, groups: []reservation.ReplicaGroup{{Name: "0", Replicas: []reservation.Replica{
+				{Name: "a", Pods: map[string]int64{"large": 1}, Required: true}, {Name: "b", Pods: map[string]int64{"large": 1}},
+			}}},
+			candidates: []Candidate{east(almostFull), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in west"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"SpreadByWeight": {
+			reason: "Groups are spread three to one, like the weights. A group is in one cluster.",
+			policy: v1alpha1.PlacementSpread, groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1), group("2", 1, 1), group("3", 1, 1)},
+			candidates: []Candidate{
+				east(func(c *Candidate) { c.Weight = 3; c.Free = capacity.Free{Pools: []capacity.Pool{nodes("h100", 8, 8)}} }),
+				named("west", east(func(c *Candidate) { c.Free = capacity.Free{Pools: []capacity.Pool{nodes("h100", 8, 8)}} })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 6},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]outcome{}
+			for _, d := range Assign(Problem{Policy: tc.policy, Groups: tc.groups, PodRequirements: requirements, Candidates: tc.candidates, FailoverAfter: 5 * time.Minute, Now: now}) {
+				got[d.Name] = outcome{State: d.State, Reason: d.Reason, Message: d.Message, Run: slices.Sorted(maps.Keys(d.Run)), Pending: len(d.Pending), NoTraffic: d.Reason == ReasonNotNeeded && len(d.Run) > 0 && !d.Serves}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestServesWhileLeaving proves that a drained cluster receives requests until all of its
+// replicas are ready elsewhere. The service leaves it only after it receives no more requests.
+func TestServesWhileLeaving(t *testing.T) {
+	all := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0")
+	half := set("0/prefill/0", "0/decode/0")
+	cases := map[string]struct {
+		reason     string
+		east, west Candidate
+		// serving and runs are the expected state of the drained cluster.
+		serving, runs bool
+	}{
+		"NothingElsewhere": {
+			reason: "The only copy serves.",
+			east:   Candidate{Ready: all, MayReceiveTraffic: true}, west: Candidate{RouterReady: true},
+			serving: true, runs: true,
+		},
+		"PartElsewhere": {
+			reason: "A part of the service elsewhere is not enough.",
+			east:   Candidate{Ready: all, MayReceiveTraffic: true}, west: Candidate{Present: all, Ready: half, RouterReady: true, ReceivesTraffic: true},
+			serving: true, runs: true,
+		},
+		"NoPickerElsewhere": {
+			reason: "Without its endpoint picker, the other copy answers no requests.",
+			east:   Candidate{Ready: all, MayReceiveTraffic: true}, west: Candidate{Present: all, Ready: all},
+			serving: true, runs: true,
+		},
+		"AllElsewhere": {
+			reason: "Requests go to the other copy. This one stays until the gateway has accepted that.",
+			east:   Candidate{Ready: all, MayReceiveTraffic: true}, west: Candidate{Present: all, Ready: all, RouterReady: true, ReceivesTraffic: true},
+			serving: false, runs: true,
+		},
+		"NoMoreRequests": {
+			reason: "The service leaves the cluster.",
+			east:   Candidate{Ready: all}, west: Candidate{Present: all, Ready: all, RouterReady: true, ReceivesTraffic: true},
+			serving: false, runs: false,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.east.StopPolicy, tc.east.Present, tc.east.Reserved, tc.west.Reserved = v1alpha1.StopDrain, all, all, all
+			got := Assign(Problem{Policy: v1alpha1.PlacementFailover, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{tc.east, tc.west}})
+			if d := got[0]; d.Serves != tc.serving || (len(d.Run) > 0) != tc.runs {
+				t.Errorf("%s It serves: %t, want %t; it runs: %v, want some: %t", tc.reason, d.Serves, tc.serving, d.Run, tc.runs)
+			}
+		})
+	}
+}
+
+// TestLeavesByGroup proves that a group leaves a cluster that receives requests while another
+// group serves them there.
+func TestLeavesByGroup(t *testing.T) {
+	all, half := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0"), set("0/prefill/0", "0/decode/0")
+	got := Assign(Problem{Policy: v1alpha1.PlacementSpread, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{
+		{Weight: 1, StopPolicy: v1alpha1.StopDrain, Present: all, Reserved: all, Ready: all, MayReceiveTraffic: true},
+		{Weight: 1, Present: half, Reserved: half, Ready: half, RouterReady: true, ReceivesTraffic: true},
+	}})
+	want := []key.Replica{"1/decode/0", "1/prefill/0"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got[0].Run))); diff != "" || !got[0].Serves {
+		t.Errorf("it serves: %t, want true; it runs: -want, +got:\n%s", got[0].Serves, diff)
+	}
+}
+
+// BenchmarkAssign assigns one service among 1,000 to 20 clusters.
+func BenchmarkAssign(b *testing.B) {
+	p := Problem{Policy: v1alpha1.PlacementSpread, PodRequirements: requirements, FailoverAfter: time.Minute}
+	for i := range 4 {
+		p.Groups = append(p.Groups, group(strconv.Itoa(i), 2, 4))
+	}
+	for i := range 20 {
+		c := Candidate{Name: fmt.Sprintf("c%02d", i), Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: capacity.Free{Pools: []capacity.Pool{nodes("h100", 200, 8)}}}
+		for range 50 {
+			_, _ = c.Free.Allocate([]capacity.PodSet{{Requirements: &capacity.PodRequirements{Requests: capacity.Resources{capacitytest.GPU: 3000}}, Count: 5}})
+		}
+		p.Candidates = append(p.Candidates, c)
+	}
+	for b.Loop() {
+		Assign(p)
+	}
+}

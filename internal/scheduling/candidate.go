@@ -1,0 +1,123 @@
+package scheduling
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// A Candidate is a cluster that a service can be assigned to, or exists in.
+type Candidate struct {
+	// Name of the cluster in the service's placement.
+	Name string
+	// Weight of the cluster under the policy Spread.
+	Weight int64
+	// Unmanaged clusters are not of the fleet. Everything fits there, and no capacity is
+	// requested of them.
+	Unmanaged bool
+	// Unknown says why the cluster cannot be read. Nothing new goes there, and nothing leaves.
+	Unknown string
+	// Deselected clusters are no longer named by the placement, but something exists there.
+	Deselected bool
+	// NotAllowed clusters are deselected because they no longer allow the tenant's namespace.
+	NotAllowed bool
+	// StopPolicy of the cluster, and the message that explains it. Empty means None.
+	StopPolicy  v1alpha1.StopPolicy
+	StopMessage string
+	// Unreachable is the time since when the cluster is out of reach, if it is.
+	Unreachable *time.Time
+	// Free is the capacity that is free in addition to the service's own reservation.
+	Free capacity.Free
+	// Reserved, Present and Ready replicas of the service there. Reserved are those whose
+	// reservation answers the current request, see reservation.ClusterRequest.Reserved. Present
+	// are those of which an object exists.
+	Reserved, Present, Ready map[key.Replica]bool
+	// Requested are the names of the groups in the last request.
+	Requested map[string]bool
+	// NotSchedulable says why the cluster reserves nothing new. Empty if it does.
+	NotSchedulable string
+	// PendingMessage is what the cluster says about pending replicas.
+	PendingMessage string
+	// Orphaned tells that deleting the Objects keeps the remote objects.
+	Orphaned bool
+	// RouterReady tells that the endpoint picker runs, so requests are answered. It is true for
+	// a service without one.
+	RouterReady bool
+	// NoGateway tells that the fleet route cannot send requests there, because the cluster's
+	// entrypoint is not known.
+	NoGateway bool
+	// ReceivesTraffic tells that requests reach the cluster. It is true for a service without a
+	// fleet route.
+	ReceivesTraffic bool
+	// DuplicateOf is another cluster of the placement with the same provider configuration and
+	// namespace. Nothing new goes here, since its objects would conflict with those of the
+	// other.
+	DuplicateOf string
+	// MayReceiveTraffic tells that a gateway may still send requests there by the fleet route.
+	MayReceiveTraffic bool
+}
+
+// hasOrReserved tells whether a replica exists in the cluster or is reserved there.
+func (c *Candidate) hasOrReserved(r *reservation.Replica) bool {
+	return c.Unmanaged || c.Reserved[r.Name] || c.Present[r.Name]
+}
+
+// present tells whether any replica of a group exists there.
+func (c *Candidate) present(group *reservation.ReplicaGroup) bool {
+	return slices.ContainsFunc(group.Replicas, func(r reservation.Replica) bool { return c.Present[r.Name] })
+}
+
+// canStart tells whether a group can start there: its required replicas exist or are reserved.
+func (c *Candidate) canStart(group *reservation.ReplicaGroup) bool {
+	some := false
+	for i := range group.Replicas {
+		r := &group.Replicas[i]
+		if r.Required && !c.hasOrReserved(r) {
+			return false
+		}
+		some = some || c.hasOrReserved(r)
+	}
+	return some || len(group.Replicas) == 0
+}
+
+// ready tells whether all replicas of a group are ready there.
+func (c *Candidate) ready(group *reservation.ReplicaGroup) bool {
+	for _, r := range group.Replicas {
+		if !c.Ready[r.Name] {
+			return false
+		}
+	}
+	return true
+}
+
+// missing returns the replicas of some groups that neither exist nor are reserved there.
+func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.Replica {
+	var missing []reservation.Replica
+	for i := range groups {
+		for j := range groups[i].Replicas {
+			if r := &groups[i].Replicas[j]; !c.hasOrReserved(r) {
+				missing = append(missing, *r)
+			}
+		}
+	}
+	return missing
+}
+
+// covers tells whether the required replicas of a group, and all that another cluster has of
+// it, are ready here. Other replicas may be pending: if they never fit, two copies would stay
+// for ever.
+func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bool {
+	return !slices.ContainsFunc(group.Replicas, func(r reservation.Replica) bool { return (r.Required || other.Present[r.Name]) && !c.Ready[r.Name] })
+}
+
+// mayReceive tells whether requests may reach a cluster, now or once its router is ready.
+func (c *Candidate) mayReceive() bool { return c.MayReceiveTraffic || !c.NoGateway }
+
+// starts tells whether any replica of a group exists there or is reserved there.
+func (c *Candidate) starts(group reservation.ReplicaGroup) bool {
+	return slices.ContainsFunc(group.Replicas, func(r reservation.Replica) bool { return c.hasOrReserved(&r) })
+}

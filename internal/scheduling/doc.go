@@ -1,0 +1,44 @@
+/*
+Package scheduling decides in which clusters of the fleet a service runs. It is pure: no
+client, no clock, and the same Service and Snapshot give the same Result, in whatever order
+their maps are read.
+
+# Algorithm
+
+ 1. Members: the clusters that the placement names or selects, in its order, and then those
+    where something of the service still is. A cluster that does not allow the tenant's
+    namespace is left out, unless the service runs there.
+ 2. Candidates: each member with what its InferenceCluster says, what was reserved there and
+    what exists there. Eligibility says why a candidate takes nothing new, if so.
+ 3. Assign, by the placement's policy:
+    Replicate assigns the whole service to each eligible candidate.
+    Failover assigns it to one: where it exists, else where it is reserved, else where it was
+    requested and still fits, else the first candidate with enough free capacity. Each try
+    prefers clusters that a route can reach. While none has capacity, it requests capacity of
+    all. While a cluster that cannot be read may run the service, it assigns nothing.
+    Spread assigns each replica group by itself: where it exists, else where it was
+    reserved, else where it was requested, else where there is capacity and the fewest
+    groups for the weight.
+ 4. Decisions: of what is assigned, replicas that are reserved or exist run, and the others
+    are pending. What exists elsewhere leaves, or stays until its successor serves.
+ 5. Request: the capacity that the service requests of each cluster, for what runs there and
+    for what is pending.
+
+# States of a service in a cluster
+
+  - NotPlaced: nothing is assigned, and nothing exists.
+  - Pending: something is assigned, and all of it is pending.
+  - Placed: something of what is assigned runs, or the cluster cannot be told to change.
+  - Leaving: something exists that is assigned elsewhere.
+
+# Invariants
+
+  - Nothing runs in a cluster of the fleet without a reservation, except what exists there.
+  - What exists is removed only after all of it is ready in a cluster that it is assigned to
+    and that receives traffic, or after its cluster was abandoned.
+  - A cluster that cannot be read is neither assigned nor left. No second copy of what it
+    may have is started while it may come back.
+  - A cluster that takes nothing new keeps what it has, unless it drains, was abandoned, was
+    deselected, or is out of reach for longer than the failover time.
+*/
+package scheduling

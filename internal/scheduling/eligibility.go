@@ -1,0 +1,45 @@
+package scheduling
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// An eligibility tells why a cluster takes nothing new, if so.
+type eligibility struct {
+	reason, message string
+	// mustLeave tells that what exists there has to leave.
+	mustLeave bool
+}
+
+func (e eligibility) eligible() bool { return e.reason == "" }
+
+func (p *scheduler) eligibilityOf(c *Candidate) eligibility {
+	switch {
+	case c.StopPolicy == v1alpha1.StopAbandon:
+		return eligibility{ReasonAbandoned, text.WithReason("the cluster is abandoned", c.StopMessage), true}
+	case c.Unknown != "":
+		return eligibility{ReasonUnknown, c.Unknown, false}
+	case c.DuplicateOf != "":
+		return eligibility{ReasonDuplicate, "it has the same provider configuration and namespace as " + c.DuplicateOf, false}
+	case c.Deselected && c.NotAllowed:
+		return eligibility{ReasonDeselected, "the cluster no longer allows this namespace", true}
+	case c.Deselected:
+		return eligibility{ReasonDeselected, "the placement no longer names or selects it", true}
+	case c.StopPolicy == v1alpha1.StopDrain:
+		return eligibility{ReasonDraining, text.WithReason("the cluster is drained", c.StopMessage), true}
+	case c.Unreachable != nil:
+		since := c.Unreachable.UTC().Format(time.RFC3339)
+		// With Replicate nothing moves, since the other clusters already have a copy.
+		if p.Policy != v1alpha1.PlacementReplicate && p.Now.Sub(*c.Unreachable) >= p.FailoverAfter {
+			return eligibility{ReasonUnreachable, fmt.Sprintf("out of reach since %s, longer than %s", since, p.FailoverAfter), true}
+		}
+		return eligibility{ReasonUnreachable, "out of reach since " + since, false}
+	case p.Policy == v1alpha1.PlacementSpread && c.Weight == 0:
+		return eligibility{ReasonWeight, "its weight is 0", true}
+	}
+	return eligibility{}
+}

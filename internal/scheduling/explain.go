@@ -1,0 +1,81 @@
+package scheduling
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// explain returns the state of a candidate, with a reason and a message.
+func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string, string) {
+	c, e := &p.Candidates[i], p.eligibility[i]
+	switch {
+	case len(d.Run) > 0 && e.mustLeave:
+		if j := p.unroutableTarget(i); j != "" {
+			return v1alpha1.StateLeaving, e.reason, e.message + ", and cannot be left: " + j + " has no entrypoint to which requests can be sent"
+		}
+		return v1alpha1.StateLeaving, e.reason, e.message + ", and is left once it runs elsewhere"
+	case !e.eligible() && len(d.Run) > 0:
+		return v1alpha1.StatePlaced, e.reason, e.message
+	case !e.eligible():
+		return v1alpha1.StateNotPlaced, e.reason, e.message
+	case len(p.assigned[i]) == 0 && len(d.Run) > 0:
+		return v1alpha1.StateLeaving, ReasonNotNeeded, p.locations(i) + ", and leaves this cluster once it is ready there"
+	case len(d.Pending) > 0 && c.PendingMessage != "":
+		return waitState(d), ReasonNotReserved, c.PendingMessage
+	case len(d.Pending) > 0:
+		free := c.Free.Clone()
+		if ok, short := p.fits(&free, c, p.assigned[i]); !ok {
+			return waitState(d), c.shortageReason(), short
+		}
+		return waitState(d), ReasonRequested, "capacity was requested, and the cluster has not answered yet"
+	case len(p.assigned[i]) > 0:
+		return v1alpha1.StatePlaced, "", ""
+	}
+	free := c.Free.Clone()
+	if ok, short := p.fits(&free, c, p.Groups); !ok && p.Policy == v1alpha1.PlacementFailover {
+		return v1alpha1.StateNotPlaced, c.shortageReason(), short
+	}
+	return v1alpha1.StateNotPlaced, ReasonNotNeeded, p.locations(i)
+}
+
+// shortageReason is the reason why a cluster reserves nothing more.
+func (c *Candidate) shortageReason() string {
+	if c.StopPolicy == v1alpha1.StopHold {
+		return ReasonOnHold
+	}
+	return ReasonInsufficientCapacity
+}
+
+// waitState is Placed if something runs there already, else Pending.
+func waitState(d *Decision) v1alpha1.PlacementState {
+	if len(d.Run) > 0 {
+		return v1alpha1.StatePlaced
+	}
+	return v1alpha1.StatePending
+}
+
+// locations says in which other clusters the service runs, and in which it requests capacity.
+func (p *scheduler) locations(except int) string {
+	var runs, requested []string
+	for i := range p.Candidates {
+		c := &p.Candidates[i]
+		switch {
+		case i == except || len(p.assigned[i]) == 0 && (len(c.Present) == 0 || p.eligibility[i].mustLeave):
+		case len(c.Present) > 0 || slices.ContainsFunc(p.assigned[i], c.starts):
+			runs = append(runs, c.Name)
+		default:
+			requested = append(requested, c.Name)
+		}
+	}
+	switch {
+	case len(requested) == 0 && len(runs) == 0:
+		return "it runs in no cluster"
+	case len(requested) == 0:
+		return "it runs in " + strings.Join(runs, ", ")
+	case len(runs) == 0:
+		return "capacity is requested in " + strings.Join(requested, ", ")
+	}
+	return "it runs in " + strings.Join(runs, ", ") + ", and capacity is requested in " + strings.Join(requested, ", ")
+}

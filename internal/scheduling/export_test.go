@@ -1,0 +1,26 @@
+package scheduling
+
+import "github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+
+// MembersOf lists the members as "NAME is CLUSTER", with ", deselected" where that is so.
+func MembersOf(s *Service, w *Snapshot) (names, warnings []string) {
+	all, warnings := newView(s, w).members()
+	for _, m := range all {
+		text := m.target.Cluster + " is " + m.fleet
+		if m.deselected {
+			text += ", deselected"
+		}
+		names = append(names, text)
+	}
+	return names, warnings
+}
+
+// ReadCluster returns a candidate with what an InferenceCluster says.
+func ReadCluster(ic *v1alpha1.InferenceCluster) Candidate {
+	c := Candidate{}
+	readCluster(&c, ic)
+	return c
+}
+
+// AddUnassigned is addUnassigned.
+var AddUnassigned = addUnassigned

@@ -1,0 +1,74 @@
+package scheduling
+
+import (
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// mustStay tells whether a group that is not assigned to its cluster has to stay there for now.
+func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
+	if !p.eligibility[i].mustLeave && !p.eligibility[i].eligible() {
+		return true
+	}
+	if p.Candidates[i].StopPolicy == v1alpha1.StopAbandon {
+		return !p.Candidates[i].Orphaned
+	}
+	if !p.replaced(i, group) {
+		return true
+	}
+	// The last ready group stays until no more requests can reach the cluster.
+	c := &p.Candidates[i]
+	return c.MayReceiveTraffic && !slices.ContainsFunc(p.Groups, func(o reservation.ReplicaGroup) bool { return c.ready(&o) && len(o.Replicas) > 0 && !p.replaced(i, &o) })
+}
+
+// replaced tells whether what a cluster has of a group is ready in another one. If requests may
+// reach it here, they also have to reach it there.
+func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
+	for j := range p.Candidates {
+		c := &p.Candidates[j]
+		reached := c.ReceivesTraffic || c.NoGateway && c.RouterReady && !p.Candidates[i].mayReceive()
+		if j != i && contains(p.assigned[j], group) && c.covers(&p.Candidates[i], group) && reached {
+			return true
+		}
+	}
+	return false
+}
+
+// unroutableTarget returns a cluster to which the service moves, and to which no requests can
+// be sent.
+func (p *scheduler) unroutableTarget(i int) string {
+	for j := range p.Candidates {
+		if c := &p.Candidates[j]; j != i && len(p.assigned[j]) > 0 && p.Candidates[i].mayReceive() && c.RouterReady && c.NoGateway {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// mayServeCopy tells whether a cluster that cannot be read may still serve its copy of the
+// service, so that its traffic stays. It does not if it stopped receiving traffic before.
+func (p *scheduler) mayServeCopy(i int) bool {
+	c := &p.Candidates[i]
+	return p.Policy == v1alpha1.PlacementReplicate && p.eligibility[i].reason == ReasonUnknown && !c.Deselected && c.StopPolicy != v1alpha1.StopDrain
+}
+
+// servedElsewhere tells whether all that exists in a cluster is ready to serve in others that
+// it is assigned to. Of two copies that both leave, neither counts for the other.
+func (p *scheduler) servedElsewhere(i int) bool {
+	for _, group := range p.Groups {
+		if !p.Candidates[i].present(&group) {
+			continue
+		}
+		serves := false
+		for j := range p.Candidates {
+			c := &p.Candidates[j]
+			serves = serves || j != i && contains(p.assigned[j], &group) && c.covers(&p.Candidates[i], &group) && c.RouterReady && !c.NoGateway
+		}
+		if !serves {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,232 @@
+package scheduling
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// A member is a cluster that is named, selected, or has something of the service.
+type member struct {
+	target Target
+	// fleet is the name of the InferenceCluster. Empty outside of the fleet.
+	fleet  string
+	weight int64
+	// deselected tells that the placement no longer names or selects it.
+	deselected bool
+}
+
+// members are the clusters that the placement names or selects, and then those where
+// something is that it no longer names. It returns warnings about names in use.
+func (v *view) members() ([]member, []string) {
+	named := v.named()
+	// taken has the names in the service, and which cluster each is. What runs keeps its name.
+	taken, runs := map[string]string{}, make([]bool, len(named))
+	for i := range named {
+		if runs[i] = v.keepName(&named[i]); runs[i] {
+			taken[named[i].target.Cluster] = named[i].fleet
+		}
+	}
+	var all []member
+	var warnings []string
+	for i := range named {
+		if !runs[i] {
+			usable, warning := v.resolveNameConflict(&named[i], taken)
+			if warning != "" {
+				warnings = append(warnings, warning)
+			}
+			if !usable {
+				continue
+			}
+		}
+		taken[named[i].target.Cluster] = named[i].fleet
+		all = append(all, named[i])
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.snapshot.States)) {
+		if _, ok := taken[name]; !ok {
+			all = append(all, v.remembered(name))
+		}
+	}
+	for i := range all {
+		v.resolveProviderConfig(&all[i])
+	}
+	return all, warnings
+}
+
+// named are the clusters that the placement names or selects, under its names.
+func (v *view) named() []member {
+	var all []member
+	for _, c := range v.placement.Clusters {
+		if v.notAllowed[c.FleetName()] {
+			continue // The service leaves it, as if it were not named.
+		}
+		m := member{fleet: c.FleetName(), weight: 1, target: Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, v.service.Namespace)}}
+		if c.Weight != nil {
+			m.weight = int64(*c.Weight)
+		}
+		if c.ProviderConfigRef != nil {
+			m.target.ProviderConfig = *c.ProviderConfigRef
+		}
+		all = append(all, m)
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.clusters)) {
+		if !v.notAllowed[name] && selects(v.placement.ClusterSelector, v.clusters[name].Labels) {
+			all = append(all, member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: v.service.Namespace}})
+		}
+	}
+	if len(v.placement.Clusters) == 0 && v.placement.ClusterSelector == nil {
+		all = append(all, member{weight: 1, target: Target{Namespace: v.service.Namespace}})
+	}
+	return all
+}
+
+func selects(s *metav1.LabelSelector, l map[string]string) bool {
+	if s == nil {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && selector.Matches(labels.Set(l))
+}
+
+// keepName gives a cluster of the fleet the name and the namespace under which the service
+// already runs there, and tells whether it runs there. Under another name everything would be
+// created again, on capacity that is reserved only once.
+func (v *view) keepName(m *member) bool {
+	if v.snapshot.Request == nil || m.fleet == "" {
+		return false
+	}
+	at, requested := v.snapshot.Request.Clusters[m.fleet]
+	if !requested || v.snapshot.States[at.Name] == nil {
+		return false
+	}
+	m.target.Cluster, m.target.Namespace = at.Name, at.Namespace
+	return true
+}
+
+// resolveNameConflict renames a cluster of the fleet whose name in the placement another
+// cluster of this service already uses. It tells whether the cluster can be used, and warns
+// of the conflict. A cluster outside of the fleet has no other name, and cannot be used.
+func (v *view) resolveNameConflict(m *member, taken map[string]string) (usable bool, warning string) {
+	name := m.target.Cluster
+	other, conflict := taken[name]
+	if !conflict {
+		other, conflict = v.occupant(m)
+	}
+	if !conflict {
+		return true, ""
+	}
+	if m.fleet == "" {
+		return false, fmt.Sprintf("%q is left out, because the service already uses this name for %s: use another name", name, other)
+	}
+	m.target.Cluster = m.fleet
+	if _, conflict := taken[m.fleet]; conflict || v.snapshot.States[m.fleet] != nil {
+		m.target.Cluster = naming.Shorten(name+"-"+m.fleet, name+"/"+m.fleet, naming.MaxLabel)
+	}
+	return true, fmt.Sprintf("%s is named %q, because the service already uses the name %q for %s", m.fleet, m.target.Cluster, name, other)
+}
+
+// occupant is another cluster where the service runs under the name of a member.
+func (v *view) occupant(m *member) (string, bool) {
+	at := v.snapshot.States[m.target.Cluster]
+	if at == nil || m.fleet == "" {
+		return "", false
+	}
+	if v.snapshot.Request != nil {
+		for _, of := range slices.Sorted(maps.Keys(v.snapshot.Request.Clusters)) {
+			if v.snapshot.Request.Clusters[of].Name == m.target.Cluster {
+				return of, of != m.fleet
+			}
+		}
+	}
+	// The cluster was never of the fleet. It is the same cluster if it has the same provider
+	// configuration.
+	c := v.clusters[m.fleet]
+	if c == nil || at.ProviderConfig.Name == "" {
+		return "", false
+	}
+	ref := c.Spec.ProviderConfigRef
+	ref.Default()
+	return at.ProviderConfig.Name, v.comparable(ref) != v.comparable(at.ProviderConfig)
+}
+
+// comparable is a provider configuration in the form in which Objects name it. Cluster-scoped
+// Objects, which claims use, do not name its kind.
+func (v *view) comparable(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfigRef {
+	if v.service.Claimed {
+		ref.Kind = ""
+	}
+	return ref
+}
+
+// remembered is a cluster that the placement does not name, and where something exists. The
+// last request tells which cluster of the fleet it is. The service leaves one that was never of
+// the fleet, or the place beside the XR, like any other.
+func (v *view) remembered(name string) member {
+	at := v.snapshot.States[name]
+	m := member{deselected: true, target: Target{Cluster: name, Namespace: cmp.Or(at.Namespace, v.service.Namespace), ProviderConfig: at.ProviderConfig}}
+	if v.snapshot.Request == nil {
+		return m
+	}
+	for _, of := range slices.Sorted(maps.Keys(v.snapshot.Request.Clusters)) {
+		if v.snapshot.Request.Clusters[of].Name == name {
+			m.fleet = of
+			// Until the clusters of the fleet are known, a selector may still select it.
+			m.deselected = v.snapshot.Resolved || v.placement.ClusterSelector == nil
+			m.target.Namespace = v.snapshot.Request.Clusters[of].Namespace
+		}
+	}
+	return m
+}
+
+// resolveProviderConfig sets the provider configuration of a cluster of the fleet. What exists
+// there keeps the one that it was created with. Otherwise it is that of the InferenceCluster.
+// While that cannot be read, it is that of the last request.
+func (v *view) resolveProviderConfig(m *member) {
+	if m.fleet == "" {
+		return
+	}
+	requested := reservation.ClusterRequest{}
+	if v.snapshot.Request != nil {
+		requested = v.snapshot.Request.Clusters[m.fleet]
+	}
+	at, c := v.snapshot.States[m.target.Cluster], v.clusters[m.fleet]
+	switch {
+	case at != nil && at.ProviderConfig.Name != "" && (requested.Name == m.target.Cluster || c == nil):
+		m.target.ProviderConfig = at.ProviderConfig
+		m.target.Namespace = cmp.Or(at.Namespace, m.target.Namespace)
+	case c != nil:
+		m.target.ProviderConfig = c.Spec.ProviderConfigRef
+		m.target.ProviderConfig.Default()
+	case requested.Name == m.target.Cluster:
+		m.target.ProviderConfig = v1alpha1.ProviderConfigRef{Kind: requested.ProviderConfigKind, Name: requested.ProviderConfig}
+	}
+}
+
+// markDuplicates marks clusters with the provider configuration and the namespace of another.
+// The first one counts: one where something exists, or else the first in the order of the
+// placement.
+func (v *view) markDuplicates(members []member, candidates []Candidate) {
+	first := map[Target]string{}
+	for _, exists := range []bool{true, false} {
+		for i := range candidates {
+			at := members[i].target
+			if at.ProviderConfig.Name == "" || exists != (v.snapshot.States[at.Cluster] != nil) {
+				continue
+			}
+			at.Cluster, at.ProviderConfig = "", v.comparable(at.ProviderConfig)
+			if other, taken := first[at]; taken && !exists {
+				candidates[i].DuplicateOf = other
+				continue
+			}
+			first[at] = candidates[i].Name
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package scheduling
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// randomProblem returns a random problem, possible or not.
+func randomProblem(random *rand.Rand) Problem {
+	problem := Problem{Policy: []v1alpha1.PlacementPolicy{v1alpha1.PlacementReplicate, v1alpha1.PlacementSpread, v1alpha1.PlacementFailover}[random.IntN(3)], PodRequirements: requirements, FailoverAfter: time.Minute, Now: time.Now()}
+	for i := range 1 + random.IntN(3) {
+		g := reservation.ReplicaGroup{Name: strconv.Itoa(i)}
+		required := random.IntN(3)
+		for j := range 1 + random.IntN(3) {
+			g.Replicas = append(g.Replicas, reservation.Replica{Name: key.Replica(g.Name + "/" + strconv.Itoa(j)), Pods: map[string]int64{"large": 1}, Required: j < required})
+		}
+		problem.Groups = append(problem.Groups, g)
+	}
+	hasRoute := random.IntN(3) > 0
+	for i := range 2 + random.IntN(3) {
+		problem.Candidates = append(problem.Candidates, randomCandidate(random, "c"+strconv.Itoa(i), hasRoute, &problem))
+	}
+	return problem
+}
+
+func randomCandidate(random *rand.Rand, name string, hasRoute bool, problem *Problem) Candidate {
+	c := Candidate{
+		Name: name, Weight: int64(1 + random.IntN(2)), RouterReady: random.IntN(3) > 0, Free: capacity.Free{Pools: []capacity.Pool{nodes("a", int64(random.IntN(4)), 8)}},
+		Present: map[key.Replica]bool{}, Ready: map[key.Replica]bool{}, Reserved: map[key.Replica]bool{}, Requested: map[string]bool{},
+	}
+	hasSome := random.IntN(4) > 0
+	for _, x := range reservation.Replicas(problem.Groups) {
+		if hasSome && random.IntN(3) > 0 {
+			c.Present[x.Name], c.Reserved[x.Name] = true, true
+			c.Ready[x.Name] = random.IntN(3) > 0
+		}
+	}
+	c.ReceivesTraffic = c.RouterReady
+	if hasRoute {
+		c.NoGateway = random.IntN(4) == 0
+		c.MayReceiveTraffic = !c.NoGateway && random.IntN(2) == 0
+		c.ReceivesTraffic = c.RouterReady && c.MayReceiveTraffic && random.IntN(3) > 0
+	}
+	message, since := "a test", problem.Now.Add(-time.Hour)
+	switch random.IntN(9) {
+	case 0:
+		c.StopPolicy, c.StopMessage = v1alpha1.StopDrain, message
+	case 1:
+		c.Deselected = true
+	case 2:
+		c.Unknown = message
+	case 3:
+		c.Unreachable, c.Ready, c.ReceivesTraffic = &since, nil, false
+	case 4:
+		since = problem.Now.Add(-time.Second)
+		c.Unreachable, c.Ready, c.ReceivesTraffic = &since, nil, false
+	case 5:
+		c.Weight = int64(random.IntN(3))
+	case 6:
+		c.Unmanaged = random.IntN(3) == 0
+	}
+	return c
+}
+
+// TestAssignServesRandomProblems proves two invariants for any problem. If anything is ready,
+// some of it serves. Nothing is stopped that is not ready elsewhere, where it stays.
+func TestAssignServesRandomProblems(t *testing.T) {
+	withReady, stopped := 0, 0
+	for seed := range uint64(20000) {
+		problem := randomProblem(rand.New(rand.NewPCG(seed, 77)))
+		decisions := Assign(problem)
+		ready, serving := 0, 0
+		for i := range decisions {
+			c, d := &problem.Candidates[i], &decisions[i]
+			for _, x := range reservation.Replicas(problem.Groups) {
+				if c.Ready[x.Name] && c.RouterReady && !c.NoGateway {
+					ready++
+					if d.Serves && d.Run[x.Name] {
+						serving++
+					}
+				}
+			}
+			for _, g := range problem.Groups {
+				if !slices.ContainsFunc(g.Replicas, func(x reservation.Replica) bool { return c.Present[x.Name] && !d.Run[x.Name] }) {
+					continue
+				}
+				stopped++
+				if !readyElsewhere(&problem, decisions, i, &g) {
+					t.Fatalf("problem %d (%s): what %s has of group %s is stopped, and not ready elsewhere:\n%+v\n%+v", seed, problem.Policy, c.Name, g.Name, problem.Candidates, decisions)
+				}
+			}
+		}
+		if ready > 0 {
+			withReady++
+			if serving == 0 {
+				t.Fatalf("problem %d (%s): %d replicas are ready, and none serves:\n%+v\n%+v", seed, problem.Policy, ready, problem.Candidates, decisions)
+			}
+		}
+	}
+	t.Logf("in %d problems something was ready, and %d times a group was stopped", withReady, stopped)
+	if withReady == 0 || stopped == 0 {
+		t.Error("some case never occurred: the test proves nothing")
+	}
+}
+
+// readyElsewhere tells whether another cluster serves what one has of a group, and the required
+// replicas.
+func readyElsewhere(problem *Problem, decisions []Decision, i int, g *reservation.ReplicaGroup) bool {
+	for j := range decisions {
+		o, d := &problem.Candidates[j], &decisions[j]
+		if j != i && o.RouterReady && !slices.ContainsFunc(g.Replicas, func(x reservation.Replica) bool {
+			return (x.Required || problem.Candidates[i].Present[x.Name]) && (!o.Ready[x.Name] || !d.Run[x.Name])
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestChangedRequirementsGoElsewhere proves that a replica is not pending where its service
+// gets no more reservations, if it fits into another cluster.
+func TestChangedRequirementsGoElsewhere(t *testing.T) {
+	group := func(name, shape string) reservation.ReplicaGroup {
+		return reservation.ReplicaGroup{Name: name, Replicas: []reservation.Replica{{Name: key.Replica(name), Pods: map[string]int64{shape: 1}}}}
+	}
+	now := map[string]capacity.PodRequirements{"big": *capacitytest.Requirements(16, 1), "small": *capacitytest.Requirements(1, 1)}
+	was := map[string]capacity.PodRequirements{"big": *capacitytest.Requirements(4, 1), "small": *capacitytest.Requirements(1, 1)}
+	groups := []reservation.ReplicaGroup{group("big/0", "big"), group("small/0", "small"), group("small/1", "small"), group("small/2", "small"), group("small/3", "small")}
+	free := capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)})}}
+	g := reservation.Reservation{UID: "a", Namespace: "team", Name: "s-a", Replicas: []key.Replica{"big/0", "small/0"}, PodRequirements: was}
+	reservations := map[string][]reservation.Reservation{"east": {g}}
+	request := reservation.Request{UID: "a", Namespace: "team", Name: "s-a", PodRequirements: now, Clusters: map[string]reservation.ClusterRequest{"east": {Groups: groups[:2]}}}
+	var decisions []Decision
+	for range 10 {
+		problem := Problem{Policy: v1alpha1.PlacementSpread, Groups: groups, PodRequirements: now}
+		for _, name := range []string{"east", "west"} {
+			result := reservation.Reserve(name, free, reservations[name], []reservation.Request{request}, "")
+			reservations[name] = result.Reservations
+			c := Candidate{Name: name, Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: result.Free, Requested: map[string]bool{}, Reserved: map[key.Replica]bool{}}
+			if name == "east" {
+				c.Present, c.Ready = set("big/0", "small/0"), set("small/0")
+			}
+			if len(result.RequirementsChanged) > 0 {
+				c.NotSchedulable = reservation.MessageRequirementsChanged // As the service reads it.
+			}
+			for _, g := range request.Clusters[name].Groups {
+				c.Requested[g.Name] = true
+			}
+			for _, g := range result.Reservations {
+				for _, x := range g.Replicas {
+					c.Reserved[x] = true
+				}
+			}
+			problem.Candidates = append(problem.Candidates, c)
+		}
+		request.Clusters = map[string]reservation.ClusterRequest{}
+		decisions = Assign(problem)
+		for _, d := range decisions {
+			if len(d.Groups) > 0 {
+				request.Clusters[d.Name] = reservation.ClusterRequest{Groups: d.Groups}
+			}
+		}
+	}
+	if len(decisions[0].Pending) > 0 || !decisions[1].Run["small/3"] {
+		t.Errorf("in the end %q are pending in east, and west runs %v", decisions[0].Pending, decisions[1].Run)
+	}
+}

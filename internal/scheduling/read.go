@@ -1,0 +1,128 @@
+package scheduling
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// candidate returns what is known about a member.
+func (v *view) candidate(m member) Candidate {
+	c := Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.deselected, RouterReady: !v.service.HasRouter, ReceivesTraffic: true}
+	if at := v.snapshot.States[m.target.Cluster]; at != nil {
+		c.Present, c.Ready, c.Orphaned = at.Present, at.Ready, at.Orphaned
+		c.RouterReady = c.RouterReady || at.RouterReady
+	}
+	// A service that leaves the fleet also loses its fleet route.
+	if v.service.HasFleetRoute && InFleet(v.service.Placement) {
+		backend := naming.FleetBackend(v.service.Name, m.target.Cluster)
+		c.NoGateway = v.entrypoint(m) == nil
+		c.ReceivesTraffic, c.MayReceiveTraffic = v.snapshot.ReceivesTraffic[backend], v.snapshot.MayReceiveTraffic[backend]
+	}
+	c.ReceivesTraffic = c.ReceivesTraffic && c.RouterReady && !c.NoGateway
+	if m.fleet == "" {
+		c.Unmanaged = true
+		return c
+	}
+	if v.snapshot.Request != nil {
+		c.Requested = map[string]bool{}
+		for _, g := range v.snapshot.Request.Clusters[m.fleet].Groups {
+			c.Requested[g.Name] = true
+		}
+	}
+	ic := v.clusters[m.fleet]
+	switch {
+	case !v.snapshot.Resolved:
+		c.Unknown = "the clusters of the fleet are not known yet"
+		return c
+	case ic == nil:
+		c.Unknown = "there is no InferenceCluster of that name"
+		return c
+	case v.undecided[m.fleet]:
+		c.Unknown = "it is not known yet whether it allows namespace " + v.service.Namespace
+	case len(ic.Status.Pools) == 0:
+		c.Unknown = "it has not reported its capacity yet"
+	}
+	c.NotAllowed = v.notAllowed[m.fleet]
+	readCluster(&c, ic)
+	v.readReserved(&c, ic, m.fleet)
+	return c
+}
+
+// entrypoint returns where requests reach a cluster, or nil. If the cluster does not report it,
+// it is the last known one. A later version of the function may report addresses of other
+// types, which are ignored.
+func (v *view) entrypoint(m member) *v1alpha1.EntrypointStatus {
+	if c := v.clusters[m.fleet]; c != nil && c.Status.Entrypoint != nil {
+		if a := c.Status.Entrypoint.Address; a.Type == string(v1alpha1.AddressTypeIP) && a.Value != "" {
+			return c.Status.Entrypoint
+		}
+	}
+	return v.snapshot.Entrypoints[m.target.Cluster]
+}
+
+// readReserved reads what a cluster has reserved for the service.
+func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
+	for i := range ic.Status.Pending {
+		if p := &ic.Status.Pending[i]; (reservation.Owner{Namespace: p.Namespace, Name: p.Name, UID: p.UID}) == v.service.Owner {
+			c.PendingMessage = p.Message
+		}
+	}
+	// A replica that is not requested is not reserved: its capacity may already be reserved for
+	// another service.
+	a := v.reservation(ic)
+	if a == nil || v.snapshot.Request == nil {
+		return
+	}
+	requested := v.snapshot.Request.Clusters[name]
+	c.Reserved = requested.Reserved(a.Generation, ReplicasOf(a.Replicas))
+	if a.RequirementsChanged && c.NotSchedulable == "" {
+		c.NotSchedulable = reservation.MessageRequirementsChanged
+	}
+}
+
+// reservation returns what a cluster has reserved for the service, or nil.
+func (v *view) reservation(ic *v1alpha1.InferenceCluster) *v1alpha1.Reservation {
+	for i := range ic.Status.Reservations {
+		if a := &ic.Status.Reservations[i]; (reservation.Owner{Namespace: a.Namespace, Name: a.Name, UID: a.UID}) == v.service.Owner {
+			return a
+		}
+	}
+	return nil
+}
+
+// readCluster reads an InferenceCluster into a candidate.
+func readCluster(c *Candidate, ic *v1alpha1.InferenceCluster) {
+	c.StopPolicy, c.StopMessage = ic.Spec.StopPolicy, ic.Spec.StopMessage
+	if since := ic.Status.UnreachableSince; !since.IsZero() {
+		c.Unreachable = &since.Time
+	}
+	readSchedulable(c, ic)
+	for _, p := range ic.Status.Pools {
+		pool := capacity.Pool{Name: p.Name, Labels: p.NodeSelector, NodeCount: int64(p.NodeCount), Total: capacity.ResourcesOf(p.Capacity)}
+		for _, n := range p.Free {
+			pool.Free = append(pool.Free, capacity.NodeClass{Count: int64(n.NodeCount), Free: capacity.ResourcesOf(n.Resources)})
+		}
+		c.Free.Pools = append(c.Free.Pools, pool)
+	}
+}
+
+// readSchedulable reads whether a cluster reserves anything new. If the condition is Unknown,
+// the cluster's spec is refused or its reconcile fails. Its status is then outdated.
+func readSchedulable(c *Candidate, ic *v1alpha1.InferenceCluster) {
+	for _, cond := range ic.Status.Conditions {
+		if cond.Type == v1alpha1.ConditionSchedulable && cond.Status != metav1.ConditionTrue {
+			c.NotSchedulable = cmp.Or(cond.Message, "it does not say that it reserves anything new")
+		}
+	}
+	// The condition may be older than the spec.
+	if c.StopPolicy == v1alpha1.StopHold && c.NotSchedulable == "" {
+		c.NotSchedulable = text.WithReason("the cluster is on hold", c.StopMessage)
+	}
+}

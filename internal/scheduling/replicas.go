@@ -1,0 +1,52 @@
+package scheduling
+
+import (
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+// ReplicasOf reads replicas of a status.
+func ReplicasOf(list []v1alpha1.Replicas) []key.Replica {
+	var all []key.Replica
+	for _, r := range list {
+		for _, i := range r.Indexes {
+			if r.Group != nil {
+				all = append(all, key.ReplicaInGroup(*r.Group, r.Role, i))
+				continue
+			}
+			all = append(all, key.ReplicaOf(r.Role, i))
+		}
+	}
+	return all
+}
+
+// Replicas writes replicas for a status, those of one group and role together. It is the
+// inverse of ReplicasOf for replicas in that order.
+func Replicas(replicas []key.Replica) []v1alpha1.Replicas {
+	type of struct {
+		group   int32
+		grouped bool
+		role    string
+	}
+	var all []v1alpha1.Replicas
+	at := map[of]int{}
+	for _, r := range replicas {
+		group, role, index, ok := r.Parts()
+		if !ok {
+			continue // No service has such a replica.
+		}
+		k := of{group, r.Grouped(), role}
+		i, known := at[k]
+		if !known {
+			i = len(all)
+			at[k] = i
+			one := v1alpha1.Replicas{Role: role}
+			if k.grouped {
+				one.Group = &group
+			}
+			all = append(all, one)
+		}
+		all[i].Indexes = append(all[i].Indexes, index)
+	}
+	return all
+}

@@ -1,0 +1,37 @@
+package scheduling_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+func TestReplicas(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		replicas []key.Replica
+		want     []v1alpha1.Replicas
+	}{
+		"None":    {reason: "Nothing is reserved."},
+		"Roles":   {reason: "The replicas of a role are one entry.", replicas: []key.Replica{"prefill/0", "decode/0", "decode/2"}, want: []v1alpha1.Replicas{{Role: "prefill", Indexes: []int32{0}}, {Role: "decode", Indexes: []int32{0, 2}}}},
+		"Groups":  {reason: "Each group has entries of its own.", replicas: []key.Replica{"0/decode/0", "1/decode/0"}, want: []v1alpha1.Replicas{{Group: ptr.To[int32](0), Role: "decode", Indexes: []int32{0}}, {Group: ptr.To[int32](1), Role: "decode", Indexes: []int32{0}}}},
+		"Number":  {reason: "A role may be called like a group.", replicas: []key.Replica{"0/1"}, want: []v1alpha1.Replicas{{Role: "0", Indexes: []int32{1}}}},
+		"Unknown": {reason: "Text that is no replica is left out.", replicas: []key.Replica{"decode", "decode/0"}, want: []v1alpha1.Replicas{{Role: "decode", Indexes: []int32{0}}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := scheduling.Replicas(tc.replicas)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(got, scheduling.Replicas(scheduling.ReplicasOf(got))); diff != "" {
+				t.Errorf("ReplicasOf is not the inverse: -want +got:\n%s", diff)
+			}
+		})
+	}
+}

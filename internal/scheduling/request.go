@@ -1,0 +1,45 @@
+package scheduling
+
+import (
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// request returns the capacity that the service requests of the clusters of the fleet.
+func (v *view) request(members []member, decisions []Decision) *reservation.Request {
+	r := &reservation.Request{
+		UID: v.service.UID, Namespace: v.service.Namespace, Name: v.service.Name, Created: v.snapshot.Created,
+		PodRequirements: v.service.PodRequirements, Clusters: map[string]reservation.ClusterRequest{},
+	}
+	for i, d := range decisions {
+		m := members[i]
+		if m.fleet == "" || len(d.Groups) == 0 {
+			continue
+		}
+		at := reservation.ClusterRequest{
+			Name: m.target.Cluster, Namespace: m.target.Namespace, Groups: d.Groups, AllOrNothing: d.AllOrNothing,
+			ProviderConfigKind: m.target.ProviderConfig.Kind, ProviderConfig: m.target.ProviderConfig.Name,
+		}
+		if s := v.snapshot.States[m.target.Cluster]; s != nil {
+			for _, replica := range reservation.Replicas(d.Groups) {
+				if s.Present[replica.Name] {
+					at.Running = append(at.Running, replica.Name)
+				}
+			}
+		}
+		r.Clusters[m.fleet] = at
+	}
+	r.AssignGenerations(v.snapshot.Request, v.answeredGeneration())
+	return r
+}
+
+// answeredGeneration returns the highest generation of the service's requests that clusters
+// have answered.
+func (v *view) answeredGeneration() int64 {
+	var highest int64
+	for _, ic := range v.snapshot.Clusters {
+		if a := v.reservation(ic); a != nil {
+			highest = max(highest, a.Generation)
+		}
+	}
+	return highest
+}

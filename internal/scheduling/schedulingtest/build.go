@@ -1,0 +1,108 @@
+// Package schedulingtest builds clusters and snapshots for tests of scheduling and of packages
+// that use it. All are about the service "svc" in namespace "ns" with the UID "uid".
+package schedulingtest
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// Noon is the time of all snapshots.
+var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Owner is the service.
+var Owner = reservation.Owner{Namespace: "ns", Name: "svc", UID: "uid"}
+
+// A Change is made to a cluster.
+type Change = func(*v1alpha1.InferenceCluster)
+
+// GPUs returns a list of resources with some GPUs.
+func GPUs(n string) corev1.ResourceList {
+	return corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(n)}
+}
+
+// Cluster returns a cluster of the fleet in region us, with four free nodes of 8 GPUs and an
+// entrypoint.
+func Cluster(name string, changes ...Change) *v1alpha1.InferenceCluster {
+	c := &v1alpha1.InferenceCluster{Spec: v1alpha1.InferenceClusterSpec{ProviderConfigRef: v1alpha1.ProviderConfigRef{Name: name + "-config"}}}
+	c.Name, c.Labels = name, map[string]string{"region": "us"}
+	c.Status.Pools = []v1alpha1.PoolStatus{{
+		Name: "h100", NodeCount: 4, Capacity: GPUs("32"),
+		Free: []v1alpha1.FreeNodes{{NodeCount: 4, Resources: GPUs("8")}},
+	}}
+	c.Status.Entrypoint = v1alpha1.IPEntrypoint("10.0.0.1", 80)
+	for _, change := range changes {
+		change(c)
+	}
+	return c
+}
+
+// Reserved makes a cluster reserve capacity for some replicas of the service.
+func Reserved(replicas ...key.Replica) Change {
+	return func(c *v1alpha1.InferenceCluster) {
+		c.Status.Reservations = []v1alpha1.Reservation{{UID: Owner.UID, Namespace: Owner.Namespace, Name: Owner.Name, Replicas: scheduling.Replicas(replicas)}}
+	}
+}
+
+// Schedulable sets whether a cluster reserves anything new.
+func Schedulable(is metav1.ConditionStatus) Change {
+	return func(c *v1alpha1.InferenceCluster) {
+		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSchedulable, Status: is, Message: "it says why"}}
+	}
+}
+
+// Snapshot returns a snapshot with some clusters. What they have reserved was requested.
+func Snapshot(clusters ...*v1alpha1.InferenceCluster) scheduling.Snapshot {
+	snapshot := scheduling.Snapshot{Now: Noon, Resolved: true, Clusters: map[string]*v1alpha1.InferenceCluster{}, States: map[string]*scheduling.ClusterState{}, ReceivesTraffic: map[string]bool{}}
+	for _, c := range clusters {
+		snapshot.Clusters[c.Name] = c
+		for _, a := range c.Status.Reservations {
+			snapshot.Request = Requested(snapshot.Request, c.Name, a.Generation, scheduling.ReplicasOf(a.Replicas)...)
+		}
+	}
+	return snapshot
+}
+
+// Existing returns a cluster where some replicas exist, and are ready like the router.
+func Existing(replicas ...key.Replica) *scheduling.ClusterState {
+	s := &scheduling.ClusterState{Present: map[key.Replica]bool{}, Ready: map[key.Replica]bool{}, WasReady: map[key.Replica]bool{}, RouterReady: true, RouterWasReady: true}
+	for _, r := range replicas {
+		s.Present[r], s.Ready[r], s.WasReady[r] = true, true, true
+	}
+	return s
+}
+
+// Requested adds to a request, or to a new one, some replicas of a cluster, with a generation.
+func Requested(r *reservation.Request, cluster string, generation int64, replicas ...key.Replica) *reservation.Request {
+	if r == nil {
+		r = RequestOf()
+	}
+	g := reservation.ReplicaGroup{Name: "0"}
+	for _, name := range replicas {
+		g.Replicas = append(g.Replicas, reservation.Replica{Name: name, Generation: generation})
+	}
+	r.Generation = max(r.Generation, generation)
+	r.Clusters[cluster] = reservation.ClusterRequest{Name: cluster, Namespace: Owner.Namespace, Groups: []reservation.ReplicaGroup{g}}
+	return r
+}
+
+// RequestedAs returns a request for no replicas of a cluster that has another name in the
+// service.
+func RequestedAs(cluster, name string) *reservation.Request {
+	r := RequestOf()
+	r.Clusters[cluster] = reservation.ClusterRequest{Name: name, Namespace: Owner.Namespace, ProviderConfigKind: v1alpha1.KindClusterProviderConfig, ProviderConfig: "remembered"}
+	return r
+}
+
+// RequestOf returns a request of no cluster.
+func RequestOf() *reservation.Request {
+	return &reservation.Request{UID: Owner.UID, Namespace: Owner.Namespace, Name: Owner.Name, Clusters: map[string]reservation.ClusterRequest{}}
+}

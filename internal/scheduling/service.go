@@ -1,0 +1,154 @@
+package scheduling
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// A Service is what scheduling knows of an InferenceService.
+type Service struct {
+	// Owner of the reservations.
+	reservation.Owner
+	// Claimed tells that the service is behind a claim. Its Objects are cluster-scoped.
+	Claimed bool
+	// Placement of its spec. Nil where the service runs beside the XR.
+	Placement *v1alpha1.Placement
+	// Groups of its replicas, in the order of the spec.
+	Groups []reservation.ReplicaGroup
+	// PodRequirements of the pods of these replicas, by the names that the replicas use.
+	PodRequirements map[string]capacity.PodRequirements
+	// HasRouter tells that requests are answered only where an endpoint picker runs.
+	HasRouter bool
+	// HasFleetRoute tells that one route sends requests to all clusters.
+	HasFleetRoute bool
+}
+
+// A Result is where a service runs.
+type Result struct {
+	// Assignments of the members, in the order of the placement.
+	Assignments []Assignment
+	// Unassigned are the replicas that no cluster accepts. Nothing is rendered for them.
+	Unassigned map[key.Replica]bool
+	// Request is the capacity that the service requests.
+	Request *reservation.Request
+	// ReadsNamespace tells that a cluster allows namespaces by their labels.
+	ReadsNamespace bool
+	// Warnings about spec.placement.clusters.
+	Warnings []string
+}
+
+// An Assignment is the decision about one cluster, and what it is based on.
+type Assignment struct {
+	Decision
+
+	// Target of what runs there.
+	Target Target
+	// Existing is what exists of the service there. Nil where nothing does.
+	Existing *ClusterState
+	// Entrypoint is where requests reach the cluster. Nil where that is not known.
+	Entrypoint *v1alpha1.EntrypointStatus
+	// MayReceiveTraffic tells that a gateway may still send requests there by the fleet route.
+	MayReceiveTraffic bool
+	// KeepsRouter tells that a service of no replicas keeps its router there.
+	KeepsRouter bool
+}
+
+// Schedule decides where a service runs.
+func Schedule(s *Service, snapshot *Snapshot) *Result {
+	v := newView(s, snapshot)
+	members, warnings := v.members()
+	p := Problem{
+		Policy:          v.placement.Policy,
+		Groups:          s.Groups,
+		PodRequirements: s.PodRequirements,
+		FailoverAfter:   failoverAfter(v.placement),
+		Now:             snapshot.Now,
+	}
+	for _, m := range members {
+		p.Candidates = append(p.Candidates, v.candidate(m))
+	}
+	v.markDuplicates(members, p.Candidates)
+	decisions := Assign(p)
+	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions)}
+	addUnassigned(s.Groups, decisions)
+	r.Unassigned = unassigned(s.Groups, decisions)
+	for i, m := range members {
+		r.Assignments = append(r.Assignments, Assignment{
+			Decision:          decisions[i],
+			Target:            m.target,
+			Existing:          snapshot.States[m.target.Cluster],
+			Entrypoint:        v.entrypoint(m),
+			MayReceiveTraffic: p.Candidates[i].MayReceiveTraffic,
+			KeepsRouter:       v.keepsRouter(&p.Candidates[i], &decisions[i]),
+		})
+	}
+	return r
+}
+
+func failoverAfter(p *v1alpha1.Placement) time.Duration {
+	return time.Duration(ptr.Deref(p.FailoverAfterSeconds, v1alpha1.DefaultFailoverAfterSeconds)) * time.Second
+}
+
+// addUnassigned adds the replicas that no cluster accepts to the pending ones of a cluster: the
+// one with the rest of their group, or else the one with the service. They are wanted.
+func addUnassigned(groups []reservation.ReplicaGroup, decisions []Decision) {
+	none := unassigned(groups, decisions)
+	if len(none) == 0 {
+		return
+	}
+	for _, g := range groups {
+		at := slices.IndexFunc(decisions, func(d Decision) bool {
+			return slices.ContainsFunc(g.Replicas, func(r reservation.Replica) bool { return d.Run[r.Name] })
+		})
+		if at < 0 {
+			at = slices.IndexFunc(decisions, func(d Decision) bool { return d.State == v1alpha1.StatePlaced })
+		}
+		if at < 0 {
+			continue
+		}
+		for _, r := range g.Replicas {
+			if none[r.Name] {
+				decisions[at].Pending = append(decisions[at].Pending, r.Name)
+			}
+		}
+	}
+}
+
+// unassigned returns the replicas that neither run in a cluster nor are pending in one.
+func unassigned(groups []reservation.ReplicaGroup, decisions []Decision) map[key.Replica]bool {
+	assigned := map[key.Replica]bool{}
+	for _, d := range decisions {
+		for _, name := range d.Pending {
+			assigned[name] = true
+		}
+		for name := range d.Run {
+			assigned[name] = true
+		}
+	}
+	none := map[key.Replica]bool{}
+	for _, r := range reservation.Replicas(groups) {
+		if !assigned[r.Name] {
+			none[r.Name] = true
+		}
+	}
+	return none
+}
+
+// keepsRouter tells whether a service without replicas keeps its router in a cluster. It does
+// until it leaves the cluster, or the cluster is abandoned and its objects can be forgotten.
+func (v *view) keepsRouter(c *Candidate, d *Decision) bool {
+	switch {
+	case v.snapshot.States[c.Name] == nil:
+		return false
+	case d.Abandoned:
+		return !c.Orphaned
+	}
+	return len(v.service.Groups) == 0 && !c.Deselected && c.StopPolicy != v1alpha1.StopDrain
+}

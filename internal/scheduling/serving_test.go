@@ -1,0 +1,61 @@
+package scheduling
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// TestUnknownServes proves that a copy keeps its traffic while its cluster cannot be read, and
+// that the other copies serve, too.
+func TestUnknownServes(t *testing.T) {
+	present := set("0/prefill/0", "0/decode/0")
+	message := "a test"
+	cases := map[string]struct {
+		reason string
+		policy v1alpha1.PlacementPolicy
+		east   Candidate
+		want   []bool
+	}{
+		"Known":      {reason: "Every copy serves.", policy: v1alpha1.PlacementReplicate, want: []bool{true, true}},
+		"Unknown":    {reason: "The copy may still serve.", policy: v1alpha1.PlacementReplicate, east: Candidate{Unknown: message}, want: []bool{true, true}},
+		"Deselected": {reason: "The copy stopped receiving traffic before.", policy: v1alpha1.PlacementReplicate, east: Candidate{Unknown: message, Deselected: true}, want: []bool{false, true}},
+		"Drained":    {reason: "The copy stopped receiving traffic before.", policy: v1alpha1.PlacementReplicate, east: Candidate{Unknown: message, StopPolicy: v1alpha1.StopDrain}, want: []bool{false, true}},
+		"Abandoned":  {reason: "The copy is forgotten.", policy: v1alpha1.PlacementReplicate, east: Candidate{Unknown: message, StopPolicy: v1alpha1.StopAbandon}, want: []bool{false, true}},
+		"Failover":   {reason: "A service that runs in one cluster serves from the one that is known.", policy: v1alpha1.PlacementFailover, east: Candidate{Unknown: message}, want: []bool{false, true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			east, west := tc.east, Candidate{}
+			for _, c := range []*Candidate{&east, &west} {
+				c.Present, c.Ready, c.Reserved, c.RouterReady, c.ReceivesTraffic = present, present, present, true, true
+			}
+			var got []bool
+			for _, d := range Assign(Problem{Policy: tc.policy, Groups: []reservation.ReplicaGroup{group("0", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{east, west}}) {
+				got = append(got, d.Serves)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPendingKeepsNoTraffic proves that a copy that leaves gets no requests because of another
+// group that is assigned there and pending. It would stay for as long as that group is pending.
+func TestPendingKeepsNoTraffic(t *testing.T) {
+	present := set("0/prefill/0", "0/decode/0")
+	east := Candidate{Name: "east", Weight: 1, Present: present, Ready: present, Reserved: present, RouterReady: true, ReceivesTraffic: true, MayReceiveTraffic: true}
+	west := east
+	west.Name, west.Requested = "west", map[string]bool{"1": true}
+	got := map[string]bool{}
+	for _, d := range Assign(Problem{Policy: v1alpha1.PlacementSpread, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{east, west}}) {
+		got[d.Name] = d.Serves
+	}
+	if diff := cmp.Diff(map[string]bool{"east": true, "west": false}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,60 @@
+package scheduling
+
+import (
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// A Snapshot is what planning knows besides the spec, about a service that is placed in
+// clusters of the fleet.
+type Snapshot struct {
+	// Now is compared with the time since when a cluster is out of reach, and with nothing
+	// else.
+	Now time.Time
+	// Created is when the service was created. The oldest is served first.
+	Created string
+	// Resolved tells that Crossplane has answered which clusters exist. Before that, nothing is
+	// known, which is not the same as no clusters.
+	Resolved bool
+	// Clusters of the fleet, by their names.
+	Clusters map[string]*v1alpha1.InferenceCluster
+	// NamespaceLabels are the labels of the tenant's namespace. NamespaceResolved tells that
+	// Crossplane has answered which these are. They are required only if a cluster allows
+	// namespaces by labels.
+	NamespaceLabels   map[string]string
+	NamespaceResolved bool
+	// Request is the last capacity request of the service, if any.
+	Request *reservation.Request
+	// States has what exists of the service, by the names of the clusters in the service. The
+	// name is empty beside the XR.
+	States map[string]*ClusterState
+	// ReceivesTraffic are the names of the backends to which the fleet route sends requests,
+	// once its gateway has accepted it. MayReceiveTraffic are those to which the gateway may
+	// send some.
+	ReceivesTraffic, MayReceiveTraffic map[string]bool
+	// Entrypoints are those to which the fleet route sends requests so far, by the names of the
+	// clusters in the service. They are used while a cluster cannot be read.
+	Entrypoints map[string]*v1alpha1.EntrypointStatus
+}
+
+// A ClusterState is what exists of a service in one cluster.
+type ClusterState struct {
+	// Present are the replicas of which an object exists. Ready are those of them that are
+	// ready.
+	Present, Ready map[key.Replica]bool
+	// RouterReady tells that the endpoint picker runs.
+	RouterReady bool
+	// ProviderConfig and Namespace are those that the objects there were created with. Both are
+	// empty beside the XR.
+	ProviderConfig v1alpha1.ProviderConfigRef
+	Namespace      string
+	// WasReady and RouterWasReady have Ready and RouterReady from when the cluster was last
+	// read. A cluster that cannot be read now may still serve.
+	WasReady       map[key.Replica]bool
+	RouterWasReady bool
+	// Orphaned tells that deleting the Objects keeps the remote objects.
+	Orphaned bool
+}

@@ -1,0 +1,119 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// spread assigns each group by itself: to the cluster where it exists, else where it was
+// reserved, else where it was requested, else where it fits and the fewest groups are for the
+// weight.
+func (p *scheduler) spread() {
+	free := make([]capacity.Free, len(p.Candidates))
+	for i := range p.Candidates {
+		free[i] = p.Candidates[i].Free.Clone()
+	}
+	var withoutCluster []reservation.ReplicaGroup
+	for _, group := range p.Groups {
+		if p.blocked([]reservation.ReplicaGroup{group}) {
+			continue
+		}
+		target := p.currentCluster(&group)
+		if target < 0 {
+			withoutCluster = append(withoutCluster, group)
+			continue
+		}
+		_, _ = p.fits(&free[target], &p.Candidates[target], []reservation.ReplicaGroup{group}) // Its missing replicas take capacity if they fit.
+		p.assigned[target] = append(p.assigned[target], group)
+	}
+	var remaining []reservation.ReplicaGroup
+	for _, group := range withoutCluster {
+		target := p.first(func(c *Candidate) bool { return c.Requested[group.Name] })
+		if target < 0 {
+			remaining = append(remaining, group)
+			continue
+		}
+		if ok, _ := p.fits(&free[target], &p.Candidates[target], []reservation.ReplicaGroup{group}); !ok {
+			remaining = append(remaining, group)
+			continue
+		}
+		p.assigned[target] = append(p.assigned[target], group)
+	}
+	for _, group := range remaining {
+		target := p.mostFree(free, &group)
+		if target >= 0 {
+			p.assigned[target] = append(p.assigned[target], group)
+		}
+	}
+	for i := range p.assigned {
+		p.assigned[i] = p.inOrder(p.assigned[i])
+	}
+}
+
+// mostFree returns the cluster for a group without one. Best is a cluster where all of the
+// group fits, then one where it can start. Otherwise the group is pending in the cluster where
+// it would go if it fitted. Routable clusters come first each time.
+func (p *scheduler) mostFree(free []capacity.Free, group *reservation.ReplicaGroup) int {
+	fitting := func(fits func(*capacity.Free, *Candidate, []reservation.ReplicaGroup) (bool, string)) func(int) bool {
+		return func(i int) bool {
+			ok, _ := fits(&free[i], &p.Candidates[i], []reservation.ReplicaGroup{*group})
+			return ok
+		}
+	}
+	all, required, anywhere := fitting(p.fitsWhole), fitting(p.fits), func(int) bool { return true }
+	routable := func(is func(int) bool) func(int) bool {
+		return func(i int) bool { return !p.Candidates[i].NoGateway && is(i) }
+	}
+	for _, takes := range []func(int) bool{routable(all), routable(required), all, required, routable(anywhere), anywhere} {
+		if target := p.leastLoaded(takes); target >= 0 {
+			return target
+		}
+	}
+	return -1
+}
+
+// currentCluster returns the cluster where a group exists or was reserved, or -1. Of equal ones
+// it is the one with the fewest groups for its weight.
+func (p *scheduler) currentCluster(group *reservation.ReplicaGroup) int {
+	if i := p.bestExisting([]reservation.ReplicaGroup{*group}, p.byLoad()); i >= 0 {
+		return i
+	}
+	return p.leastLoaded(func(i int) bool { return len(group.Replicas) > 0 && p.Candidates[i].canStart(group) })
+}
+
+// byLoad returns the eligible candidates, those with the fewest groups for their weight first.
+func (p *scheduler) byLoad() []int {
+	order := p.eligible()
+	slices.SortStableFunc(order, func(a, b int) int {
+		// (groups + 1) / weight, without fractions.
+		x := int64(len(p.assigned[a])+1) * p.Candidates[b].Weight
+		y := int64(len(p.assigned[b])+1) * p.Candidates[a].Weight
+		return cmp.Compare(x, y)
+	})
+	return order
+}
+
+// leastLoaded returns the eligible candidate with the fewest groups for its weight that takes
+// one more, or -1.
+func (p *scheduler) leastLoaded(takes func(int) bool) int {
+	for _, i := range p.byLoad() {
+		if takes(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// inOrder sorts groups in the order of the service.
+func (p *scheduler) inOrder(groups []reservation.ReplicaGroup) []reservation.ReplicaGroup {
+	var sorted []reservation.ReplicaGroup
+	for _, group := range p.Groups {
+		if contains(groups, &group) {
+			sorted = append(sorted, group)
+		}
+	}
+	return sorted
+}

@@ -1,0 +1,85 @@
+package scheduling
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// A view is the fleet as the tenant may see it.
+type view struct {
+	service  *Service
+	snapshot *Snapshot
+	// placement of the service. It is one of the whole service beside the XR where the spec
+	// has none.
+	placement *v1alpha1.Placement
+	// clusters that the tenant may know of.
+	clusters map[string]*v1alpha1.InferenceCluster
+	// notAllowed are those of them that the tenant may no longer use. undecided are those of
+	// which that is not known yet.
+	notAllowed, undecided map[string]bool
+	// readsNamespace tells that a cluster allows namespaces by their labels.
+	readsNamespace bool
+}
+
+// newView leaves out the clusters that the tenant may not use. Such a cluster is in no
+// decision, no status and no message. If the placement names it, messages are those for a
+// cluster that does not exist. So nobody can find out which clusters exist.
+//
+// A cluster where the service runs is not left out. The tenant knows it, and what runs there
+// leaves as it leaves any cluster. Nothing is decided about it while the labels of the tenant's
+// namespace are not known.
+func newView(s *Service, snapshot *Snapshot) *view {
+	v := &view{
+		service: s, snapshot: snapshot, placement: s.Placement,
+		clusters:   make(map[string]*v1alpha1.InferenceCluster, len(snapshot.Clusters)),
+		notAllowed: map[string]bool{}, undecided: map[string]bool{},
+	}
+	if v.placement == nil {
+		v.placement = &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}
+	}
+	for _, name := range slices.Sorted(maps.Keys(snapshot.Clusters)) {
+		c := snapshot.Clusters[name]
+		reads := c.Spec.AllowedNamespaces.ReadsLabels()
+		v.readsNamespace = v.readsNamespace || reads
+		unknown := reads && !snapshot.NamespaceResolved
+		allowed := !unknown && c.Spec.AllowedNamespaces.Allows(s.Namespace, snapshot.NamespaceLabels)
+		switch {
+		case allowed:
+			v.clusters[name] = c
+		case v.runsIn(name):
+			v.clusters[name], v.notAllowed[name], v.undecided[name] = c, !unknown, unknown
+		}
+	}
+	return v
+}
+
+// runsIn tells whether something of the service exists in a cluster of the fleet, according to
+// its last request.
+func (v *view) runsIn(name string) bool {
+	if v.snapshot.Request == nil {
+		return false
+	}
+	at, requested := v.snapshot.Request.Clusters[name]
+	return requested && v.snapshot.States[at.Name] != nil
+}
+
+// InFleet tells whether a placement uses clusters of the fleet.
+func InFleet(p *v1alpha1.Placement) bool {
+	return p != nil && (p.ClusterSelector != nil || slices.ContainsFunc(p.Clusters, func(c v1alpha1.PlacementCluster) bool { return c.FleetName() != "" }))
+}
+
+// LeavesFleet tells whether a service still runs in clusters of the fleet, and so still
+// requests capacity.
+func LeavesFleet(snapshot *Snapshot) bool {
+	if snapshot.Request == nil {
+		return false
+	}
+	for _, at := range snapshot.Request.Clusters {
+		if snapshot.States[at.Name] != nil {
+			return true
+		}
+	}
+	return false
+}

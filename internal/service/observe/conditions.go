@@ -1,0 +1,161 @@
+package observe
+
+import (
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// The conditions of an InferenceService. Every response sets all of them, because
+// Crossplane keeps a condition that a response leaves out as it was. Crossplane reserves
+// Ready, Synced, Healthy, UpToDate and Responsive.
+const (
+	// NoWarnings is False while the spec has something that hardly does what its user
+	// means, such as an argument that its program cannot parse.
+	NoWarnings = "NoWarnings"
+	// IsPlaced is False while replicas wait for capacity in the clusters of the fleet, or
+	// move from one cluster to another.
+	IsPlaced = "Placed"
+	// SecretsInPlace names the Secrets that pods need in other clusters. The function
+	// neither copies them nor checks that they exist, because reading one would write it
+	// into an Object. The condition is then True with the reason NotChecked.
+	SecretsInPlace = "SecretsInPlace"
+	// KindsAvailable is False while the cluster lacks a kind. It is True with the reason
+	// NotChecked where the Input does not set missingKinds to Skip.
+	KindsAvailable = "KindsAvailable"
+	// GangScheduled is True once Volcano has scheduled all gangs.
+	GangScheduled = "GangScheduled"
+	// WorkloadsReady is True while all replicas of all roles are ready.
+	WorkloadsReady = "WorkloadsReady"
+	// RouterReady is True while the endpoint picker is ready.
+	RouterReady = "RouterReady"
+	// RouteReady is False while a gateway refuses the route or the pool. It is True with a
+	// reason that ends with NotReported while no gateway has reported: some never do.
+	RouteReady = "RouteReady"
+)
+
+// ConditionTypes are the types of all conditions, in the order of the response.
+func ConditionTypes() []string {
+	return []string{composite.Accepted, NoWarnings, IsPlaced, SecretsInPlace, KindsAvailable, GangScheduled, WorkloadsReady, RouterReady, RouteReady}
+}
+
+// Reasons of conditions, besides those of single objects.
+const (
+	ReasonNoneFound    = "NothingSuspicious"
+	ReasonSuspicious   = "Suspicious"
+	ReasonNoFleet      = "NoFleet"
+	ReasonNoCluster    = "NoCluster"
+	ReasonPlaced       = "Placed"
+	ReasonNoSecrets    = "NoneElsewhere"
+	ReasonAvailable    = "AllAvailable"
+	ReasonNotChecked   = "NotChecked"
+	ReasonNoGang       = "NoGang"
+	ReasonScheduled    = "Scheduled"
+	ReasonAllReady     = "AllReady"
+	ReasonScaledToZero = "ScaledToZero"
+	ReasonNoRouter     = "NoRouter"
+	ReasonNoRoute      = "NoRoute"
+	ReasonAccepted     = "Accepted"
+)
+
+// conditions in the order of ConditionTypes.
+func (e *evaluator) conditions() []composite.Condition {
+	groups := e.conditionGroups()
+	return []composite.Condition{
+		{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted},
+		e.noWarnings(),
+		e.placed(),
+		e.secretsInPlace(),
+		e.kindsAvailable(),
+		e.gangScheduled(groups[GangScheduled]),
+		e.workloadsReady(groups[WorkloadsReady]),
+		e.routerReady(groups[RouterReady]),
+		e.routeReady(groups[RouteReady]),
+	}
+}
+
+func (e *evaluator) noWarnings() composite.Condition {
+	if len(e.plan.Warnings) == 0 {
+		return composite.Condition{Type: NoWarnings, Status: composite.True, Reason: ReasonNoneFound}
+	}
+	all := make([]string, 0, len(e.plan.Warnings))
+	for _, w := range e.plan.Warnings {
+		all = append(all, w.Path+": "+w.Message)
+	}
+	return composite.Condition{Type: NoWarnings, Status: composite.False, Reason: ReasonSuspicious, Message: text.Join(all, text.MaxProblems)}
+}
+
+func (e *evaluator) kindsAvailable() composite.Condition {
+	var missing []string
+	for _, d := range e.deferred {
+		if d.Reason == plan.DeferredForKind {
+			missing = append(missing, deferredMessage(d))
+		}
+	}
+	if len(missing) > 0 {
+		return composite.Condition{Type: KindsAvailable, Status: composite.False, Reason: plan.DeferredForKind, Message: text.Join(missing, text.MaxMessage)}
+	}
+	if e.plan.SkipsMissingKinds || e.everyKindExists() {
+		return composite.Condition{Type: KindsAvailable, Status: composite.True, Reason: ReasonAvailable}
+	}
+	return composite.Condition{Type: KindsAvailable, Status: composite.True, Reason: ReasonNotChecked, Message: "the Composition's input does not set missingKinds to Skip"}
+}
+
+// everyKindExists tells whether an object of each kind is observed, which proves that the
+// cluster has the kind.
+func (e *evaluator) everyKindExists() bool {
+	exists := map[string]bool{}
+	for _, s := range e.objects {
+		exists[s.kind] = exists[s.kind] || e.state.Observed(s.key)
+	}
+	for _, observed := range exists {
+		if !observed {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *evaluator) gangScheduled(g *conditionGroup) composite.Condition {
+	if len(g.objects)+len(g.deferred) == 0 {
+		return composite.Condition{Type: GangScheduled, Status: composite.True, Reason: ReasonNoGang}
+	}
+	return g.condition(GangScheduled, ReasonScheduled)
+}
+
+func (e *evaluator) workloadsReady(g *conditionGroup) composite.Condition {
+	g.failures = e.failures
+	if len(g.objects)+len(g.deferred) == 0 {
+		return composite.Condition{Type: WorkloadsReady, Status: composite.True, Reason: ReasonScaledToZero}
+	}
+	return g.condition(WorkloadsReady, ReasonAllReady)
+}
+
+func (e *evaluator) routerReady(g *conditionGroup) composite.Condition {
+	if e.plan.Router == nil {
+		return composite.Condition{Type: RouterReady, Status: composite.True, Reason: ReasonNoRouter}
+	}
+	if len(g.objects)+len(g.deferred) == 0 {
+		if !slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return len(c.Groups)+len(c.Pending) > 0 }) {
+			return composite.Condition{Type: RouterReady, Status: composite.True, Reason: ReasonScaledToZero}
+		}
+		return composite.Condition{Type: RouterReady, Status: composite.False, Reason: ReasonNotCreated, Message: "it is made where the service is placed"}
+	}
+	g.failures = e.routerFailures
+	return g.condition(RouterReady, ReasonAllReady)
+}
+
+func (e *evaluator) routeReady(g *conditionGroup) composite.Condition {
+	switch {
+	case e.plan.Router == nil:
+		return composite.Condition{Type: RouteReady, Status: composite.True, Reason: ReasonNoRouter}
+	case !e.plan.Router.HasRoute:
+		return composite.Condition{
+			Type: RouteReady, Status: composite.False, Reason: ReasonNoRoute,
+			Message: "no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
+		}
+	}
+	return g.condition(RouteReady, ReasonAccepted)
+}

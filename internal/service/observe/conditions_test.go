@@ -1,0 +1,127 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+func typesOf(conditions []composite.Condition) []string {
+	var all []string
+	for _, c := range conditions {
+		all = append(all, c.Type)
+	}
+	return all
+}
+
+// One that is no longer sent would stay as it was.
+func TestConditionsAreAlwaysAllThere(t *testing.T) {
+	for name, v := range map[string][]composite.Condition{
+		"First":   newScene(t).evaluate().Conditions,
+		"Ready":   running(newScene(t)).evaluate().Conditions,
+		"Router":  newScene(t).routed(plan.Router{HasRoute: true}).evaluate().Conditions,
+		"Refused": composite.Refused(ConditionTypes(), &composite.ProblemsError{Reason: composite.ReasonInvalidSpec, Errors: field.ErrorList{field.Required(nil, "roles")}}),
+	} {
+		if diff := cmp.Diff(ConditionTypes(), typesOf(v)); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", name, diff)
+		}
+		for _, c := range v {
+			if c.Reason == "" || !slices.Contains([]composite.Status{composite.True, composite.False, composite.Unknown}, c.Status) {
+				t.Errorf("%s: a condition needs a status and a reason: %+v", name, c)
+			}
+			if c.Status != composite.True && c.Message == "" {
+				t.Errorf("%s: a condition that is not True needs a message: %+v", name, c)
+			}
+		}
+	}
+	for _, reserved := range []string{"Ready", "Synced", "Healthy", "UpToDate", "Responsive"} {
+		if slices.Contains(ConditionTypes(), reserved) {
+			t.Errorf("%s is Crossplane's", reserved)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	errs := field.ErrorList{
+		field.Required(field.NewPath("spec", "roles"), "at least one"),
+		field.Invalid(field.NewPath("spec", "replicas"), -1, "must not be negative"),
+	}
+	for _, c := range composite.Refused(ConditionTypes(), &composite.ProblemsError{Reason: composite.ReasonNameConflict, Errors: errs}) {
+		want := composite.Condition{Type: c.Type, Status: composite.Unknown, Reason: composite.ReasonNotEvaluated, Message: "not evaluated while Accepted is False"}
+		if c.Type == composite.Accepted {
+			want = composite.Condition{Type: composite.Accepted, Status: composite.False, Reason: composite.ReasonNameConflict, Message: "spec.roles: Required value: at least one; spec.replicas: Invalid value: -1: must not be negative"}
+		}
+		if diff := cmp.Diff(want, c); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+	}
+}
+
+func TestJoin(t *testing.T) {
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = fmt.Sprintf("LeaderWorkerSet qwen-engine-%d: not created yet", i)
+	}
+	cases := map[string]struct {
+		reason string
+		items  []string
+		want   string
+	}{
+		"Few":     {reason: "Few items are all there.", items: []string{"a", "b"}, want: "a; b"},
+		"Same":    {reason: "An item is said once.", items: []string{"a", "a", "b", "a"}, want: "a; b"},
+		"Many":    {reason: "What does not fit is counted.", items: many, want: strings.Join(many[:21], "; ") + "; and 79 more"},
+		"TooLong": {reason: "A single item is cut.", items: []string{strings.Repeat("x", 2000)}, want: strings.Repeat("x", text.MaxMessage) + "..."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, text.Join(tc.items, text.MaxMessage)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	if got, want := text.OneLine("a\n\tb  c"), "a b c"; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+	if got := text.OneLine(strings.Repeat("é", 200)); got != strings.Repeat("é", 128)+"..." {
+		t.Errorf("a message is cut between characters: %q", got)
+	}
+	if got := text.OneLine("a" + strings.Repeat("é", 200)); got != "a"+strings.Repeat("é", 127)+"..." {
+		t.Errorf("a message is cut between characters: %q", got)
+	}
+}
+
+func TestEvaluateKinds(t *testing.T) {
+	s := newScene(t)
+	if got, want := conditionLine(s.evaluate(), KindsAvailable), "True NotChecked: the Composition's input does not set missingKinds to Skip"; got != want {
+		t.Errorf("unchecked: want %q, got %q", want, got)
+	}
+	if got := conditionLine(running(s).evaluate(), KindsAvailable); got != "True AllAvailable" {
+		t.Errorf("what exists has a kind: got %q", got)
+	}
+	for _, k := range []string{lws0, lws1} {
+		s.hold(plan.Deferred{Key: k, Reason: plan.DeferredForKind, Message: "the cluster does not have the kind LeaderWorkerSet of leaderworkerset.x-k8s.io/v1"})
+	}
+	v := s.evaluate()
+	if got, want := conditionLine(v, KindsAvailable), "False KindMissing: the cluster does not have the kind LeaderWorkerSet of leaderworkerset.x-k8s.io/v1"; got != want || !v.Deferred {
+		t.Errorf("missing: want %q, got %q, held %t", want, got, v.Deferred)
+	}
+}
+
+func TestEvaluateWarnings(t *testing.T) {
+	s := running(newScene(t))
+	s.plan.Warnings = []plan.Warning{{Path: "spec.roles[0].template", Message: "quote it"}}
+	if got, want := conditionLine(s.evaluate(), NoWarnings), "False Suspicious: spec.roles[0].template: quote it"; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+}

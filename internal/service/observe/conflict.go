@@ -1,0 +1,215 @@
+package observe
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+)
+
+// Conflicts returns the desired objects whose names other objects have. Crossplane would
+// adopt an object without a controller, and delete it with the service. At an object with
+// another controller it would stop after it has applied some of the others.
+func (r *ObservedState) Conflicts(objects []kube.Object) field.ErrorList {
+	var errs field.ErrorList
+	for _, o := range objects {
+		errs = append(errs, r.nameConflicts(o)...)
+		if r.Observed(o.Key) {
+			errs = append(errs, r.remoteConflict(o)...)
+			continue
+		}
+		existing, _ := r.req.Required(composite.Existing(o.Key))
+		for _, e := range existing {
+			if err := r.conflict(o, e); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		services, _ := r.req.Required(require.Headless(o.Key))
+		for _, e := range services {
+			if err := r.headlessConflict(o, e); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errs
+}
+
+// ForbiddenChanges returns changes of the spec that its schema refuses too. An XR may come
+// without validation by the schema.
+func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList {
+	var errs field.ErrorList
+	for _, o := range objects {
+		if c := key.Parse(o.Key).Cluster; c != "" && r.moved(o) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "placement", "clusters").Key(c), c,
+				"runs with another namespace or providerConfigRef, and cannot move: give the cluster another name, which creates everything there again and deletes what is here"))
+		}
+	}
+	return append(errs, r.groupingChanged()...)
+}
+
+// moved tells whether an observed Object is for another remote object than the desired one.
+// Crossplane would keep the Object and replace its manifest, and the old remote object would
+// stay forever.
+func (r *ObservedState) moved(o kube.Object) bool {
+	was := r.req.Observed(o.Key).Name()
+	return was != "" && was != o.Name()
+}
+
+// remoteConflict finds a remote object that has a controller in its cluster.
+// provider-kubernetes sets none, so another controller owns the object. This shows only once
+// the object is observed.
+func (r *ObservedState) remoteConflict(o kube.Object) field.ErrorList {
+	c := key.Parse(o.Key).Cluster
+	if c == "" || r.moved(o) {
+		return nil
+	}
+	at := field.NewPath("spec", "placement", "clusters").Key(c)
+	remote, _ := remote.Unwrap(r.req.Observed(o.Key))
+	if whose := composite.Controller(remote); whose != nil {
+		return field.ErrorList{field.Invalid(at, c, fmt.Sprintf("%s %s there belongs to %s %q: %s",
+			remote.Kind(), remote.Name(), whose.Kind, whose.Name, "give this service another name, or delete what is there"))}
+	}
+	return nil
+}
+
+// headlessConflict finds a Service with the name of the one that LeaderWorkerSet creates for
+// its pods. LeaderWorkerSet would use it as it is, and workers would not resolve their
+// leader.
+func (r *ObservedState) headlessConflict(o kube.Object, existing incoming.Object) *field.Error {
+	whose := composite.Controller(existing)
+	if whose != nil && whose.Kind == o.Kind() && whose.Name == o.Name() {
+		return nil
+	}
+	at, remedy := r.pathOf(o.Key)
+	return field.Invalid(at, fmt.Sprintf("%s %s", o.Kind(), o.Name()),
+		"needs a Service of its own name for its pods, and another Service has that name; "+remedy)
+}
+
+// nameConflicts finds LeaderWorkerSets of others that need a StatefulSet with the same name
+// as one of ours. LeaderWorkerSet would write both into one StatefulSet, and neither would
+// ever be ready. Validation of the API refuses such names within one service.
+func (r *ObservedState) nameConflicts(o kube.Object) field.ErrorList {
+	var errs field.ErrorList
+	refuse := func(other neighbour, why string) {
+		at, remedy := r.pathOf(o.Key)
+		errs = append(errs, field.Invalid(at, "LeaderWorkerSet "+nameInside(o), fmt.Sprintf(why, other.Metadata.Name)+"; "+remedy))
+	}
+	owners, _ := r.req.Required(require.WorkersOwner(o.Key))
+	for _, e := range owners {
+		if other := neighbourOf(e); r.notControlledByService(e) && other.Spec.LeaderWorkerTemplate.Size > 1 {
+			refuse(other, "has the name of the workers' StatefulSet of LeaderWorkerSet %s")
+		}
+	}
+	named, _ := r.req.Required(require.WorkersName(o.Key))
+	for _, e := range named {
+		if r.notControlledByService(e) {
+			refuse(neighbourOf(e), "needs a StatefulSet for its workers that has the name of LeaderWorkerSet %s")
+		}
+	}
+	return errs
+}
+
+// notControlledByService tells whether this service does not control an object.
+func (r *ObservedState) notControlledByService(o incoming.Object) bool {
+	uid := composite.ControllerUID(o)
+	return uid == "" || uid != r.plan.Service.UID
+}
+
+// nameInside is the name of a desired object, or of what it carries to another cluster.
+func nameInside(o kube.Object) string {
+	if m := remote.Manifest(o.Resource); m != nil {
+		o.Resource = m
+	}
+	return o.Name()
+}
+
+// A neighbour is the part of a LeaderWorkerSet that the names of its StatefulSets follow
+// from. There are workers where the size of its groups is more than 1.
+type neighbour struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		LeaderWorkerTemplate struct {
+			Size int32 `json:"size"`
+		} `json:"leaderWorkerTemplate"`
+	} `json:"spec"`
+}
+
+// A carried neighbour is a LeaderWorkerSet in the manifest of an Object.
+type carried struct {
+	Spec struct {
+		ForProvider struct {
+			Manifest neighbour `json:"manifest"`
+		} `json:"forProvider"`
+	} `json:"spec"`
+}
+
+var (
+	neighbourView = incoming.NewView[neighbour]()
+	carriedView   = incoming.NewView[carried]()
+)
+
+// neighbourOf reads a LeaderWorkerSet, or an Object that carries one.
+func neighbourOf(o incoming.Object) neighbour {
+	c := carried{}
+	_ = carriedView.Read(o, &c) // Fields of the wrong type are as good as absent.
+	if n := c.Spec.ForProvider.Manifest; n.Metadata.Name != "" {
+		return n
+	}
+	n := neighbour{}
+	_ = neighbourView.Read(o, &n) // As above.
+	return n
+}
+
+// groupingChanged finds a service whose spec.replicas was set or unset after it was created.
+// That would rename everything that it runs.
+func (r *ObservedState) groupingChanged() field.ErrorList {
+	for k := range r.req.ObservedKeys() {
+		if replica, is := key.Parse(k).Replica(); is && replica.Grouped() != r.plan.Service.Grouped {
+			return field.ErrorList{field.Forbidden(field.NewPath("spec", "replicas"),
+				"cannot be set or unset on an existing service: that would rename, and so restart, everything it runs")}
+		}
+	}
+	return nil
+}
+
+func (r *ObservedState) conflict(o kube.Object, existing incoming.Object) *field.Error {
+	whose := "to nobody"
+	if w := composite.Controller(existing); w != nil {
+		// The service has just composed this object, and it is not observed yet. Objects of
+		// a controller that had this kind before Crossplane have the same UID and no key:
+		// they are conflicts.
+		if w.UID != "" && w.UID == r.plan.Service.UID && composite.KeyOf(existing) == o.Key {
+			return nil
+		}
+		whose = fmt.Sprintf("to %s %q", w.Kind, w.Name)
+	}
+	at, remedy := r.pathOf(o.Key)
+	if existing.DeletionTimestamp() != "" {
+		remedy = "it is being deleted, which this service waits for"
+	}
+	return field.Invalid(at, fmt.Sprintf("%s %s", o.Kind(), o.Name()),
+		fmt.Sprintf("already exists and belongs %s; %s", whose, remedy))
+}
+
+// pathOf returns the field that the name of an object follows from, and how users resolve a
+// conflict of that name.
+func (r *ObservedState) pathOf(k string) (*field.Path, string) {
+	const or = ", or delete what is there"
+	for _, replica := range r.plan.Replicas() {
+		if replica.Key == k {
+			return replica.Role.Path().Child("name"), "give this role or this service another name" + or
+		}
+	}
+	if c := key.Parse(k).Cluster; c != "" {
+		return field.NewPath("spec", "placement", "clusters").Key(c), "give this service another name" + or
+	}
+	return field.NewPath("metadata", "name"), "give this service another name" + or
+}

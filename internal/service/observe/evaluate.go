@@ -1,0 +1,248 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// An Evaluation is what exists of a plan, compared with the plan.
+type Evaluation struct {
+	// Ready tells whether each desired object is ready, by its key.
+	Ready map[string]bool
+	// Objects are the same objects with why they are not ready, in the order of the desired
+	// objects.
+	Objects []ObjectStatus
+	// Status of the InferenceService, without its conditions.
+	Status v1alpha1.InferenceServiceStatus
+	// Conditions are those of ConditionTypes, in that order.
+	Conditions []composite.Condition
+	// Deferred tells whether a wanted object is left out for now. Then the service is not
+	// ready.
+	Deferred bool
+	// Stable tells whether nothing is waited for that does not show by itself.
+	Stable bool
+	// AwaitsFailover tells whether the service leaves a cluster at a time to come.
+	AwaitsFailover bool
+}
+
+// An ObjectStatus tells whether one desired object is ready.
+type ObjectStatus struct {
+	Key   string
+	Ready bool
+	// Reason and Message say why it is not, or what its controller has not reported.
+	Reason, Message string
+}
+
+// An evaluator collects what an Evaluation is made of.
+type evaluator struct {
+	plan     *plan.Plan
+	state    *ObservedState
+	deferred []plan.Deferred
+
+	objects []*objectState
+	byKey   map[string]*objectState
+	pods    *podIndex
+	total   roleCounts
+	// groups are the indices of the replica groups of which something exists.
+	groups map[int32]bool
+	// entrypoints by cluster.
+	entrypoints map[string]entrypoint
+	// failures of the pods of the roles, and of those of the endpoint picker.
+	failures, routerFailures []string
+}
+
+// Evaluate compares the desired objects of a plan with the observed state. The objects do
+// not include the deferred ones.
+func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []plan.Deferred) Evaluation {
+	e := &evaluator{
+		plan:        p,
+		state:       r,
+		deferred:    deferred,
+		objects:     make([]*objectState, 0, len(objects)),
+		byKey:       make(map[string]*objectState, len(objects)),
+		pods:        r.pods(),
+		total:       newRoleCounts(p),
+		groups:      map[int32]bool{},
+		entrypoints: make(map[string]entrypoint, len(p.Clusters)),
+	}
+	e.evaluateObjects(objects)
+	status := e.status()
+	e.passStartedGangs()
+	v := Evaluation{
+		Ready:          make(map[string]bool, len(objects)),
+		Objects:        make([]ObjectStatus, 0, len(objects)),
+		Status:         status,
+		Conditions:     e.conditions(),
+		Deferred:       len(deferred) > 0,
+		AwaitsFailover: e.awaitsFailover(),
+		Stable:         len(deferred) == 0 && e.stable() && !e.total.troubled() && len(e.routerFailures) == 0,
+	}
+	for _, s := range e.objects {
+		v.Ready[s.key] = s.ready
+		v.Objects = append(v.Objects, ObjectStatus{Key: s.key, Ready: s.ready, Reason: s.reason, Message: s.message})
+		v.Stable = v.Stable && s.ready
+	}
+	return v
+}
+
+func (e *evaluator) evaluateObjects(objects []kube.Object) {
+	clusters := make(map[string]*plan.ClusterPlan, len(e.plan.Clusters))
+	for i := range e.plan.Clusters {
+		c := &e.plan.Clusters[i]
+		clusters[c.Target.Cluster] = c
+	}
+	if e.plan.Schedule != nil && clusters[""] == nil {
+		clusters[""] = e.local()
+	}
+	for _, o := range objects {
+		c := clusters[key.Parse(o.Key).Cluster]
+		if c == nil {
+			continue
+		}
+		s := e.state.objectState(o, c)
+		e.objects = append(e.objects, s)
+		e.byKey[s.key] = s
+		if s.kind == kindRoute || s.kind == kindGateway {
+			entry := e.entrypoints[c.Target.Cluster]
+			entry.note(s)
+			e.entrypoints[c.Target.Cluster] = entry
+		}
+	}
+}
+
+// status counts the replicas, and finds the URLs.
+func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
+	st := v1alpha1.InferenceServiceStatus{Clusters: e.clusters()}
+	if !e.plan.Service.Claimed {
+		// Crossplane copies the status to the claim, whose generation is another number
+		// (internal/controller/apiextensions/claim/syncer_ssa.go of crossplane).
+		st.ObservedGeneration = e.plan.Service.Generation
+	}
+	if e.plan.FleetRoute != nil {
+		st.URL = e.url(e.local())
+	}
+	noneStays := !slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return !c.Leaving && !c.Unschedulable })
+	for i := range e.plan.Clusters {
+		c := &e.plan.Clusters[i]
+		counts := e.count(c)
+		// Replicas that leave a cluster are replaced in another one, which counts them.
+		if !c.Leaving || noneStays {
+			e.total.merge(counts)
+		}
+		url := e.url(c)
+		if st.Selector == "" {
+			// Clients of the scale subresource parse notin, and not every other way to exclude.
+			st.Selector = fmt.Sprintf("%s=%s,%s notin (%s)", naming.LabelService, c.Base, naming.LabelComponentType, v1alpha1.ComponentTypeRouter)
+		}
+		if st.URL == "" && (!c.Target.Remote() || c.Endpoint == nil) {
+			// Clients here do not reach the Service of another cluster.
+			st.URL = url
+		}
+		if c.Target.Remote() {
+			at := slices.IndexFunc(st.Clusters, func(s v1alpha1.ClusterStatus) bool { return s.Name == c.Target.Cluster })
+			if at < 0 {
+				continue
+			}
+			st.Clusters[at].Components, st.Clusters[at].URL = counts.components(), url
+		}
+	}
+	st.Components, st.ServedModels = e.total.components(), servedModels(e.plan)
+	st.Summary = e.total.summary(e.plan)
+	st.Replicas = int32(len(e.groups)) //nolint:gosec // The API allows a few hundred.
+	if e.pods != nil {
+		e.routerFailures = e.pods.router.failures
+	}
+	return st
+}
+
+// count counts the replicas in one cluster.
+func (e *evaluator) count(c *plan.ClusterPlan) roleCounts {
+	counts := newRoleCounts(e.plan)
+	for r := range c.Replicas() {
+		e.countReplica(counts, c, r)
+	}
+	for i := range c.Pending {
+		counts[c.Pending[i].Role.Name].desired++
+	}
+	if r := e.plan.Router; r != nil && (!c.Unschedulable || len(e.plan.Clusters) == 1) {
+		counts[r.Name].countRouter(r, e.byKey[c.Key(key.Deployment, "epp")], e.routerPods(c))
+	}
+	return counts
+}
+
+// routerPods are the pods of the endpoint pickers in one cluster, or nil where they are not
+// read.
+func (e *evaluator) routerPods(c *plan.ClusterPlan) *podFacts {
+	if e.pods == nil || c.Target.Remote() {
+		return nil
+	}
+	return &e.pods.router
+}
+
+func (e *evaluator) countReplica(counts roleCounts, c *plan.ClusterPlan, r *plan.Replica) {
+	s := e.byKey[r.Key]
+	var pods *podFacts
+	if !c.Target.Remote() {
+		pods = e.pods.of(e.plan.Service, r)
+	}
+	counts[r.Role.Name].count(s, pods)
+	if s != nil && s.reason != ReasonNotCreated {
+		e.groups[r.Group] = true
+	}
+	if pods != nil {
+		e.failures = append(e.failures, pods.failures...)
+	}
+	if s != nil && s.reason == ReasonNotReady {
+		s.message = podsMissing(pods, r.Role.Nodes)
+	}
+}
+
+// podsMissing says how many pods of a replica are missing. Its LeaderWorkerSet counts
+// whole groups only.
+func podsMissing(pods *podFacts, nodes int32) string {
+	if pods == nil && nodes > 1 {
+		return fmt.Sprintf("not all of its %d pods are ready", nodes)
+	}
+	if pods == nil {
+		return "its pod is not ready"
+	}
+	message := fmt.Sprintf("%d of %d pods are ready", pods.ready, nodes)
+	if pods.unscheduled > 0 {
+		message += fmt.Sprintf(", %d cannot be scheduled", pods.unscheduled)
+	}
+	return message
+}
+
+// passStartedGangs makes PodGroups ready whose replicas are all ready. The gang has started
+// then, and what Volcano reports on it later does not matter.
+func (e *evaluator) passStartedGangs() {
+	for i := range e.plan.Clusters {
+		for k := range e.plan.Clusters[i].Groups {
+			g := &e.plan.Clusters[i].Groups[k]
+			if g.PodGroup == nil {
+				continue
+			}
+			s := e.byKey[g.PodGroup.Key]
+			if s == nil || s.view == nil || s.reason == ReasonDeleting || !e.allReady(g) {
+				continue
+			}
+			s.ready, s.reason, s.message = true, "", ""
+		}
+	}
+}
+
+func (e *evaluator) allReady(g *plan.Group) bool {
+	for i := range g.Replicas {
+		if s := e.byKey[g.Replicas[i].Key]; s == nil || !s.ready {
+			return false
+		}
+	}
+	return true
+}

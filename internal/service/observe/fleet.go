@@ -1,0 +1,135 @@
+package observe
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// local is the cluster plan of the objects that are in the cluster of the XR while the
+// service runs in others.
+func (e *evaluator) local() *plan.ClusterPlan {
+	return &plan.ClusterPlan{Target: e.plan.Local(), Base: e.plan.Service.Name}
+}
+
+// clusters has what was decided about each cluster. Outside of the fleet the service runs
+// in the clusters that the placement names.
+func (e *evaluator) clusters() []v1alpha1.ClusterStatus {
+	var all []v1alpha1.ClusterStatus
+	if e.plan.Schedule == nil {
+		for i := range e.plan.Clusters {
+			if t := e.plan.Clusters[i].Target; t.Remote() {
+				all = append(all, v1alpha1.ClusterStatus{Name: t.Cluster, State: v1alpha1.StatePlaced})
+			}
+		}
+		return all
+	}
+	for i := range e.plan.Schedule.Assignments {
+		d := &e.plan.Schedule.Assignments[i]
+		s := v1alpha1.ClusterStatus{Name: d.Name, State: d.State, Reason: d.Reason, Message: text.OneLine(d.Message)}
+		s.Assigned = assigned(d)
+		if e.plan.FleetRoute != nil {
+			for _, b := range e.plan.FleetRoute.Backends {
+				if b.Cluster == d.Name {
+					s.Weight = &b.Weight
+				}
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// assigned are the replicas that run in a cluster: whole groups, or some of a role's.
+func assigned(a *scheduling.Assignment) []v1alpha1.Replicas {
+	var groups []v1alpha1.Replicas
+	var single []key.Replica
+	for _, g := range a.Groups {
+		if !slices.ContainsFunc(g.Replicas, func(r reservation.Replica) bool { return a.Run[r.Name] }) {
+			continue
+		}
+		if index, err := strconv.ParseInt(g.Name, 10, 32); err == nil {
+			groups = append(groups, v1alpha1.Replicas{Group: ptr.To(int32(index))})
+			continue
+		}
+		single = append(single, key.Replica(g.Name))
+	}
+	return append(groups, scheduling.Replicas(single)...)
+}
+
+// stable tells that no replica waits for capacity, and none moves from one cluster to
+// another.
+func (e *evaluator) stable() bool {
+	if e.plan.Schedule == nil {
+		return true
+	}
+	return !slices.ContainsFunc(e.plan.Schedule.Assignments, func(d scheduling.Assignment) bool {
+		return len(d.Pending) > 0 || d.State == v1alpha1.StateLeaving || d.State == v1alpha1.StatePending || d.Reason == scheduling.ReasonUnreachable || d.Reason == scheduling.ReasonUnknown
+	})
+}
+
+// awaitsFailover tells whether the service leaves a cluster at a time to come.
+func (e *evaluator) awaitsFailover() bool {
+	return e.plan.Schedule != nil && slices.ContainsFunc(e.plan.Schedule.Assignments, func(d scheduling.Assignment) bool { return d.AwaitsFailover })
+}
+
+// placed is True while all replicas have a cluster. Otherwise it says for each cluster what
+// is missing.
+func (e *evaluator) placed() composite.Condition {
+	if e.plan.Schedule == nil {
+		return composite.Condition{Type: IsPlaced, Status: composite.True, Reason: ReasonNoFleet}
+	}
+	var missing, other []string
+	reason, runs := "", false
+	for i := range e.plan.Schedule.Assignments {
+		d := &e.plan.Schedule.Assignments[i]
+		runs = runs || len(d.Run) > 0
+		text := d.Name + ": " + text.OneLine(d.Message)
+		switch {
+		case len(d.Pending) > 0 || d.State == v1alpha1.StateLeaving:
+			missing = append(missing, text)
+			if reason == "" {
+				reason = d.Reason
+			}
+		case d.State == v1alpha1.StateNotPlaced && d.Reason != scheduling.ReasonNotNeeded:
+			other = append(other, text)
+			if len(other) == 1 && reason == "" {
+				reason = d.Reason
+			}
+		}
+	}
+	switch {
+	case len(e.plan.Schedule.Assignments) == 0:
+		return composite.Condition{Type: IsPlaced, Status: composite.False, Reason: ReasonNoCluster, Message: "no InferenceCluster is selected"}
+	case len(missing) > 0 || !runs && len(other) > 0:
+		return composite.Condition{Type: IsPlaced, Status: composite.False, Reason: reason, Message: text.Join(append(missing, other...), text.MaxMessage)}
+	}
+	return composite.Condition{Type: IsPlaced, Status: composite.True, Reason: ReasonPlaced, Message: text.Join(other, text.MaxMessage)}
+}
+
+// secretsInPlace says which Secrets users have to create in other clusters.
+func (e *evaluator) secretsInPlace() composite.Condition {
+	if len(e.plan.Secrets) == 0 {
+		return composite.Condition{Type: SecretsInPlace, Status: composite.True, Reason: ReasonNoSecrets}
+	}
+	var where []string
+	for i := range e.plan.Clusters {
+		if t := e.plan.Clusters[i].Target; t.Remote() {
+			where = append(where, "namespace "+t.Namespace+" of cluster "+t.Cluster)
+		}
+	}
+	return composite.Condition{
+		Type: SecretsInPlace, Status: composite.True, Reason: ReasonNotChecked,
+		Message: text.Cut("Secrets are not copied to other clusters. Pods need "+strings.Join(e.plan.Secrets, ", ")+" in "+strings.Join(where, ", "), text.MaxMessage),
+	}
+}

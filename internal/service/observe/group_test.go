@@ -1,0 +1,23 @@
+package observe
+
+import (
+	"testing"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// TestConditionOf proves which condition is about the rights and policies of the roles and
+// of the router.
+func TestConditionOf(t *testing.T) {
+	e := &evaluator{plan: &plan.Plan{Router: &plan.Router{HasRoute: true}}}
+	for key, want := range map[string]string{
+		"networkpolicy":              WorkloadsReady,
+		"cluster/east/networkpolicy": WorkloadsReady,
+		"role/sidecar":               RouterReady,
+		"rolebinding/sidecar":        RouterReady,
+	} {
+		if got := e.conditionOf(key); got != want {
+			t.Errorf("conditionOf(%q) = %s, want %s", key, got, want)
+		}
+	}
+}

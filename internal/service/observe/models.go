@@ -1,0 +1,27 @@
+package observe
+
+import (
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// servedModels are the models of the router, each with the InferenceObjective that requests
+// name for its priority. Where its name differs between clusters it is left out.
+func servedModels(p *plan.Plan) []v1alpha1.ServedModelStatus {
+	if p.Router == nil || len(p.Clusters) == 0 {
+		return nil
+	}
+	first := &p.Clusters[0]
+	differs := slices.ContainsFunc(p.Clusters, func(c plan.ClusterPlan) bool { return c.Base != first.Base })
+	var all []v1alpha1.ServedModelStatus
+	for _, m := range p.Router.Models {
+		s := v1alpha1.ServedModelStatus{Name: m.Name}
+		if m.Priority != nil && !differs {
+			s.ObjectiveName = first.ModelName(m.Name)
+		}
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,74 @@
+/*
+Package observe reads the observed state, and compares it with the plan: which composed
+resources are ready, what the status of each role is, where clients reach the service, and
+what users should know when something is missing.
+
+Each object is evaluated by its own API, whichever cluster it is in. The same request always
+gives the same Evaluation, so times are only copied from observed objects.
+*/
+package observe
+
+import (
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// An ObservedState is what a request shows of the objects of a plan. Methods decode an
+// object when they need it, because observed objects are large and most fields are not read.
+type ObservedState struct {
+	plan *plan.Plan
+	req  incoming.Request
+}
+
+// Read returns the observed state of a request. It decodes nothing yet.
+func Read(req incoming.Request, p *plan.Plan) *ObservedState {
+	return &ObservedState{plan: p, req: req}
+}
+
+// Observed tells whether the composed resource of that key exists.
+func (r *ObservedState) Observed(key string) bool { return r.req.Observed(key).Exists() }
+
+// Any tells whether anything of the service exists.
+func (r *ObservedState) Any() bool {
+	for range r.req.ObservedKeys() {
+		return true
+	}
+	return false
+}
+
+// A gang is the part of a PodGroup that says which pods it counts.
+type gang struct {
+	Spec struct {
+		MinTaskMember  map[string]int32 `json:"minTaskMember"`
+		SubGroupPolicy []struct {
+			Name         string `json:"name"`
+			SubGroupSize int32  `json:"subGroupSize"`
+		} `json:"subGroupPolicy"`
+	} `json:"spec"`
+}
+
+var gangView = incoming.NewView[gang]()
+
+// PodGroup returns what is known of the PodGroup of that key. One that cannot be read
+// exists, and is taken to count no pods.
+func (r *ObservedState) PodGroup(key string) plan.PodGroupView {
+	if !r.Observed(key) {
+		return plan.PodGroupView{}
+	}
+	v := plan.PodGroupView{Observed: true}
+	remote, state := remote.Unwrap(r.req.Observed(key))
+	if !state.Readable() {
+		return v
+	}
+	pg := gang{}
+	_ = gangView.Read(remote, &pg) // Fields of a wrong type count as absent.
+	v.MinTaskMember = pg.Spec.MinTaskMember
+	for _, s := range pg.Spec.SubGroupPolicy {
+		if v.SubGroupSizes == nil {
+			v.SubGroupSizes = map[string]int32{}
+		}
+		v.SubGroupSizes[s.Name] = s.SubGroupSize
+	}
+	return v
+}

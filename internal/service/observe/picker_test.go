@@ -1,0 +1,118 @@
+package observe
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// TestEvaluatePickers is about the Deployment of the endpoint picker and its pods.
+func TestEvaluatePickers(t *testing.T) {
+	withRoute := plan.Router{Name: "router", HasRoute: true}
+	accepted := is("Accepted", "True", "Accepted", 1)
+	evaluateRouters(t, map[string]routerCase{
+		"PickerFailsThoughReady": {
+			reason: "An endpoint picker's failing pod is trouble before its Deployment notices.",
+			router: withRoute,
+			scene: func(s *scene) {
+				s.want(scheduling.Target{}, routeKey, route(1))
+				s.see(eppKey, picker()).see(poolKey, pool(accepted)).see(routeKey, route(1, accepted)).
+					pods(enginePod("router", 0, 0, ended("OOMKilled", 137), func(p *corev1.Pod) { p.Name, p.Labels = "qwen-epp-abc", nil }))
+			},
+			want: routerWant{router: "False Failed: pod qwen-epp-abc: container vllm: OOMKilled (exit code 137)", route: "True Accepted", url: "http://qwen.example.com"},
+		},
+		"PickerStuck": {
+			reason: "A Deployment that has given up is shown with its reason.",
+			router: plan.Router{Name: "router"},
+			scene:  func(s *scene) { s.see(eppKey, picker(stuckPicker)).see(poolKey, pool()) },
+			want: routerWant{
+				router:   "False Failed: Deployment qwen-epp: ProgressDeadlineExceeded: ReplicaSet has timed out progressing.",
+				route:    "False NoRoute: no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
+				notReady: []string{eppKey},
+			},
+		},
+		"PickerUpdating": {
+			reason: "A Deployment is ready with its newest pods only.",
+			router: plan.Router{Name: "router"},
+			scene:  func(s *scene) { s.see(eppKey, picker(updatingPicker)).see(poolKey, pool()) },
+			want: routerWant{
+				router:   "False Updating: Deployment qwen-epp: 0 of 1 pods are up to date",
+				route:    "False NoRoute: no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
+				notReady: []string{eppKey},
+			},
+		},
+		"PickerCrashes": {
+			reason: "The endpoint picker's failing pod is named, and is no engine's failure.",
+			router: plan.Router{Name: "router"},
+			scene: func(s *scene) {
+				d := picker()
+				d.Status.AvailableReplicas = 0
+				s.see(eppKey, d).see(poolKey, pool()).pods(enginePod("router", 0, 0, waits("CrashLoopBackOff"), func(p *corev1.Pod) {
+					p.Name, p.Labels = "qwen-epp-abc", map[string]string{naming.LabelService: "qwen", naming.LabelComponentType: "router"}
+				}))
+			},
+			want: routerWant{
+				router:   "False Failed: pod qwen-epp-abc: container vllm: CrashLoopBackOff",
+				route:    "False NoRoute: no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
+				notReady: []string{eppKey},
+			},
+		},
+	})
+}
+
+// Deployments whose status is of an older generation are not ready either.
+func TestEvaluatePickerStale(t *testing.T) {
+	s := running(newScene(t)).routed(plan.Router{Name: "router"}).
+		see("deployment/epp", picker(func(d *appsv1.Deployment) { d.Generation = 2 })).see("inferencepool", pool())
+	if got, want := conditionLine(s.evaluate(), RouterReady), "Unknown GenerationNotObserved: Deployment qwen-epp: its status is of generation 1, not 2"; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+}
+
+// A router that nothing needs yet is not missing.
+func TestEvaluateRouterNotNeeded(t *testing.T) {
+	s := newScene(t)
+	s.plan.Router = &plan.Router{}
+	s.plan.Clusters[0].Groups = nil
+	s.objects = nil
+	if got, want := conditionLine(s.evaluate(), RouterReady), "True ScaledToZero"; got != want {
+		t.Errorf("with no replicas it is %q, want %q", got, want)
+	}
+	s = newScene(t)
+	s.plan.Router = &plan.Router{}
+	d := &s.plan.Clusters[0]
+	d.Pending, d.Groups = d.Groups[0].Replicas, nil
+	s.objects = nil
+	if got, want := conditionLine(s.evaluate(), RouterReady), "False NotCreated: it is made where the service is placed"; got != want {
+		t.Errorf("with replicas that no cluster takes it is %q, want %q", got, want)
+	}
+}
+
+// A router without replicas picks no pods, whatever its Deployment says of its no pods.
+// Where the whole service is scaled to zero it is not missing.
+func TestEvaluateRouterScaledToZero(t *testing.T) {
+	none := picker(func(d *appsv1.Deployment) { d.Spec.Replicas, d.Status.Replicas = ptr.To[int32](0), 0 })
+	s := running(newScene(t)).routed(plan.Router{Name: "router"}).see("deployment/epp", none).see("inferencepool", pool())
+	for i := range s.objects {
+		if s.objects[i].Key == "deployment/epp" {
+			s.objects[i].Resource = encode(t, none)
+		}
+	}
+	v := s.evaluate()
+	if got, want := conditionLine(v, RouterReady), "False ScaledToZero: Deployment qwen-epp: has no replicas, so nothing picks pods for requests: set replicas of the router to 1 or more"; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+	if v.Ready["deployment/epp"] {
+		t.Error("the service is ready, and nothing answers")
+	}
+	s.plan.Clusters[0].Groups = nil
+	if got, want := conditionLine(s.evaluate(), RouterReady), "True AllReady"; got != want {
+		t.Errorf("with the whole service at zero: want %q, got %q", want, got)
+	}
+}

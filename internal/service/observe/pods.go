@@ -1,0 +1,187 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+)
+
+// A pod is the part of a Pod that is read.
+type pod struct {
+	Metadata podMetadata `json:"metadata"`
+	Status   struct {
+		Phase                 corev1.PodPhase   `json:"phase"`
+		Reason                string            `json:"reason"`
+		Conditions            []condition       `json:"conditions"`
+		InitContainerStatuses []containerStatus `json:"initContainerStatuses"`
+		ContainerStatuses     []containerStatus `json:"containerStatuses"`
+	} `json:"status"`
+}
+
+var podView = incoming.NewView[pod]()
+
+type podMetadata struct {
+	metadata
+
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels"`
+}
+
+type containerStatus struct {
+	Name  string `json:"name"`
+	State struct {
+		Waiting *struct {
+			Reason string `json:"reason"`
+		} `json:"waiting"`
+		Terminated *struct {
+			Reason   string `json:"reason"`
+			ExitCode int32  `json:"exitCode"`
+		} `json:"terminated"`
+	} `json:"state"`
+}
+
+// podFacts sums up the pods of one replica, or of the router.
+type podFacts struct {
+	found, ready, unscheduled int32
+	failures                  []string
+	newest                    time.Time
+}
+
+// A replicaID has the labels of a pod that name its replica.
+type replicaID struct{ group, role, index string }
+
+// A podIndex has the facts about the service's pods, by replica.
+type podIndex struct {
+	replicas map[replicaID]*podFacts
+	router   podFacts
+}
+
+// pods reads the service's pods. It returns nil where they are not required or Crossplane
+// has not resolved the requirement yet. An empty index means that there are no pods.
+func (r *ObservedState) pods() *podIndex {
+	found, resolved := r.req.Required(require.Pods)
+	if !resolved {
+		return nil
+	}
+	pods := make([]*pod, 0, len(found))
+	for _, i := range found {
+		p := &pod{}
+		_ = podView.Read(i, p) // Fields of a wrong type count as absent.
+		pods = append(pods, p)
+	}
+	slices.SortStableFunc(pods, func(a, b *pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
+	index := &podIndex{replicas: map[replicaID]*podFacts{}}
+	for _, p := range pods {
+		index.facts(p).add(p)
+	}
+	return index
+}
+
+func (i *podIndex) facts(p *pod) *podFacts {
+	l := p.Metadata.Labels
+	if l[naming.LabelReplicaIndex] == "" || l[naming.LabelComponentType] == string(v1alpha1.ComponentTypeRouter) {
+		return &i.router
+	}
+	id := replicaID{group: l[naming.LabelGroupIndex], role: l[naming.LabelRoleName], index: l[naming.LabelReplicaIndex]}
+	if i.replicas[id] == nil {
+		i.replicas[id] = &podFacts{}
+	}
+	return i.replicas[id]
+}
+
+// of returns the facts about a replica's pods, or nil where none was found. Then the
+// status of its LeaderWorkerSet counts: its controller may know pods that Crossplane has
+// not returned.
+func (i *podIndex) of(s naming.Service, r *plan.Replica) *podFacts {
+	if i == nil {
+		return nil
+	}
+	id := replicaID{role: r.Role.Name, index: strconv.FormatInt(int64(r.Index), 10)}
+	if s.Grouped {
+		id.group = strconv.FormatInt(int64(r.Group), 10)
+	}
+	return i.replicas[id]
+}
+
+// add counts a pod that is not being deleted.
+func (f *podFacts) add(p *pod) {
+	if p.Metadata.DeletionTimestamp != "" {
+		return
+	}
+	f.found++
+	f.newest = newest(f.newest, p.Metadata.CreationTimestamp)
+	for _, c := range p.Status.Conditions {
+		f.newest = newest(f.newest, c.LastTransitionTime)
+	}
+	if find(p.Status.Conditions, string(corev1.PodReady)).Status == composite.True {
+		f.ready++
+	}
+	if find(p.Status.Conditions, string(corev1.PodScheduled)).Status == composite.False {
+		f.unscheduled++
+	}
+	if failure := p.failure(); failure != "" {
+		f.failures = append(f.failures, fmt.Sprintf("pod %s: %s", p.Metadata.Name, failure))
+	}
+}
+
+// failure returns why a pod does not start by itself, or nothing. It has reasons only,
+// because a message may quote credentials of an image, an argument or an environment
+// variable.
+func (p *pod) failure() string {
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if reason := c.failure(); reason != "" {
+			return fmt.Sprintf("container %s: %s", c.Name, reason)
+		}
+	}
+	if p.Status.Phase == corev1.PodFailed {
+		return word(p.Status.Reason, "Failed")
+	}
+	return ""
+}
+
+// failing are the reasons of waiting containers that have failed to start.
+var failing = []string{
+	"CrashLoopBackOff",
+	"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
+	"SignatureValidationFailed", "RegistryUnavailable",
+	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+	"PreCreateHookError", "PreStartHookError", "PostStartHookError",
+}
+
+// failure returns why a container does not run, or nothing. A container that has just
+// exited with an error counts: LeaderWorkerSet replaces the whole group at the first
+// restart, so most crashes never get as far as CrashLoopBackOff.
+func (c *containerStatus) failure() string {
+	if w := c.State.Waiting; w != nil && slices.Contains(failing, w.Reason) {
+		return w.Reason
+	}
+	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+		return fmt.Sprintf("%s (exit code %d)", word(t.Reason, "Error"), t.ExitCode)
+	}
+	return ""
+}
+
+// word returns the reason if it is one word of letters, as reasons are, and otherwise the
+// second argument.
+func word(reason, otherwise string) string {
+	if reason == "" || len(reason) > 64 {
+		return otherwise
+	}
+	for _, c := range reason {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return otherwise
+		}
+	}
+	return reason
+}

@@ -1,0 +1,135 @@
+package observe
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// TestEvaluatePods proves what the pods add to what their LeaderWorkerSets say.
+func TestEvaluatePods(t *testing.T) {
+	evaluateComponents(t, map[string]componentCase{
+		"PartlyReadyWithPods": {
+			reason: "Pods that are read count one by one; one that is going away does not.",
+			scene: func(s *scene) {
+				running(s).see(lws1, workload("qwen-engine-1", progressing)).pods(slices.Concat(
+					replicaPods(0),
+					[]*corev1.Pod{enginePod("engine", 1, 0), enginePod("engine", 1, 1, unready), enginePod("engine", 1, 2, terminating), enginePod("engine", 1, 3, unscheduled)},
+				)...)
+			},
+			want: componentWant{
+				component: engine(v1alpha1.ComponentPhaseDeploying, 1, 5, 5),
+				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 1 of 4 pods are ready, 1 cannot be scheduled",
+				gang:      "True Scheduled",
+				ready:     []string{lws0, pgKey, svcKey},
+			},
+		},
+		"PodsAreNewer": {
+			reason: "The newest timestamp of what was observed dates the component.",
+			scene: func(s *scene) {
+				running(s).pods(replicaPods(0, func(p *corev1.Pod) { p.Status.Conditions[1].LastTransitionTime = at(8) })...)
+			},
+			want: componentWant{
+				component: engine(v1alpha1.ComponentPhaseRunning, 2, 8, 8),
+				workloads: "True AllReady",
+				gang:      "True Scheduled",
+				ready:     []string{lws0, lws1, pgKey, svcKey},
+				stable:    true,
+			},
+		},
+		"NoPodsShown": {
+			reason: "Where no pod of a ready replica is shown, the LeaderWorkerSet's word counts.",
+			scene:  func(s *scene) { running(s).pods() },
+			want: componentWant{
+				component: engine(v1alpha1.ComponentPhaseRunning, 2, 8, 5),
+				workloads: "True AllReady",
+				gang:      "True Scheduled",
+				ready:     []string{lws0, lws1, pgKey, svcKey},
+				stable:    true,
+			},
+		},
+		"Failed": {
+			reason: "A crashing container fails the component and is named, without its message, which may hold a secret.",
+			scene: func(s *scene) {
+				running(s).see(lws1, workload("qwen-engine-1", progressing)).
+					pods(slices.Concat(replicaPods(0), replicaPods(1, waits("CrashLoopBackOff")))...)
+			},
+			want: componentWant{
+				component: engine(v1alpha1.ComponentPhaseFailed, 1, 7, 5),
+				workloads: "False Failed: pod qwen-engine-1-0-3: container vllm: CrashLoopBackOff",
+				gang:      "True Scheduled",
+				ready:     []string{lws0, pgKey, svcKey},
+			},
+		},
+		"FailedThoughReady": {
+			reason: "A pod has failed and its LeaderWorkerSet has not noticed: the role is Failed, and the service is not stable.",
+			scene: func(s *scene) {
+				running(s).pods(slices.Concat(replicaPods(0), replicaPods(1, ended("OOMKilled", 137)))...)
+			},
+			want: componentWant{
+				component: engine(v1alpha1.ComponentPhaseFailed, 2, 7, 5),
+				workloads: "False Failed: pod qwen-engine-1-0-3: container vllm: OOMKilled (exit code 137)",
+				gang:      "True Scheduled",
+				ready:     []string{lws0, lws1, pgKey, svcKey},
+			},
+		},
+		"TooManyPods": {
+			reason: "While a group is replaced there may be more pods than it has.",
+			scene: func(s *scene) {
+				running(s).pods(append(replicaPods(0), enginePod("engine", 0, 4))...)
+			},
+			want: componentWant{
+				component: engine(v1alpha1.ComponentPhaseRunning, 2, 8, 5),
+				workloads: "True AllReady",
+				gang:      "True Scheduled",
+				ready:     []string{lws0, lws1, pgKey, svcKey},
+				stable:    true,
+			},
+		},
+	})
+}
+
+func TestPodFailure(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		edit   edit[corev1.Pod]
+		want   string
+	}{
+		"Ready":             {reason: "A ready pod has no failure.", edit: func(*corev1.Pod) {}},
+		"Starting":          {reason: "A pod that is being made has none.", edit: waits("ContainerCreating")},
+		"CrashLoop":         {edit: waits("CrashLoopBackOff"), want: "pod p: container vllm: CrashLoopBackOff"},
+		"ImagePull":         {edit: waits("ImagePullBackOff"), want: "pod p: container vllm: ImagePullBackOff"},
+		"ErrImagePull":      {edit: waits("ErrImagePull"), want: "pod p: container vllm: ErrImagePull"},
+		"InvalidImage":      {edit: waits("InvalidImageName"), want: "pod p: container vllm: InvalidImageName"},
+		"ConfigError":       {edit: waits("CreateContainerConfigError"), want: "pod p: container vllm: CreateContainerConfigError"},
+		"CreateError":       {edit: waits("CreateContainerError"), want: "pod p: container vllm: CreateContainerError"},
+		"RunError":          {edit: waits("RunContainerError"), want: "pod p: container vllm: RunContainerError"},
+		"InitContainer":     {reason: "Sidecars and other init containers fail as well.", edit: initWaits("CrashLoopBackOff"), want: "pod p: container routing-sidecar: CrashLoopBackOff"},
+		"Ended":             {edit: ended("Error", 1), want: "pod p: container vllm: Error (exit code 1)"},
+		"Done":              {reason: "Ending without an error is no failure.", edit: ended("Completed", 0)},
+		"Evicted":           {edit: func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }, want: "pod p: Evicted"},
+		"FailedWithoutWord": {reason: "Only one word is passed on as a reason.", edit: func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "token=s3cret" }, want: "pod p: Failed"},
+		"Terminating":       {reason: "A pod that is going away cannot fail any more.", edit: func(p *corev1.Pod) { waits("CrashLoopBackOff")(p); terminating(p) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := running(newScene(t)).pods(enginePod("engine", 0, 0, tc.edit, func(p *corev1.Pod) { p.Name = "p" }))
+			var got string
+			if f := s.failures(); len(f) > 0 {
+				got = strings.Join(f, "|")
+			}
+			if got != tc.want {
+				t.Errorf("%s\nwant %q\n got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func (s *scene) failures() []string {
+	index := Read(s.request(), s.plan).pods()
+	return index.of(s.plan.Service, &s.plan.Clusters[0].Groups[0].Replicas[0]).failures
+}

@@ -1,0 +1,185 @@
+package observe
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// A roleCount counts the replicas of one role.
+type roleCount struct {
+	nodes                               int32
+	desired, existing, ready, podsReady int32
+	failed, unknown                     bool
+	newest                              time.Time
+}
+
+// count adds a replica. The state is nil for a deferred replica. The pods are nil where
+// none was found or they are not read.
+func (c *roleCount) count(s *objectState, pods *podFacts) {
+	c.desired++
+	if s != nil && s.reason != ReasonNotCreated {
+		c.existing++
+	}
+	if s != nil {
+		c.unknown = c.unknown || unreadable(s.reason)
+		c.newest = newest(c.newest, s.timestamps()...)
+		if s.ready {
+			c.ready++
+		}
+	}
+	if pods == nil {
+		c.podsReady += podsByGroup(s, c.nodes)
+		return
+	}
+	c.podsReady += min(pods.ready, c.nodes)
+	c.failed = c.failed || len(pods.failures) > 0
+	if pods.newest.After(c.newest) {
+		c.newest = pods.newest
+	}
+}
+
+// countRouter adds the endpoint pickers of one cluster. The state is the one of their
+// Deployment, or nil where that is deferred. The pods are nil where they are not read.
+func (c *roleCount) countRouter(r *plan.Router, s *objectState, pods *podFacts) {
+	c.desired += r.Replicas
+	if pods != nil {
+		c.failed = c.failed || len(pods.failures) > 0
+		if pods.newest.After(c.newest) {
+			c.newest = pods.newest
+		}
+	}
+	if s == nil || s.reason == ReasonNotCreated {
+		return
+	}
+	c.existing += r.Replicas
+	c.failed = c.failed || s.reason == ReasonFailed
+	c.unknown = c.unknown || unreadable(s.reason)
+	c.newest = newest(c.newest, s.timestamps()...)
+	switch {
+	case s.ready:
+		c.ready += r.Replicas
+		c.podsReady += r.Replicas
+	case s.reason == ReasonNotReady:
+		// Of several endpoint pickers only the leader is ready.
+		n := min(max(s.view.Status.AvailableReplicas, 0), r.Replicas)
+		c.ready += n
+		c.podsReady += n
+	}
+}
+
+// podsByGroup returns the number of ready pods by the status of a LeaderWorkerSet, which
+// tells only whether all of them are ready.
+func podsByGroup(s *objectState, nodes int32) int32 {
+	if s == nil || s.view == nil || unreadable(s.reason) || s.view.Status.ReadyReplicas < 1 {
+		return 0
+	}
+	return nodes
+}
+
+// timestamps are those of the observed object and of its conditions.
+func (s *objectState) timestamps() []string {
+	if s.view == nil {
+		return nil
+	}
+	all := []string{s.view.Metadata.CreationTimestamp}
+	for _, c := range s.view.Status.Conditions {
+		all = append(all, c.LastTransitionTime)
+	}
+	return all
+}
+
+// merge adds the counts of another cluster.
+func (c *roleCount) merge(o roleCount) {
+	c.desired += o.desired
+	c.existing += o.existing
+	c.ready += o.ready
+	c.podsReady += o.podsReady
+	c.failed = c.failed || o.failed
+	c.unknown = c.unknown || o.unknown
+	if o.newest.After(c.newest) {
+		c.newest = o.newest
+	}
+}
+
+func (c *roleCount) phase() v1alpha1.ComponentPhase {
+	switch {
+	case c.failed:
+		return v1alpha1.ComponentPhaseFailed
+	case c.unknown:
+		return v1alpha1.ComponentPhaseUnknown
+	case c.ready == c.desired:
+		return v1alpha1.ComponentPhaseRunning
+	case c.existing == 0:
+		return v1alpha1.ComponentPhasePending
+	}
+	return v1alpha1.ComponentPhaseDeploying
+}
+
+func (c *roleCount) status() v1alpha1.ComponentStatus {
+	s := v1alpha1.ComponentStatus{
+		DesiredReplicas: c.desired,
+		ReadyReplicas:   c.ready,
+		NodesPerReplica: c.nodes,
+		TotalPods:       c.desired * c.nodes,
+		ReadyPods:       c.podsReady,
+		Phase:           c.phase(),
+	}
+	if !c.newest.IsZero() {
+		s.LastUpdateTime = &metav1.Time{Time: c.newest.UTC()}
+	}
+	return s
+}
+
+// A roleCounts counts each role, by its name.
+type roleCounts map[string]*roleCount
+
+func newRoleCounts(p *plan.Plan) roleCounts {
+	c := make(roleCounts, len(p.Roles))
+	for _, r := range p.Roles {
+		c[r.Name] = &roleCount{nodes: r.Nodes}
+	}
+	if p.Router != nil {
+		c[p.Router.Name] = &roleCount{nodes: 1}
+	}
+	return c
+}
+
+func (c roleCounts) merge(o roleCounts) {
+	for name, count := range o {
+		c[name].merge(*count)
+	}
+}
+
+func (c roleCounts) components() map[string]v1alpha1.ComponentStatus {
+	all := make(map[string]v1alpha1.ComponentStatus, len(c))
+	for name, count := range c {
+		all[name] = count.status()
+	}
+	return all
+}
+
+// troubled tells whether a role has failed or its state is unknown.
+func (c roleCounts) troubled() bool {
+	for _, count := range c {
+		if count.failed || count.unknown {
+			return true
+		}
+	}
+	return false
+}
+
+// summary is one line about the roles in the order of the spec. It leaves out the router,
+// which the condition RouterReady is about.
+func (c roleCounts) summary(p *plan.Plan) string {
+	parts := make([]string, 0, len(p.Roles))
+	for _, r := range p.Roles {
+		parts = append(parts, fmt.Sprintf("%s %d/%d", r.Name, c[r.Name].ready, c[r.Name].desired))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,300 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+)
+
+// Snapshot reads what planning goes by, for a service that is or was placed in the fleet.
+// For any other it reads no observed objects, since that costs as much as to evaluate them.
+func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now time.Time) scheduling.Snapshot {
+	if !scheduling.InFleet(spec.Placement) && !req.Observed(key.Request.String()).Exists() {
+		return configsOf(req, spec.Placement)
+	}
+	snapshot := scheduling.Snapshot{
+		Now:             now,
+		Created:         creationTimestamp.Text(req.Composite().Object),
+		Clusters:        map[string]*v1alpha1.InferenceCluster{},
+		States:          map[string]*scheduling.ClusterState{},
+		ReceivesTraffic: map[string]bool{},
+		Entrypoints:     map[string]*v1alpha1.EntrypointStatus{},
+	}
+	answer, answered := require.Clusters(req)
+	snapshot.Resolved = answered
+	for _, i := range answer {
+		c := &cluster{}
+		_ = clusterView.Read(i, c) // Fields of a wrong type count as absent.
+		if c.Metadata.Name != "" {
+			snapshot.Clusters[c.Metadata.Name] = c.inferenceCluster()
+		}
+	}
+	readNamespace(&snapshot, req)
+	if route := req.Observed(key.FleetRoute.String()); route.Exists() {
+		snapshot.ReceivesTraffic, snapshot.MayReceiveTraffic = backendsOf(route, fleetServices(req))
+	}
+	for _, k := range slices.Backward(slices.Sorted(req.ObservedKeys())) {
+		addObserved(&snapshot, key.Parse(k), req.Observed(k))
+	}
+	// Crossplane observes what the XR refers to, and users can edit these references. A
+	// capacity request that the service controls counts even where that reference is gone.
+	existing, _ := req.Required(composite.Existing(key.Request.String()))
+	for _, i := range existing {
+		if owner := composite.ControllerUID(i); snapshot.Request == nil && owner != "" && owner == uid.Text(req.Composite().Object) {
+			addObserved(&snapshot, key.Request, i)
+		}
+	}
+	return snapshot
+}
+
+// Fields of the composite resource and of observed objects.
+var (
+	uid               = incoming.NewPath("metadata", "uid")
+	creationTimestamp = incoming.NewPath("metadata", "creationTimestamp")
+	requestData       = incoming.NewPath("data", reservation.RequestKey)
+)
+
+// A configured object is an Object or an InferenceCluster. Both name the provider
+// configuration that reaches a cluster.
+type configured struct {
+	Spec struct {
+		ProviderConfigRef v1alpha1.ProviderConfigRef `json:"providerConfigRef"`
+	} `json:"spec"`
+}
+
+// A labelled object has labels.
+type labelled struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+}
+
+var (
+	configuredView = incoming.NewView[configured]()
+	labelledView   = incoming.NewView[labelled]()
+)
+
+// readNamespace reads the labels of the tenant's namespace, if it is required. A namespace
+// that does not exist has none.
+func readNamespace(snapshot *scheduling.Snapshot, req incoming.Request) {
+	answer, answered := req.Required(require.Namespace)
+	snapshot.NamespaceResolved = answered
+	n := labelled{}
+	for _, i := range answer {
+		_ = labelledView.Read(i, &n) // Labels that cannot be read select nothing.
+	}
+	snapshot.NamespaceLabels = n.Metadata.Labels
+}
+
+// configsOf reads which provider configurations the fleet uses, for a service outside of the
+// fleet that names some itself.
+func configsOf(req incoming.Request, p *v1alpha1.Placement) scheduling.Snapshot {
+	if !plan.NamesConfigs(p) {
+		return scheduling.Snapshot{}
+	}
+	answer, answered := require.Clusters(req)
+	snapshot := scheduling.Snapshot{Resolved: answered, Clusters: map[string]*v1alpha1.InferenceCluster{}}
+	for _, i := range answer {
+		c := configured{}
+		_ = configuredView.Read(i, &c) // Fields of a wrong type count as absent.
+		ic := &v1alpha1.InferenceCluster{}
+		ic.Spec.ProviderConfigRef.Name = c.Spec.ProviderConfigRef.Name
+		snapshot.Clusters[i.Name()] = ic
+	}
+	return snapshot
+}
+
+// A cluster is the part of an InferenceCluster that is read.
+type cluster struct {
+	Metadata struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec   v1alpha1.InferenceClusterSpec   `json:"spec"`
+	Status v1alpha1.InferenceClusterStatus `json:"status"`
+}
+
+var clusterView = incoming.NewView[cluster]()
+
+func (c *cluster) inferenceCluster() *v1alpha1.InferenceCluster {
+	ic := &v1alpha1.InferenceCluster{Spec: c.Spec, Status: c.Status}
+	ic.Name, ic.Labels = c.Metadata.Name, c.Metadata.Labels
+	return ic
+}
+
+// addObserved adds what one composed resource shows of the service in its cluster.
+func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object) {
+	switch k {
+	case key.Request:
+		// A request that cannot be read counts as absent, and is written again.
+		if a, err := reservation.DecodeRequest(requestData.Text(observed)); err == nil {
+			snapshot.Request = a
+		}
+		return
+	case key.FleetRoute:
+		return
+	}
+	if name, ipv6, is := k.FleetSliceOf(); is {
+		// While an address changes its family there are two slices, and the IPv4 one counts.
+		if e := entrypointOfSlice(observed); e != nil && (!ipv6 || snapshot.Entrypoints[name] == nil) {
+			snapshot.Entrypoints[name] = e
+		}
+		return
+	}
+	// An object that is being deleted cannot stay, and cannot be changed.
+	if observed.DeletionTimestamp() != "" {
+		return
+	}
+	name := k.Cluster
+	if name == "" && k.Kind != key.LeaderWorkerSet && snapshot.States[name] == nil {
+		return // It may be an object that is always in the cluster of the XR.
+	}
+	if snapshot.States[name] == nil {
+		snapshot.States[name] = &scheduling.ClusterState{Present: map[key.Replica]bool{}, Ready: map[key.Replica]bool{}, WasReady: map[key.Replica]bool{}, Orphaned: true}
+	}
+	at := snapshot.States[name]
+	at.Orphaned = at.Orphaned && remote.Orphaned(observed)
+	c := configured{}
+	_ = configuredView.Read(observed, &c) // Fields of a wrong type count as absent.
+	if ref := c.Spec.ProviderConfigRef; ref.Name != "" {
+		found, _ := remote.Unwrap(observed)
+		at.ProviderConfig, at.Namespace = ref, cmp.Or(found.Namespace(), at.Namespace)
+	}
+	switch k.Kind {
+	case key.LeaderWorkerSet:
+		replica, _ := k.Replica()
+		at.Present[replica] = true
+		readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
+	case key.Deployment:
+		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })
+	}
+}
+
+// readReadiness tells whether an object was ready when it could be read last, and whether it
+// is now.
+func readReadiness(observed incoming.Object, note func(served, ready bool)) {
+	remote, state := remote.Unwrap(observed)
+	v := &view{}
+	_ = objectView.Read(remote, v) // Fields of a wrong type count as absent.
+	served := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0
+	note(served, served && state.Readable())
+}
+
+// An endpointSlice is the part of an EndpointSlice that is read.
+type endpointSlice struct {
+	Endpoints []struct {
+		Addresses []string `json:"addresses"`
+	} `json:"endpoints"`
+	Ports []struct {
+		Port int32 `json:"port"`
+	} `json:"ports"`
+}
+
+var endpointSliceView = incoming.NewView[endpointSlice]()
+
+// entrypointOfSlice is the entrypoint in a slice, or nil.
+func entrypointOfSlice(observed incoming.Object) *v1alpha1.EntrypointStatus {
+	s := endpointSlice{}
+	if len(endpointSliceView.Read(observed, &s)) > 0 || len(s.Endpoints) == 0 || len(s.Endpoints[0].Addresses) == 0 || len(s.Ports) == 0 {
+		return nil
+	}
+	return v1alpha1.IPEntrypoint(s.Endpoints[0].Addresses[0], s.Ports[0].Port)
+}
+
+// fleetServices returns the names of the Services that the fleet route references, or did
+// before.
+func fleetServices(req incoming.Request) []string {
+	var names []string
+	for k := range req.ObservedKeys() {
+		if key.Parse(k).IsFleetService() {
+			names = append(names, req.Observed(k).Name())
+		}
+	}
+	return names
+}
+
+// A fleetRoute is the part of the fleet route that is read.
+type fleetRoute struct {
+	Metadata struct {
+		Generation int64  `json:"generation"`
+		Namespace  string `json:"namespace"`
+	} `json:"metadata"`
+	Spec struct {
+		ParentRefs []parentRef `json:"parentRefs"`
+		Rules      []struct {
+			BackendRefs []struct {
+				Name   string `json:"name"`
+				Weight int32  `json:"weight"`
+			} `json:"backendRefs"`
+		} `json:"rules"`
+	} `json:"spec"`
+	Status struct {
+		Parents []struct {
+			ParentRef  parentRef   `json:"parentRef"`
+			Conditions []condition `json:"conditions"`
+		} `json:"parents"`
+	} `json:"status"`
+}
+
+var fleetRouteView = incoming.NewView[fleetRoute]()
+
+// backendsOf returns the backends that receive traffic from the fleet route, and those that
+// may receive traffic. A gateway that has not accepted the current generation may still
+// follow an earlier one. That may reference any backend whose Service exists, because a
+// Service stays until no gateway follows a route that references it.
+func backendsOf(route incoming.Object, services []string) (receives, may map[string]bool) {
+	r := fleetRoute{}
+	_ = fleetRouteView.Read(route, &r) // Fields of a wrong type count as absent.
+	accepted := r.acceptedByAll()
+	receives, may = map[string]bool{}, map[string]bool{}
+	for _, rule := range r.Spec.Rules {
+		for _, b := range rule.BackendRefs {
+			if b.Weight > 0 || !accepted {
+				may[b.Name] = true
+			}
+			if b.Weight > 0 && accepted {
+				receives[b.Name] = true
+			}
+		}
+	}
+	if !accepted {
+		for _, name := range services {
+			may[name] = true
+		}
+	}
+	return receives, may
+}
+
+// acceptedByAll tells whether each gateway that the route names has accepted its current
+// generation.
+func (r *fleetRoute) acceptedByAll() bool {
+	have := map[parentRef]bool{}
+	for _, p := range r.Status.Parents {
+		if c := find(p.Conditions, "Accepted"); c.Status == composite.True && c.ObservedGeneration >= r.Metadata.Generation {
+			have[p.ParentRef.in(r.Metadata.Namespace)] = true
+		}
+	}
+	for _, p := range r.Spec.ParentRefs {
+		if !have[p.in(r.Metadata.Namespace)] {
+			return false
+		}
+	}
+	return len(r.Spec.ParentRefs) > 0
+}
+
+// in returns the reference with its defaults, in a route of that namespace.
+func (p parentRef) in(namespace string) parentRef {
+	p.Group, p.Kind = cmp.Or(p.Group, "gateway.networking.k8s.io"), cmp.Or(p.Kind, "Gateway")
+	p.Namespace = cmp.Or(p.Namespace, namespace)
+	return p
+}

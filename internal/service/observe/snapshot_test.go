@@ -1,0 +1,176 @@
+package observe
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/types/known/structpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// TestSnapshotOutsideFleet proves that no observed objects are read for a service that was
+// never placed in the fleet, and all of them for one with a capacity request.
+func TestSnapshotOutsideFleet(t *testing.T) {
+	set, err := structpb.NewStruct(map[string]any{"kind": "LeaderWorkerSet", "status": map[string]any{"readyReplicas": 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	observed := map[string]*fnv1.Resource{"leaderworkerset/worker/0": {Resource: set}}
+	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: observed}}
+	if diff := cmp.Diff(scheduling.Snapshot{}, Snapshot(incomingtest.Request(t, req), &v1alpha1.InferenceServiceSpec{}, time.Time{})); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	observed[key.Request.String()] = &fnv1.Resource{Resource: &structpb.Struct{}}
+	if w := Snapshot(incomingtest.Request(t, req), &v1alpha1.InferenceServiceSpec{}, time.Time{}); w.States[""] == nil || !w.States[""].Ready["worker/0"] {
+		t.Errorf("the replica in the cluster of the XR is not known: %+v", w.States)
+	}
+}
+
+// TestEntrypoints proves that the addresses of entrypoints are read back from the
+// EndpointSlices of the fleet route.
+func TestEntrypoints(t *testing.T) {
+	slice := &structpb.Struct{}
+	if err := slice.UnmarshalJSON([]byte(`{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "llama-at-east-0", "namespace": "team-a", "uid": "u"},
+		"addressType": "IPv4", "endpoints": [{"addresses": ["10.1.0.10"], "conditions": {"ready": true}}], "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]
+	}`)); err != nil {
+		t.Fatal(err)
+	}
+	slice6 := &structpb.Struct{}
+	if err := slice6.UnmarshalJSON([]byte(`{"addressType": "IPv6", "endpoints": [{"addresses": ["2001:db8::10"]}], "ports": [{"port": 8080}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{
+		key.FleetSlice("east", false).String(): {Resource: slice},
+		key.FleetSlice("west", false).String(): {Resource: &structpb.Struct{}},
+		// Its address was of the other family before, or is of it from now on.
+		key.FleetSlice("east", true).String():  {Resource: slice6},
+		key.FleetSlice("south", true).String(): {Resource: slice6},
+	}}}), inFleet, time.Time{})
+	if diff := cmp.Diff(map[string]*v1alpha1.EntrypointStatus{"east": v1alpha1.IPEntrypoint("10.1.0.10", 80), "south": v1alpha1.IPEntrypoint("2001:db8::10", 8080)}, w.Entrypoints); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestFormerRoute proves that a cluster that a new route leaves out may receive traffic
+// until the gateway has accepted the new generation.
+func TestFormerRoute(t *testing.T) {
+	const route = `{
+		"metadata": {"namespace": "team-a", "generation": 2},
+		"spec": {"parentRefs": [{"name": "hub"}], "rules": [{"backendRefs": [{"name": "llama-at-west", "weight": 3}]}]},
+		"status": {"parents": [{"parentRef": {"name": "hub"}, "conditions": [{"type": "Accepted", "status": "True", "observedGeneration": %d}]}]}
+	}`
+	resource := func(text string) *fnv1.Resource {
+		s := &structpb.Struct{}
+		if err := s.UnmarshalJSON([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return &fnv1.Resource{Resource: s}
+	}
+	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	cases := map[string]struct {
+		reason   string
+		accepted int
+		want     map[string]bool
+	}{
+		"Before": {"The gateway may still follow the former route.", 1, map[string]bool{"llama-at-east": true, "llama-at-west": true}},
+		"After":  {"The gateway follows the new route.", 2, map[string]bool{"llama-at-west": true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{
+				key.FleetRoute.String():           resource(fmt.Sprintf(route, tc.accepted)),
+				key.FleetService("east").String(): resource(`{"metadata": {"name": "llama-at-east"}}`),
+				key.FleetService("west").String(): resource(`{"metadata": {"name": "llama-at-west"}}`),
+			}}}), spec, time.Time{})
+			if diff := cmp.Diff(tc.want, w.MayReceiveTraffic); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestBackends proves that a backend receives traffic, or no longer may, only once all
+// gateways have accepted the current generation of the route.
+func TestBackends(t *testing.T) {
+	const route = `{
+		"metadata": {"namespace": "team-a", "generation": 7},
+		"spec": {
+			"parentRefs": [{"name": "a", "namespace": "hub"}, {"name": "b"}],
+			"rules": [{"backendRefs": [{"name": "old", "weight": 0}, {"name": "new", "weight": 2}]}]
+		},
+		"status": {"parents": [%s]}
+	}`
+	says := func(ref, status string, generation int) string {
+		return fmt.Sprintf(`{"parentRef": %s, "conditions": [{"type": "Accepted", "status": %q, "observedGeneration": %d}]}`, ref, status, generation)
+	}
+	a, b := `{"name": "a", "namespace": "hub"}`, `{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "b", "namespace": "team-a"}`
+	all := map[string]bool{"old": true, "new": true}
+	now := map[string]bool{"new": true}
+	older := map[string]bool{"older": true, "old": true, "new": true}
+	cases := map[string]struct {
+		reason        string
+		parents       string
+		services      []string
+		receives, may map[string]bool
+	}{
+		"All":          {"Both gateways have accepted the route.", says(a, "True", 7) + "," + says(b, "True", 7), nil, now, now},
+		"One":          {"The other gateway may still send traffic to the former backends.", says(a, "True", 7) + "," + says(b, "True", 6), nil, nil, all},
+		"Refused":      {"A gateway that refuses the route sends no traffic to its backends.", says(a, "True", 7) + "," + says(b, "False", 7), nil, nil, all},
+		"Absent":       {"A gateway has not reported yet.", says(a, "True", 7), nil, nil, all},
+		"Former":       {"A former parent does not count.", says(a, "True", 7) + "," + says(`{"name": "c"}`, "True", 7), nil, nil, all},
+		"None":         {"No gateway has reported.", "", nil, nil, all},
+		"Former route": {"A gateway may still follow an earlier route, which may reference any Service that exists.", says(a, "True", 7), []string{"older"}, nil, older},
+		"Newest route": {"No gateway sends traffic to a Service that the newest route does not reference.", says(a, "True", 7) + "," + says(b, "True", 7), []string{"older"}, now, now},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &structpb.Struct{}
+			if err := s.UnmarshalJSON(fmt.Appendf(nil, route, tc.parents)); err != nil {
+				t.Fatal(err)
+			}
+			receives, may := backendsOf(incomingtest.Object(t, s), tc.services)
+			if diff := cmp.Diff([]map[string]bool{tc.receives, tc.may}, []map[string]bool{receives, may}, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Users can edit the XR's references to composed resources. The capacity request is found
+// without them.
+func TestSnapshotFindsRequest(t *testing.T) {
+	request := func(uid string) *structpb.Struct {
+		s := &structpb.Struct{}
+		if err := s.UnmarshalJSON([]byte(`{"metadata": {"ownerReferences": [{"uid": "` + uid + `", "controller": true}]}, "data": {"request": "{\"uid\":\"u\",\"namespace\":\"n\",\"name\":\"s\"}"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	xr := &structpb.Struct{}
+	if err := xr.UnmarshalJSON([]byte(`{"metadata": {"uid": "u"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	for uid, want := range map[string]bool{"u": true, "another": false} {
+		w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{
+			Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}},
+			RequiredResources: map[string]*fnv1.Resources{composite.Existing(key.Request.String()): {Items: []*fnv1.Resource{{Resource: request(uid)}}}},
+		}), spec, time.Time{})
+		if got := w.Request != nil; got != want {
+			t.Errorf("a capacity request that %s controls is the service's: %t, want %t", uid, got, want)
+		}
+	}
+}

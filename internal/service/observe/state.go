@@ -1,0 +1,89 @@
+package observe
+
+import (
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// An objectState is a desired object and what is observed of it. Objects of another
+// cluster are unwrapped: both are the object there, not the Object that carries it.
+type objectState struct {
+	key     string
+	cluster *plan.ClusterPlan
+	desired kube.Object
+	// kind is {kind}.{group}.
+	kind string
+	// routed tells whether there is a route to the service's pool.
+	routed bool
+	// actual is the observed object, and view the part of it that is read. Where the
+	// object is not observed or cannot be read, actual does not exist and view is nil.
+	actual incoming.Object
+	view   *view
+	// ready, or why not. An object that staysReady has both.
+	ready           bool
+	reason, message string
+}
+
+// objectState evaluates a desired object of a cluster.
+func (r *ObservedState) objectState(o kube.Object, c *plan.ClusterPlan) *objectState {
+	s := &objectState{key: o.Key, cluster: c, desired: o, routed: r.plan.Router != nil && r.plan.Router.HasRoute}
+	if c.Target.Remote() {
+		s.desired.Resource = remote.Manifest(o.Resource)
+	}
+	group, _, hasGroup := strings.Cut(s.desired.APIVersion(), "/")
+	if !hasGroup {
+		group = ""
+	}
+	s.kind = s.desired.Kind() + "." + group
+	if !r.Observed(o.Key) {
+		s.reason, s.message = ReasonNotCreated, "not created yet"
+		return s
+	}
+	actual, state := remote.Unwrap(r.req.Observed(o.Key))
+	if !state.Readable() {
+		s.reason, s.message = state.Reason, state.Message
+		if state.Reason == remote.NotSynced {
+			s.message = "provider-kubernetes cannot reach or change it: " + text.OneLine(state.Message)
+		}
+		return s
+	}
+	s.actual, s.view = actual, &view{}
+	_ = objectView.Read(actual, s.view) // Fields of a wrong type count as absent.
+	s.evaluate()
+	return s
+}
+
+// evaluate applies the checks of the object's kind. The first that fails gives the reason.
+func (s *objectState) evaluate() {
+	reason, message, failed := deleting(s)
+	for _, c := range chains[s.kind] {
+		if failed {
+			break
+		}
+		reason, message, failed = c(s)
+	}
+	if !failed {
+		s.ready = true
+		return
+	}
+	s.reason, s.message, s.ready = reason, message, staysReady(reason)
+}
+
+// String is the cluster, the kind and the name of the object, for messages.
+func (s *objectState) String() string {
+	return clusterPrefix(s.cluster) + s.desired.Kind() + " " + s.desired.Name()
+}
+
+// clusterPrefix names the cluster at the start of a message, unless it is the cluster of
+// the XR.
+func clusterPrefix(c *plan.ClusterPlan) string {
+	if !c.Target.Remote() {
+		return ""
+	}
+	return "cluster " + c.Target.Cluster + ": "
+}

@@ -1,0 +1,55 @@
+package observe
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+func TestEvaluateStatus(t *testing.T) {
+	v := running(newScene(t)).evaluate()
+	want := v1alpha1.InferenceServiceStatus{
+		ObservedGeneration: 7,
+		Components:         map[string]v1alpha1.ComponentStatus{"engine": engine(v1alpha1.ComponentPhaseRunning, 2, 8, 5)},
+		URL:                "http://qwen.team-a.svc:8000",
+		Replicas:           1,
+		Selector:           "fusioninfer.io/service=qwen,fusioninfer.io/component-type notin (router)",
+		Summary:            "engine 2/2",
+	}
+	if diff := cmp.Diff(want, v.Status); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	// kubectl scale and autoscalers read the selector like this, and fail if they cannot.
+	if _, err := metav1.ParseToLabelSelector(v.Status.Selector); err != nil {
+		t.Errorf("the scale subresource cannot be read: %v", err)
+	}
+}
+
+// A claim has a generation of its own, so that the XR's would never match it.
+func TestEvaluateClaimedStatus(t *testing.T) {
+	s := running(newScene(t))
+	s.plan.Service.Claimed = true
+	if got := s.evaluate().Status.ObservedGeneration; got != 0 {
+		t.Errorf("want no observedGeneration, got %d", got)
+	}
+}
+
+func TestEvaluateNothingDesired(t *testing.T) {
+	s := newScene(t)
+	s.plan.Roles[0].Replicas = 0
+	s.plan.Clusters[0].Groups = nil
+	for _, k := range []string{pgKey, lws0, lws1} {
+		s.drop(k)
+	}
+	v := s.see(svcKey, map[string]any{"kind": "Service"}).evaluate()
+	want := v1alpha1.ComponentStatus{NodesPerReplica: 4, Phase: v1alpha1.ComponentPhaseRunning}
+	if diff := cmp.Diff(want, v.Status.Components["engine"]); diff != "" {
+		t.Errorf("a role that is scaled to 0 runs\n-want, +got:\n%s", diff)
+	}
+	if !v.Stable || conditionLine(v, GangScheduled) != "True NoGang" {
+		t.Errorf("stable %t, gang %q", v.Stable, conditionLine(v, GangScheduled))
+	}
+}

@@ -1,0 +1,145 @@
+package observe
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// An entrypoint has the route and the Gateway of one cluster.
+type entrypoint struct{ route, gateway *objectState }
+
+func (e *entrypoint) note(s *objectState) {
+	switch s.kind {
+	case kindRoute:
+		e.route = s
+	case kindGateway:
+		e.gateway = s
+	}
+}
+
+// A routeSpec is the part of an HTTPRoute that the URL follows from.
+type routeSpec struct {
+	Spec struct {
+		Hostnames  []string    `json:"hostnames"`
+		ParentRefs []parentRef `json:"parentRefs"`
+	} `json:"spec"`
+}
+
+// A parentRef names a gateway, as Gateway API's ParentReference does.
+type parentRef struct {
+	Group       string `json:"group"`
+	Kind        string `json:"kind"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	SectionName string `json:"sectionName"`
+	Port        int32  `json:"port"`
+}
+
+// A gatewaySpec is the part of a Gateway that the URL follows from.
+type gatewaySpec struct {
+	Spec struct {
+		Listeners []listener `json:"listeners"`
+	} `json:"spec"`
+}
+
+type listener struct {
+	Name     string               `json:"name"`
+	Hostname string               `json:"hostname"`
+	Port     int32                `json:"port"`
+	Protocol gateway.ProtocolType `json:"protocol"`
+}
+
+// url is where clients that reach a cluster find the service there, or empty.
+func (e *evaluator) url(c *plan.ClusterPlan) string {
+	if c.Endpoint != nil {
+		return urlOf("http", c.Base+"."+c.Target.Namespace+".svc", c.Endpoint.Port)
+	}
+	at := e.entrypoints[c.Target.Cluster]
+	if at.route == nil {
+		return ""
+	}
+	r := routeSpec{}
+	_ = kube.Decode(at.route.desired.Resource, nil, &r) // The plan has checked it.
+	l := at.listener(r.Spec.ParentRefs)
+	host := firstHost(append(r.Spec.Hostnames, l.Hostname))
+	if host == "" && l.Name != "" {
+		host = at.address()
+	}
+	scheme := "http"
+	if l.Protocol == gateway.HTTPSProtocolType || l.Protocol == gateway.TLSProtocolType || l.Port == 443 {
+		scheme = "https"
+	}
+	return urlOf(scheme, host, l.Port)
+}
+
+// listener returns the listener of the service's Gateway that the route is attached to, and
+// prefers one with TLS. Of another Gateway only the port can be known.
+func (e entrypoint) listener(refs []parentRef) listener {
+	for _, ref := range refs {
+		if e.gateway == nil || ref.Name != e.gateway.desired.Name() {
+			continue
+		}
+		g := gatewaySpec{}
+		_ = kube.Decode(e.gateway.desired.Resource, nil, &g) // The plan has checked it.
+		return pick(g.Spec.Listeners, ref)
+	}
+	if len(refs) > 0 {
+		return listener{Port: refs[0].Port}
+	}
+	return listener{}
+}
+
+func pick(listeners []listener, ref parentRef) listener {
+	best := listener{}
+	for _, l := range listeners {
+		if (ref.SectionName != "" && ref.SectionName != l.Name) || (ref.Port != 0 && ref.Port != l.Port) {
+			continue
+		}
+		if best.Name == "" || (best.Protocol == gateway.HTTPProtocolType && l.Protocol == gateway.HTTPSProtocolType) {
+			best = l
+		}
+	}
+	return best
+}
+
+// address of the service's Gateway, or empty.
+func (e entrypoint) address() string {
+	if e.gateway == nil || e.gateway.view == nil {
+		return ""
+	}
+	for _, a := range e.gateway.view.Status.Addresses {
+		if a.Value != "" {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// firstHost returns the first name that is no wildcard, or empty.
+func firstHost(names []string) string {
+	for _, n := range names {
+		if n != "" && !strings.HasPrefix(n, "*") {
+			return n
+		}
+	}
+	return ""
+}
+
+func urlOf(scheme, host string, port int32) string {
+	switch {
+	case host == "":
+		return ""
+	case port == 0, scheme == "http" && port == 80, scheme == "https" && port == 443:
+		if strings.Contains(host, ":") {
+			host = "[" + host + "]"
+		}
+		return scheme + "://" + host
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.FormatInt(int64(port), 10))
+}

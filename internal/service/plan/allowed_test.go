@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
+)
+
+// allows is a cluster that allows some namespaces only.
+func allows(names ...string) func(*v1alpha1.InferenceCluster) {
+	return func(c *v1alpha1.InferenceCluster) {
+		c.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesNames, Names: names}
+	}
+}
+
+// allowsGold is a cluster that allows namespaces with a label.
+func allowsGold(c *v1alpha1.InferenceCluster) {
+	c.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesSelector, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}}
+}
+
+func placed(t *testing.T, placement *v1alpha1.Placement, w scheduling.Snapshot) *Plan {
+	t.Helper()
+	placement.FailoverAfterSeconds = ptr.To[int32](300)
+	p, errs := Build(naming.Service{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
+		Placement: placement,
+		Roles: []v1alpha1.Role{
+			{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](1), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"i","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
+		},
+	}, defaultInput(), w, nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return p
+}
+
+// TestAllowedNamespaces proves where a service goes, and what it leaves, where clusters do not
+// allow its namespace.
+func TestAllowedNamespaces(t *testing.T) {
+	selected := v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, ClusterSelector: &metav1.LabelSelector{}}
+	named := v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}, {Name: "b", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "west"}}}}
+	labelled := func(w scheduling.Snapshot, tier string) scheduling.Snapshot {
+		w.NamespaceResolved, w.NamespaceLabels = true, map[string]string{"tier": tier}
+		return w
+	}
+	runs := func(w scheduling.Snapshot, cluster, as string) scheduling.Snapshot {
+		w.Request, w.States[as] = schedulingtest.RequestedAs(cluster, as), schedulingtest.Existing("worker/0")
+		return w
+	}
+	const gone = "the cluster no longer allows this namespace, and is left once it runs elsewhere"
+	cases := map[string]struct {
+		reason    string
+		placement v1alpha1.Placement
+		world     scheduling.Snapshot
+		// want has what is decided of each cluster, and asks which of the fleet are asked.
+		want  []string
+		asks  []string
+		reads bool
+	}{
+		"Selected": {reason: "A cluster that does not allow the namespace is no candidate, and not described.", placement: selected, world: schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")), schedulingtest.Cluster("west", allows("ns"))), want: []string{"west Pending Requested: capacity was requested, and the cluster has not answered yet"}, asks: []string{"west"}},
+		"None":     {reason: "There is none.", placement: selected, world: schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")))},
+		"Named": {
+			reason: "One that is named is described like one that does not exist.", placement: named, world: schedulingtest.Snapshot(schedulingtest.Cluster("west", allows("other"))),
+			want: []string{"a NotPlaced ClusterUnknown: there is no InferenceCluster of that name", "b NotPlaced ClusterUnknown: there is no InferenceCluster of that name"},
+		},
+		"Labels":      {reason: "The labels of the namespace are read.", placement: selected, world: labelled(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), "gold"), want: []string{"east Pending Requested: capacity was requested, and the cluster has not answered yet"}, asks: []string{"east"}, reads: true},
+		"OtherLabels": {reason: "They are others.", placement: selected, world: labelled(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), "free"), reads: true},
+		"NotRead":     {reason: "Until they are known, nothing is started there, and nothing said.", placement: selected, world: schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), reads: true},
+		"NotReadRuns": {
+			reason: "Nor is anything left.", placement: selected, world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold), schedulingtest.Cluster("west")), "east", "east"), reads: true,
+			want: []string{"east Placed ClusterUnknown: it is not known yet whether it allows namespace ns", "west NotPlaced NotNeeded: it runs in east"},
+			asks: []string{"east"},
+		},
+		"Runs": {
+			reason: "Where the service runs, it stays until it runs elsewhere.", placement: selected, world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")), schedulingtest.Cluster("west")), "east", "east"),
+			want: []string{"west Pending Requested: capacity was requested, and the cluster has not answered yet", "east Leaving NotSelected: " + gone},
+			asks: []string{"east", "west"},
+		},
+		"RunsNamed": {
+			reason: "Under the name that it has there.", placement: named, world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")), schedulingtest.Cluster("west")), "east", "a"),
+			want: []string{"b Pending Requested: capacity was requested, and the cluster has not answered yet", "a Leaving NotSelected: " + gone},
+			asks: []string{"east", "west"},
+		},
+		"RunsOnly": {
+			reason: "What serves is not given up where there is nowhere else.", placement: selected, world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other"))), "east", "east"),
+			want: []string{"east Leaving NotSelected: " + gone},
+			asks: []string{"east"},
+		},
+		"AskedOnly": {
+			reason: "An ask is taken back.", placement: selected, world: func() scheduling.Snapshot {
+				w := schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")))
+				w.Request = schedulingtest.RequestedAs("east", "east")
+				return w
+			}(),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := placed(t, &tc.placement, tc.world)
+			var got []string
+			for _, d := range p.Schedule.Assignments {
+				got = append(got, strings.TrimSpace(d.Name+" "+string(d.State)+" "+d.Reason+": "+d.Message))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\ndecisions: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.asks, slices.Sorted(maps.Keys(p.Schedule.Request.Clusters))); diff != "" {
+				t.Errorf("%s\nasks: -want, +got:\n%s", tc.reason, diff)
+			}
+			if p.ReadsNamespace != tc.reads {
+				t.Errorf("%s: the namespace is asked for: %t", tc.reason, p.ReadsNamespace)
+			}
+		})
+	}
+}
+
+// TestNoOracle proves that a tenant finds out nothing about clusters that it may not use: the
+// plan is the same as if they did not exist, whatever the placement names or selects.
+func TestNoOracle(t *testing.T) {
+	secret := schedulingtest.Cluster("secret", allows("other"), schedulingtest.Reserved("worker/0"))
+	secret.Status.Reservations[0].Namespace = "other"
+	placements := map[string]v1alpha1.Placement{
+		"Selected": {Policy: v1alpha1.PlacementSpread, ClusterSelector: &metav1.LabelSelector{}},
+		"Named":    {Policy: v1alpha1.PlacementFailover, Clusters: []v1alpha1.PlacementCluster{{Name: "x", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "secret"}}, {Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
+		"NameOfIt": {Policy: v1alpha1.PlacementFailover, Clusters: []v1alpha1.PlacementCluster{{Name: "secret", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}, {Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "secret"}}}},
+		// The same configuration, and so another name of the same cluster.
+		"Twin": {Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}, {Name: "b", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "secret"}}}},
+	}
+	for name, placement := range placements {
+		t.Run(name, func(t *testing.T) {
+			with, without := schedulingtest.Snapshot(schedulingtest.Cluster("east"), secret), schedulingtest.Snapshot(schedulingtest.Cluster("east"))
+			with.Request = nil
+			if name == "Twin" {
+				secret.Spec.ProviderConfigRef.Name = "east-config"
+			}
+			first, second := placement, placement
+			there, absent := placed(t, &first, with), placed(t, &second, without)
+			for _, diff := range []string{cmp.Diff(absent.Schedule, there.Schedule), cmp.Diff(absent.Warnings, there.Warnings), cmp.Diff(absent.Deferred, there.Deferred), cmp.Diff(len(absent.Clusters), len(there.Clusters))} {
+				if diff != "" {
+					t.Errorf("-no such cluster, +not allowed:\n%s", diff)
+				}
+			}
+		})
+	}
+}

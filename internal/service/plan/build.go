@@ -1,0 +1,214 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// Build plans a service. The spec and the input are defaulted already. errs are the
+// problems that validation found. Build checks the roles even then, so that the user sees
+// all problems at once. With any problem it returns no plan.
+func Build(s naming.Service, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, w scheduling.Snapshot, errs field.ErrorList) (*Plan, field.ErrorList) {
+	p := &Plan{
+		Service:           s,
+		PodLimit:          *in.PodObservationLimit,
+		SkipsMissingKinds: in.MissingKinds == inputv1alpha1.MissingKindsSkip,
+		Labels:            in.Labels,
+		Annotations:       in.Annotations,
+		Network:           in.NetworkPolicy,
+	}
+	policy := newTenantPolicy(s, in)
+	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &w))...)
+	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
+	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
+	p.Warnings = append(p.Warnings, gang.warnOfQueue(spec.SchedulingStrategy)...)
+	clusters := targets(s, spec.Placement)
+	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &w)
+	errs = append(errs, policy.checkConfigs(s, spec.Placement, &w)...)
+	inFleet := scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&w)
+	errs = append(errs, checkPodLimits(p.Roles, gang, inFleet)...)
+	if errs = append(errs, more...); len(errs) == 0 {
+		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(clusters))), policy.checkLimits(p.Roles, p.Router, spec.Replicas)...)
+	}
+	if policy.security == nil && len(errs) == 0 {
+		errs = append(errs, field.InternalError(field.NewPath("input", "podSecurity"), errNoPodSecurity))
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	if spec.Placement != nil {
+		p.Secrets = p.secrets()
+	}
+	if inFleet {
+		p.FleetRoute = p.fleetRoute(in)
+		demand := p.demand(spec, gang)
+		if errs := scheduling.CheckGrowth(demand, &w); len(errs) > 0 {
+			return nil, errs
+		}
+		p.schedule(spec, gang, demand, &w)
+		return p, nil
+	}
+	for _, t := range clusters {
+		c := p.layout(t, spec.Replicas)
+		for i := range c.Groups {
+			c.addGang(p, &c.Groups[i], gang)
+		}
+		p.Clusters = append(p.Clusters, c)
+	}
+	return p, nil
+}
+
+// maxWorkloads limits the LeaderWorkerSets of a service before they are rendered. Crossplane
+// takes an answer of at most 4 MiB, and each LeaderWorkerSet takes at least 1 KiB of it.
+const maxWorkloads = 4096
+
+// tooMany refuses more replicas than any answer could carry. The size of an answer with
+// fewer replicas is measured after rendering.
+func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
+	each, most := int64(0), roles[0]
+	for _, r := range roles {
+		each += int64(r.Replicas)
+		if r.Replicas > most.Replicas {
+			most = r
+		}
+	}
+	times := int64(clusters)
+	if groups != nil {
+		times *= int64(*groups)
+	}
+	total := each * times
+	if total <= maxWorkloads {
+		return nil
+	}
+	const tail = "would make %d LeaderWorkerSets in all, and fewer than %d fit into an answer of 4 MiB, Crossplane's limit: must be at most %d"
+	if groups != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), *groups,
+			fmt.Sprintf(tail, total, maxWorkloads, maxWorkloads/(each*int64(clusters))))}
+	}
+	fit := max(0, maxWorkloads/times-(each-int64(most.Replicas)))
+	return field.ErrorList{field.Invalid(most.path.Child("replicas"), most.Replicas, fmt.Sprintf(tail, total, maxWorkloads, fit))}
+}
+
+// planRoles plans the serving roles first, because the router depends on them.
+func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, access *routeAccess) field.ErrorList {
+	var errs field.ErrorList
+	pd := disaggregated(spec)
+	for i := range spec.Roles {
+		if spec.Roles[i].ComponentType == v1alpha1.ComponentTypeRouter {
+			continue
+		}
+		r, warnings, more := planRole(i, spec.Roles[i], in, pd)
+		p.Warnings = append(p.Warnings, warnings...)
+		errs = append(errs, more...)
+		if r != nil {
+			errs = append(errs, policy.checkRole(r)...)
+			p.Roles = append(p.Roles, r)
+		}
+	}
+	for i := range spec.Roles {
+		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter || p.Router != nil {
+			continue
+		}
+		router, warnings, more := planRouter(i, spec.Roles[i], spec, in, p.Roles, access)
+		p.Warnings = append(p.Warnings, warnings...)
+		errs = append(append(errs, more...), checkRouter(rolePath(i), &spec.Roles[i])...)
+		p.Router = router
+	}
+	return errs
+}
+
+// targets are where a service outside the fleet runs: its own namespace, or the clusters that
+// the placement names with provider configurations.
+func targets(s naming.Service, placement *v1alpha1.Placement) []scheduling.Target {
+	if placement == nil || len(placement.Clusters) == 0 {
+		return []scheduling.Target{{Namespace: s.Namespace}}
+	}
+	all := make([]scheduling.Target, 0, len(placement.Clusters))
+	for _, c := range placement.Clusters {
+		if c.ProviderConfigRef == nil {
+			continue
+		}
+		all = append(all, scheduling.Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, s.Namespace), ProviderConfig: *c.ProviderConfigRef})
+	}
+	return all
+}
+
+// layout returns the plan of one cluster with all groups and replicas, and without gangs.
+func (p *Plan) layout(t scheduling.Target, groups *int32) ClusterPlan {
+	c := ClusterPlan{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint()}
+	n := int32(1)
+	if groups != nil {
+		n = *groups
+	}
+	c.Groups = make([]Group, n)
+	for i := range n {
+		c.Groups[i] = p.group(&c, i)
+	}
+	return c
+}
+
+// endpoint returns the Service of a service without a router. It selects the leaders of the
+// workers. Prefill and decode pods get none, because they need a router between them. Roles
+// of workers share the Service if they listen on the same port. Otherwise the Service selects
+// the first role.
+func (p *Plan) endpoint() *Endpoint {
+	if p.Router != nil {
+		return nil
+	}
+	var first *Role
+	e := &Endpoint{Selector: map[string]string{naming.LabelComponentType: string(v1alpha1.ComponentTypeWorker)}}
+	for _, r := range p.Roles {
+		switch {
+		case r.Type != v1alpha1.ComponentTypeWorker:
+		case first == nil:
+			first, e.Port = r, r.Port
+		case r.Port != e.Port:
+			e.Selector[naming.LabelRoleName] = first.Name
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return e
+}
+
+func (p *Plan) group(c *ClusterPlan, i int32) Group {
+	g := Group{Index: i}
+	for _, r := range p.Roles {
+		for j := range r.Replicas {
+			id := replicaID(p.Service, i, r.Name, j)
+			g.Replicas = append(g.Replicas, Replica{
+				ID:    id,
+				Key:   c.Key(key.LeaderWorkerSet, string(id)),
+				Name:  workloadName(c.Base, p.Service, i, r.Name, j),
+				Role:  r,
+				Group: i,
+				Index: j,
+				Task:  taskName(r.Name, j),
+			})
+		}
+	}
+	return g
+}
+
+// addGang gives a group of the cluster its PodGroup, for the replicas that the group has.
+func (c *ClusterPlan) addGang(p *Plan, g *Group, gang gangPolicy) {
+	k := c.Key(key.PodGroup)
+	if p.Service.Grouped {
+		k = c.Key(key.PodGroup, index(g.Index))
+	}
+	g.PodGroup = gang.podGroup(k, podGroupName(c.Base, p.Service, g.Index), p.Roles, g.Replicas)
+	if g.PodGroup != nil {
+		for j := range g.Replicas {
+			g.Replicas[j].PodGroup = g.PodGroup.Name
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// demand returns what scheduling needs to know of the service: its groups and what they request.
+func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *scheduling.Service {
+	s := &scheduling.Service{
+		Owner:         reservation.Owner{Namespace: p.Service.Namespace, Name: p.Service.Name, UID: p.Service.UID},
+		Claimed:       p.Service.Claimed,
+		Placement:     spec.Placement,
+		HasRouter:     p.Router != nil,
+		HasFleetRoute: p.FleetRoute != nil,
+	}
+	pods := make([]map[string]int64, len(p.Roles))
+	s.PodRequirements = map[string]capacity.PodRequirements{}
+	for i, r := range p.Roles {
+		pods[i] = map[string]int64{}
+		// Each name contains the role, so an edit of one role renames no requirements of another.
+		add := func(name string, t *PodTemplate, requests corev1.ResourceList, n int64) {
+			if n > 0 {
+				s.PodRequirements[r.Name+"/"+name] = capacity.PodRequirements{Requests: capacity.ResourcesOf(requests), NodeSelector: t.Spec.NodeSelector}
+				pods[i][r.Name+"/"+name] += n
+			}
+		}
+		add("leader", &r.Leader, r.leaderRequests, 1)
+		add("worker", &r.Worker, r.workerRequests, int64(r.Nodes)-1)
+	}
+	groups := int32(1)
+	if spec.Replicas != nil {
+		groups = *spec.Replicas
+	}
+	for g := range groups {
+		s.Groups = append(s.Groups, p.replicaGroups(g, spec, gang, pods)...)
+	}
+	return s
+}
+
+// replicaGroups returns the replicas of one group of the spec in groups that are never split
+// over clusters. Usually that is one group. Under the policy Spread each replica is a group of
+// its own, if the service has neither spec.replicas nor prefill or decode roles.
+func (p *Plan) replicaGroups(group int32, spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, pods []map[string]int64) []reservation.ReplicaGroup {
+	split := spec.Placement != nil && spec.Placement.Policy == v1alpha1.PlacementSpread && !p.Service.Grouped &&
+		!hasType(spec, v1alpha1.ComponentTypePrefiller) && !hasType(spec, v1alpha1.ComponentTypeDecoder)
+	whole := reservation.ReplicaGroup{Name: index(group)}
+	var each []reservation.ReplicaGroup
+	for i, r := range p.Roles {
+		minimum := required(r, spec, gang)
+		for j := range r.Replicas {
+			replica := reservation.Replica{Name: replicaID(p.Service, group, r.Name, j), Pods: pods[i], Required: j < minimum && !split}
+			whole.Replicas = append(whole.Replicas, replica)
+			each = append(each, reservation.ReplicaGroup{Name: string(replica.Name), Replicas: []reservation.Replica{replica}})
+		}
+	}
+	if split {
+		return each
+	}
+	return []reservation.ReplicaGroup{whole}
+}
+
+// replicaID identifies a replica in the service.
+func replicaID(s naming.Service, group int32, role string, i int32) key.Replica {
+	if s.Grouped {
+		return key.ReplicaInGroup(group, role, i)
+	}
+	return key.ReplicaOf(role, i)
+}
+
+// required is the number of replicas of a role that a cluster must reserve at once. With a gang
+// it is the gang's minimum. Without one it is 0, except that prefill and decode need one
+// replica each, because neither serves requests without the other.
+func required(r *Role, spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) int32 {
+	switch {
+	case gang.mode != v1alpha1.GangNone:
+		return gang.minimum(r)
+	case hasType(spec, v1alpha1.ComponentTypePrefiller) && hasType(spec, v1alpha1.ComponentTypeDecoder):
+		return min(1, r.Replicas)
+	}
+	return 0
+}

@@ -1,0 +1,317 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// LabelDisaggregatedRole tells llm-d's endpoint picker whether a pod runs prefill or decode.
+const LabelDisaggregatedRole = "llm-d.ai/role"
+
+// A rolePlanner plans one role.
+type rolePlanner struct {
+	spec          v1alpha1.Role
+	input         *inputv1alpha1.Input
+	path          *field.Path
+	disaggregated bool
+
+	role     *Role
+	warnings []Warning
+	errs     field.ErrorList
+}
+
+// planRole plans one serving role. It returns the role even with errors, so that checks that need
+// only its name and size can run.
+func planRole(i int, role v1alpha1.Role, in *inputv1alpha1.Input, disaggregated bool) (*Role, []Warning, field.ErrorList) {
+	p := rolePlanner{
+		spec:          role,
+		input:         in,
+		path:          rolePath(i),
+		disaggregated: disaggregated && role.ComponentType != v1alpha1.ComponentTypeWorker,
+		role: &Role{
+			Name:       role.Name,
+			Type:       role.ComponentType,
+			Replicas:   ptr.Deref(role.Replicas, 1),
+			Nodes:      nodes(role.Multinode),
+			Port:       defaultPort,
+			EnginePort: defaultPort,
+			path:       rolePath(i),
+		},
+	}
+	// Validation reports a missing template.
+	if role.Template != nil && p.templates() {
+		p.ports()
+		if p.checkCommands() {
+			p.launch()
+		}
+		p.environment()
+		p.checkPodResources()
+		p.warn()
+		p.sum()
+	}
+	return p.role, p.warnings, p.errs
+}
+
+func nodes(m *v1alpha1.Multinode) int32 {
+	if m == nil {
+		return 1
+	}
+	return max(m.NodeCount, 1)
+}
+
+// launcher returns the launcher of the role. A replica on one node needs none.
+func (p *rolePlanner) launcher() v1alpha1.Launcher {
+	if p.role.Nodes == 1 {
+		return v1alpha1.LauncherNone
+	}
+	return p.spec.Multinode.Launcher
+}
+
+// templates reads the templates, and tells whether the role can be planned with them. Errors in a
+// template need not prevent this, so that more errors can be found.
+func (p *rolePlanner) templates() bool {
+	worker := p.template(p.spec.Template, p.path.Child("template"))
+	leader := worker
+	switch {
+	case p.ownLeader():
+		leader = p.template(p.spec.LeaderTemplate, p.leaderPath())
+	case p.spec.LeaderTemplate != nil:
+		p.warnings = append(p.warnings, Warning{
+			Path:    p.path.Child("leaderTemplate").String(),
+			Message: "has no effect: a replica on one node uses template",
+		})
+	}
+	if leader == nil || worker == nil {
+		return false
+	}
+	p.role.Leader, p.role.Worker = *leader, *worker
+	return true
+}
+
+func (p *rolePlanner) template(doc *kube.Document, path *field.Path) *PodTemplate {
+	t, warnings, errs := readTemplate(doc, path)
+	p.warnings = append(p.warnings, warnings...)
+	p.errs = append(p.errs, errs...)
+	return t
+}
+
+// ownLeader tells whether leaders have a template of their own.
+func (p *rolePlanner) ownLeader() bool { return p.spec.LeaderTemplate != nil && p.role.Nodes > 1 }
+
+// leaderPath is the path of the leaders' template.
+func (p *rolePlanner) leaderPath() *field.Path {
+	if p.ownLeader() {
+		return p.path.Child("leaderTemplate")
+	}
+	return p.path.Child("template")
+}
+
+// checkCommands refuses commands that cannot run, in all containers. It tells whether the engines'
+// commands can run.
+func (p *rolePlanner) checkCommands() bool {
+	p.checkCommandsOf(&p.role.Worker, p.path.Child("template", "spec"))
+	if p.ownLeader() {
+		p.checkCommandsOf(&p.role.Leader, p.leaderPath().Child("spec"))
+	}
+	return launch.CheckCommand(p.role.Leader.command()) == nil && launch.CheckCommand(p.role.Worker.command()) == nil
+}
+
+func (p *rolePlanner) checkCommandsOf(t *PodTemplate, path *field.Path) {
+	check := func(c *corev1.Container, at *field.Path) {
+		if err := launch.CheckCommand(launch.Command{Command: c.Command, Args: c.Args}); err != nil {
+			p.errs = append(p.errs, field.Invalid(at.Child("command"), text.Cut(strings.Join(slices.Concat(c.Command, c.Args), " "), maxCommand), err.Error()))
+		}
+	}
+	for i := range t.Spec.InitContainers {
+		check(&t.Spec.InitContainers[i], path.Child("initContainers").Index(i))
+	}
+	for i := range t.Spec.Containers {
+		check(&t.Spec.Containers[i], path.Child("containers").Index(i))
+	}
+}
+
+// launch decides what leader and workers run.
+func (p *rolePlanner) launch() {
+	o := launch.Options{
+		Launcher: p.launcher(),
+		Nodes:    p.role.Nodes,
+		RayPort:  *p.input.Ray.Port,
+		Port:     p.role.EnginePort,
+		MovePort: p.role.Sidecar != nil,
+	}
+	if o.Launcher == v1alpha1.LauncherRay {
+		p.role.RayPort = o.RayPort
+	}
+	launched, before := o.Launcher != v1alpha1.LauncherNone, len(p.errs)
+	if launched || o.MovePort {
+		p.command(&p.role.Leader, p.leaderPath(), launch.Leader, o)
+	}
+	// Leader and workers may share a template, whose errors are reported once.
+	if launched && (len(p.errs) == before || p.ownLeader()) {
+		p.command(&p.role.Worker, p.path.Child("template"), launch.Worker, o)
+		p.role.Worker.Headless = true
+	}
+}
+
+// maxCommand is the most characters of a command that an error quotes.
+const maxCommand = 120
+
+func (p *rolePlanner) command(t *PodTemplate, path *field.Path, f func(launch.Command, launch.Options) (launch.Command, error), o launch.Options) {
+	c, err := f(t.command(), o)
+	if err != nil {
+		part, shown := "args", t.engine().Args
+		if len(shown) == 0 {
+			part, shown = "command", t.engine().Command
+		}
+		p.errs = append(p.errs, field.Invalid(t.enginePath(path).Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error()))
+		return
+	}
+	t.Command, t.Args = c.Command, c.Args
+}
+
+// environment decides environment variables, shared memory and labels of the pods.
+func (p *rolePlanner) environment() {
+	for _, t := range []*PodTemplate{&p.role.Leader, &p.role.Worker} {
+		t.SharedMemory = !t.hasSharedMemory()
+		if p.disaggregated && p.isVLLM(t) {
+			t.Env = t.missing(nixl())
+		}
+	}
+	if !p.disaggregated {
+		return
+	}
+	p.role.PodLabels = map[string]string{LabelDisaggregatedRole: "prefill"}
+	if p.role.Type == v1alpha1.ComponentTypeDecoder {
+		p.role.PodLabels[LabelDisaggregatedRole] = "decode"
+	}
+}
+
+// nixl returns the address at which vLLM's NIXL connector offers the KV cache to other pods. By
+// default vLLM offers it at localhost.
+func nixl() []corev1.EnvVar {
+	return []corev1.EnvVar{
+		{Name: "VLLM_NIXL_SIDE_CHANNEL_HOST", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+		{Name: "VLLM_NIXL_SIDE_CHANNEL_PORT", Value: "5600"},
+	}
+}
+
+// isVLLM tells whether a template's engine is vLLM. It goes by the command, else by the launcher,
+// else by the names of container and image.
+func (p *rolePlanner) isVLLM(t *PodTemplate) bool {
+	switch c := t.engine(); {
+	case launch.EngineOf(t.command()) != launch.EngineUnknown:
+		return launch.EngineOf(t.command()) == launch.EngineVLLM
+	case p.launcher() == v1alpha1.LauncherRay, p.launcher() == v1alpha1.LauncherVLLM:
+		return true
+	case p.launcher() == v1alpha1.LauncherSGLang:
+		return false
+	default:
+		return strings.Contains(c.Name, "vllm") || strings.Contains(c.Image, "vllm") || strings.Contains(c.Image, "llm-d")
+	}
+}
+
+// warn warns of arguments that are valid but probably a mistake.
+func (p *rolePlanner) warn() {
+	p.warnAbout(&p.role.Worker, p.path.Child("template"))
+	if p.ownLeader() {
+		p.warnAbout(&p.role.Leader, p.leaderPath())
+	}
+	if t := &p.role.Leader; p.disaggregated && p.isVLLM(t) && !t.mentions("kv-transfer-config") {
+		p.warnings = append(p.warnings, Warning{
+			Path:    t.enginePath(p.leaderPath()).Child("args").String(),
+			Message: `prefill cannot pass the KV cache to decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`,
+		})
+	}
+	if port := launch.Port(p.role.Leader.command()); p.role.Sidecar == nil && port != 0 && port != p.role.EnginePort {
+		p.warnings = append(p.warnings, Warning{
+			Path:    p.role.Leader.enginePath(p.leaderPath()).Child("ports").String(),
+			Message: fmt.Sprintf("clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port),
+		})
+	}
+}
+
+func (p *rolePlanner) warnAbout(t *PodTemplate, path *field.Path) {
+	c := t.command()
+	if p.launcher() == v1alpha1.LauncherNone {
+		if why := launch.WarnWithoutLauncher(c, p.role.Nodes); why != "" {
+			p.warnings = append(p.warnings, Warning{Path: t.enginePath(path).Child("args").String(), Message: why})
+		}
+	}
+	for i, word := range launch.Words(c) {
+		meant, mistyped := launch.Mistyped(word)
+		if !mistyped {
+			continue
+		}
+		at := t.enginePath(path)
+		if i < len(c.Command) {
+			at = at.Child("command").Index(i)
+		} else {
+			at = at.Child("args").Index(i - len(c.Command))
+		}
+		p.warnings = append(p.warnings, Warning{Path: at.String(), Message: describe(meant)})
+	}
+}
+
+func describe(meant []string) string {
+	if len(meant) == 1 {
+		return fmt.Sprintf("no shell removes the quotes, so the engine receives them: write %s", meant[0])
+	}
+	if len(meant) > 2 {
+		return "no shell splits this element into words, so it cannot run: write one element for each word"
+	}
+	return fmt.Sprintf("no shell splits this element into a flag and its value, so the engine cannot parse it: write two elements, %s and %s, without quotes around the value, or one of the form %s=value", meant[0], meant[1], meant[0])
+}
+
+// sum computes the requests of the pods and of a replica.
+func (p *rolePlanner) sum() {
+	leader := p.leaderSpec()
+	p.role.leaderRequests = minResources(leader)
+	p.role.replicaResources = corev1.ResourceList{}
+	addTimes(p.role.replicaResources, p.role.leaderRequests, 1)
+	if p.role.Nodes > 1 {
+		p.role.workerRequests = minResources(p.role.Worker.Spec)
+		addTimes(p.role.replicaResources, p.role.workerRequests, p.role.Nodes-1)
+	}
+}
+
+// leaderSpec returns the leader's spec with the resources of the routing sidecar added.
+func (p *rolePlanner) leaderSpec() corev1.PodSpec {
+	leader := p.role.Leader.Spec
+	if s := p.role.Sidecar; s != nil && s.Resources != nil {
+		leader.InitContainers = append(slices.Clip(leader.InitContainers), corev1.Container{
+			Name:          "fusioninfer-routing-sidecar", // Only has to be unique.
+			Image:         s.Image,
+			Resources:     *s.Resources,
+			RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+		})
+	}
+	return leader
+}
+
+// checkPodResources refuses pod-level resources that are too small for the routing sidecar. The
+// sidecar is the only addition that can make a valid template invalid.
+func (p *rolePlanner) checkPodResources() {
+	spec := p.leaderSpec()
+	if len(p.errs) > 0 || spec.Resources == nil || len(spec.InitContainers) == len(p.role.Leader.Spec.InitContainers) {
+		return
+	}
+	resources := p.leaderPath().Child("spec", "resources")
+	for _, e := range podspec.Validate(&corev1.PodTemplateSpec{Spec: spec}, p.leaderPath()) {
+		if strings.HasPrefix(e.Field, resources.String()) {
+			e.Detail += " (this includes the routing sidecar, which is added to the pod)"
+			p.errs = append(p.errs, e)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// schedule decides which clusters of the fleet the service runs in, and plans each of them.
+func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, s *scheduling.Service, w *scheduling.Snapshot) {
+	p.Schedule = scheduling.Schedule(s, w)
+	p.ReadsNamespace = p.Schedule.ReadsNamespace
+	for _, warning := range p.Schedule.Warnings {
+		p.Warnings = append(p.Warnings, Warning{Path: "spec.placement.clusters", Message: warning})
+	}
+	p.planClusters(spec, gang)
+	p.planUnschedulable(spec)
+	if p.FleetRoute != nil {
+		p.FleetRoute.Backends = p.backends()
+	}
+}
+
+// planClusters plans each cluster that has something of the service. Under the policy Failover,
+// capacity for the same replicas may be requested of several clusters at once. Only one of them
+// will run the replicas, so only the first is planned.
+func (p *Plan) planClusters(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) {
+	requested := false
+	for i := range p.Schedule.Assignments {
+		a := &p.Schedule.Assignments[i]
+		if len(a.Run)+len(a.Pending)+len(a.Groups) == 0 && !a.KeepsRouter {
+			continue
+		}
+		if spec.Placement != nil && spec.Placement.Policy == v1alpha1.PlacementFailover && len(a.Run) == 0 && len(a.Pending) > 0 && a.Existing == nil {
+			if requested {
+				continue
+			}
+			requested = true
+		}
+		p.planCluster(spec, gang, a)
+	}
+}
+
+// planCluster plans one cluster. Its groups have the replicas that are reserved or exist there.
+// Pending has the replicas whose capacity is requested.
+func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, a *scheduling.Assignment) {
+	pending := map[key.Replica]bool{}
+	for _, name := range a.Pending {
+		pending[name] = true
+	}
+	c := p.layout(a.Target, spec.Replicas)
+	c.NotStarted, c.Leaving, c.Abandoned = !hasRun(a) && a.Existing == nil, a.State == v1alpha1.StateLeaving, a.Abandoned
+	var groups []Group
+	for _, g := range c.Groups {
+		var run []Replica
+		for _, r := range g.Replicas {
+			switch {
+			case a.Run[r.ID]:
+				run = append(run, r)
+			case pending[r.ID]:
+				c.Pending = append(c.Pending, r)
+			}
+		}
+		if g.Replicas = run; len(run) == 0 {
+			continue
+		}
+		c.addGang(p, &g, gang)
+		groups = append(groups, g)
+	}
+	c.Groups = groups
+	for _, r := range c.Pending {
+		p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: DeferredForCapacity, Message: "replicas wait for capacity: " + a.Message})
+	}
+	p.Clusters = append(p.Clusters, c)
+}
+
+// hasRun tells whether a cluster runs replicas, or has reservations and nothing pending.
+func hasRun(a *scheduling.Assignment) bool {
+	return len(a.Run) > 0 || len(a.Groups) > 0 && len(a.Pending) == 0
+}
+
+// planUnschedulable adds a cluster plan for the replicas that no cluster accepts. Nothing is
+// rendered for it. The replicas count as wanted, so that the status reports them.
+func (p *Plan) planUnschedulable(spec *v1alpha1.InferenceServiceSpec) {
+	if len(p.Schedule.Unassigned) == 0 {
+		return
+	}
+	c := p.layout(p.Local(), spec.Replicas)
+	groups := c.Groups
+	c.Groups, c.Endpoint, c.NotStarted, c.Unschedulable = nil, nil, true, true
+	for _, g := range groups {
+		for _, r := range g.Replicas {
+			if p.Schedule.Unassigned[r.ID] {
+				c.Pending = append(c.Pending, r)
+				p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: DeferredForCluster, Message: "no cluster accepts these replicas: see the condition Placed"})
+			}
+		}
+	}
+	p.Clusters = append(p.Clusters, c)
+}

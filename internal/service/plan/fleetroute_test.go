@@ -1,0 +1,168 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
+)
+
+// TestBackendsOfFleet proves which clusters have a Service and an EndpointSlice, and which of these the
+// route names.
+func TestBackendsOfFleet(t *testing.T) {
+	both := &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}, {Name: "b", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "west"}}}}
+	serves := func(w scheduling.Snapshot, cluster string) scheduling.Snapshot {
+		w.States[cluster] = schedulingtest.Existing("worker/0", "worker/1")
+		w.States[cluster].RouterWasReady, w.States[cluster].RouterReady = true, true
+		return w
+	}
+	dead := func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = v1alpha1.StopAbandon }
+	grants := schedulingtest.Reserved("worker/0", "worker/1")
+	cases := map[string]struct {
+		reason   string
+		world    scheduling.Snapshot
+		replicas *int32
+		led      []string
+		want     []string
+	}{
+		"BothServe": {
+			reason: "Each has its share.",
+			world:  serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants), schedulingtest.Cluster("west", grants)), "a"), "b"),
+			want:   []string{"a: 2, named", "b: 2, named"},
+		},
+		"NoneServes": {
+			reason: "No backend has a weight, so that the route names all of them.",
+			world:  schedulingtest.Snapshot(schedulingtest.Cluster("east", grants), schedulingtest.Cluster("west", grants)),
+			want:   []string{"a: 0, named", "b: 0, named"},
+		},
+		"OneServes": {
+			reason: "Some gateways send requests to backends of weight 0, so that the route does not name them while another has a weight.",
+			world:  serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants), schedulingtest.Cluster("west", grants)), "b"),
+			want:   []string{"a: 0", "b: 2, named"},
+		},
+		"DeadAndLed": {
+			reason: "A gateway may still follow a route that names the Service of a cluster that is given up, so that the Service stays.",
+			world: func() scheduling.Snapshot {
+				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants, dead), schedulingtest.Cluster("west", grants)), "a"), "b")
+				w.States["a"].Orphaned = true
+				return w
+			}(),
+			led:  []string{"a"},
+			want: []string{"a: 0", "b: 2, named"},
+		},
+		"Dead": {
+			reason: "It goes once no gateway follows such a route.",
+			world: func() scheduling.Snapshot {
+				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants, dead), schedulingtest.Cluster("west", grants)), "a"), "b")
+				w.States["a"].Orphaned = true
+				return w
+			}(),
+			want: []string{"b: 2, named"},
+		},
+		"ScaledToZero": {
+			reason:   "Nothing runs, so that the route names nothing. The Services stay until the gateways know that.",
+			world:    serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants), schedulingtest.Cluster("west", grants)), "a"), "b"),
+			replicas: ptr.To[int32](0),
+			led:      []string{"a", "b"},
+			want:     []string{"a: 0", "b: 0"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := naming.Service{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}
+			tc.world.MayReceiveTraffic = map[string]bool{}
+			for _, cluster := range tc.led {
+				tc.world.MayReceiveTraffic[naming.FleetBackend(s.Name, cluster)] = true
+			}
+			spec := &v1alpha1.InferenceServiceSpec{
+				Placement: both, Replicas: tc.replicas,
+				Roles: []v1alpha1.Role{
+					{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, `{"parentRefs":[{"name":"gw"}],"hostnames":["h.example.com"]}`)},
+					{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](2), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
+				},
+			}
+			in := &inputv1alpha1.Input{}
+			inputv1alpha1.Default(in)
+			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
+			p, errs := Build(s, spec, in, tc.world, nil)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			var got []string
+			for _, b := range p.FleetRoute.Backends {
+				text := fmt.Sprintf("%s: %d", b.Cluster, b.Weight)
+				if b.Named {
+					text += ", named"
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestNameBackends proves that a route names no more backends than it has room for, and that it is said
+// which it leaves out although they could get requests.
+func TestNameBackends(t *testing.T) {
+	weights := func(n int, of func(i int) int32) []Backend {
+		all := make([]Backend, 0, n)
+		for i := range n {
+			all = append(all, Backend{Cluster: fmt.Sprintf("c%02d", i), Named: true, Weight: of(i)})
+		}
+		return all
+	}
+	names := func(from, to int) []string {
+		var all []string
+		for i := from; i <= to; i++ {
+			all = append(all, fmt.Sprintf("c%02d", i))
+		}
+		return all
+	}
+	cases := map[string]struct {
+		reason  string
+		all     []Backend
+		want    []string
+		warning string
+	}{
+		"Fits":     {reason: "There is room for 16.", all: weights(16, func(int) int32 { return 1 }), want: names(0, 15)},
+		"TooMany":  {reason: "The first have a place.", all: weights(18, func(int) int32 { return 1 }), want: names(0, 15), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16, c17"},
+		"NoWeight": {reason: "Those without a weight need no place.", all: weights(20, func(i int) int32 { return int32(min(1, i/3)) }), want: names(3, 18), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c19"},
+		"FitsThen": {reason: "So they make nobody lack one.", all: weights(19, func(i int) int32 { return int32(min(1, i/3)) }), want: names(3, 18)},
+		"AllZero":  {reason: "Where none has a weight, all are alike.", all: weights(17, func(int) int32 { return 0 }), want: names(0, 15), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{}
+			before := slices.Clone(tc.all)
+			var got []string
+			for i, b := range p.nameBackends(tc.all) {
+				if b.Named {
+					got = append(got, b.Cluster)
+				}
+				if before[i].Cluster != b.Cluster {
+					t.Errorf("backend %d is %s, want %s", i, b.Cluster, before[i].Cluster)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			var warnings []Warning
+			if tc.warning != "" {
+				warnings = []Warning{{Path: "spec.placement", Message: tc.warning}}
+			}
+			if diff := cmp.Diff(warnings, p.Warnings); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// SchedulerVolcano is the name of the scheduler that implements PodGroups.
+const SchedulerVolcano = "volcano"
+
+// A gangPolicy says how the pods of each group start. All groups of a service share it.
+type gangPolicy struct {
+	// mode is GangNone if the pods need no gang.
+	mode v1alpha1.GangMode
+	// spec of the gang, with the platform's defaults filled in.
+	spec v1alpha1.Gang
+	// queue of the gang: the service's, else the platform's default.
+	queue string
+}
+
+// planGang decides whether the roles start as a gang, and sets their scheduler. A service has a
+// gang if it has both prefiller and decoder roles, or if a role runs on several nodes.
+func planGang(s *v1alpha1.SchedulingStrategy, in *inputv1alpha1.Input, roles []*Role) (gangPolicy, field.ErrorList) {
+	if s == nil {
+		s = &v1alpha1.SchedulingStrategy{}
+	}
+	platform := &in.Defaults.SchedulingStrategy
+	policy := gangPolicy{queue: cmp.Or(s.QueueName, platform.QueueName)}
+	if s.Gang != nil {
+		policy.spec = *s.Gang
+	}
+	policy.spec.PriorityClassName = cmp.Or(policy.spec.PriorityClassName, platform.Gang.PriorityClassName)
+	policy.mode = cmp.Or(policy.spec.Mode, v1alpha1.GangMode(platform.Gang.Mode), v1alpha1.GangAllOrNothing)
+	if !startTogether(roles) {
+		policy.mode = v1alpha1.GangNone
+	}
+	if policy.mode == v1alpha1.GangNone {
+		schedule(roles, s.SchedulerName, platform.SchedulerName)
+		return policy, nil
+	}
+	errs := refuseOtherSchedulers(s, roles)
+	schedule(roles, SchedulerVolcano, "")
+	return policy, errs
+}
+
+// warnOfQueue warns of a queue name without a gang: only PodGroups are put into a queue.
+func (g gangPolicy) warnOfQueue(s *v1alpha1.SchedulingStrategy) []Warning {
+	if s == nil || s.QueueName == "" || g.mode != v1alpha1.GangNone {
+		return nil
+	}
+	return []Warning{{Path: "spec.schedulingStrategy.queueName", Message: "has no effect: the service has no gang"}}
+}
+
+func startTogether(roles []*Role) bool {
+	var prefiller, decoder bool
+	for _, r := range roles {
+		prefiller = prefiller || r.Type == v1alpha1.ComponentTypePrefiller
+		decoder = decoder || r.Type == v1alpha1.ComponentTypeDecoder
+		if r.Nodes > 1 {
+			return true
+		}
+	}
+	return prefiller && decoder
+}
+
+// schedule sets the scheduler of the roles. The service's choice overrides the template's, and
+// the template's overrides the platform's default.
+func schedule(roles []*Role, name, fallback string) {
+	for _, r := range roles {
+		switch {
+		case name != "":
+			r.Scheduler = name
+		case r.Worker.Spec.SchedulerName == "" && r.Leader.Spec.SchedulerName == "":
+			r.Scheduler = fallback
+		}
+	}
+}
+
+// refuseOtherSchedulers refuses a gang with another scheduler than Volcano. That scheduler
+// ignores PodGroups, so part of a replica could start and wait forever for the rest.
+func refuseOtherSchedulers(s *v1alpha1.SchedulingStrategy, roles []*Role) field.ErrorList {
+	const want = "must be volcano or unset: the pods of this service start as a gang, which needs Volcano; for another scheduler set spec.schedulingStrategy.gang.mode: None"
+	var errs field.ErrorList
+	if s.SchedulerName != "" && s.SchedulerName != SchedulerVolcano {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "schedulingStrategy", "schedulerName"), s.SchedulerName, want))
+	}
+	for _, r := range roles {
+		for _, t := range []struct {
+			field string
+			spec  corev1.PodSpec
+		}{{"template", r.Worker.Spec}, {"leaderTemplate", r.Leader.Spec}} {
+			if n := t.spec.SchedulerName; n != "" && n != SchedulerVolcano {
+				errs = append(errs, field.Invalid(r.path.Child(t.field, "spec", "schedulerName"), n, want))
+				break
+			}
+		}
+	}
+	return errs
+}
+
+// podGroup returns the PodGroup of one group. It is nil without a gang or without replicas.
+func (g gangPolicy) podGroup(key, name string, roles []*Role, replicas []Replica) *PodGroup {
+	if g.mode == v1alpha1.GangNone || len(replicas) == 0 {
+		return nil
+	}
+	pg := &PodGroup{
+		Key:               key,
+		Name:              name,
+		NetworkTopology:   g.spec.NetworkTopology,
+		Queue:             g.queue,
+		PriorityClassName: g.spec.PriorityClassName,
+		MinResources:      corev1.ResourceList{},
+	}
+	for _, r := range roles {
+		own := ofRole(replicas, r)
+		minimum := min(g.minimum(r), int32(len(own))) //nolint:gosec // The API allows a few thousand.
+		pg.MinMember += minimum * r.Nodes
+		addTimes(pg.MinResources, r.replicaResources, minimum)
+		switch {
+		case g.mode == v1alpha1.GangMinimumFirst && len(own) > 0:
+			pg.SubGroups = append(pg.SubGroups, SubGroup{Role: r.Name, Size: r.Nodes, Min: minimum})
+		case g.mode == v1alpha1.GangAllOrNothing && minimum > 0:
+			pg.requireTasks(r, own[:minimum])
+		}
+	}
+	return pg
+}
+
+// ofRole returns the replicas of a role. A cluster that runs a part of the service has only some
+// of them.
+func ofRole(replicas []Replica, r *Role) []Replica {
+	var own []Replica
+	for i := range replicas {
+		if replicas[i].Role == r {
+			own = append(own, replicas[i])
+		}
+	}
+	return own
+}
+
+// requireTasks makes every pod of the replicas necessary for the gang to start.
+func (pg *PodGroup) requireTasks(r *Role, replicas []Replica) {
+	if pg.MinTaskMember == nil {
+		pg.MinTaskMember = map[string]int32{}
+	}
+	for i := range replicas {
+		pg.MinTaskMember[replicas[i].Task] = r.Nodes
+	}
+}
+
+// minimum is the number of replicas of a role that must be schedulable at once. minRoleReplicas
+// sets it. Its default is all replicas, or one in mode MinimumFirst.
+func (g gangPolicy) minimum(r *Role) int32 {
+	want := r.Replicas
+	switch {
+	case len(g.spec.MinRoleReplicas) > 0:
+		want = g.spec.MinRoleReplicas[r.Name]
+	case g.mode == v1alpha1.GangMinimumFirst:
+		want = 1
+	}
+	return min(want, r.Replicas)
+}

@@ -1,0 +1,30 @@
+package plan
+
+import "iter"
+
+// Replicas yields the replicas of all clusters that are rendered, in the order of the plan.
+// Pending replicas are left out.
+func (p *Plan) Replicas() iter.Seq2[*ClusterPlan, *Replica] {
+	return func(yield func(*ClusterPlan, *Replica) bool) {
+		for i := range p.Clusters {
+			for r := range p.Clusters[i].Replicas() {
+				if !yield(&p.Clusters[i], r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Replicas yields the replicas of the cluster that are rendered, in the order of the plan.
+func (c *ClusterPlan) Replicas() iter.Seq[*Replica] {
+	return func(yield func(*Replica) bool) {
+		for i := range c.Groups {
+			for j := range c.Groups[i].Replicas {
+				if !yield(&c.Groups[i].Replicas[j]) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// tenantLength is the number of hex digits of the hash of a tenant's namespace. It is short
+// because a workload's name may have at most 50 characters, and there are few tenants.
+const tenantLength = 10
+
+// baseName starts the names of all objects of a service in one cluster. In the tenant's own
+// namespace it is the service's name. Several tenants may share any other namespace, so there
+// it also has a hash of the tenant's namespace. This keeps names and selectors of two tenants'
+// services with the same name apart.
+func baseName(s naming.Service, t scheduling.Target) string {
+	if t.Namespace == s.Namespace {
+		return s.Name
+	}
+	return s.Name + "-" + naming.Digest(s.Namespace)[:tenantLength]
+}
+
+// workloadName is {service}-{role}-{replica}, or
+// {service}-{group}-{role}-{replica} in a grouped service.
+func workloadName(base string, s naming.Service, group int32, role string, replica int32) string {
+	return base + "-" + scoped(s, group, "-", role, index(replica))
+}
+
+// A LeaderWorkerSet creates a StatefulSet of its own name for the leaders, and one named
+// {name}-{group} for the workers of each group. Each of ours has one group. So the name of one
+// LeaderWorkerSet may equal that of another's workers: service s with role a on two nodes, and
+// service s-a with role 1, both have a StatefulSet s-a-1-0.
+
+// WorkersName is the name of the StatefulSet of the replica's workers. It is empty if the
+// replica runs on one node.
+func (r *Replica) WorkersName() string {
+	if r.Role.Nodes < 2 {
+		return ""
+	}
+	return r.Name + workersSuffix
+}
+
+// WorkersOwner is the name of the LeaderWorkerSet whose workers' StatefulSet would have the
+// replica's name. It is empty if no such LeaderWorkerSet can exist, because the names of ours
+// end with a number.
+func (r *Replica) WorkersOwner() string {
+	owner, ok := strings.CutSuffix(r.Name, workersSuffix)
+	if i := strings.LastIndexByte(owner, '-'); !ok || i < 0 || !digits(owner[i+1:]) {
+		return ""
+	}
+	return owner
+}
+
+const workersSuffix = "-0"
+
+func digits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// podGroupName is {service}, or {service}-{group} in a grouped service.
+func podGroupName(base string, s naming.Service, group int32) string {
+	if s.Grouped {
+		return base + "-" + index(group)
+	}
+	return base
+}
+
+// taskName is the name of a replica in its gang.
+func taskName(role string, replica int32) string { return role + "-" + index(replica) }
+
+// The names of the router's objects start with the base. Validation keeps workloads' names
+// below 50 characters, so these stay below 63.
+
+// poolSuffix ends the names of InferencePools.
+const poolSuffix = "-pool"
+
+// PoolName is the name of the InferencePool.
+func (c *ClusterPlan) PoolName() string { return c.Base + poolSuffix }
+
+// EPPName is the name of the endpoint picker's Deployment, Service,
+// ServiceAccount, Role, RoleBinding and PodDisruptionBudget.
+func (c *ClusterPlan) EPPName() string { return c.Base + eppSuffix }
+
+// eppSuffix ends the names of what the endpoint picker runs as.
+const eppSuffix = "-epp"
+
+// EPPConfigName is the name of the endpoint picker's ConfigMap.
+func (c *ClusterPlan) EPPConfigName() string { return c.Base + "-epp-config" }
+
+// SidecarName is the name of the Role and the RoleBinding of the routing sidecars.
+func (c *ClusterPlan) SidecarName() string { return c.Base + "-routing-sidecar" }
+
+// NetworkPolicyName is the name of the NetworkPolicy of the engines' pods.
+func (c *ClusterPlan) NetworkPolicyName() string { return c.Base + "-engines" }
+
+// RouteName is the name of the HTTPRoute.
+func (c *ClusterPlan) RouteName() string { return c.Base + "-httproute" }
+
+// GatewayName is the name of the Gateway.
+func (c *ClusterPlan) GatewayName() string { return c.Base + "-gateway" }
+
+// ModelName is the name of the objects of a model. Clients send it in the header
+// x-llm-d-inference-objective. Kubernetes does not allow all names of models (org/model:tag).
+// A changed or shortened name ends with a hash, so that it stays unique.
+func (c *ClusterPlan) ModelName(model string) string {
+	slug := naming.DNSLabel(model)
+	name := c.Base + "-" + slug
+	if slug == model && len(name) <= naming.MaxLabel {
+		return name
+	}
+	return naming.Shorten(name, model, naming.MaxLabel)
+}
+
+// Key of an object in this cluster: its kind, and the parts that identify it.
+func (c *ClusterPlan) Key(kind string, parts ...string) string {
+	return key.New(c.Target.Cluster, kind, parts...).String()
+}
+
+// scoped joins parts. In a grouped service the group's index comes first.
+func scoped(s naming.Service, group int32, sep string, parts ...string) string {
+	if s.Grouped {
+		parts = append([]string{index(group)}, parts...)
+	}
+	return strings.Join(parts, sep)
+}
+
+func index(i int32) string { return strconv.FormatInt(int64(i), 10) }

@@ -1,0 +1,245 @@
+/*
+Package plan decides what an InferenceService needs: its replicas with their names
+and keys, its gangs, its ports, and the configuration of its router. Each decision
+is made once, here. Renderers and observers read the Plan and never the
+InferenceService.
+
+Planning is pure: it has no client and no clock, and the same input gives the same
+Plan.
+*/
+package plan
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// A Plan is everything that was decided about one InferenceService.
+type Plan struct {
+	// Service identifies the service.
+	Service naming.Service
+	// Roles that serve, in the order of the spec, without the router.
+	Roles []*Role
+	// Router is nil if the service has none.
+	Router *Router
+	// Clusters has one plan for the control plane itself, or one for each cluster of the
+	// placement.
+	Clusters []ClusterPlan
+	// PodLimit is the number of pods up to which single pods are observed.
+	PodLimit int32
+	// SkipsMissingKinds leaves out objects whose kind the control plane does not have.
+	SkipsMissingKinds bool
+	// Labels and Annotations of every object.
+	Labels, Annotations map[string]string
+	// Warnings about settings that are rendered as they are, but probably do not work.
+	Warnings []Warning
+	// Schedule has the decisions about the clusters of the fleet. It is nil if the service is
+	// not placed in the fleet.
+	Schedule *scheduling.Result
+	// FleetRoute distributes requests over all clusters. It is nil if the service has none.
+	FleetRoute *FleetRoute
+	// Secrets that must exist in each cluster of a placement, because pods need them.
+	Secrets []string
+	// Network says who may reach the engines' pods. If it is nil, no NetworkPolicy is rendered.
+	Network *inputv1alpha1.NetworkPolicy
+	// Deferred are the replicas without reserved capacity.
+	Deferred []Deferred
+	// ReadsNamespace tells that a cluster of the fleet selects tenants by the labels of their
+	// namespaces.
+	ReadsNamespace bool
+	// NamesConfigs tells that the placement names provider configurations, which must not be
+	// those of the fleet. Unchecked has the clusters named so, until Crossplane has listed the
+	// configurations of the fleet.
+	NamesConfigs bool
+	Unchecked    map[string]bool
+}
+
+// A Warning is about a setting that is rendered as it is.
+type Warning struct {
+	// Path of the field.
+	Path string
+	// Message says what is wrong and how to fix it.
+	Message string
+}
+
+// A ClusterPlan is what runs of the service in one cluster.
+type ClusterPlan struct {
+	// Target is the cluster and the namespace in it.
+	Target scheduling.Target
+	// Base is the service's name in this cluster, and the value of the label
+	// fusioninfer.io/service. It may differ from Service.Name: see baseName.
+	Base string
+	// Groups of replicas. A service without spec.replicas has one.
+	Groups []Group
+	// Endpoint is the Service that selects the leaders of the workers. It is nil if the service
+	// has a router or no worker.
+	Endpoint *Endpoint
+	// Pending are the replicas whose capacity is requested of the cluster and not reserved.
+	Pending []Replica
+	// NotStarted tells that nothing is reserved in the cluster yet, so nothing is rendered.
+	NotStarted bool
+	// Unschedulable tells that Pending has the replicas that no cluster accepts. Nothing is
+	// rendered for them.
+	Unschedulable bool
+	// Leaving tells that the replicas here are deleted once they run in another cluster. They do
+	// not count as wanted.
+	Leaving bool
+	// Abandoned tells that the cluster is out of service: deleting its Objects must not wait for
+	// the cluster.
+	Abandoned bool
+}
+
+// An Endpoint is the Service of a service without a router.
+type Endpoint struct {
+	// Port of the Service and of the pods.
+	Port int32
+	// Selector of the pods, without the labels that select the service and its leaders.
+	Selector map[string]string
+}
+
+// A Group is one set of replicas of all roles. spec.replicas is the number of groups.
+type Group struct {
+	// Index of the group. It is 0 if the service is not grouped.
+	Index int32
+	// Replicas of all roles, in the order of the spec.
+	Replicas []Replica
+	// PodGroup of the group's gang. It is nil without a gang.
+	PodGroup *PodGroup
+}
+
+// A Replica is one instance of a role: one LeaderWorkerSet.
+type Replica struct {
+	// ID of the replica in its service.
+	ID key.Replica
+	// Key in the composed resources.
+	Key string
+	// Name of the LeaderWorkerSet.
+	Name string
+	// Role of the replica.
+	Role *Role
+	// Group is the index of the replica's group.
+	Group int32
+	// Index of the replica in its role and group.
+	Index int32
+	// Task names the replica in its gang: {role}-{index}.
+	Task string
+	// PodGroup is the name of its gang's PodGroup. Empty without a gang.
+	PodGroup string
+}
+
+// A Role is a role that serves.
+type Role struct {
+	// Name and Type, as in the spec.
+	Name string
+	Type v1alpha1.ComponentType
+	// Replicas in each group.
+	Replicas int32
+	// Nodes of a replica. Each node runs one pod.
+	Nodes int32
+	// Scheduler of the pods. Empty means the cluster's default.
+	Scheduler string
+	// Leader and Worker are the templates as the user wrote them. If Nodes is 1, only Leader is
+	// used.
+	Leader, Worker PodTemplate
+	// Port that clients, the InferencePool and the Service use.
+	Port int32
+	// EnginePort that the engine listens on. With a routing sidecar it differs from Port.
+	EnginePort int32
+	// Sidecar that leaders get in front of the engine. It is nil without one.
+	Sidecar *Sidecar
+	// RayPort of the launcher Ray, else 0. It becomes a container port of the leader.
+	RayPort int32
+	// PodLabels of the role's pods, in addition to those of the service.
+	PodLabels map[string]string
+
+	// path of the role in the spec, for errors that are found later.
+	path *field.Path
+	// replicaResources are the requests of all pods of one replica. leaderRequests and
+	// workerRequests are the requests of one pod.
+	replicaResources, leaderRequests, workerRequests corev1.ResourceList
+}
+
+// A PodTemplate is a template of the user and the changes that rendering makes to it.
+type PodTemplate struct {
+	// Document is the template as the user wrote it. It is shared and must not be changed.
+	Document *kube.Document
+	// Spec is a typed, read-only view of Document's spec. It must not be rendered, because it lacks
+	// fields that are newer than its Go type.
+	Spec corev1.PodSpec
+	// Labels and Annotations of Document's metadata, read-only.
+	Labels, Annotations map[string]string
+	// Engine is the index of the engine's container.
+	Engine int
+	// Command and Args of the engine's container. If nil, the user's are kept.
+	Command, Args []string
+	// Env is added to the user's variables of the engine's container.
+	Env []corev1.EnvVar
+	// Headless pods serve no HTTP, so their HTTP ports and probes are removed.
+	Headless bool
+	// SharedMemory adds a memory volume at /dev/shm.
+	SharedMemory bool
+}
+
+// A Sidecar is the routing sidecar of a decode pod.
+type Sidecar struct {
+	Image     string
+	Connector string
+	Resources *corev1.ResourceRequirements
+	// PoolOnly restricts prefill requests to pods of the service's pool.
+	PoolOnly bool
+	// ServiceAccount of the pods.
+	ServiceAccount string
+	// AsRoot tells that containers of the pods run as root by default.
+	AsRoot bool
+}
+
+// Pods is the number of pods that are rendered in this cluster.
+func (c *ClusterPlan) Pods() int32 {
+	n := int32(0)
+	for r := range c.Replicas() {
+		n += r.Role.Nodes
+	}
+	return n
+}
+
+// A locatedTemplate is a template with its path in the spec.
+type locatedTemplate struct {
+	*PodTemplate
+
+	path *field.Path
+}
+
+// templates returns the templates that the user wrote for the role, each once.
+func (r *Role) templates() []locatedTemplate {
+	all := []locatedTemplate{{&r.Worker, r.path.Child("template")}}
+	if r.Leader.Document != r.Worker.Document {
+		all = append(all, locatedTemplate{&r.Leader, r.path.Child("leaderTemplate")})
+	}
+	return all
+}
+
+// SidecarAccounts returns the service accounts of pods whose sidecar reads the pool, each once.
+func (p *Plan) SidecarAccounts() []string {
+	var all []string
+	for _, r := range p.Roles {
+		if s := r.Sidecar; s != nil && s.PoolOnly && !slices.Contains(all, s.ServiceAccount) {
+			all = append(all, s.ServiceAccount)
+		}
+	}
+	return all
+}
+
+// Path of the role in the spec.
+func (r *Role) Path() *field.Path { return r.path }
+
+// rolePath is the path of a role in the spec.
+func rolePath(i int) *field.Path { return field.NewPath("spec", "roles").Index(i) }

@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+)
+
+const (
+	// defaultPort is the port of an engine whose template names none.
+	defaultPort = 8000
+	// movedPort is the preferred port of an engine behind the routing sidecar.
+	movedPort = 8200
+	// rayPort is Ray's default. Templates list it even if the platform team chose another port.
+	rayPort = 6379
+)
+
+// ports decides the ports of the engine and of the routing sidecar. In a decode pod the sidecar
+// gets the serving port, and the engine moves to a free one.
+func (p *rolePlanner) ports() {
+	leader := &p.role.Leader
+	p.role.Port = p.servingPort(leader.engine())
+	p.role.EnginePort = p.role.Port
+	if !p.disaggregated || p.role.Type != v1alpha1.ComponentTypeDecoder {
+		return
+	}
+	if own := leader.routingSidecar(); own != nil {
+		p.role.Port = p.servingPort(own)
+		p.warnOfSidecar(own)
+		return
+	}
+	p.role.EnginePort = freePort(&leader.Spec, p.role.Port)
+	p.role.Sidecar = p.sidecar(&leader.Spec)
+}
+
+// servingPort returns the port that a container serves on. It prefers the port named http, then
+// the one that the command sets with --port, then the first one. Ray's ports do not count.
+func (p *rolePlanner) servingPort(c *corev1.Container) int32 {
+	flagPort := launch.Port(launch.Command{Command: c.Command, Args: c.Args})
+	first := int32(0)
+	for _, port := range c.Ports {
+		switch n := port.ContainerPort; {
+		case port.Protocol != "" && port.Protocol != corev1.ProtocolTCP, n == rayPort, n == *p.input.Ray.Port:
+		case port.Name == "http":
+			return n
+		case first == 0, n == flagPort:
+			first = n
+		}
+	}
+	switch {
+	case first != 0:
+		return first
+	case flagPort != 0:
+		return flagPort
+	}
+	return defaultPort
+}
+
+// freePort returns a port that no container of the pod names.
+func freePort(spec *corev1.PodSpec, taken int32) int32 {
+	used := map[int32]bool{taken: true}
+	for _, c := range slices.Concat(spec.Containers, spec.InitContainers) {
+		for _, p := range c.Ports {
+			used[p.ContainerPort] = true
+		}
+	}
+	n := int32(movedPort)
+	for used[n] {
+		n++
+	}
+	return n
+}

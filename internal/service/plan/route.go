@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// The top-level fields of the specs. Any other top-level field is a mistake, such as a whole
+// HTTPRoute instead of its spec. Nested fields are rendered even if they are newer than the Go
+// types here.
+var (
+	routeFields   = []string{"hostnames", "parentRefs", "rules", "useDefaultGateways"}
+	gatewayFields = []string{"addresses", "allowedListeners", "defaultScope", "gatewayClassName", "infrastructure", "listeners", "tls"}
+)
+
+// gatewayDuration matches a duration of the Gateway API (GEP-2257).
+var gatewayDuration = regexp.MustCompile(`^([0-9]{1,5}(h|m|s|ms)){1,4}$`)
+
+// planRoute decides which gateways the route attaches to: those that it names, else the service's
+// own Gateway, else those of the platform team. Without any of them no HTTPRoute is rendered.
+func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAccess) ([]Warning, field.ErrorList) {
+	r.Route, r.Gateway = role.HTTPRoute, role.Gateway
+	r.HasGateway = role.Gateway != nil
+	var errs field.ErrorList
+	var spec gateway.HTTPRouteSpec
+	readable := role.HTTPRoute == nil
+	if role.HTTPRoute != nil {
+		errs = append(errs, readSpec(role.HTTPRoute, path.Child("httproute"), "HTTPRoute", routeFields, &spec, func(p *field.Path) field.ErrorList {
+			readable = true
+			return append(checkRoute(p, &spec), access.checkRules(p, &spec)...)
+		})...)
+	}
+	if role.Gateway != nil {
+		var g gateway.GatewaySpec
+		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), "Gateway", gatewayFields, &g, func(p *field.Path) field.ErrorList {
+			return append(checkGateway(p, &g), access.checkGateway(p, &g)...)
+		})...)
+	}
+	own := len(spec.ParentRefs) > 0 || spec.UseDefaultGateways != "" && spec.UseDefaultGateways != gateway.GatewayDefaultScopeNone
+	if !own && !r.HasGateway {
+		r.Parents = access.platform
+	}
+	r.HasRoute = own || r.HasGateway || len(r.Parents) > 0
+	if readable {
+		errs = append(errs, r.planHostnames(path.Child("httproute"), &spec, access)...)
+	}
+	if role.HTTPRoute != nil && !r.HasRoute && len(errs) == 0 {
+		return []Warning{{
+			Path:    path.Child("httproute", "parentRefs").String(),
+			Message: "must name a gateway, because neither the router nor the Composition's input has one: no HTTPRoute is created",
+		}}, errs
+	}
+	return nil, errs
+}
+
+// planHostnames decides the host names of the route, and checks its gateways.
+func (r *Router) planHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, access *routeAccess) field.ErrorList {
+	for _, h := range spec.Hostnames {
+		r.Hostnames = append(r.Hostnames, string(h))
+	}
+	if !r.HasRoute {
+		return nil
+	}
+	shared, errs := access.checkParents(path, spec, r.HasGateway, r.Parents)
+	name, more := access.checkHostnames(path, spec, shared)
+	if name != "" {
+		r.Hostnames = []string{name}
+	}
+	return append(errs, more...)
+}
+
+// readSpec reads a document as the spec of a kind. It calls then if the document is valid.
+func readSpec(doc *kube.Document, path *field.Path, kind string, known []string, into any, then func(*field.Path) field.ErrorList) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(doc.GetFields())) {
+		switch {
+		case slices.Contains(known, name):
+		case slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status"}, name):
+			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("must be left out: this is the spec of the %s, without the rest of the object", kind)))
+		default:
+			errs = append(errs, field.Forbidden(path.Child(text.Value(name)), fmt.Sprintf("must be left out: the spec of a %s has only the fields %s", kind, strings.Join(known, ", "))))
+		}
+	}
+	wrong := append(kube.Decode(doc, path, into), checkLists(structpb.NewStructValue(doc), path)...)
+	if errs = append(errs, wrong...); len(errs) > 0 {
+		return errs
+	}
+	return then(path)
+}
+
+func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
+	errs := routeLimits(path, spec)
+	for i, ref := range spec.ParentRefs {
+		if ref.Name == "" {
+			errs = append(errs, field.Required(path.Child("parentRefs").Index(i).Child("name"), "must be the name of a gateway"))
+		}
+	}
+	for i, h := range spec.Hostnames {
+		errs = append(errs, checkHostname(path.Child("hostnames").Index(i), string(h))...)
+	}
+	for i := range spec.Rules {
+		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
+		for j, b := range rule.BackendRefs {
+			if b.Name == "" {
+				errs = append(errs, field.Required(at.Child("backendRefs").Index(j).Child("name"), "must be the name of a backend; leave backendRefs out for the service's own pods"))
+			}
+		}
+		if t := rule.Timeouts; t != nil {
+			errs = append(errs, checkDuration(at.Child("timeouts", "request"), t.Request)...)
+			errs = append(errs, checkDuration(at.Child("timeouts", "backendRequest"), t.BackendRequest)...)
+		}
+	}
+	return errs
+}
+
+func checkDuration(path *field.Path, d *gateway.Duration) field.ErrorList {
+	if d == nil || gatewayDuration.MatchString(string(*d)) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, text.Value(string(*d)), "must be a duration such as 300s, 10m or 1h30m; 0s is no limit")}
+}
+
+func checkGateway(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
+	errs := gatewayLimits(path, spec)
+	if spec.GatewayClassName == "" {
+		errs = append(errs, field.Required(path.Child("gatewayClassName"), "must be the name of a GatewayClass of the cluster"))
+	}
+	if len(spec.Listeners) == 0 {
+		errs = append(errs, field.Required(path.Child("listeners"), "must have at least one listener, such as {name: http, port: 80, protocol: HTTP}"))
+	}
+	names := map[gateway.SectionName]bool{}
+	for i := range spec.Listeners {
+		l, at := &spec.Listeners[i], path.Child("listeners").Index(i)
+		switch {
+		case l.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), "each listener has a name of its own"))
+		case names[l.Name]:
+			errs = append(errs, field.Duplicate(at.Child("name"), l.Name))
+		default:
+			errs = append(errs, check.Name(at.Child("name"), string(l.Name))...)
+		}
+		names[l.Name] = true
+		errs = append(errs, check.Between(at.Child("port"), l.Port, 1, 65535)...)
+		if l.Protocol == "" {
+			errs = append(errs, field.Required(at.Child("protocol"), "must be HTTP, HTTPS or another protocol of the Gateway API"))
+		}
+		if l.Hostname != nil {
+			errs = append(errs, checkHostname(at.Child("hostname"), string(*l.Hostname))...)
+		}
+	}
+	return errs
+}
+
+// checkHostname accepts host names, also with '*' as the first label. It refuses IP addresses.
+func checkHostname(path *field.Path, host string) field.ErrorList {
+	name := strings.TrimPrefix(host, "*.")
+	if len(validation.IsDNS1123Subdomain(name)) == 0 && len(validation.IsValidIP(nil, host)) > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, text.Value(host), "must be a host name such as llm.example.com or *.example.com: lower case, without scheme, port or path")}
+}

@@ -1,0 +1,246 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// routeAccess says which gateways, host names and backends the routes of a service may use.
+//
+// The tenant owns the namespace of the service, in every cluster. Any other namespace may have
+// objects of other tenants, which a route there must not name.
+type routeAccess struct {
+	service naming.Service
+	// namespaces that the routes are rendered in.
+	namespaces []string
+	// routes is the policy for the tenant, platform the gateways of the platform team.
+	routes   *inputv1alpha1.Routes
+	platform []inputv1alpha1.ParentRef
+	// fleet are the gateways of the fleet route, if the service may have one.
+	fleet []inputv1alpha1.ParentRef
+	names hostnames
+}
+
+func newRouteAccess(s naming.Service, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, w *scheduling.Snapshot) *routeAccess {
+	a := &routeAccess{
+		service:    s,
+		namespaces: routeNamespaces(s, spec.Placement, w),
+		routes:     policy.Routes,
+		platform:   in.Gateway.ParentRefs,
+	}
+	if scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(w) {
+		a.fleet = in.Fleet.ParentRefs
+	}
+	a.names = hostnamesOf(a.routes, s)
+	return a
+}
+
+// routeNamespaces returns the namespaces that a service may be rendered in, each once. They
+// include those of clusters that it leaves, where it is rendered until it runs elsewhere.
+func routeNamespaces(s naming.Service, p *v1alpha1.Placement, w *scheduling.Snapshot) []string {
+	var all []string
+	add := func(namespace string) {
+		if n := cmp.Or(namespace, s.Namespace); !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	if p == nil || len(p.Clusters) == 0 {
+		add(s.Namespace)
+	} else {
+		for _, c := range p.Clusters {
+			add(c.Namespace)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.States)) {
+		add(w.States[name].Namespace)
+	}
+	return all
+}
+
+// referenced returns the namespaces that a reference of a route may mean: the one that it names,
+// else each namespace that the route is rendered in.
+func (a *routeAccess) referenced(namespace string) []string {
+	if namespace != "" {
+		return []string{namespace}
+	}
+	return a.namespaces
+}
+
+// A parent is a gateway, or another parent, that a route names.
+type parent struct{ group, kind, namespace, name, section string }
+
+// foreignNamespaces returns the namespaces of a parent that the tenant does not own. The service's
+// own Gateway never counts as foreign.
+func (a *routeAccess) foreignNamespaces(p parent, hasGateway bool) []string {
+	var all []string
+	for _, n := range a.referenced(p.namespace) {
+		c := ClusterPlan{Base: baseName(a.service, scheduling.Target{Namespace: n})}
+		own := hasGateway && p.kind == kindGateway && p.group == gateway.GroupName && p.name == c.GatewayName() && slices.Contains(a.namespaces, n)
+		if n != a.service.Namespace && !own {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+const kindGateway = "Gateway"
+
+// gatewayKinds are the kinds of parents that allowedParentRefs can allow.
+var gatewayKinds = []string{kindGateway, "ListenerSet"}
+
+func parentOf(ref inputv1alpha1.ParentRef) parent {
+	return parent{cmp.Or(ref.Group, gateway.GroupName), cmp.Or(ref.Kind, kindGateway), ref.Namespace, ref.Name, ref.SectionName}
+}
+
+func parentOfRoute(ref *gateway.ParentReference) parent {
+	return parent{
+		group:     cmp.Or(string(ptr.Deref(ref.Group, "")), gateway.GroupName),
+		kind:      cmp.Or(string(ptr.Deref(ref.Kind, "")), kindGateway),
+		namespace: string(ptr.Deref(ref.Namespace, "")),
+		name:      string(ref.Name),
+		section:   string(ptr.Deref(ref.SectionName, "")),
+	}
+}
+
+// checkParents refuses gateways that the tenant may not use. It also tells whether the routes
+// attach to a gateway that other tenants may use too.
+func (a *routeAccess) checkParents(path *field.Path, spec *gateway.HTTPRouteSpec, hasGateway bool, platform []inputv1alpha1.ParentRef) (bool, field.ErrorList) {
+	var errs field.ErrorList
+	shared := false
+	for i := range spec.ParentRefs {
+		ref := &spec.ParentRefs[i]
+		p := parentOfRoute(ref)
+		for _, n := range a.foreignNamespaces(p, hasGateway) {
+			shared = true
+			if p.name != "" && !a.allowsParent(p, n, ptr.Deref(ref.Port, 0)) {
+				errs = append(errs, a.refuseParent(path.Child("parentRefs").Index(i), p, n))
+				break
+			}
+		}
+	}
+	if s := spec.UseDefaultGateways; s != "" && s != gateway.GatewayDefaultScopeNone {
+		shared = true
+		if !slices.ContainsFunc(a.routes.AllowedParentRefs, anyParent) {
+			errs = append(errs, field.Invalid(path.Child("useDefaultGateways"), text.Value(string(s)),
+				`must be None or left out: other tenants use the cluster's default gateways too; the platform team can allow all gateways with {namespace: "*", name: "*"} in routes.allowedParentRefs of the Composition's input`))
+		}
+	}
+	for _, ref := range platform {
+		shared = shared || len(a.foreignNamespaces(parentOf(ref), false)) > 0
+	}
+	for _, ref := range a.fleet {
+		shared = shared || cmp.Or(ref.Namespace, a.service.Namespace) != a.service.Namespace
+	}
+	return shared, errs
+}
+
+// anyParent tells whether an entry allows every gateway, and so the cluster's default ones.
+func anyParent(r inputv1alpha1.AllowedParentRef) bool {
+	return r.Namespace == anyName && cmp.Or(r.Name, anyName) == anyName && r.SectionName == ""
+}
+
+func (a *routeAccess) allowsParent(p parent, namespace string, port int32) bool {
+	// allowedParentRefs allows only gateways. A mesh route, whose parent is a Service, is no match.
+	isGateway := p.group == gateway.GroupName && slices.Contains(gatewayKinds, p.kind)
+	return isGateway && slices.ContainsFunc(a.routes.AllowedParentRefs, func(r inputv1alpha1.AllowedParentRef) bool {
+		return inputv1alpha1.Matches(r.Namespace, namespace) && inputv1alpha1.Matches(cmp.Or(r.Name, anyName), p.name) && (r.SectionName == "" || r.SectionName == p.section)
+	}) || slices.ContainsFunc(a.platform, func(r inputv1alpha1.ParentRef) bool {
+		allowed := parentOf(r)
+		return allowed.group == p.group && allowed.kind == p.kind && allowed.name == p.name && slices.Contains(a.referenced(allowed.namespace), namespace) &&
+			(allowed.section == "" || allowed.section == p.section) && (r.Port == nil || *r.Port == port)
+	})
+}
+
+func (a *routeAccess) refuseParent(path *field.Path, p parent, namespace string) *field.Error {
+	value := namespace + "/" + p.name
+	if p.section != "" {
+		value += "/" + p.section
+	}
+	if p.kind != kindGateway {
+		value = p.kind + " " + value
+	}
+	return field.Invalid(path, text.Value(value), fmt.Sprintf("must be a gateway in namespace %s, or be listed in routes.allowedParentRefs or gateway.parentRefs of the Composition's input", a.service.Namespace))
+}
+
+// checkHostnames refuses host names that may belong to other services. It returns the default
+// host name for a route that has none and needs one.
+//
+// At a shared gateway each route needs host names that the platform team allows. A route without
+// any would get the requests that match no other route. At the tenant's own gateway host names
+// are checked if the platform team has assigned them, because external-dns may publish them.
+func (a *routeAccess) checkHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, shared bool) (string, field.ErrorList) {
+	switch {
+	case !a.names.restricted() && shared:
+		return "", field.ErrorList{field.Forbidden(path, "must not use a shared gateway until host names are assigned: the platform team sets routes.defaultHostname or routes.allowedHostnames in the Composition's input. Or give the router a Gateway of its own")}
+	case !a.names.restricted(), len(spec.Hostnames) == 0 && !shared:
+		return "", nil
+	case len(spec.Hostnames) > 0:
+		var errs field.ErrorList
+		for i, h := range spec.Hostnames {
+			errs = append(errs, a.checkHostname(path.Child("hostnames").Index(i), string(h))...)
+		}
+		return "", errs
+	case a.names.fallback != "":
+		if len(validation.IsDNS1123Subdomain(a.names.fallback)) > 0 {
+			return "", field.ErrorList{field.Invalid(path.Child("hostnames"), text.Value(a.names.fallback), "routes.defaultHostname of the Composition's input gives no valid host name for this service: use a shorter service name, or set a host name here")}
+		}
+		return a.names.fallback, nil
+	case !a.names.allow(anyName):
+		return "", field.ErrorList{field.Required(path.Child("hostnames"), "must match "+a.names.list()+": at a shared gateway, a route without host names takes the requests of other services")}
+	}
+	return "", nil
+}
+
+func (a *routeAccess) checkHostname(path *field.Path, name string) field.ErrorList {
+	if !a.names.restricted() || a.names.allow(name) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, text.Value(name), "must match "+a.names.list()+", the host names that the platform team allows for this service (routes in the Composition's input)")}
+}
+
+// externalDNS is the prefix of the annotations that tell external-dns what to publish.
+const externalDNS = "external-dns.alpha.kubernetes.io/"
+
+// checkGateway refuses a Gateway of the service that the platform team does not allow, or that
+// other tenants' routes could attach to. Certificates in other namespaces need no check: without a
+// ReferenceGrant from their owner the gateway does not use them.
+func (a *routeAccess) checkGateway(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
+	if a.routes.OwnGateways == inputv1alpha1.Deny {
+		return field.ErrorList{field.Forbidden(path, "must be left out: routes.ownGateways of the Composition's input denies a service its own Gateway; name a shared one in httproute.parentRefs")}
+	}
+	var errs field.ErrorList
+	if c := string(spec.GatewayClassName); c != "" && len(a.routes.AllowedGatewayClassNames) > 0 && !inputv1alpha1.MatchesAny(a.routes.AllowedGatewayClassNames, c) {
+		errs = append(errs, field.Invalid(path.Child("gatewayClassName"), text.Value(c), "must match one of "+listed(a.routes.AllowedGatewayClassNames)+setBy("routes.allowedGatewayClassNames")))
+	}
+	for i := range spec.Listeners {
+		if h := spec.Listeners[i].Hostname; h != nil && *h != "" {
+			errs = append(errs, a.checkHostname(path.Child("listeners").Index(i).Child("hostname"), string(*h))...)
+		}
+	}
+	if s := spec.DefaultScope; s != "" && s != gateway.GatewayDefaultScopeNone {
+		errs = append(errs, field.Invalid(path.Child("defaultScope"), text.Value(string(s)), "must be None or left out: other tenants' routes with useDefaultGateways would attach to this Gateway"))
+	}
+	if !a.names.restricted() || spec.Infrastructure == nil {
+		return errs
+	}
+	for _, k := range slices.Sorted(maps.Keys(spec.Infrastructure.Annotations)) {
+		if strings.HasPrefix(string(k), externalDNS) {
+			errs = append(errs, field.Forbidden(path.Child("infrastructure", "annotations").Key(text.Value(string(k))), "must be left out: it would publish names that the platform team does not allow; host names belong to httproute.hostnames"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,228 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// listensHTTP is a Gateway of the service's own.
+const listensHTTP = `{"gatewayClassName":"istio","listeners":[{"name":"http","port":80,"protocol":"HTTP"}]}`
+
+// routed plans the router of the service svc in the namespace team.
+func routed(t *testing.T, route, gateway string, in *inputv1alpha1.Input, placement *v1alpha1.Placement, w scheduling.Snapshot) (*Router, []string, string) {
+	t.Helper()
+	role := v1alpha1.Role{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, route), Gateway: document(t, gateway)}
+	spec := &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{role}, Placement: placement}
+	inputv1alpha1.Default(in)
+	serving := []*Role{{Name: "w", Type: worker, Port: defaultPort, path: rolePath(1)}}
+	r, _, errs := planRouter(0, role, spec, in, serving, newRouteAccess(naming.Service{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(naming.Service{Name: "svc", Namespace: "team"}, in), &w))
+	var messages strings.Builder
+	for _, e := range errs {
+		messages.WriteString(e.Error() + "\n")
+	}
+	got := paths(errs)
+	for i := range got {
+		got[i] = strings.TrimPrefix(got[i], "spec.roles[0].")
+	}
+	slices.Sort(got)
+	return r, got, messages.String()
+}
+
+func inNamespaces(of ...string) *v1alpha1.Placement {
+	p := &v1alpha1.Placement{}
+	for _, n := range of {
+		p.Clusters = append(p.Clusters, v1alpha1.PlacementCluster{Name: "in-" + n, Namespace: n, ProviderConfigRef: &v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "c"}})
+	}
+	return p
+}
+
+// TestSharedGateways proves that a route is attached to a gateway that others use too only
+// where the platform team allows it.
+func TestSharedGateways(t *testing.T) {
+	port := int32(8080)
+	allowed := func(refs ...inputv1alpha1.AllowedParentRef) inputv1alpha1.Input {
+		return inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{AllowedParentRefs: refs, AllowedHostnames: []string{"*"}}}}
+	}
+	platform := func(ref inputv1alpha1.ParentRef) inputv1alpha1.Input {
+		in := allowed()
+		in.Gateway.ParentRefs = []inputv1alpha1.ParentRef{ref}
+		return in
+	}
+	const shared, refused = `{"parentRefs":[{"name":"gw","namespace":"infra"}]}`, "httproute.parentRefs[0]"
+	cases := map[string]struct {
+		reason         string
+		route, gateway string
+		in             inputv1alpha1.Input
+		placement      *v1alpha1.Placement
+		errs           []string
+	}{
+		"Own":              {reason: "The tenant's own namespace is open.", route: `{"parentRefs":[{"name":"gw"}]}`},
+		"OwnNamed":         {reason: "Also where it is named.", route: `{"parentRefs":[{"name":"gw","namespace":"team"}]}`},
+		"OwnService":       {reason: "A mesh has routes of Services.", route: `{"parentRefs":[{"group":"","kind":"Service","name":"a"}]}`},
+		"OwnGateway":       {reason: "The service's own Gateway is its own.", route: `{"parentRefs":[{"name":"svc-gateway"}]}`, gateway: listensHTTP},
+		"Shared":           {reason: "Nobody has allowed it.", route: shared, in: allowed(), errs: []string{refused}},
+		"SecondShared":     {reason: "Each is looked at.", route: `{"parentRefs":[{"name":"gw"},{"name":"gw","namespace":"infra"}]}`, in: allowed(), errs: []string{"httproute.parentRefs[1]"}},
+		"Allowed":          {reason: "By its namespace.", route: shared, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "infra"})},
+		"AllowedPatterns":  {reason: "By patterns.", route: shared, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "inf*", Name: "g*"})},
+		"OtherNamespace":   {reason: "Another namespace is another gateway.", route: shared, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "gateways"}), errs: []string{refused}},
+		"OtherName":        {reason: "So is another name.", route: shared, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "infra", Name: "internal"}), errs: []string{refused}},
+		"Section":          {reason: "A listener that has to be named is not.", route: shared, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "infra", SectionName: "tenants"}), errs: []string{refused}},
+		"SectionNamed":     {reason: "Here it is.", route: `{"parentRefs":[{"name":"gw","namespace":"infra","sectionName":"tenants"}]}`, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "infra", SectionName: "tenants"})},
+		"AllowedKind":      {reason: "Gateways are allowed, and no other parents.", route: `{"parentRefs":[{"group":"","kind":"Service","name":"a","namespace":"b"}]}`, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "*"}), errs: []string{refused}},
+		"ListenerSet":      {reason: "Listeners of a gateway are the gateway's.", route: `{"parentRefs":[{"kind":"ListenerSet","name":"a","namespace":"infra"}]}`, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "infra"})},
+		"OtherKind":        {reason: "Other parents are allowed like gateways.", route: `{"parentRefs":[{"group":"","kind":"Service","name":"a","namespace":"b"}]}`, in: allowed(), errs: []string{refused}},
+		"Platform":         {reason: "The platform's gateways may be named.", route: shared, in: platform(inputv1alpha1.ParentRef{Name: "gw", Namespace: "infra"})},
+		"PlatformByItself": {reason: "And are there without a name.", in: platform(inputv1alpha1.ParentRef{Name: "gw", Namespace: "infra"})},
+		"PlatformSection":  {reason: "Its listener, and no other.", route: shared, in: platform(inputv1alpha1.ParentRef{Name: "gw", Namespace: "infra", SectionName: "tenants"}), errs: []string{refused}},
+		"PlatformPort":     {reason: "Its port, and no other.", route: shared, in: platform(inputv1alpha1.ParentRef{Name: "gw", Namespace: "infra", Port: &port}), errs: []string{refused}},
+		"PlatformPortToo":  {reason: "Here it is.", route: `{"parentRefs":[{"name":"gw","namespace":"infra","port":8080}]}`, in: platform(inputv1alpha1.ParentRef{Name: "gw", Namespace: "infra", Port: &port})},
+		"PlatformKind":     {reason: "Its kind, and no other.", route: shared, in: platform(inputv1alpha1.ParentRef{Kind: "ListenerSet", Name: "gw", Namespace: "infra"}), errs: []string{refused}},
+		"PlatformOwn":      {reason: "A gateway in each namespace is not one in all of them.", route: shared, in: platform(inputv1alpha1.ParentRef{Name: "gw"}), errs: []string{refused}},
+		"Default":          {reason: "The cluster's default gateways are anybody's.", route: `{"useDefaultGateways":"All"}`, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "infra"}), errs: []string{"httproute.useDefaultGateways"}},
+		"DefaultAllowed":   {reason: "Who may use all gateways may use those.", route: `{"useDefaultGateways":"All"}`, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "*", Name: "*"})},
+		"DefaultNone":      {reason: "None is none.", route: `{"useDefaultGateways":"None","parentRefs":[{"name":"gw"}]}`},
+		"RemoteOwn":        {reason: "In another cluster too the tenant's namespace is its own.", route: `{"parentRefs":[{"name":"gw"}]}`, placement: inNamespaces("team")},
+		"RemoteShared":     {reason: "Any other namespace there may be others' too.", route: `{"parentRefs":[{"name":"gw"}]}`, in: allowed(), placement: inNamespaces("team", "models"), errs: []string{refused}},
+		"RemoteGateway":    {reason: "The service's own Gateway is its own everywhere.", gateway: listensHTTP, placement: inNamespaces("models")},
+		"RemoteName":       {reason: "There it has another name, so that this is another's.", route: `{"parentRefs":[{"name":"svc-gateway"}]}`, gateway: listensHTTP, in: allowed(), placement: inNamespaces("models"), errs: []string{refused}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, errs, messages := routed(t, tc.route, tc.gateway, &tc.in, tc.placement, scheduling.Snapshot{})
+			if diff := cmp.Diff(tc.errs, errs, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%s", tc.reason, diff, messages)
+			}
+		})
+	}
+}
+
+// TestHostnames proves that no route takes requests that are another service's.
+func TestHostnames(t *testing.T) {
+	policy := func(fallback string, allowed ...string) inputv1alpha1.Input {
+		return inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{
+			AllowedParentRefs: []inputv1alpha1.AllowedParentRef{{Namespace: "infra"}}, DefaultHostname: fallback, AllowedHostnames: allowed,
+		}}}
+	}
+	platform := func(in inputv1alpha1.Input) inputv1alpha1.Input {
+		in.Gateway.ParentRefs = []inputv1alpha1.ParentRef{{Name: "gw", Namespace: "infra"}}
+		return in
+	}
+	hub := func(in inputv1alpha1.Input, namespace string) inputv1alpha1.Input {
+		in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub", Namespace: namespace}}
+		return in
+	}
+	fleet := &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
+	const (
+		fallback = "{service}.{namespace}.llm.example.com"
+		given    = "svc.team.llm.example.com"
+		shared   = `{"parentRefs":[{"name":"gw","namespace":"infra"}]}`
+		named    = `{"parentRefs":[{"name":"gw","namespace":"infra"}],"hostnames":["a.team.example.com","b.example.com"]}`
+		own      = `{"parentRefs":[{"name":"gw"}]}`
+		ownNamed = `{"parentRefs":[{"name":"gw"}],"hostnames":["b.example.com"]}`
+	)
+	cases := map[string]struct {
+		reason         string
+		route, gateway string
+		in             inputv1alpha1.Input
+		placement      *v1alpha1.Placement
+		want           []string
+		errs           []string
+	}{
+		"Nobody":           {reason: "Nobody has said whose names are whose.", route: named, in: policy(""), errs: []string{"httproute"}},
+		"NobodyNoNames":    {reason: "A route without names takes everything.", route: shared, in: policy(""), errs: []string{"httproute"}},
+		"PlatformNobody":   {reason: "Also at the platform's own gateway.", in: platform(policy("")), errs: []string{"httproute"}},
+		"Default":          {reason: "A route without names gets one.", route: shared, in: policy(fallback), want: []string{given}},
+		"PlatformDefault":  {reason: "Also without a route.", in: platform(policy(fallback)), want: []string{given}},
+		"NamedDefault":     {reason: "It may be named.", route: `{"parentRefs":[{"name":"gw","namespace":"infra"}],"hostnames":["svc.team.llm.example.com"]}`, in: policy(fallback), want: []string{given}},
+		"OthersDefault":    {reason: "Another service's may not.", route: `{"parentRefs":[{"name":"gw","namespace":"infra"}],"hostnames":["svc.other.llm.example.com"]}`, in: policy(fallback), errs: []string{"httproute.hostnames[0]"}},
+		"Allowed":          {reason: "Each name is looked at.", route: named, in: policy("", "*.{namespace}.example.com"), errs: []string{"httproute.hostnames[1]"}},
+		"AllowedNoNames":   {reason: "No names is every name.", route: shared, in: policy("", "*.{namespace}.example.com"), errs: []string{"httproute.hostnames"}},
+		"Any":              {reason: "The platform team may allow that.", route: shared, in: policy("", "*")},
+		"AnyWithDefault":   {reason: "A default is better.", route: shared, in: policy(fallback, "*"), want: []string{given}},
+		"OwnFree":          {reason: "Names at own gateways are free.", route: ownNamed, in: policy(""), want: []string{"b.example.com"}},
+		"OwnRestricted":    {reason: "Unless they are somebody's: external-dns publishes them.", route: ownNamed, in: policy("", "*.{namespace}.example.com"), errs: []string{"httproute.hostnames[0]"}},
+		"OwnNoNames":       {reason: "An own gateway may take everything, and needs no default.", route: own, in: policy(fallback)},
+		"OwnGateway":       {reason: "So may the service's own.", gateway: listensHTTP, in: policy(fallback)},
+		"Listener":         {reason: "Listeners publish names too.", gateway: strings.Replace(listensHTTP, `"port"`, `"hostname":"b.example.com","port"`, 1), in: policy(fallback), errs: []string{"gateway.listeners[0].hostname"}},
+		"ListenerFree":     {reason: "Which are free where nobody has said otherwise.", gateway: strings.Replace(listensHTTP, `"port"`, `"hostname":"b.example.com","port"`, 1), in: policy("")},
+		"Annotation":       {reason: "Annotations of the gateway's Service publish names too.", gateway: strings.Replace(listensHTTP, `{`, `{"infrastructure":{"annotations":{"external-dns.alpha.kubernetes.io/hostname":"b.example.com","other":"x"}},`, 1), in: policy(fallback), errs: []string{"gateway.infrastructure.annotations[external-dns.alpha.kubernetes.io/hostname]"}},
+		"Hub":              {reason: "The route over all clusters is at a shared gateway.", gateway: listensHTTP, in: hub(policy(""), "infra"), placement: fleet, errs: []string{"httproute"}},
+		"HubDefault":       {reason: "Its name is the route's in the clusters too.", gateway: listensHTTP, in: hub(policy(fallback), "infra"), placement: fleet, want: []string{given}},
+		"HubOwn":           {reason: "A gateway in each tenant's namespace is no shared one.", gateway: listensHTTP, in: hub(policy(""), ""), placement: fleet},
+		"HubWithoutFleet":  {reason: "Services beside the XR have no such route.", gateway: listensHTTP, in: hub(policy(""), "infra")},
+		"NotAName":         {reason: "A name that is too long is not shortened: it would be another's.", in: platform(policy(strings.Repeat("a23456789.", 24) + fallback)), errs: []string{"httproute.hostnames"}},
+		"RemoteSharedPool": {reason: "A gateway in a namespace of several tenants is shared.", route: own, in: policy("", "*.{namespace}.example.com"), placement: inNamespaces("infra"), errs: []string{"httproute.hostnames"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, errs, messages := routed(t, tc.route, tc.gateway, &tc.in, tc.placement, scheduling.Snapshot{})
+			if diff := cmp.Diff(tc.errs, errs, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%s", tc.reason, diff, messages)
+			}
+			if diff := cmp.Diff(tc.want, r.Hostnames, cmpopts.EquateEmpty()); diff != "" && len(tc.errs) == 0 {
+				t.Errorf("%s\nhost names: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestOwnGateways proves what a Gateway of one's own may be.
+func TestOwnGateways(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		gateway string
+		routes  inputv1alpha1.Routes
+		errs    []string
+	}{
+		"Default":      {reason: "One is allowed.", gateway: listensHTTP},
+		"Denied":       {reason: "The platform team may have one for all.", gateway: listensHTTP, routes: inputv1alpha1.Routes{OwnGateways: inputv1alpha1.Deny}, errs: []string{"gateway"}},
+		"Class":        {reason: "Or some classes.", gateway: listensHTTP, routes: inputv1alpha1.Routes{AllowedGatewayClassNames: []string{"internal-*"}}, errs: []string{"gateway.gatewayClassName"}},
+		"AllowedClass": {reason: "Of which this is one.", gateway: listensHTTP, routes: inputv1alpha1.Routes{AllowedGatewayClassNames: []string{"internal-*", "is*"}}},
+		"DefaultScope": {reason: "A default gateway gets the routes of other tenants.", gateway: strings.Replace(listensHTTP, `{`, `{"defaultScope":"All",`, 1), errs: []string{"gateway.defaultScope"}},
+		"NoScope":      {reason: "This one is none.", gateway: strings.Replace(listensHTTP, `{`, `{"defaultScope":"None",`, 1)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, errs, messages := routed(t, "", tc.gateway, &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &tc.routes}}, nil, scheduling.Snapshot{})
+			if diff := cmp.Diff(tc.errs, errs, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%s", tc.reason, diff, messages)
+			}
+		})
+	}
+}
+
+// TestRouteOfATenant proves that the policy is that of the service's namespace.
+func TestRouteOfATenant(t *testing.T) {
+	in := inputv1alpha1.Input{
+		Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{AllowedParentRefs: []inputv1alpha1.AllowedParentRef{{Namespace: "infra"}}, AllowedHostnames: []string{"*"}}},
+		Tenants: []inputv1alpha1.Tenant{{
+			Namespaces: []string{"te*"},
+			Policy:     inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{OwnGateways: inputv1alpha1.Deny, AllowedParentRefs: []inputv1alpha1.AllowedParentRef{}, AllowedHostnames: []string{}}},
+		}},
+	}
+	_, errs, messages := routed(t, `{"parentRefs":[{"name":"gw","namespace":"infra"}]}`, listensHTTP, &in, nil, scheduling.Snapshot{})
+	if diff := cmp.Diff([]string{"gateway", "httproute", "httproute.parentRefs[0]"}, errs); diff != "" {
+		t.Errorf("-want, +got:\n%s\n%s", diff, messages)
+	}
+}
+
+// TestRoutesOfPlacesThatAreLeft proves that a service which leaves a namespace that tenants
+// share reaches no more there than it did before.
+func TestRoutesOfPlacesThatAreLeft(t *testing.T) {
+	w := scheduling.Snapshot{States: map[string]*scheduling.ClusterState{"edge": {Namespace: "models"}}}
+	in := inputv1alpha1.Input{}
+	_, errs, messages := routed(t, `{"parentRefs":[{"name":"gw","namespace":"team"}],"rules":[{"backendRefs":[{"name":"victim","port":80}]}]}`, "", &in, &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, w)
+	if diff := cmp.Diff([]string{"httproute.rules[0].backendRefs[0].name"}, errs); diff != "" {
+		t.Errorf("-want, +got:\n%s\n%s", diff, messages)
+	}
+}

@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// KindPool is the kind of a service's pool.
+const KindPool = "InferencePool"
+
+// A backend of Istio's kind Hostname names a host of the mesh instead of an object. Istio requires
+// no ReferenceGrant for it.
+const (
+	groupIstio   = "networking.istio.io"
+	kindHostname = "Hostname"
+)
+
+// harmlessFilters change only the request and response between the service and its own clients.
+// The platform team must allow all others. What an ExtensionRef does depends on an object that
+// only the gateway reads: it may send requests anywhere, and some gateways take parts of their
+// own configuration from it.
+var harmlessFilters = []gateway.HTTPRouteFilterType{
+	"", // filterLimits refuses a missing type.
+	gateway.HTTPRouteFilterRequestHeaderModifier,
+	gateway.HTTPRouteFilterResponseHeaderModifier,
+	gateway.HTTPRouteFilterRequestRedirect,
+	gateway.HTTPRouteFilterURLRewrite,
+	gateway.HTTPRouteFilterCORS,
+}
+
+// checkRules refuses rules that send requests to backends of other tenants.
+func (a *routeAccess) checkRules(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
+	var errs field.ErrorList
+	for i := range spec.Rules {
+		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
+		errs = append(errs, a.checkFilters(at.Child("filters"), rule.Filters)...)
+		for j := range rule.BackendRefs {
+			b, at := &rule.BackendRefs[j], at.Child("backendRefs").Index(j)
+			errs = append(errs, a.checkBackend(at, &b.BackendObjectReference, true)...)
+			errs = append(errs, a.checkFilters(at.Child("filters"), b.Filters)...)
+		}
+	}
+	return errs
+}
+
+func (a *routeAccess) checkFilters(path *field.Path, filters []gateway.HTTPRouteFilter) field.ErrorList {
+	var errs field.ErrorList
+	for i := range filters {
+		f, at := &filters[i], path.Index(i)
+		for _, t := range filterTypes(f) {
+			if !slices.Contains(harmlessFilters, t) && !slices.Contains(a.routes.AllowedFilters, inputv1alpha1.RouteFilter(t)) {
+				errs = append(errs, field.Invalid(at.Child("type"), text.Value(string(t)), "must be a filter that keeps requests on this route; the platform team can allow RequestMirror, ExternalAuth and ExtensionRef with routes.allowedFilters in the Composition's input"))
+			}
+		}
+		if f.RequestHeaderModifier != nil {
+			errs = append(errs, checkHeaders(at.Child("requestHeaderModifier"), f.RequestHeaderModifier)...)
+		}
+		if f.RequestMirror != nil {
+			errs = append(errs, a.checkBackend(at.Child("requestMirror", "backendRef"), &f.RequestMirror.BackendRef, false)...)
+		}
+		if f.ExternalAuth != nil {
+			errs = append(errs, a.checkBackend(at.Child("externalAuth", "backendRef"), &f.ExternalAuth.BackendRef, false)...)
+		}
+	}
+	return errs
+}
+
+// destinationHeaders are the headers with which endpoint pickers tell gateways and sidecars where
+// to send a request (Gateway API Inference Extension, docs/proposals/004-endpoint-picker-protocol;
+// llm-d-router pkg/sidecar/proxy). A rule that sets one could send requests anywhere.
+var destinationHeaders = []string{"x-gateway-destination-endpoint", "x-prefiller-host-port", "x-encoder-hosts-ports", "x-data-parallel-host-port"}
+
+func checkHeaders(at *field.Path, f *gateway.HTTPHeaderFilter) field.ErrorList {
+	var errs field.ErrorList
+	check := func(at *field.Path, headers []gateway.HTTPHeader) {
+		for i, h := range headers {
+			if slices.ContainsFunc(destinationHeaders, func(s string) bool { return strings.EqualFold(s, string(h.Name)) }) {
+				errs = append(errs, field.Invalid(at.Index(i).Child("name"), h.Name, "must be another header: with this one the endpoint picker tells the gateway where to send the request"))
+			}
+		}
+	}
+	check(at.Child("set"), f.Set)
+	check(at.Child("add"), f.Add)
+	return errs
+}
+
+// filterTypes returns the type of a filter, and the types whose fields it sets.
+func filterTypes(f *gateway.HTTPRouteFilter) []gateway.HTTPRouteFilterType {
+	types := []gateway.HTTPRouteFilterType{f.Type}
+	for _, typed := range []struct {
+		set        bool
+		filterType gateway.HTTPRouteFilterType
+	}{
+		{f.RequestMirror != nil, gateway.HTTPRouteFilterRequestMirror},
+		{f.ExternalAuth != nil, gateway.HTTPRouteFilterExternalAuth},
+		{f.ExtensionRef != nil, gateway.HTTPRouteFilterExtensionRef},
+	} {
+		if typed.set && typed.filterType != f.Type {
+			types = append(types, typed.filterType)
+		}
+	}
+	return types
+}
+
+// checkBackend refuses backends that may belong to other tenants. A rule, unlike a filter, may
+// always name the service's own pool.
+func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectReference, ofRule bool) field.ErrorList {
+	kind, name := string(ptr.Deref(ref.Kind, "")), string(ref.Name)
+	namespace := string(ptr.Deref(ref.Namespace, ""))
+	if strings.EqualFold(kind, kindHostname) && strings.EqualFold(string(ptr.Deref(ref.Group, "")), groupIstio) && !slices.Contains(a.routes.AllowedBackendNamespaces, anyName) {
+		return field.ErrorList{field.Invalid(path.Child("kind"), kind, `must be an object in the service's own namespace: a Hostname may be in any; the platform team can allow "*" in routes.allowedBackendNamespaces of the Composition's input`)}
+	}
+	for _, n := range a.referenced(namespace) {
+		c := ClusterPlan{Base: baseName(a.service, scheduling.Target{Namespace: n}), Target: scheduling.Target{Namespace: n}}
+		ownPool := ofRule && slices.Contains(a.namespaces, n) && NamesPool(a.service, &c, name, namespace, kind)
+		switch {
+		case n == a.service.Namespace, ownPool, inputv1alpha1.MatchesAny(a.routes.AllowedBackendNamespaces, n):
+		case namespace != "":
+			return field.ErrorList{field.Invalid(path.Child("namespace"), text.Value(namespace), fmt.Sprintf("must be left out or %s; the platform team can allow others with routes.allowedBackendNamespaces in the Composition's input", a.service.Namespace))}
+		default:
+			remedy := "must be left out"
+			if ofRule {
+				remedy = "must be " + c.PoolName()
+			}
+			return field.ErrorList{field.Invalid(path.Child("name"), text.Value(name), fmt.Sprintf("%s: in the namespace %s, where the placement puts the route, backends may belong to other tenants; the platform team can allow them with routes.allowedBackendNamespaces in the Composition's input", remedy, n))}
+		}
+	}
+	return nil
+}
+
+// NamesPool tells whether a backend of a rule means the service's pool in a cluster. It must have
+// the pool's name, and the route's namespace or none. Its kind may be InferencePool, none, or
+// Service, which examples use although no such Service exists. In a shared namespace the pool's
+// name has a hash, so the name without it is accepted too.
+func NamesPool(s naming.Service, c *ClusterPlan, name, namespace, kind string) bool {
+	unhashed := ClusterPlan{Base: s.Name}
+	if name != c.PoolName() && name != unhashed.PoolName() {
+		return false
+	}
+	if namespace != "" && namespace != c.Target.Namespace {
+		return false
+	}
+	return kind == "" || kind == KindPool || kind == "Service"
+}

@@ -1,0 +1,105 @@
+package plan
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// A Router picks the pod for each request.
+type Router struct {
+	// Name of the role.
+	Name string
+	// Strategy in effect. It is empty if the user wrote a configuration.
+	Strategy v1alpha1.RoutingStrategy
+	// Disaggregated tells that the router picks prefill and decode pods separately.
+	Disaggregated bool
+	// Dialect of Config, and the API group of the objects for models.
+	Dialect inputv1alpha1.Dialect
+	// Image of the endpoint picker.
+	Image string
+	// Config of the endpoint picker, as YAML.
+	Config string
+	// Replicas of the endpoint picker.
+	Replicas int32
+	// FailureMode of the pool.
+	FailureMode v1alpha1.FailureMode
+	// Pod has what the platform team set for the endpoint picker's pods.
+	Pod EndpointPickerPod
+	// Selector of the pool's pods, without the labels that select the service, which differ
+	// between clusters, and its leaders.
+	Selector map[string]string
+	// Port of the pool.
+	Port int32
+	// Route is the spec of the HTTPRoute as the user wrote it. Parents are the platform team's
+	// gateways for a route that names none.
+	Route   *kube.Document
+	Parents []inputv1alpha1.ParentRef
+	// Hostnames of the HTTPRoute: its own, or the one that the platform team gives it.
+	Hostnames []string
+	// HasRoute and HasGateway tell whether an HTTPRoute and a Gateway are rendered.
+	HasRoute, HasGateway bool
+	// Gateway is the spec of the Gateway as the user wrote it.
+	Gateway *kube.Document
+	// DestinationRule tells that Istio's DestinationRule is rendered.
+	DestinationRule bool
+	// Models in the order of the spec.
+	Models []Model
+}
+
+// An EndpointPickerPod is what the endpoint picker's pods get.
+type EndpointPickerPod struct {
+	ImagePullPolicy  corev1.PullPolicy
+	ImagePullSecrets []corev1.LocalObjectReference
+	Tolerations      []corev1.Toleration
+	NodeSelector     map[string]string
+	Resources        *corev1.ResourceRequirements
+}
+
+// A Model is a model name that clients request.
+type Model struct {
+	// Name as clients write it.
+	Name string
+	// Priority of its requests; nil renders no InferenceObjective.
+	Priority *int32
+	// Targets with a weight above 0.
+	Targets []ModelTarget
+}
+
+// A ModelTarget is a name that the engine knows, with its share of the requests.
+type ModelTarget struct {
+	Name   string
+	Weight int32
+}
+
+// A PodGroup is the gang of one group.
+type PodGroup struct {
+	// Key in the composed resources.
+	Key string
+	// Name of the PodGroup.
+	Name string
+	// MinMember is the number of pods that must be schedulable at once.
+	MinMember int32
+	// MinTaskMember has the number of pods of each replica that must be schedulable, by its task.
+	MinTaskMember map[string]int32
+	// SubGroups of mode MinimumFirst.
+	SubGroups []SubGroup
+	// NetworkTopology, Queue and PriorityClassName, as in the spec.
+	NetworkTopology   *v1alpha1.NetworkTopology
+	Queue             string
+	PriorityClassName string
+	// MinResources are the requests of the MinMember pods.
+	MinResources corev1.ResourceList
+}
+
+// A SubGroup is a role in a gang of mode MinimumFirst.
+type SubGroup struct {
+	// Role whose replicas are the subgroups.
+	Role string
+	// Size is the number of pods of a replica.
+	Size int32
+	// Min is the number of replicas that must be schedulable at once.
+	Min int32
+}

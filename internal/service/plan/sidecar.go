@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// defaultAccount is the service account of pods that name none.
+const defaultAccount = "default"
+
+// sidecar returns the routing sidecar of the role's leaders.
+func (p *rolePlanner) sidecar(spec *corev1.PodSpec) *Sidecar {
+	in := &p.input.Sidecar
+	s := &Sidecar{
+		Image:          in.Image,
+		Connector:      in.KVConnector,
+		Resources:      in.Resources,
+		PoolOnly:       in.SSRFProtection != inputv1alpha1.Disabled,
+		ServiceAccount: cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, defaultAccount),
+	}
+	if c := spec.SecurityContext; c != nil && c.RunAsUser != nil {
+		s.AsRoot = *c.RunAsUser == 0
+	}
+	return s
+}
+
+// planConnector sets the connector of the service's sidecars, if the service names one. It
+// overrides the platform team's.
+func planConnector(path *field.Path, connector string, serving []*Role) []Warning {
+	if connector == "" {
+		return nil
+	}
+	used := false
+	for _, r := range serving {
+		if r.Sidecar != nil {
+			r.Sidecar.Connector, used = connector, true
+		}
+	}
+	if used {
+		return nil
+	}
+	return []Warning{{
+		Path:    path.Child("endpointPicker", "kvConnector").String(),
+		Message: "has no effect: no pod of the service has a routing sidecar added",
+	}}
+}
+
+// ssrfProtection is the flag that makes llm-d's routing sidecar send prefill requests only to pods
+// of the pool, whatever a client's header names (pkg/sidecar/proxy/options.go of llm-d-router
+// v0.10.0).
+const ssrfProtection = "enable-ssrf-protection"
+
+// warnOfSidecar warns of a routing sidecar in the user's template without that protection: its
+// clients choose where it sends requests.
+func (p *rolePlanner) warnOfSidecar(c *corev1.Container) {
+	protects := func(s string) bool { return strings.Contains(s, ssrfProtection) }
+	if slices.ContainsFunc(c.Command, protects) || slices.ContainsFunc(c.Args, protects) {
+		return
+	}
+	p.warnings = append(p.warnings, Warning{
+		Path:    p.leaderPath().Child("spec").String(),
+		Message: "container " + text.Cut(c.Name, maxCommand) + " sends prefill requests wherever a client's header x-prefiller-host-port says: add --" + ssrfProtection + " and --inference-pool={namespace}/{pool}, and let its service account list and watch the pool and pods",
+	})
+}

@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// TestSidecar proves that a client's header leads the sidecar to pods of the service only,
+// and that whoever runs it may see which those are.
+func TestSidecar(t *testing.T) {
+	const image = inputv1alpha1.DefaultSidecarImage
+	cases := map[string]struct {
+		reason   string
+		spec     string
+		in       inputv1alpha1.Sidecar
+		want     Sidecar
+		accounts []string
+	}{
+		"Default": {
+			reason: "Protected, with the account that pods have by default.",
+			spec:   `containers: [{name: vllm, image: x}]`,
+			want:   Sidecar{Image: image, Connector: "nixlv2", PoolOnly: true, ServiceAccount: "default"}, accounts: []string{"default"},
+		},
+		"Account": {
+			reason: "With the pods' own account.",
+			spec:   `serviceAccountName: models, containers: [{name: vllm, image: x}]`,
+			want:   Sidecar{Image: image, Connector: "nixlv2", PoolOnly: true, ServiceAccount: "models"}, accounts: []string{"models"},
+		},
+		"OldAccount": {
+			reason: "Also where it has the name that the field had once.",
+			spec:   `serviceAccount: models, containers: [{name: vllm, image: x}]`,
+			want:   Sidecar{Image: image, Connector: "nixlv2", PoolOnly: true, ServiceAccount: "models"}, accounts: []string{"models"},
+		},
+		"Root": {
+			reason: "Where containers are root, the sidecar is not.",
+			spec:   `securityContext: {runAsUser: 0}, containers: [{name: vllm, image: x}]`,
+			want:   Sidecar{Image: image, Connector: "nixlv2", PoolOnly: true, ServiceAccount: "default", AsRoot: true}, accounts: []string{"default"},
+		},
+		"Disabled": {
+			reason: "The platform team may have an image that cannot do it; nobody needs rights then.",
+			spec:   `containers: [{name: vllm, image: x}]`,
+			in:     inputv1alpha1.Sidecar{SSRFProtection: inputv1alpha1.Disabled},
+			want:   Sidecar{Image: image, Connector: "nixlv2", ServiceAccount: "default"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := &inputv1alpha1.Input{Sidecar: tc.in}
+			inputv1alpha1.Default(in)
+			role := v1alpha1.Role{Name: "d", ComponentType: decoder, Template: document(t, "spec: {"+tc.spec+"}")}
+			got, _, errs := planRole(1, role, in, true)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if diff := cmp.Diff(&tc.want, got.Sidecar); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			p := &Plan{Roles: []*Role{{Name: "p"}, got, got}}
+			if diff := cmp.Diff(tc.accounts, p.SidecarAccounts()); diff != "" {
+				t.Errorf("%s\naccounts: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestConnector proves that a service may name the connector that its engines speak.
+func TestConnector(t *testing.T) {
+	const path = "spec.roles[0].endpointPicker.kvConnector"
+	cases := map[string]struct {
+		reason    string
+		connector string
+		serving   []*Role
+		want      []string
+		warnings  []Warning
+	}{
+		"None":      {reason: "The platform team's stays.", serving: []*Role{{Sidecar: &Sidecar{Connector: "nixlv2"}}}, want: []string{"nixlv2"}},
+		"Named":     {reason: "The service's wins, in each pod with a sidecar.", connector: "mooncake", serving: []*Role{{}, {Sidecar: &Sidecar{Connector: "nixlv2"}}, {Sidecar: &Sidecar{}}}, want: []string{"mooncake", "mooncake"}},
+		"NoSidecar": {reason: "Nobody would notice that it has no effect.", connector: "mooncake", serving: []*Role{{}}, warnings: []Warning{{Path: path, Message: "has no effect: no pod of the service has a routing sidecar added"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			warnings := planConnector(rolePath(0), tc.connector, tc.serving)
+			var got []string
+			for _, r := range tc.serving {
+				if r.Sidecar != nil {
+					got = append(got, r.Sidecar.Connector)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nconnectors: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.warnings, warnings); diff != "" {
+				t.Errorf("%s\nwarnings: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

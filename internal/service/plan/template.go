@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
+)
+
+// A podTemplate has the fields of a template that planning reads.
+type podTemplate struct {
+	Metadata struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec corev1.PodSpec `json:"spec"`
+}
+
+// readTemplate reads a pod template, validates it, and finds its engine. If it returns no
+// template, the role cannot be planned.
+//
+// It validates what the user wrote with the API server's defaults, without what rendering adds.
+// So each error's path is one of the user's fields. Rendering keeps a valid template valid, with
+// one exception: see checkPodResources. The fuzzers and TestRenderedTemplatesAreValid test this.
+func readTemplate(doc *kube.Document, at *field.Path) (*PodTemplate, []Warning, field.ErrorList) {
+	t := podTemplate{}
+	if errs := kube.Decode(doc, at, &t); len(errs) > 0 {
+		return nil, nil, errs
+	}
+	errs := checkLists(structpb.NewStructValue(doc), at)
+	warnings, more := checkMetadata(doc, at)
+	errs = append(errs, more...)
+	p := &PodTemplate{Document: doc, Spec: t.Spec, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}
+	containers := at.Child("spec", "containers")
+	if len(t.Spec.Containers) == 0 {
+		hint := "a pod template has at least one container"
+		if doc.GetFields()["containers"] != nil {
+			hint = "a pod template has its containers below spec"
+		}
+		errs = append(errs, field.Required(containers, hint))
+	}
+	errs = append(errs, withoutRepeats(podspec.Validate(&corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations},
+		Spec:       t.Spec,
+	}, at), errs)...)
+	if len(t.Spec.Containers) == 0 {
+		return nil, warnings, errs
+	}
+	engine, err := findEngine(t.Spec.Containers)
+	if err != nil {
+		return nil, warnings, append(errs, err(containers))
+	}
+	p.Engine = engine
+	return p, warnings, errs
+}
+
+// withoutRepeats removes errors that earlier ones already report: about the same field, below a
+// required field that is missing, and about an element that is a duplicate.
+func withoutRepeats(errs, earlier field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		return slices.ContainsFunc(earlier, func(s *field.Error) bool {
+			rest, below := strings.CutPrefix(e.Field, s.Field)
+			switch {
+			case !below || rest != "" && rest[0] != '.' && rest[0] != '[':
+				return false
+			case rest == "" || s.Type == field.ErrorTypeRequired:
+				return true
+			}
+			return s.Type == field.ErrorTypeDuplicate && (e.Type == field.ErrorTypeDuplicate || e.Detail == "must be unique")
+		})
+	})
+}
+
+// engineNames are usual names of the engine's container.
+var engineNames = []string{"vllm", "sglang", "engine", "inference-engine", "inference", "inference-server", "model", "model-server", "llm", "server", "prefill", "decode", "worker", "leader", "main"}
+
+// hints tell whether a container may be the engine. Earlier ones are more reliable.
+var hints = []func(*corev1.Container) bool{
+	func(c *corev1.Container) bool {
+		return launch.EngineOf(launch.Command{Command: c.Command, Args: c.Args}) != launch.EngineUnknown
+	},
+	func(c *corev1.Container) bool { return slices.Contains(engineNames, c.Name) },
+	func(c *corev1.Container) bool {
+		return mentionsEngine(c.Name) || mentionsEngine(c.Image)
+	},
+	func(c *corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == "http" || p.ContainerPort == defaultPort })
+	},
+	hasDevices,
+}
+
+func mentionsEngine(s string) bool {
+	base := path.Base(s)
+	return strings.Contains(base, "vllm") || strings.Contains(base, "sglang")
+}
+
+// hasDevices tells whether a container requests devices, such as GPUs.
+func hasDevices(c *corev1.Container) bool {
+	for name := range c.Resources.Limits {
+		if isDevice(name) {
+			return true
+		}
+	}
+	return len(c.Resources.Claims) > 0
+}
+
+// findEngine returns the index of the engine's container. Each hint narrows down the candidates,
+// unless it matches none of them.
+func findEngine(containers []corev1.Container) (int, func(*field.Path) *field.Error) {
+	candidates := make([]int, len(containers))
+	for i := range candidates {
+		candidates[i] = i
+	}
+	for _, hint := range hints {
+		if len(candidates) == 1 {
+			break
+		}
+		matching := slices.DeleteFunc(slices.Clone(candidates), func(i int) bool { return !hint(&containers[i]) })
+		if len(matching) > 0 {
+			candidates = matching
+		}
+	}
+	if len(candidates) == 1 {
+		return candidates[0], nil
+	}
+	names := make([]string, len(candidates))
+	for i, c := range candidates {
+		names[i] = containers[c].Name
+	}
+	return 0, func(at *field.Path) *field.Error {
+		return field.Invalid(at, strings.Join(names, ", "), "cannot tell which of these containers is the engine: name the engine's container vllm, sglang or engine, or give it a port named http")
+	}
+}
+
+func (t *PodTemplate) engine() *corev1.Container { return &t.Spec.Containers[t.Engine] }
+
+func (t *PodTemplate) command() launch.Command {
+	return launch.Command{Command: t.engine().Command, Args: t.engine().Args}
+}
+
+// mentions tells whether the engine's command or environment may contain a text. Some images take
+// arguments from the environment, and the values of envFrom are unknown.
+func (t *PodTemplate) mentions(text string) bool {
+	c := t.engine()
+	contains := func(s string) bool { return strings.Contains(s, text) }
+	return slices.ContainsFunc(c.Command, contains) || slices.ContainsFunc(c.Args, contains) || len(c.EnvFrom) > 0 ||
+		slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return contains(e.Value) })
+}
+
+// enginePath is the path of the engine's container.
+func (t *PodTemplate) enginePath(at *field.Path) *field.Path {
+	return at.Child("spec", "containers").Index(t.Engine)
+}
+
+// hasSharedMemory tells whether the engine has more than the default 64 MiB at /dev/shm: from a
+// volume of the user, or from the node by hostIPC.
+func (t *PodTemplate) hasSharedMemory() bool {
+	return t.Spec.HostIPC || slices.ContainsFunc(t.engine().VolumeMounts, func(m corev1.VolumeMount) bool { return path.Clean(m.MountPath) == "/dev/shm" })
+}
+
+// missing returns the variables that the engine's container does not have.
+func (t *PodTemplate) missing(env []corev1.EnvVar) []corev1.EnvVar {
+	return slices.DeleteFunc(env, func(e corev1.EnvVar) bool {
+		return slices.ContainsFunc(t.engine().Env, func(own corev1.EnvVar) bool { return own.Name == e.Name })
+	})
+}
+
+// routingSidecar returns the routing sidecar that the user's template has, or nil.
+func (t *PodTemplate) routingSidecar() *corev1.Container {
+	for _, list := range [][]corev1.Container{t.Spec.InitContainers, t.Spec.Containers} {
+		for i := range list {
+			image := path.Base(list[i].Image)
+			if strings.Contains(image, "disagg-sidecar") || strings.Contains(image, "routing-sidecar") {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// ownedByLWS is the prefix of the labels and annotations that LeaderWorkerSet sets on its pods and
+// reads again. It takes a worker with the label worker-index "0" for a leader.
+const ownedByLWS = "leaderworkerset.sigs.k8s.io/"
+
+// userLWSAnnotations are the annotations of LeaderWorkerSet that users may set on pods.
+var userLWSAnnotations = []string{ownedByLWS + "exclusive-topology", ownedByLWS + "subgroup-exclusive-topology"}
+
+// ownLabels are the labels that the function sets on pods. They override the template's.
+var ownLabels = []string{naming.LabelService, naming.LabelComponentType, naming.LabelRoleName, naming.LabelReplicaIndex, naming.LabelGroupIndex, naming.LabelSpecHash}
+
+// checkMetadata refuses metadata that a template must not have, and warns of metadata without
+// effect. The CRD of LeaderWorkerSet has five fields of metadata in its templates. Server-side
+// apply fails on any other.
+func checkMetadata(doc *kube.Document, path *field.Path) ([]Warning, field.ErrorList) {
+	var warnings []Warning
+	var errs field.ErrorList
+	metadata := kube.Lookup(doc, "metadata").GetStructValue().GetFields()
+	path = path.Child("metadata")
+	for _, name := range slices.Sorted(maps.Keys(metadata)) {
+		at, value := path.Child(text.Value(name)), metadata[name]
+		switch {
+		case empty(value):
+		case name == "labels":
+			w, more := checkOwnLabels(value.GetStructValue(), at)
+			warnings, errs = append(warnings, w...), append(errs, more...)
+		case name == "annotations":
+			errs = append(errs, checkOwnAnnotations(value.GetStructValue(), at)...)
+		case name == "name", name == "namespace":
+			warnings = append(warnings, Warning{Path: at.String(), Message: "has no effect: pods are named after their replica and run in the namespace of their service"})
+		case name == "finalizers":
+			errs = append(errs, field.Invalid(at, "[...]", "must be left out: a pod with a finalizer stays until somebody removes it, so its replica cannot restart"))
+		default:
+			errs = append(errs, field.Forbidden(at, "must be left out: a template has labels and annotations only"))
+		}
+	}
+	return warnings, errs
+}
+
+// empty tells whether a value is null or has no content.
+func empty(v *structpb.Value) bool {
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_StringValue:
+		return t.StringValue == ""
+	case *structpb.Value_ListValue:
+		return len(t.ListValue.GetValues()) == 0
+	case *structpb.Value_StructValue:
+		return len(t.StructValue.GetFields()) == 0
+	case *structpb.Value_NumberValue, *structpb.Value_BoolValue:
+		return false
+	}
+	return true
+}
+
+func checkOwnLabels(labels *structpb.Struct, path *field.Path) ([]Warning, field.ErrorList) {
+	var warnings []Warning
+	var errs field.ErrorList
+	for _, k := range slices.Sorted(maps.Keys(labels.GetFields())) {
+		at := path.Key(text.Value(k))
+		switch {
+		case strings.HasPrefix(k, ownedByLWS):
+			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), "must be left out: LeaderWorkerSet sets it and identifies its pods by it"))
+		case slices.Contains(ownLabels, k):
+			warnings = append(warnings, Warning{Path: at.String(), Message: "has no effect: the function sets this label on the service's pods"})
+		}
+	}
+	return warnings, errs
+}
+
+func checkOwnAnnotations(annotations *structpb.Struct, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, k := range slices.Sorted(maps.Keys(annotations.GetFields())) {
+		if strings.HasPrefix(k, ownedByLWS) && !slices.Contains(userLWSAnnotations, k) {
+			errs = append(errs, field.Invalid(path.Key(text.Value(k)), text.Value(annotations.GetFields()[k].GetStringValue()), "must be left out: LeaderWorkerSet sets it and creates its pods from it"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,139 @@
+// Package fleet renders what a service in other clusters has beside the XR: its capacity
+// request, and the fleet route to all of its clusters.
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apply "k8s.io/client-go/applyconfigurations/core/v1"
+	applydiscovery "k8s.io/client-go/applyconfigurations/discovery/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// Render returns the objects beside the XR.
+func Render(p *plan.Plan) ([]kube.Object, error) {
+	if p.Schedule == nil {
+		return nil, nil
+	}
+	var all []kube.Object
+	add := func(key string, obj any) error {
+		s, err := kube.Encode(obj)
+		if err != nil {
+			return fmt.Errorf("cannot render %q: %w", key, err)
+		}
+		all = append(all, kube.Object{Key: key, Resource: s})
+		return nil
+	}
+	request, err := requestOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := add(key.Request.String(), request); err != nil {
+		return nil, err
+	}
+	if p.FleetRoute == nil {
+		return all, nil
+	}
+	if err := add(key.FleetRoute.String(), route(p)); err != nil {
+		return nil, err
+	}
+	for i := range p.FleetRoute.Backends {
+		b := &p.FleetRoute.Backends[i]
+		if err := add(b.ServiceKey, service(p, b)); err != nil {
+			return nil, err
+		}
+		if err := add(b.SliceKey, slice(p, b)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func labels(p *plan.Plan) map[string]string {
+	return map[string]string{naming.LabelService: p.Service.Name}
+}
+
+// requestOf is the service's capacity request. Each cluster finds it by a label of its own. It
+// is a ConfigMap, because a Crossplane package cannot add a kind without a controller.
+func requestOf(p *plan.Plan) (*apply.ConfigMapApplyConfiguration, error) {
+	text, err := reservation.EncodeRequest(p.Schedule.Request)
+	if err != nil {
+		return nil, err
+	}
+	l := labels(p)
+	for _, name := range slices.Sorted(maps.Keys(p.Schedule.Request.Clusters)) {
+		l[reservation.RequestLabel(name)] = reservation.RequestLabelValue
+	}
+	return apply.ConfigMap(p.Service.RequestName(), p.Service.Namespace).WithLabels(l).WithData(map[string]string{reservation.RequestKey: text}), nil
+}
+
+// route sends each request to one of the clusters. It stays when no cluster is left, so that
+// clients get an error instead of another route's answer.
+func route(p *plan.Plan) map[string]any {
+	backends := make([]any, 0, len(p.FleetRoute.Backends))
+	for _, b := range p.FleetRoute.Backends {
+		if b.Named {
+			backends = append(backends, map[string]any{
+				"group": "", "kind": "Service", "name": b.Name, "port": int64(b.Port), "weight": int64(b.Weight),
+			})
+		}
+	}
+	rules := make([]any, 0, len(p.FleetRoute.Matches))
+	for _, matches := range p.FleetRoute.Matches {
+		rule := map[string]any{"timeouts": map[string]any{"request": "0s"}}
+		if len(matches) > 0 {
+			rule["matches"] = matches
+		}
+		if len(backends) > 0 {
+			rule["backendRefs"] = backends
+		}
+		rules = append(rules, rule)
+	}
+	spec := map[string]any{"parentRefs": p.FleetRoute.Parents, "rules": rules}
+	if len(p.FleetRoute.Hostnames) > 0 {
+		spec["hostnames"] = p.FleetRoute.Hostnames
+	}
+	return map[string]any{
+		"apiVersion": gatewayv1.GroupVersion.String(),
+		"kind":       "HTTPRoute",
+		"metadata":   map[string]any{"name": p.FleetRoute.Name, "namespace": p.Service.Namespace, "labels": labels(p)},
+		"spec":       spec,
+	}
+}
+
+// service and slice are how the Gateway API sends requests to an address outside of the
+// cluster: a Service without a selector, and its EndpointSlice.
+func service(p *plan.Plan, b *plan.Backend) *apply.ServiceApplyConfiguration {
+	return apply.Service(b.Name, p.Service.Namespace).
+		WithLabels(labels(p)).
+		WithSpec(apply.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithPorts(apply.ServicePort().WithName("http").WithPort(b.Port).WithProtocol(corev1.ProtocolTCP)))
+}
+
+func slice(p *plan.Plan, b *plan.Backend) *applydiscovery.EndpointSliceApplyConfiguration {
+	l := labels(p)
+	l[discoveryv1.LabelServiceName] = b.Name
+	l[discoveryv1.LabelManagedBy] = "fusioninfer.io"
+	family := discoveryv1.AddressTypeIPv4
+	if b.IPv6 {
+		family = discoveryv1.AddressTypeIPv6
+	}
+	return applydiscovery.EndpointSlice(b.SliceName, p.Service.Namespace).
+		WithLabels(l).
+		WithAddressType(family).
+		WithPorts(applydiscovery.EndpointPort().WithName("http").WithPort(b.Port).WithProtocol(corev1.ProtocolTCP)).
+		WithEndpoints(applydiscovery.Endpoint().
+			WithAddresses(b.Address).
+			WithConditions(applydiscovery.EndpointConditions().WithReady(true)))
+}

@@ -1,0 +1,117 @@
+/*
+Package render renders the objects of a plan. Each package below it knows one family of
+external APIs. This package collects their objects, adds the platform team's labels and
+annotations, and wraps those that belong to other clusters.
+*/
+package render
+
+import (
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/endpoint"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/fleet"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/gang"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/network"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/router"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/workload"
+)
+
+// Render returns all objects of a plan.
+func Render(p *plan.Plan) ([]kube.Object, error) {
+	workloads, err := workload.New(p)
+	if err != nil {
+		return nil, err
+	}
+	all, err := fleet.Render(p)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].Resource = composite.Decorate(all[i].Resource, p.Labels, p.Annotations)
+	}
+	for i := range p.Clusters {
+		cluster := &p.Clusters[i]
+		if cluster.NotStarted {
+			continue
+		}
+		objects, err := renderCluster(p, cluster, workloads)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
+			if cluster.Target.Remote() {
+				if o, err = remote.Wrap(o, p.Service, cluster.Target, cluster.Abandoned); err != nil {
+					return nil, err
+				}
+				o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
+			}
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
+
+// renderCluster renders the service in one cluster, as objects of that cluster.
+func renderCluster(p *plan.Plan, cluster *plan.ClusterPlan, workloads *workload.Renderer) ([]kube.Object, error) {
+	var all []kube.Object
+	if p.Router != nil {
+		objects, err := router.Render(p, cluster)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	if p.Network != nil {
+		o, err := network.Render(p, cluster)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	if cluster.Endpoint != nil {
+		o, err := endpoint.Render(cluster)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		if g.PodGroup != nil {
+			o, err := gang.Render(cluster, g, p.Service.Grouped)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, o)
+		}
+		for j := range g.Replicas {
+			o, err := workloads.LeaderWorkerSet(cluster, &g.Replicas[j])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
+
+// Without returns the objects that are not deferred.
+func Without(objects []kube.Object, deferred []plan.Deferred) []kube.Object {
+	if len(deferred) == 0 {
+		return objects
+	}
+	keys := make(map[string]bool, len(deferred))
+	for _, d := range deferred {
+		keys[d.Key] = true
+	}
+	kept := make([]kube.Object, 0, len(objects))
+	for _, o := range objects {
+		if !keys[o.Key] {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,175 @@
+package router
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+)
+
+const (
+	configKey    = "config.yaml"
+	configDir    = "/config"
+	configVolume = "plugins-config-volume"
+	// configHash is an annotation of the pods. The endpoint picker reads its configuration only
+	// when it starts, so a change has to restart it.
+	configHash = "fusioninfer.io/config-hash"
+	// nonRoot is the user that both images set.
+	nonRoot = 65532
+	// gracePeriod, in seconds, lets responses finish before the endpoint picker stops. It is
+	// that of both projects' charts.
+	gracePeriod = 130
+)
+
+func (r *rendering) configMap() *corev1.ConfigMapApplyConfiguration {
+	return corev1.ConfigMap(r.cluster.EPPConfigName(), r.cluster.Target.Namespace).
+		WithData(map[string]string{configKey: r.router.Config})
+}
+
+// deployment runs the endpoint picker. It is recreated instead of rolled: the leader has all
+// the state, and a new pod becomes ready only once the old leader is gone.
+func (r *rendering) deployment() map[string]any {
+	labels := maps.Clone(r.plan.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	// The pods have the service's label, so that a failing one is found. Selectors of serving
+	// pods also require a component type or the leader's index.
+	maps.Copy(labels, r.ownLabels())
+	annotations := maps.Clone(r.plan.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[configHash] = naming.Hash(r.router.Config)
+	return map[string]any{
+		"apiVersion": appsv1.SchemeGroupVersion.String(),
+		"kind":       "Deployment",
+		"metadata":   meta{r.cluster.EPPName(), r.cluster.Target.Namespace},
+		"spec": map[string]any{
+			"replicas": int64(r.router.Replicas),
+			"strategy": map[string]string{"type": string(appsv1.RecreateDeploymentStrategyType)},
+			"selector": map[string]any{"matchLabels": r.podLabels()},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels, "annotations": annotations},
+				"spec":     r.podSpec(),
+			},
+		},
+	}
+}
+
+func (r *rendering) podSpec() map[string]any {
+	pod := &r.router.Pod
+	spec := map[string]any{
+		"serviceAccountName":            r.cluster.EPPName(),
+		"terminationGracePeriodSeconds": int64(gracePeriod),
+		"securityContext":               podSecurity,
+		"containers":                    []any{r.container()},
+		"volumes":                       []any{map[string]any{"name": configVolume, "configMap": map[string]string{"name": r.cluster.EPPConfigName()}}},
+	}
+	if len(pod.NodeSelector) > 0 {
+		spec["nodeSelector"] = pod.NodeSelector
+	}
+	if len(pod.ImagePullSecrets) > 0 {
+		spec["imagePullSecrets"] = pod.ImagePullSecrets
+	}
+	if len(pod.Tolerations) > 0 {
+		spec["tolerations"] = pod.Tolerations
+	}
+	if r.highlyAvailable() {
+		spec["topologySpreadConstraints"] = []any{corev1.TopologySpreadConstraint().
+			WithMaxSkew(1).
+			WithTopologyKey(core.LabelHostname).
+			WithWhenUnsatisfiable(core.ScheduleAnyway).
+			WithLabelSelector(metav1.LabelSelector().WithMatchLabels(r.podLabels()))}
+	}
+	return spec
+}
+
+// What all endpoint pickers have in common is encoded once. The objects around it are maps,
+// because apply configurations cannot contain encoded values.
+var (
+	podSecurity = kube.MustEncode(corev1.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithRunAsUser(nonRoot).
+			WithSeccompProfile(corev1.SeccompProfile().WithType(core.SeccompProfileTypeRuntimeDefault)))
+	containerSecurity = kube.MustEncode(corev1.SecurityContext().
+				WithAllowPrivilegeEscalation(false).
+				WithReadOnlyRootFilesystem(true).
+				WithRunAsNonRoot(true).
+				WithCapabilities(corev1.Capabilities().WithDrop("ALL")))
+	containerPorts = kube.MustEncode([]any{
+		corev1.ContainerPort().WithName("grpc").WithContainerPort(portExtProc).WithProtocol(core.ProtocolTCP),
+		corev1.ContainerPort().WithName("grpc-health").WithContainerPort(portHealth).WithProtocol(core.ProtocolTCP),
+		corev1.ContainerPort().WithName("metrics").WithContainerPort(portMetrics).WithProtocol(core.ProtocolTCP)})
+	containerEnv = kube.MustEncode([]any{
+		fromField("NAMESPACE", "metadata.namespace"),
+		fromField("POD_NAME", "metadata.name")})
+	configMounts = kube.MustEncode([]any{
+		corev1.VolumeMount().WithName(configVolume).WithMountPath(configDir).WithReadOnly(true)})
+)
+
+func (r *rendering) container() map[string]any {
+	return map[string]any{
+		"name":            "epp",
+		"image":           r.router.Image,
+		"imagePullPolicy": string(r.router.Pod.ImagePullPolicy),
+		"args":            r.args(),
+		"livenessProbe":   r.probe("liveness").WithInitialDelaySeconds(5).WithPeriodSeconds(10),
+		"readinessProbe":  r.probe("readiness").WithPeriodSeconds(2),
+		"resources":       resources(r.router.Pod.Resources),
+		"securityContext": containerSecurity,
+		"ports":           containerPorts,
+		"env":             containerEnv,
+		"volumeMounts":    configMounts,
+	}
+}
+
+// args are flags that every release since v1.2.1 has. Tracing is off, since no collector is set
+// up. Metrics need no authentication: that takes a TokenReview, which only a ClusterRole can
+// allow, and a namespaced XR cannot have one.
+func (r *rendering) args() []string {
+	args := []string{
+		"--pool-name=" + r.cluster.PoolName(),
+		"--pool-namespace=" + r.cluster.Target.Namespace,
+		"--pool-group=" + inference.GroupName,
+		"--config-file=" + configDir + "/" + configKey,
+		"--tracing=false",
+		"--metrics-endpoint-auth=false",
+	}
+	if r.highlyAvailable() {
+		args = append(args, "--ha-enable-leader-election")
+	}
+	return args
+}
+
+// probe checks the health service that the design documents name. With several endpoint pickers
+// only the leader is ready, so liveness and readiness are services of their own.
+func (r *rendering) probe(of string) *corev1.ProbeApplyConfiguration {
+	service := "inference-extension"
+	if r.highlyAvailable() {
+		service = of
+	}
+	return corev1.Probe().WithGRPC(corev1.GRPCAction().WithPort(portHealth).WithService(service))
+}
+
+func fromField(name, path string) *corev1.EnvVarApplyConfiguration {
+	return corev1.EnvVar().WithName(name).
+		WithValueFrom(corev1.EnvVarSource().WithFieldRef(corev1.ObjectFieldSelector().WithFieldPath(path)))
+}
+
+func resources(of *core.ResourceRequirements) *corev1.ResourceRequirementsApplyConfiguration {
+	a := corev1.ResourceRequirements()
+	if len(of.Requests) > 0 {
+		a.WithRequests(of.Requests)
+	}
+	if len(of.Limits) > 0 {
+		a.WithLimits(of.Limits)
+	}
+	return a
+}

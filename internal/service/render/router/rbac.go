@@ -1,0 +1,85 @@
+package router
+
+import (
+	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
+	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+)
+
+// The API groups of InferenceObjective and InferenceModelRewrite. The dialect LLMD prefers its
+// own group, and uses the older one in clusters that have only that.
+const (
+	groupLLMD = "llm-d.ai"
+	groupGAIE = "inference.networking.x-k8s.io"
+	groupRBAC = "rbac.authorization.k8s.io"
+
+	groupLeases = "coordination.k8s.io"
+)
+
+func (r *rendering) serviceAccount() *corev1.ServiceAccountApplyConfiguration {
+	return corev1.ServiceAccount(r.cluster.EPPName(), r.cluster.Target.Namespace)
+}
+
+// role lets the endpoint picker read its own namespace. It is a Role, because neither a
+// namespaced XR nor a tenant may grant more.
+func (r *rendering) role() *rbacv1.RoleApplyConfiguration {
+	groups := []string{groupGAIE}
+	if r.router.Dialect == inputv1alpha1.DialectLLMD {
+		groups = []string{groupGAIE, groupLLMD}
+	}
+	role := rbacv1.Role(r.cluster.EPPName(), r.cluster.Target.Namespace).
+		WithRules(
+			readOnly([]string{""}, "pods"),
+			readOnly([]string{inference.GroupName}, "inferencepools"),
+			readOnly(groups, "inferencemodelrewrites", "inferenceobjectives"),
+		)
+	if r.highlyAvailable() {
+		role.WithRules(
+			rbacv1.PolicyRule().WithAPIGroups(groupLeases).WithResources("leases").WithResourceNames(r.leases()...).
+				WithVerbs("get", "update"),
+			// RBAC cannot restrict create by name.
+			rbacv1.PolicyRule().WithAPIGroups(groupLeases).WithResources("leases").WithVerbs("create"),
+			rbacv1.PolicyRule().WithAPIGroups("").WithResources("events").WithVerbs("create", "patch"),
+		)
+	}
+	return role
+}
+
+// leases are the names of the leases by which the endpoint pickers elect a leader: one for each
+// project (pkg/epp/server/controller_manager.go, LeaderElectionID, of GAIE v1.5.0 and of
+// llm-d-router v0.10.0). An image of the platform team may be of either.
+func (r *rendering) leases() []string {
+	name := "epp-" + r.cluster.Target.Namespace + "-" + r.cluster.PoolName()
+	return []string{name + ".gateway-api-inference-extension.sigs.k8s.io", name + ".llm-d.ai"}
+}
+
+// sidecarRole lets the routing sidecars read which pods belong to the pool. They list and watch
+// the pool by its name, to which RBAC restricts them. They select pods by labels, to which RBAC
+// cannot restrict them, so they may read all pods of the namespace.
+func (r *rendering) sidecarRole() *rbacv1.RoleApplyConfiguration {
+	return rbacv1.Role(r.cluster.SidecarName(), r.cluster.Target.Namespace).WithRules(
+		rbacv1.PolicyRule().WithAPIGroups(inference.GroupName).WithResources("inferencepools").WithResourceNames(r.cluster.PoolName()).WithVerbs("list", "watch"),
+		rbacv1.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("list", "watch"),
+	)
+}
+
+func (r *rendering) sidecarRoleBinding(accounts []string) *rbacv1.RoleBindingApplyConfiguration {
+	b := rbacv1.RoleBinding(r.cluster.SidecarName(), r.cluster.Target.Namespace).
+		WithRoleRef(rbacv1.RoleRef().WithAPIGroup(groupRBAC).WithKind("Role").WithName(r.cluster.SidecarName()))
+	for _, a := range accounts {
+		b.WithSubjects(rbacv1.Subject().WithKind("ServiceAccount").WithName(a).WithNamespace(r.cluster.Target.Namespace))
+	}
+	return b
+}
+
+func readOnly(groups []string, resources ...string) *rbacv1.PolicyRuleApplyConfiguration {
+	return rbacv1.PolicyRule().WithAPIGroups(groups...).WithResources(resources...).WithVerbs("get", "list", "watch")
+}
+
+func (r *rendering) roleBinding() *rbacv1.RoleBindingApplyConfiguration {
+	return rbacv1.RoleBinding(r.cluster.EPPName(), r.cluster.Target.Namespace).
+		WithRoleRef(rbacv1.RoleRef().WithAPIGroup(groupRBAC).WithKind("Role").WithName(r.cluster.EPPName())).
+		WithSubjects(rbacv1.Subject().WithKind("ServiceAccount").WithName(r.cluster.EPPName()).WithNamespace(r.cluster.Target.Namespace))
+}

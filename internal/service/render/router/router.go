@@ -1,0 +1,113 @@
+/*
+Package router renders what is between clients and pods: the endpoint picker with all that it
+needs to run, the InferencePool, the HTTPRoute, the Gateway, and the objects of the models.
+*/
+package router
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// The ports of the endpoint picker, which are also the defaults of its flags.
+const (
+	portExtProc = 9002
+	portHealth  = 9003
+	portMetrics = 9090
+)
+
+// A rendering is the router in one cluster. All objects have names, because they refer to each
+// other by them.
+type rendering struct {
+	plan    *plan.Plan
+	cluster *plan.ClusterPlan
+	router  *plan.Router
+}
+
+// An object is what is encoded under a key.
+type object struct {
+	key   string
+	value any
+}
+
+// Render returns the objects of the router in one cluster.
+func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
+	r := &rendering{plan: p, cluster: cluster, router: p.Router}
+	objects := []object{
+		{cluster.Key("serviceaccount", "epp"), r.serviceAccount()},
+		{cluster.Key("role", "epp"), r.role()},
+		{cluster.Key("rolebinding", "epp"), r.roleBinding()},
+		{cluster.Key("configmap", "epp"), r.configMap()},
+		{cluster.Key("deployment", "epp"), r.deployment()},
+		{cluster.Key("service", "epp"), r.service()},
+		{cluster.Key("inferencepool"), r.pool()},
+	}
+	if r.highlyAvailable() {
+		objects = append(objects, object{cluster.Key("poddisruptionbudget", "epp"), r.disruptionBudget()})
+	}
+	if accounts := p.SidecarAccounts(); len(accounts) > 0 {
+		objects = append(objects,
+			object{cluster.Key("role", "sidecar"), r.sidecarRole()},
+			object{cluster.Key("rolebinding", "sidecar"), r.sidecarRoleBinding(accounts)})
+	}
+	if r.router.DestinationRule {
+		objects = append(objects, object{cluster.Key("destinationrule", "epp"), r.destinationRule()})
+	}
+	if r.router.HasGateway {
+		objects = append(objects, object{cluster.Key("gateway"), r.gateway()})
+	}
+	if r.router.HasRoute {
+		objects = append(objects, object{cluster.Key("httproute"), r.route()})
+	}
+	objects = append(objects, r.models()...)
+
+	enc := &kube.Encoder{}
+	labels, err := enc.Encode(map[string]string{naming.LabelService: cluster.Base})
+	if err != nil {
+		return nil, fmt.Errorf("cannot render the labels: %w", err)
+	}
+	shared := structpb.NewStructValue(labels)
+	all := make([]kube.Object, 0, len(objects))
+	for _, o := range objects {
+		s, err := enc.Encode(o.value)
+		if err != nil {
+			return nil, fmt.Errorf("cannot render %q: %w", o.key, err)
+		}
+		all = append(all, kube.Object{Key: o.key, Resource: kube.With(s, shared, "metadata", "labels")})
+	}
+	return all, nil
+}
+
+// highlyAvailable tells whether there are several endpoint pickers, which elect a leader.
+func (r *rendering) highlyAvailable() bool { return r.router.Replicas > 1 }
+
+// ownLabels are labels that only the endpoint picker's pods have. The function sets them on
+// every pod of a service, over those of a template. So a tenant's pod with the label app gets
+// neither the gateways' requests nor the disruption budget.
+func (r *rendering) ownLabels() map[string]string {
+	labels := r.podLabels()
+	labels[naming.LabelService] = r.cluster.Base
+	labels[naming.LabelComponentType] = string(v1alpha1.ComponentTypeRouter)
+	return labels
+}
+
+// podLabels are the Deployment's selector, which is immutable.
+func (r *rendering) podLabels() map[string]string {
+	return map[string]string{"app": r.cluster.EPPName()}
+}
+
+// A meta is the metadata of an object whose project's Go module is not used.
+type meta struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+func (r *rendering) meta(name string) meta {
+	return meta{Name: name, Namespace: r.cluster.Target.Namespace}
+}

@@ -1,0 +1,51 @@
+package router
+
+import (
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// appProtocol says gRPC. The endpoint picker serves it with TLS and a self-signed certificate,
+// which this value does not express. Gateways know about TLS by a DestinationRule or by
+// default. llm-d's charts set the same value.
+const appProtocol = "kubernetes.io/h2c"
+
+// service is the Service to which gateways send the headers and the body of each request.
+func (r *rendering) service() map[string]any {
+	return map[string]any{
+		"apiVersion": core.SchemeGroupVersion.String(),
+		"kind":       "Service",
+		"metadata":   meta{r.cluster.EPPName(), r.cluster.Target.Namespace},
+		"spec": map[string]any{
+			"type":     string(core.ServiceTypeClusterIP),
+			"selector": r.ownLabels(),
+			"ports":    servicePorts,
+		},
+	}
+}
+
+var servicePorts = kube.MustEncode([]any{
+	port("grpc-ext-proc", portExtProc).WithAppProtocol(appProtocol),
+	port("grpc-health", portHealth),
+	port("http-metrics", portMetrics),
+})
+
+func port(name string, number int32) *corev1.ServicePortApplyConfiguration {
+	return corev1.ServicePort().WithName(name).WithPort(number).WithProtocol(core.ProtocolTCP).WithTargetPort(intstr.FromInt32(number))
+}
+
+// disruptionBudget lets endpoint pickers be evicted one by one, while there is a leader. Only
+// the leader is ever ready, so a minimum of 1 would block the drain of its node for ever. With
+// a minimum of 0, one eviction is allowed per ready leader. The next one has to wait for the
+// next ready leader.
+func (r *rendering) disruptionBudget() *policyv1.PodDisruptionBudgetApplyConfiguration {
+	return policyv1.PodDisruptionBudget(r.cluster.EPPName(), r.cluster.Target.Namespace).
+		WithSpec(policyv1.PodDisruptionBudgetSpec().
+			WithMinAvailable(intstr.FromInt32(0)).
+			WithSelector(metav1.LabelSelector().WithMatchLabels(r.ownLabels())))
+}

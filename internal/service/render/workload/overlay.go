@@ -1,0 +1,103 @@
+package workload
+
+import (
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+	apply "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+const sharedMemoryName = "shared-memory"
+
+// overlay returns the user's template with what the plan adds. It never decodes the template
+// into a type, so unknown fields stay.
+func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, error) {
+	doc := kube.Copy(kube.WithoutNulls(t.Document))
+	spec := child(doc, "spec")
+	if r.Scheduler != "" {
+		spec.Fields["schedulerName"] = structpb.NewStringValue(r.Scheduler)
+	}
+	containers := slices.Clone(elements(spec, "containers"))
+	container := at(containers, t.Engine)
+	if container == nil {
+		return doc, nil
+	}
+	engine := kube.Copy(container)
+	containers[t.Engine] = structpb.NewStructValue(engine)
+	set(spec, "containers", containers)
+
+	if err := run(engine, t); err != nil {
+		return nil, err
+	}
+	switch {
+	case t.Headless:
+		silence(engine, r)
+	case leader && r.Sidecar != nil:
+		movePort(engine, r.Port, r.EnginePort)
+		if err := addSidecar(r.Sidecar, r, spec); err != nil {
+			return nil, err
+		}
+	}
+	if leader && r.RayPort != 0 {
+		openPort(engine, r.RayPort)
+	}
+	if t.SharedMemory {
+		return doc, shareMemory(spec, engine)
+	}
+	return doc, nil
+}
+
+// run sets the command, the arguments and the environment of the engine's container.
+func run(engine *structpb.Struct, t *plan.PodTemplate) error {
+	for i := range t.Env {
+		if err := add(engine, "env", &t.Env[i]); err != nil {
+			return err
+		}
+	}
+	if t.Command != nil || t.Args != nil {
+		set(engine, "command", words(t.Command))
+		set(engine, "args", words(t.Args))
+	}
+	return nil
+}
+
+func words(of []string) []*structpb.Value {
+	values := make([]*structpb.Value, len(of))
+	for i, w := range of {
+		values[i] = structpb.NewStringValue(w)
+	}
+	return values
+}
+
+// shareMemory mounts memory at /dev/shm, by which an engine's processes communicate. Without
+// it, a container has 64 MiB there. The memory counts against the container's limit, so the
+// volume sets none.
+func shareMemory(spec, engine *structpb.Struct) error {
+	name := freeName(sharedMemoryName, elements(spec, "volumes"))
+	if err := add(spec, "volumes", apply.Volume().
+		WithName(name).
+		WithEmptyDir(apply.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory))); err != nil {
+		return err
+	}
+	return add(engine, "volumeMounts", apply.VolumeMount().
+		WithName(name).
+		WithMountPath("/dev/shm"))
+}
+
+// freeName returns a name that none of the elements has.
+func freeName(want string, elements []*structpb.Value) string {
+	taken := make(map[string]bool, len(elements))
+	for _, e := range elements {
+		taken[e.GetStructValue().GetFields()["name"].GetStringValue()] = true
+	}
+	name := want
+	for i := 2; taken[name]; i++ {
+		name = want + "-" + strconv.Itoa(i)
+	}
+	return name
+}

@@ -1,0 +1,201 @@
+/*
+Package workload renders the LeaderWorkerSets, one for each replica.
+
+The replicas of a role differ only in names, labels and annotations. Everything else is
+rendered and encoded once per role, and shared by its replicas.
+*/
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
+	apply "sigs.k8s.io/lws/client-go/applyconfiguration/leaderworkerset/v1"
+	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// A Renderer renders the LeaderWorkerSets of one plan.
+type Renderer struct {
+	grouped bool
+	shared  map[target]shared
+}
+
+// A target is a role in one cluster plan.
+type target struct {
+	cluster *plan.ClusterPlan
+	role    *plan.Role
+}
+
+// A shared is what the replicas of a role in one cluster have in common.
+type shared struct {
+	// object has no name, index and templates yet.
+	object *structpb.Struct
+	// leader is nil for a replica on one node, whose only pod is made from worker.
+	leader, worker *template
+}
+
+// A template is a pod template without what differs between replicas.
+type template struct {
+	spec     *structpb.Value
+	metadata *structpb.Struct
+}
+
+// New renders what the replicas of each role have in common.
+func New(p *plan.Plan) (*Renderer, error) {
+	r := &Renderer{grouped: p.Service.Grouped, shared: make(map[target]shared, len(p.Roles)*len(p.Clusters))}
+	for _, role := range p.Roles {
+		t, err := overlayRole(role)
+		if err != nil {
+			return nil, fmt.Errorf("cannot render role %q: %w", role.Name, err)
+		}
+		for i := range p.Clusters {
+			cluster := &p.Clusters[i]
+			if r.shared[target{cluster, role}], err = t.in(cluster, role); err != nil {
+				return nil, fmt.Errorf("cannot render role %q: %w", role.Name, err)
+			}
+		}
+	}
+	return r, nil
+}
+
+// templates of a role, the same in all clusters. The leader is nil for a replica on one node.
+type templates struct {
+	leader, worker *structpb.Struct
+	hash           string
+}
+
+func overlayRole(r *plan.Role) (t templates, err error) {
+	if t.worker, err = overlay(r, &r.Leader, true); err != nil {
+		return t, fmt.Errorf("cannot overlay the leader's template: %w", err)
+	}
+	if r.Nodes > 1 {
+		t.leader = t.worker
+		if t.worker, err = overlay(r, &r.Worker, false); err != nil {
+			return t, fmt.Errorf("cannot overlay the workers' template: %w", err)
+		}
+	}
+	t.hash, err = hash(r, t.leader, t.worker)
+	return t, err
+}
+
+// hash changes whenever the pods of a replica change. All replicas of a role have the same
+// hash, and their number does not change it.
+func hash(r *plan.Role, leader, worker *structpb.Struct) (string, error) {
+	labels, err := kube.Encode(r.PodLabels)
+	if err != nil {
+		return "", fmt.Errorf("cannot hash the labels: %w", err)
+	}
+	return naming.Hash(strconv.Itoa(int(r.Nodes)), kube.Text(labels, leader, worker)), nil
+}
+
+// in completes the templates for one cluster.
+func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
+	labels := map[string]string{
+		naming.LabelService:       cluster.Base,
+		naming.LabelComponentType: string(r.Type),
+		naming.LabelRoleName:      r.Name,
+	}
+	// The hash is not on the pods, because a change would restart them. The name is set for
+	// each replica.
+	object, err := kube.Encode(apply.LeaderWorkerSet("", cluster.Target.Namespace).
+		WithLabels(labels).
+		WithLabels(map[string]string{naming.LabelSpecHash: t.hash}).
+		WithSpec(apply.LeaderWorkerSetSpec().
+			WithReplicas(1).
+			WithLeaderWorkerTemplate(apply.LeaderWorkerTemplate().
+				WithSize(r.Nodes).
+				WithRestartPolicy(lws.RecreateGroupOnPodRestart))))
+	if err != nil {
+		return shared{}, err
+	}
+	maps.Copy(labels, r.PodLabels)
+	s := shared{object: object, worker: newTemplate(t.worker, labels)}
+	switch {
+	case t.leader == nil:
+	case r.Leader.Document == r.Worker.Document:
+		s.leader = &template{spec: t.leader.GetFields()["spec"], metadata: s.worker.metadata}
+	default:
+		s.leader = newTemplate(t.leader, labels)
+	}
+	return s, nil
+}
+
+// newTemplate adds labels to a template. Labels of the user stay, unless the function sets the
+// same.
+func newTemplate(doc *structpb.Struct, labels map[string]string) *template {
+	metadata := kube.Copy(doc.GetFields()["metadata"].GetStructValue())
+	all := child(metadata, "labels")
+	// These labels belong to the function even where it sets none.
+	for _, k := range []string{naming.LabelGroupIndex, naming.LabelReplicaIndex, naming.LabelSpecHash} {
+		delete(all.GetFields(), k)
+	}
+	for k, v := range labels {
+		all.Fields[k] = structpb.NewStringValue(v)
+	}
+	return &template{spec: doc.GetFields()["spec"], metadata: metadata}
+}
+
+// LeaderWorkerSet renders the LeaderWorkerSet of a replica.
+func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Replica) (kube.Object, error) {
+	s, ok := r.shared[target{cluster, replica.Role}]
+	if !ok {
+		return kube.Object{}, fmt.Errorf("cannot render LeaderWorkerSet %q: the plan does not have its role", replica.Name)
+	}
+	o := kube.Copy(s.object)
+	metadata := r.identify(s.object.GetFields()["metadata"].GetStructValue(), replica)
+	// The name is set because pods are named after it, and users look for it.
+	metadata.Fields["name"] = structpb.NewStringValue(replica.Name)
+	o.Fields["metadata"] = structpb.NewStructValue(metadata)
+
+	template := child(child(o, "spec"), "leaderWorkerTemplate")
+	pods := r.pods(s.worker.metadata, replica)
+	template.Fields["workerTemplate"] = s.worker.with(pods)
+	if s.leader != nil {
+		if s.leader.metadata != s.worker.metadata {
+			pods = r.pods(s.leader.metadata, replica)
+		}
+		template.Fields["leaderTemplate"] = s.leader.with(pods)
+	}
+	return kube.Object{Key: replica.Key, Resource: o}, nil
+}
+
+// pods returns the metadata of a replica's pods. The annotations make them members of their
+// gang.
+func (r *Renderer) pods(metadata *structpb.Struct, replica *plan.Replica) *structpb.Struct {
+	metadata = r.identify(metadata, replica)
+	if replica.PodGroup != "" {
+		annotations := child(metadata, "annotations").GetFields()
+		annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] = structpb.NewStringValue(replica.PodGroup)
+		annotations[batchv1alpha1.TaskSpecKey] = structpb.NewStringValue(replica.Task)
+	}
+	return metadata
+}
+
+// identify returns a copy of metadata with the labels that tell replicas apart. The caller may
+// change it.
+func (r *Renderer) identify(metadata *structpb.Struct, replica *plan.Replica) *structpb.Struct {
+	metadata = kube.Copy(metadata)
+	labels := child(metadata, "labels").GetFields()
+	labels[naming.LabelReplicaIndex] = index(replica.Index)
+	if r.grouped {
+		labels[naming.LabelGroupIndex] = index(replica.Group)
+	}
+	return metadata
+}
+
+func index(i int32) *structpb.Value { return structpb.NewStringValue(strconv.Itoa(int(i))) }
+
+func (t *template) with(metadata *structpb.Struct) *structpb.Value {
+	return structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+		"metadata": structpb.NewStructValue(metadata),
+		"spec":     t.spec,
+	}})
+}

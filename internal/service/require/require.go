@@ -1,0 +1,271 @@
+/*
+Package require declares what the function has to know beyond its own composed resources: the
+service's pods, objects that already have a name that the service wants, the kinds that the
+cluster has, and the clusters of the fleet.
+
+Crossplane calls the function again until its requirements are stable, five times at most. The
+requirements depend only on the XR, the observed resources, the definitions of kinds and the
+clusters of the fleet, none of which changes between these calls. The longest chain is the
+clusters, the tenant's namespace, the definitions of kinds, and the objects of these. It is
+stable with the fifth call.
+*/
+package require
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+const (
+	// Pods is the name of the requirement for the service's pods.
+	Pods = "pods"
+	// Fleet is the name of the requirement for the clusters of the fleet.
+	Fleet = "fleet"
+	// Namespace is the name of the requirement for the tenant's namespace.
+	Namespace = "namespace"
+	// fleetKind is the name of the requirement for the definition of these clusters.
+	fleetKind = kindOf + fleetDefinition
+	// kindOf starts the name of the requirement for the definition of a kind.
+	kindOf = "kind/"
+)
+
+// Headless is the name of the requirement for a Service that may already have the name of a
+// LeaderWorkerSet. The LeaderWorkerSet controller makes a headless Service of that name.
+func Headless(key string) string { return "headless/" + key }
+
+// WorkersOwner is the name of the requirement for a LeaderWorkerSet whose workers' StatefulSet
+// would have the name of the replica of that key.
+func WorkersOwner(key string) string { return "above/" + key }
+
+// WorkersName is the name of the requirement for a LeaderWorkerSet that may have the name of
+// the StatefulSet of the workers of the replica of that key.
+func WorkersName(key string) string { return "below/" + key }
+
+// Definition is the name of the requirement for the definition of an object's kind.
+//
+// The schema of a kind would also tell whether the cluster has the kind, at about the same
+// size. But Crossplane (2.4) reads the list of schemas only when a definition changes, and
+// often before the API server has updated the list. A kind that was just installed could then
+// be missing for ever. After a kind was deleted, each call failed before the function was
+// called. Crossplane watches definitions, and its own role lets it read them.
+//
+// The trade-off: Crossplane caches every definition, but only the schemas that are required
+// (see docs/operations.md). And a kind of an aggregated API server has a schema, but no
+// definition. No composed kind is one of these.
+func Definition(o kube.Object) string { return kindOf + definitionName(o) }
+
+// definitionName is the name of the definition of an object's kind. The plural of every
+// composed kind ends with an s.
+func definitionName(o kube.Object) string {
+	group, _, _ := strings.Cut(o.APIVersion(), "/")
+	return strings.ToLower(o.Kind()) + "s." + group
+}
+
+// fleetVersion is the version of InferenceClusters, and fleetDefinition the name of their
+// definition.
+const (
+	fleetVersion    = v1alpha1.Group + "/" + v1alpha1.Version
+	fleetDefinition = "inferenceclusters." + v1alpha1.Group
+)
+
+// clusters requires the clusters of the fleet. It requires all of them: the service may still
+// run in one that is not selected, or name the provider configuration of one. And Crossplane
+// can select by equal labels only.
+//
+// A service outside of the fleet may be in a control plane that does not have the kind
+// InferenceCluster. A requirement for a missing kind fails the whole reconcile, so the
+// definition is required first, wherever definitions are required at all.
+func clusters(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
+	all := &fnv1.ResourceSelector{ApiVersion: fleetVersion, Kind: v1alpha1.KindInferenceCluster, Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}}}
+	switch {
+	case p.Schedule != nil:
+		r.Resources[Fleet] = all
+	case p.NamesConfigs && !p.SkipsMissingKinds:
+		r.Resources[Fleet] = all
+	case p.NamesConfigs:
+		r.Resources[fleetKind] = definitionOf(fleetDefinition)
+		if answer, answered := req.Required(fleetKind); answered && available(answer, fleetVersion) {
+			r.Resources[Fleet] = all
+		}
+	}
+}
+
+// Clusters returns the clusters of the fleet. It also tells whether Crossplane has answered
+// which there are, or that it does not have their kind.
+func Clusters(req incoming.Request) ([]incoming.Object, bool) {
+	if all, answered := req.Required(Fleet); answered {
+		return all, true
+	}
+	definition, answered := req.Required(fleetKind)
+	return nil, answered && !available(definition, fleetVersion)
+}
+
+func definitionOf(name string) *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: "apiextensions.k8s.io/v1",
+		Kind:       "CustomResourceDefinition",
+		Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
+	}
+}
+
+// Declare adds the requirements to the response. It returns the objects that are deferred
+// because their kind is missing. An object that is observed is never deferred.
+func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) []plan.Deferred {
+	r := &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{}}
+	pods(r, p)
+	clusters(req, r, p)
+	if p.ReadsNamespace {
+		r.Resources[Namespace] = &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Namespace", Match: &fnv1.ResourceSelector_MatchName{MatchName: p.Service.Namespace}}
+	}
+	var deferred []plan.Deferred
+	var known map[string]bool
+	if p.SkipsMissingKinds {
+		known = kinds(objects, req)
+	}
+	conflicts := nameConflicts{plan: p, into: r}
+	for _, o := range objects {
+		if req.Observed(o.Key).Exists() {
+			conflicts.workersOwner(o)
+			continue
+		}
+		if p.SkipsMissingKinds && !builtIn(o) && !known[definitionName(o)] {
+			r.Resources[Definition(o)] = definitionOf(definitionName(o))
+			answer, answered := req.Required(Definition(o))
+			if !answered {
+				continue
+			}
+			if !available(answer, o.APIVersion()) {
+				deferred = append(deferred, missing(o))
+				continue
+			}
+		}
+		// A requirement for a missing kind fails the whole reconcile, so it is made only after
+		// the definition was found.
+		r.Resources[composite.Existing(o.Key)] = named(o, o.APIVersion(), o.Kind())
+		if o.Kind() == "LeaderWorkerSet" {
+			r.Resources[Headless(o.Key)] = named(o, "v1", "Service")
+		}
+		conflicts.workersOwner(o)
+		conflicts.workersName(o)
+	}
+	rsp.Requirements = r
+	return deferred
+}
+
+// available tells, by the definition of a kind, whether objects of a version can be created. A
+// definition that is being deleted still serves its version, but takes no more objects.
+func available(definitions []incoming.Object, apiVersion string) bool {
+	if len(definitions) == 0 {
+		return false
+	}
+	crd := definition{}
+	_ = definitionView.Read(definitions[0], &crd) // Fields of the wrong type are as good as absent.
+	return definitions[0].DeletionTimestamp() == "" && crd.established() && crd.serves(apiVersion)
+}
+
+// A definition is the part of a CustomResourceDefinition that is read.
+type definition struct {
+	Spec struct {
+		Versions []struct {
+			Name   string `json:"name"`
+			Served bool   `json:"served"`
+		} `json:"versions"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+	} `json:"status"`
+}
+
+var definitionView = incoming.NewView[definition]()
+
+// established tells whether the API server serves the definition.
+func (d *definition) established() bool {
+	for _, c := range d.Status.Conditions {
+		if c.Type == "Established" {
+			return c.Status == "True"
+		}
+	}
+	return false
+}
+
+func (d *definition) serves(apiVersion string) bool {
+	_, version, _ := strings.Cut(apiVersion, "/")
+	for _, v := range d.Spec.Versions {
+		if v.Name == version {
+			return v.Served
+		}
+	}
+	return false
+}
+
+func missing(o kube.Object) plan.Deferred {
+	return plan.Deferred{
+		Key:     o.Key,
+		Reason:  plan.DeferredForKind,
+		Message: fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), o.APIVersion()),
+	}
+}
+
+// pods requires the pods of a service that runs beside the XR, if it is small enough to read
+// them one by one.
+func pods(r *fnv1.Requirements, p *plan.Plan) {
+	for i := range p.Clusters {
+		d := &p.Clusters[i]
+		if d.Target.Remote() || d.Pods() == 0 || d.Pods() > p.PodLimit {
+			continue
+		}
+		r.Resources[Pods] = &fnv1.ResourceSelector{
+			ApiVersion: "v1",
+			Kind:       "Pod",
+			Namespace:  ptr.To(d.Target.Namespace),
+			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{
+				Labels: map[string]string{naming.LabelService: d.Base},
+			}},
+		}
+	}
+}
+
+// kinds returns the definitions' names of the kinds of which an object is observed. The cluster
+// has these kinds, so their definitions, which are large, are not required.
+func kinds(objects []kube.Object, req incoming.Request) map[string]bool {
+	known := map[string]bool{}
+	for _, o := range objects {
+		if req.Observed(o.Key).Exists() {
+			known[definitionName(o)] = true
+		}
+	}
+	return known
+}
+
+// builtIn tells whether Kubernetes itself has the kind.
+func builtIn(o kube.Object) bool {
+	return slices.Contains([]string{"v1", "apps/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "discovery.k8s.io/v1", "networking.k8s.io/v1"}, o.APIVersion())
+}
+
+// named selects an object by the name of o.
+func named(o kube.Object, apiVersion, kind string) *fnv1.ResourceSelector {
+	s := &fnv1.ResourceSelector{
+		ApiVersion: apiVersion,
+		Kind:       kind,
+		Match:      &fnv1.ResourceSelector_MatchName{MatchName: o.Name()},
+	}
+	if n := kube.Lookup(o.Resource, "metadata", "namespace").GetStringValue(); n != "" {
+		s.Namespace = &n
+	}
+	return s
+}

@@ -1,0 +1,110 @@
+/*
+Package service takes an InferenceService through the steps of a call. Each step has a
+package below: plan decides, render makes objects of the plan, require asks Crossplane for
+what else has to be known, and observe reads and evaluates what exists.
+
+Render and observe never import each other. The plan's keys join them.
+*/
+package service
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+)
+
+// A Service is the InferenceService of one call. Its steps run in the order of the methods,
+// each once, until one returns an error.
+type Service struct {
+	call *composite.Call
+
+	parsed   parsed
+	problems field.ErrorList
+	snapshot scheduling.Snapshot
+	plan     *plan.Plan
+	objects  []kube.Object
+	deferred []plan.Deferred
+}
+
+// New returns the InferenceService of a call.
+func New(c *composite.Call) *Service {
+	c.ConditionTypes = observe.ConditionTypes()
+	return &Service{call: c}
+}
+
+// Parse reads the InferenceService and the Input. Plan returns the problems of both, so
+// that a user reads all of them at once. Only what is of another version of the API is
+// refused at once, since nothing else of it can be trusted.
+func (s *Service) Parse() error {
+	if err := s.call.Supported(inputv1alpha1.KindInput); err != nil {
+		return err
+	}
+	s.parsed, s.problems = parse(s.call.Request)
+	return nil
+}
+
+// Observe reads what planning goes by, besides the spec and the Input.
+func (s *Service) Observe() error {
+	s.snapshot = observe.Snapshot(s.call.Request, s.parsed.spec, s.call.Now)
+	return nil
+}
+
+// Plan decides what is needed, and where it runs.
+func (s *Service) Plan() error {
+	p := s.parsed
+	s.plan, s.problems = plan.Build(p.service, p.spec, p.input, s.snapshot, s.problems)
+	return composite.Invalid(s.problems)
+}
+
+// Render makes the objects of the plan.
+func (s *Service) Render() error {
+	var err error
+	s.objects, err = render.Render(s.plan)
+	return err
+}
+
+// Require asks Crossplane for what else has to be known. Objects whose kind the cluster
+// lacks are deferred.
+func (s *Service) Require() error {
+	s.deferred = require.Declare(s.call.Request, s.call.Response, s.plan, s.objects)
+	return nil
+}
+
+// Respond evaluates what exists, and answers with the objects, the status and the
+// conditions. Only an object that does not exist is ever deferred.
+func (s *Service) Respond() error {
+	state := observe.Read(s.call.Request, s.plan)
+	deferred := append(append(s.deferred, s.plan.Deferred...), s.plan.DeferForGang(state.PodGroup, state.Observed)...)
+	deferred = append(deferred, s.plan.DeferUnchecked(s.objects, state.Observed)...)
+	if err := s.refusal(state); err != nil {
+		return err
+	}
+	objects := render.Without(s.objects, deferred)
+	e := observe.Evaluate(s.plan, state, objects, deferred)
+	return s.call.Accept(composite.Answer{
+		Objects: objects, Ready: e.Ready, Status: e.Status, Conditions: e.Conditions,
+		Deferred: e.Deferred, Stable: e.Stable, AwaitsFailover: e.AwaitsFailover,
+	})
+}
+
+// refusal is why the objects cannot be applied, or nil. All problems are reported at once.
+func (s *Service) refusal(state *observe.ObservedState) error {
+	changes, conflicts := state.ForbiddenChanges(s.objects), state.Conflicts(s.objects)
+	reason := composite.ReasonTooLarge
+	switch {
+	case len(changes) > 0:
+		reason = composite.ReasonInvalidSpec
+	case len(conflicts) > 0:
+		reason = composite.ReasonNameConflict
+	}
+	return composite.Refusal(reason, slices.Concat(changes, conflicts, tooLarge(s.call, s.plan, s.objects)))
+}

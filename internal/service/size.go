@@ -1,0 +1,148 @@
+package service
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+const (
+	// maxAnswer is the most bytes of a response: Crossplane's client takes 4 MiB, which
+	// cannot be raised. The rest is for status, conditions and requirements.
+	maxAnswer = 4<<20 - 64<<10
+	// maxObject is etcd's limit for one object.
+	maxObject = 3 << 19
+)
+
+// tooLarge refuses a response above Crossplane's limit, which would fail without a message
+// to the user, and objects that no cluster can store.
+func tooLarge(c *composite.Call, p *plan.Plan, objects []kube.Object) field.ErrorList {
+	if errs := requestTooLarge(p, objects); len(errs) > 0 {
+		return errs
+	}
+	// Measuring costs as much as sending, so an upper bound comes first. An object has the
+	// templates, and the labels and annotations of the input, at most twice, and a few KiB
+	// besides.
+	most := 2*bound(c.Request.Composite().Spec()) + 8<<10
+	for _, all := range []map[string]string{p.Labels, p.Annotations} {
+		for k, v := range all {
+			most += 2 * (len(k) + len(v) + 4*head)
+		}
+	}
+	if most < maxObject && most*len(objects)+proto.Size(c.Request.Desired()) < maxAnswer {
+		return nil
+	}
+	// The response has the desired state of earlier functions and the requirements by now.
+	total := proto.Size(c.Response)
+	sizes := make(map[string]int, len(objects))
+	for _, o := range objects {
+		sizes[o.Key] = proto.Size(o.Resource)
+		// The key, the map entry and the readiness.
+		total += sizes[o.Key] + len(o.Key) + 24
+	}
+	var errs field.ErrorList
+	for i, r := range p.Roles {
+		if n := largest(p, r, sizes); n > maxObject {
+			errs = append(errs, field.Invalid(p.Roles[i].Path().Child("template"), fmt.Sprintf("%d bytes", n),
+				fmt.Sprintf("makes a LeaderWorkerSet that no cluster can store: at most %d bytes", maxObject)))
+		}
+	}
+	for _, o := range objects {
+		if len(errs) == 0 && sizes[o.Key] > maxObject {
+			errs = append(errs, field.Invalid(field.NewPath("spec"), fmt.Sprintf("%d bytes", sizes[o.Key]),
+				fmt.Sprintf("makes a %s that no cluster can store: at most %d bytes", o.Kind(), maxObject)))
+		}
+	}
+	if total > maxAnswer && len(errs) == 0 {
+		errs = append(errs, tooMany(p, sizes, total))
+	}
+	return errs
+}
+
+// maxRequest is the most bytes of a capacity request. An API server takes 1 MiB of data in a
+// ConfigMap.
+const maxRequest = 1<<20 - 16<<10
+
+// requestTooLarge refuses a service whose capacity request no ConfigMap can hold.
+func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
+	if p.Schedule == nil {
+		return nil
+	}
+	for _, o := range objects {
+		if n := proto.Size(o.Resource); o.Key == key.Request.String() && n > maxRequest {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", n),
+				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes, which is some %d replicas in all clusters. Use fewer replicas or fewer clusters", maxRequest, maxRequest/64))}
+		}
+	}
+	return nil
+}
+
+// head is the most bytes that tag and length of a value, a key or an entry take.
+const head = 6
+
+// bound returns an upper bound of the encoded size of a value, and is faster than proto.Size.
+func bound(v *structpb.Value) int {
+	n := 2 * head
+	switch t := v.GetKind().(type) {
+	case *structpb.Value_StringValue:
+		n += len(t.StringValue)
+	case *structpb.Value_StructValue:
+		for k, e := range t.StructValue.GetFields() {
+			n += 2*head + len(k) + bound(e)
+		}
+	case *structpb.Value_ListValue:
+		for _, e := range t.ListValue.GetValues() {
+			n += bound(e)
+		}
+	}
+	return n
+}
+
+func largest(p *plan.Plan, r *plan.Role, sizes map[string]int) int {
+	n := 0
+	for _, replica := range p.Replicas() {
+		if replica.Role == r {
+			n = max(n, sizes[replica.Key])
+		}
+	}
+	return n
+}
+
+// tooMany says how many replicas of the largest role would fit.
+func tooMany(p *plan.Plan, sizes map[string]int, total int) *field.Error {
+	bytes, count := map[*plan.Role]int{}, map[*plan.Role]int{}
+	for _, r := range p.Replicas() {
+		bytes[r.Role] += sizes[r.Key]
+		count[r.Role]++
+	}
+	var most *plan.Role
+	for _, r := range p.Roles {
+		if most == nil || bytes[r] > bytes[most] {
+			most = r
+		}
+	}
+	if p.Service.Grouped {
+		groups := 0
+		for i := range p.Clusters {
+			groups += len(p.Clusters[i].Groups)
+		}
+		fit := max(0, int(int64(groups)*maxAnswer/int64(total))) / len(p.Clusters)
+		return field.Invalid(field.NewPath("spec", "replicas"), groups/len(p.Clusters),
+			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, maxAnswer, fit))
+	}
+	each := max(1, bytes[most]/max(1, count[most])*len(p.Clusters))
+	fit := int(most.Replicas) - (total-maxAnswer+each-1)/each
+	if fit < 0 {
+		return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", len(sizes)),
+			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, maxAnswer, total/maxAnswer+1))
+	}
+	return field.Invalid(most.Path().Child("replicas"), most.Replicas,
+		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, maxAnswer, fit))
+}

@@ -1,0 +1,116 @@
+package service
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+func TestMissingKinds(t *testing.T) {
+	fn := function.Start(t)
+	input := `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, missingKinds: Skip, podObservationLimit: 0}`
+	const lws, pg = "kind/leaderworkersets.leaderworkerset.x-k8s.io", "kind/podgroups.scheduling.volcano.sh"
+	req := fixture.Request(t, fixture.Service(fixture.TwoNodes), input)
+	rsp := fn.Run(t, req)
+	if diff := cmp.Diff([]string{"existing/service", lws, pg}, fixture.Keys(rsp.GetRequirements().GetResources())); diff != "" {
+		t.Errorf("want the CRDs of kinds that a cluster may lack, and objects only of kinds that are known to exist: others would fail the whole call: -want, +got:\n%s", diff)
+	}
+	want := &fnv1.ResourceSelector{
+		ApiVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition",
+		Match: &fnv1.ResourceSelector_MatchName{MatchName: "leaderworkersets.leaderworkerset.x-k8s.io"},
+	}
+	if diff := cmp.Diff(want, rsp.GetRequirements().GetResources()[lws], protocmp.Transform()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+
+	req.RequiredResources = map[string]*fnv1.Resources{lws: {}, pg: fixture.Definition(t, "v1beta1", "")}
+	rsp = fn.Run(t, req)
+	if diff := cmp.Diff([]string{"podgroup", "service"}, fixture.Keys(rsp.GetDesired().GetResources())); diff != "" {
+		t.Errorf("want no objects of missing kinds: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"existing/podgroup", "existing/service", lws, pg}, fixture.Keys(rsp.GetRequirements().GetResources())); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got := fixture.Condition(rsp, "KindsAvailable"); got != "FALSE KindMissing" {
+		t.Errorf("want KindsAvailable FALSE KindMissing, got %q", got)
+	}
+	if rsp.GetDesired().GetComposite().GetReady() != fnv1.Ready_READY_FALSE || rsp.GetMeta().GetTtl().AsDuration() != composite.Soon {
+		t.Error("a service with missing kinds must not be ready, and must be reconciled soon")
+	}
+
+	req.Observed.Resources["leaderworkerset/w/0"] = &fnv1.Resource{Resource: fixture.YAML(t, `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet}`)}
+	rsp = fn.Run(t, req)
+	if rsp.GetDesired().GetResources()["leaderworkerset/w/0"] == nil {
+		t.Error("an observed object was left out")
+	}
+	if rsp.GetRequirements().GetResources()[lws] != nil {
+		t.Error("a kind with an observed object exists: its CRD, the largest of all, must not be required")
+	}
+}
+
+// TestKindAvailable shows when a kind counts as installed. If that were too early, an apply would
+// stop half way.
+func TestKindAvailable(t *testing.T) {
+	fn := function.Start(t)
+	cases := map[string]struct {
+		reason  string
+		differs string
+		version string
+		want    string
+	}{
+		"Served":         {reason: "the version is served", version: "v1", want: "TRUE AllAvailable"},
+		"OtherVersion":   {reason: "the version does not exist", version: "v1beta1", want: "FALSE KindMissing"},
+		"NotServed":      {reason: "the version is no longer served", version: "v1", differs: `spec: {versions: [{name: v2, served: true}, {name: v1, served: false}]}`, want: "FALSE KindMissing"},
+		"New":            {reason: "a new CRD is not served yet", version: "v1", differs: `status: {}`, want: "FALSE KindMissing"},
+		"NotEstablished": {reason: "another kind has its names", version: "v1", differs: `status: {conditions: [{type: NamesAccepted, status: "False"}, {type: Established, status: "False"}]}`, want: "FALSE KindMissing"},
+		"Deleted":        {reason: "a CRD that is being deleted accepts no new objects", version: "v1", differs: `metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}`, want: "FALSE KindMissing"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := fixture.Request(t, fixture.Service(fixture.TwoNodes), `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, missingKinds: Skip}`)
+			req.RequiredResources = map[string]*fnv1.Resources{
+				"kind/leaderworkersets.leaderworkerset.x-k8s.io": fixture.Definition(t, tc.version, tc.differs),
+				"kind/podgroups.scheduling.volcano.sh":           fixture.Definition(t, "v1beta1", ""),
+			}
+			if got := fixture.Condition(fn.Run(t, req), "KindsAvailable"); got != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestRequirementsConverge shows that the requirements stop changing within the number of calls
+// that Crossplane makes.
+func TestRequirementsConverge(t *testing.T) {
+	fn := function.Start(t)
+	for _, input := range []string{"", `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, missingKinds: Skip}`} {
+		req := fixture.Request(t, fixture.Service(fixture.TwoNodes), input)
+		var last *fnv1.Requirements
+		for i := 0; ; i++ {
+			rsp := fn.Run(t, req)
+			if proto.Equal(last, rsp.GetRequirements()) {
+				break
+			}
+			if i == 4 {
+				t.Fatal("the requirements still change")
+			}
+			last = rsp.GetRequirements()
+			req.RequiredResources = map[string]*fnv1.Resources{}
+			for name := range last.GetResources() {
+				req.RequiredResources[name] = &fnv1.Resources{}
+				if strings.HasPrefix(name, "kind/") {
+					req.RequiredResources[name] = fixture.Definition(t, "v1", "")
+				}
+			}
+		}
+	}
+}

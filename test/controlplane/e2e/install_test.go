@@ -348,7 +348,7 @@ func served(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	if url, _, _ := unstructured.NestedString(s.Object, "status", "url"); url != "http://deepseek-r1.example.com" {
 		t.Errorf("its URL is %q, want that of its route", url)
 	}
-	want := map[string]string{routerRole: "Running 1/1 1/1", "prefill": "Running 1/1 2/2", "decode": "Running 2/2 8/8"}
+	want := map[string]string{"router": "Running 1/1 1/1", "prefill": "Running 1/1 2/2", "decode": "Running 2/2 8/8"}
 	if diff := cmp.Diff(want, everyComponent(s)); diff != "" {
 		t.Errorf("its components: -want, +got:\n%s", diff)
 	}

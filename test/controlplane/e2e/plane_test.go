@@ -256,14 +256,16 @@ func observed(o *unstructured.Unstructured) error {
 	return fmt.Errorf("its condition Ready is not of generation %d", o.GetGeneration())
 }
 
-// routerRole is what the router of each service here is called.
-const routerRole = "router"
-
 // components are what a service says of its roles: phase, ready and wanted replicas,
-// ready and all pods. The router's is left out, of which RouterReady tells.
+// ready and all pods. Routers are left out, because RouterReady is about them.
 func components(o *unstructured.Unstructured) map[string]string {
 	got := everyComponent(o)
-	delete(got, routerRole)
+	roles, _, _ := unstructured.NestedSlice(o.Object, "spec", "roles")
+	for _, role := range roles {
+		if role := role.(map[string]any); role["componentType"] == "router" {
+			delete(got, fmt.Sprint(role["name"]))
+		}
+	}
 	return got
 }
 

@@ -458,7 +458,7 @@ func clusterComponents(s *unstructured.Unstructured) map[string]map[string]strin
 	clusters, _, _ := unstructured.NestedSlice(s.Object, "status", "clusters")
 	for _, v := range clusters {
 		m := v.(map[string]any)
-		all[m["name"].(string)] = components(&unstructured.Unstructured{Object: map[string]any{"status": m}})
+		all[m["name"].(string)] = components(&unstructured.Unstructured{Object: map[string]any{"spec": s.Object["spec"], "status": m}})
 	}
 	return all
 }

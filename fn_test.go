@@ -106,6 +106,34 @@ func TestRefusalKeepsEverything(t *testing.T) {
 	}
 }
 
+// TestUnsupported proves that a composite resource of another API is refused, since its fields
+// may have another meaning.
+func TestUnsupported(t *testing.T) {
+	cases := map[string]struct {
+		reason           string
+		apiVersion, kind string
+		want             string
+	}{
+		"APIVersion": {reason: "Another version may have other fields.", apiVersion: "fusioninfer.io/v2", want: `apiVersion: Unsupported value: "fusioninfer.io/v2": supported values: "fusioninfer.io/v1alpha1"`},
+		"Kind":       {reason: "Another kind has other fields.", kind: "InferencePool", want: `kind: Unsupported value: "InferencePool": supported values: "InferenceService", "XInferenceService"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := fixture.Request(t, fixture.Service(fixture.TwoNodes), "")
+			xr := req.GetObserved().GetComposite().GetResource().GetFields()
+			if tc.apiVersion != "" {
+				xr["apiVersion"] = structpb.NewStringValue(tc.apiVersion)
+			}
+			if tc.kind != "" {
+				xr["kind"] = structpb.NewStringValue(tc.kind)
+			}
+			if got := fixture.Fatals(run(t, req)); !strings.Contains(got, tc.want) {
+				t.Errorf("%s\nwant %s\ngot  %s", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 func TestAnswer(t *testing.T) {
 	req := fixture.Request(t, fixture.Service(fixture.TwoNodes), "")
 	other := &fnv1.Resource{Resource: fixture.YAML(t, `{apiVersion: v1, kind: ConfigMap}`), Ready: fnv1.Ready_READY_TRUE}

@@ -30,25 +30,26 @@ func Without(errs, unread field.ErrorList) field.ErrorList {
 	})
 }
 
-// Supported refuses a composite resource or an Input of another API version, whose fields may
-// have another meaning, and an Input of another kind. A request without an Input is supported.
-func (c *Call) Supported(inputKind string) error {
-	in := c.Request.Input()
-	errs := exactly(field.NewPath("apiVersion"), c.Request.Composite().APIVersion(), v1alpha1.Group+"/"+v1alpha1.Version)
+// Supported refuses a composite resource or an Input of another API version or kind, whose
+// fields may have another meaning. A request without an Input is supported.
+func (c *Call) Supported(inputKind string, kinds ...string) error {
+	in, composite := c.Request.Input(), c.Request.Composite()
+	errs := oneOf(field.NewPath("apiVersion"), composite.APIVersion(), v1alpha1.Group+"/"+v1alpha1.Version)
+	errs = append(errs, oneOf(field.NewPath("kind"), composite.Kind(), kinds...)...)
 	if len(in.GetFields()) > 0 {
 		root := field.NewPath(InputPath)
-		errs = append(errs, exactly(root.Child("apiVersion"), kube.Lookup(in, "apiVersion").GetStringValue(), inputv1alpha1.APIVersion)...)
-		errs = append(errs, exactly(root.Child("kind"), kube.Lookup(in, "kind").GetStringValue(), inputKind)...)
+		errs = append(errs, oneOf(root.Child("apiVersion"), kube.Lookup(in, "apiVersion").GetStringValue(), inputv1alpha1.APIVersion)...)
+		errs = append(errs, oneOf(root.Child("kind"), kube.Lookup(in, "kind").GetStringValue(), inputKind)...)
 	}
 	return Invalid(errs)
 }
 
-// exactly refuses any other value of a field.
-func exactly(path *field.Path, got, want string) field.ErrorList {
-	if got == want {
+// oneOf refuses any other value of a field.
+func oneOf(path *field.Path, got string, want ...string) field.ErrorList {
+	if slices.Contains(want, got) {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(path, text.Value(got), []string{want})}
+	return field.ErrorList{field.NotSupported(path, text.Value(got), want)}
 }
 
 // Input reads the platform team's Input for InferenceServices. Without one, it returns the

@@ -151,6 +151,9 @@ func (req *Request) checkReplicas(replicas []Replica) error {
 		if len(r.Name) > maxReplicaName {
 			return fmt.Errorf("the name of a replica has %d characters: at most %d are allowed", len(r.Name), maxReplicaName)
 		}
+		if _, _, _, ok := r.Name.Parts(); !ok {
+			return fmt.Errorf("%q is not the name of a replica: it must be {role}/{index} or {group}/{role}/{index}", r.Name)
+		}
 		known[r.Name] = true
 		if r.Generation < 0 || r.Generation > req.Generation {
 			return fmt.Errorf("replica %q has the generation %d, and the request only %d", r.Name, r.Generation, req.Generation)

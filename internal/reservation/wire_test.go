@@ -32,11 +32,12 @@ func TestDecodeRequest(t *testing.T) {
 		"ManyPods":           {reason: "Sums must not overflow.", text: change(`"w":2`, `"w":9000000000`), want: `replica "w/0" has 9000000000 pods with the requirements "w"`},
 		"DuplicateName":      {reason: "Capacity is reserved by the names of replicas.", text: change(`[{"name":"w/0"`, `[{"name":"w/0","pods":{"w":1}},{"name":"w/0"`), want: `the name "w/0" of a replica is empty or not unique`},
 		"NoPods":             {reason: "The replica would get a reservation without capacity.", text: change(`"w":2`, `"w":0`), want: `replica "w/0" has no pods`},
+		"NotAName":           {reason: "Roles are found by the names of replicas.", text: change(`"w/0"`, `"w/00"`), want: `"w/00" is not the name of a replica: it must be {role}/{index} or {group}/{role}/{index}`},
 		"LongName":           {reason: "Long names would fill the ledger.", text: change(`"w/0"`, `"`+strings.Repeat("w", 101)+`"`), want: "the name of a replica has 101 characters: at most 100 are allowed"},
 		"TwoFaults":          {reason: "The message is the same each time.", text: change(`"w":2`, `"z":1,"y":1,"x":1`), want: `replica "w/0" has 1 pods with the requirements "x"`},
 		"NegativeGeneration": {reason: "A generation is not negative.", text: change(`"podRequirements"`, `"generation":-1,"podRequirements"`), want: "the generation is -1: it must be between 0 and"},
 		"BadGeneration":      {reason: "No replica is newer than its request.", text: change(`"required":true`, `"generation":1`), want: `replica "w/0" has the generation 1, and the request only 0`},
-		"BadNamespace":       {reason: "The namespace is created in the cluster.", text: change(`{"namespace":"team","groups"`, `{"namespace":"../team","units"`), want: `"../team" is not the name of a namespace`},
+		"BadNamespace":       {reason: "The namespace is created in the cluster.", text: change(`{"namespace":"team"`, `{"namespace":"../team"`), want: `"../team" is not the name of a namespace`},
 		"BadCluster":         {reason: "A cluster has a valid name.", text: change(`"us-east"`, `"US"`), want: `"US" is not the name of a cluster`},
 		"SomethingElse":      {reason: "The text is not a request.", text: `[1]`, want: "cannot unmarshal array"},
 	}

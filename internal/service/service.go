@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -45,7 +46,7 @@ func New(c *composite.Call) *Service {
 // that a user reads all of them at once. Only what is of another version of the API is
 // refused at once, since nothing else of it can be trusted.
 func (s *Service) Parse() error {
-	if err := s.call.Supported(inputv1alpha1.KindInput); err != nil {
+	if err := s.call.Supported(inputv1alpha1.KindInput, v1alpha1.KindInferenceService, v1alpha1.KindClaimedService); err != nil {
 		return err
 	}
 	s.parsed, s.problems = parse(s.call.Request)

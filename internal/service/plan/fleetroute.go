@@ -90,6 +90,7 @@ func matchesOf(r *Router) [][]any {
 // receive traffic. A cluster that the service leaves has weight 0.
 func (p *Plan) backends() []Backend {
 	var all []Backend
+	inUse := map[string]bool{}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		runs := len(a.Run) > 0
@@ -115,9 +116,10 @@ func (p *Plan) backends() []Backend {
 		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady {
 			b.Weight = p.ready(a)
 		}
+		inUse[cluster] = a.MayReceiveTraffic
 		all = append(all, b)
 	}
-	return p.nameBackends(all)
+	return p.nameBackends(all, inUse)
 }
 
 // maxBackends is the most backends that a rule of an HTTPRoute may have (Gateway API v1,
@@ -127,21 +129,28 @@ const maxBackends = 16
 // nameBackends decides which backends the route names: those with a weight above 0. If none has
 // one, the route names every cluster in which the service runs. It names at most 16.
 //
+// The others beyond that limit are removed from the result, unless they are in use: a gateway may
+// still send requests to those until it has accepted the new route.
+//
 // Backends of weight 0 are left out because some gateways have sent them requests, against the
 // Gateway API: hashicorp/consul#23216 and kgateway-dev/kgateway#13833.
-func (p *Plan) nameBackends(all []Backend) []Backend {
+func (p *Plan) nameBackends(all []Backend, inUse map[string]bool) []Backend {
 	weighted := slices.ContainsFunc(all, func(b Backend) bool { return b.Weight > 0 })
 	named := 0
+	var kept []Backend
 	var leftOut []string
-	for i := range all {
-		b := &all[i]
-		if b.Named = b.Named && (b.Weight > 0 || !weighted); !b.Named {
-			continue
+	for _, b := range all {
+		if b.Named = b.Named && (b.Weight > 0 || !weighted); b.Named {
+			named++
 		}
-		if named++; named > maxBackends {
-			b.Named, b.Weight = false, 0
+		if b.Named && named > maxBackends {
 			leftOut = append(leftOut, b.Cluster)
+			if !inUse[b.Cluster] {
+				continue
+			}
+			b.Named, b.Weight = false, 0
 		}
+		kept = append(kept, b)
 	}
 	if len(leftOut) > 0 {
 		p.Warnings = append(p.Warnings, Warning{
@@ -149,7 +158,7 @@ func (p *Plan) nameBackends(all []Backend) []Backend {
 			Message: fmt.Sprintf("an HTTPRoute has at most %d backends: no requests are sent to %s", maxBackends, strings.Join(leftOut, ", ")),
 		})
 	}
-	return all
+	return kept
 }
 
 // ready is the number of replicas that run in a cluster, were last seen ready and answer

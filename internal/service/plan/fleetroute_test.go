@@ -131,30 +131,38 @@ func TestNameBackends(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		all     []Backend
+		inUse   map[string]bool
 		want    []string
+		dropped []string
 		warning string
 	}{
 		"Fits":     {reason: "There is room for 16.", all: weights(16, func(int) int32 { return 1 }), want: names(0, 15)},
-		"TooMany":  {reason: "The first have a place.", all: weights(18, func(int) int32 { return 1 }), want: names(0, 15), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16, c17"},
-		"NoWeight": {reason: "Those without a weight need no place.", all: weights(20, func(i int) int32 { return int32(min(1, i/3)) }), want: names(3, 18), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c19"},
+		"TooMany":  {reason: "The first have a place.", all: weights(18, func(int) int32 { return 1 }), want: names(0, 15), dropped: names(16, 17), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16, c17"},
+		"InUse":    {reason: "A gateway may still send requests to c17, until it has accepted the new route.", all: weights(18, func(int) int32 { return 1 }), inUse: map[string]bool{"c17": true}, want: names(0, 15), dropped: names(16, 16), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16, c17"},
+		"NoWeight": {reason: "Those without a weight need no place.", all: weights(20, func(i int) int32 { return int32(min(1, i/3)) }), want: names(3, 18), dropped: names(19, 19), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c19"},
 		"FitsThen": {reason: "So they make nobody lack one.", all: weights(19, func(i int) int32 { return int32(min(1, i/3)) }), want: names(3, 18)},
-		"AllZero":  {reason: "Where none has a weight, all are alike.", all: weights(17, func(int) int32 { return 0 }), want: names(0, 15), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16"},
+		"AllZero":  {reason: "Where none has a weight, all are alike.", all: weights(17, func(int) int32 { return 0 }), want: names(0, 15), dropped: names(16, 16), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &Plan{}
-			before := slices.Clone(tc.all)
-			var got []string
-			for i, b := range p.nameBackends(tc.all) {
+			var want, kept, got []string
+			for _, b := range tc.all {
+				if !slices.Contains(tc.dropped, b.Cluster) {
+					want = append(want, b.Cluster)
+				}
+			}
+			for _, b := range p.nameBackends(tc.all, tc.inUse) {
+				kept = append(kept, b.Cluster)
 				if b.Named {
 					got = append(got, b.Cluster)
 				}
-				if before[i].Cluster != b.Cluster {
-					t.Errorf("backend %d is %s, want %s", i, b.Cluster, before[i].Cluster)
-				}
+			}
+			if diff := cmp.Diff(want, kept); diff != "" {
+				t.Errorf("%s Clusters with a Service\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				t.Errorf("%s Clusters in the route\n-want, +got:\n%s", tc.reason, diff)
 			}
 			var warnings []Warning
 			if tc.warning != "" {

@@ -492,14 +492,17 @@ func TestSize(t *testing.T) {
 	)
 	cases := map[string]struct {
 		reason string
-		// requests of a pod besides its GPU, and replicas of a service.
+		// requests of a pod besides its GPU, and replicas of a service, in one group or in a
+		// group each.
 		requests, replicas int
+		grouped            bool
 		nodes              int
 		// step is how many services come at once.
 		step int
 	}{
 		"ManyServices":  {reason: "Services of one replica each.", replicas: 1, nodes: 5000, step: 400},
 		"ManyReplicas":  {reason: "Each service has fifty replicas.", replicas: 50, nodes: 5000, step: 40},
+		"ManyGroups":    {reason: "Each service has fifty replica groups, and the status lists the replicas of each.", replicas: 50, grouped: true, nodes: 5000, step: 40},
 		"ManyResources": {reason: "Each pod requests many resources, which only the status lists.", requests: 60, replicas: 1, nodes: 5000, step: 40},
 		"ManyWait":      {reason: "No service gets capacity.", replicas: 1, nodes: 0, step: 1000},
 	}
@@ -511,9 +514,17 @@ func TestSize(t *testing.T) {
 				fmt.Fprintf(&allocatable, `, example.com/%s-%02d: 1000`, strings.Repeat("r", 50), i)
 			}
 			xr := head + fmt.Sprintf("spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: %d, allocatable: {nvidia.com/gpu: 1000%s}}]}\n", tc.nodes, allocatable.String())
-			var replicas []string
+			role := strings.Repeat("w", 50)
+			var groups, replicas []string
 			for i := range tc.replicas {
-				replicas = append(replicas, fmt.Sprintf(`{"name":"%s/%d","pods":{"w":1}}`, strings.Repeat("w", 50), i))
+				if tc.grouped {
+					groups = append(groups, fmt.Sprintf(`{"name":"%d","replicas":[{"name":"%d/%s/0","pods":{"w":1}}]}`, i, i, role))
+					continue
+				}
+				replicas = append(replicas, fmt.Sprintf(`{"name":"%s/%d","pods":{"w":1}}`, role, i))
+			}
+			if !tc.grouped {
+				groups = []string{fmt.Sprintf(`{"name":"0","replicas":[%s]}`, strings.Join(replicas, ","))}
 			}
 			req := request(t, xr, map[string]string{"object/reachable": reached}, map[string][]string{requests: nil})
 			reservations, kept := "[]", 0
@@ -528,8 +539,8 @@ func TestSize(t *testing.T) {
 							"ownerReferences": []any{map[string]any{"controller": true, "uid": uid}},
 						},
 						"data": map[string]any{"request": fmt.Sprintf(
-							`{"uid":%q,"namespace":%q,"name":%q,"podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000%s}}},"clusters":{"us-east":{"namespace":"models","groups":[{"name":"0","replicas":[%s]}]}}}`,
-							uid, service, service, resources.String(), strings.Join(replicas, ","))},
+							`{"uid":%q,"namespace":%q,"name":%q,"podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000%s}}},"clusters":{"us-east":{"namespace":"models","groups":[%s]}}}`,
+							uid, service, service, resources.String(), strings.Join(groups, ","))},
 					})
 					if err != nil {
 						t.Fatal(err)

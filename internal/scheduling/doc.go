@@ -33,12 +33,18 @@ their maps are read.
 
 # Invariants
 
-  - Nothing runs in a cluster of the fleet without a reservation, except what exists there.
-  - What exists is removed only after all of it is ready in a cluster that it is assigned to
-    and that receives traffic, or after its cluster was abandoned.
-  - A cluster that cannot be read is neither assigned nor left. No second copy of what it
-    may have is started while it may come back.
+They hold for the replicas that the service wants. A replica that it no longer wants is removed
+at once.
+
+  - Nothing runs in a cluster of the fleet without a reservation, except what exists there
+    (TestFleets).
+  - What exists of a replica group is removed only after all of it is ready in a cluster that
+    it is assigned to. If requests can reach it here, they have to reach it there
+    (TestAssignServesRandomProblems). A group in an abandoned cluster is the exception.
+  - A cluster that cannot be read is neither assigned nor left. Under Failover and Spread,
+    nothing of what it may have is started elsewhere, unless an eligible cluster has some of it
+    already (TestAssign).
   - A cluster that takes nothing new keeps what it has, unless it drains, was abandoned, was
-    deselected, or is out of reach for longer than the failover time.
+    deselected, or is out of reach for longer than the failover time (TestAssign).
 */
 package scheduling

@@ -168,7 +168,7 @@ test-crossplane: ## Render every example with real Crossplane, too, and validate
 	test/tools/build.sh crossplane crossplane-core
 	cd test/crossplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
 
-# It takes five minutes. It only reports: it does not fail if the function is slow, because the machine may be busy.
+# It takes about eight minutes. It only reports: it does not fail if the function is slow, because the machine may be busy.
 .PHONY: bench
 bench: ## Compare the function with a minimal function and with function-go-templating, and write docs/performance.md.
 	$(GO) -C test/bench run . --write ../../docs/performance.md

@@ -48,9 +48,7 @@ func (s *serving) Run(fn fnv1.FunctionRunnerServiceServer) error {
 	// memory.
 	//
 	// GOGC multiplies the heap where the slice adds to it, so a large heap takes more memory.
-	// make bench measured it without the slice, for story 4. GOGC=100 takes a quarter more CPU
-	// for a call, GOGC=150 an eighth. GOGC=200 takes as much CPU, and 10 MiB more memory with
-	// 100 callers.
+	// docs/performance.md compares both.
 	headroom := make([]byte, int64(s.HeapHeadroom)<<20)
 	defer runtime.KeepAlive(headroom)
 	memory := s.Memory << 20

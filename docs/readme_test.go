@@ -53,16 +53,20 @@ func sentences(doc string) []string {
 	return all
 }
 
-// TestSentences keeps the sentences of the README short.
+// TestSentences keeps the sentences of documents short.
 func TestSentences(t *testing.T) {
-	all := sentences(read(t, "../README.md"))
-	if len(all) < 50 {
-		t.Fatalf("README.md has %d sentences, which cannot be", len(all))
-	}
-	for _, s := range all {
-		if n := len(strings.Fields(s)); n > maxWords {
-			t.Errorf("README.md: a sentence of %d words: %s", n, s)
+	t.Chdir("..")
+	n := 0
+	for _, file := range markdown(t) {
+		for _, s := range sentences(read(t, file)) {
+			n++
+			if words := len(strings.Fields(s)); words > maxWords {
+				t.Errorf("%s: a sentence of %d words: %s", file, words, s)
+			}
 		}
+	}
+	if n < 500 {
+		t.Errorf("the documents have %d sentences, which cannot be", n)
 	}
 }
 
@@ -79,24 +83,28 @@ func blocks(doc, language string) []string {
 	}
 }
 
-// TestReadmeOutput compares what the README shows of a command with the command's golden,
-// of which it is the beginning.
-func TestReadmeOutput(t *testing.T) {
+var exampleDir = regexp.MustCompile(`example/[a-z0-9-]+`)
+
+// TestShownOutput compares what documents show of a command with the command's golden, of
+// which it is the beginning.
+func TestShownOutput(t *testing.T) {
 	t.Chdir("..")
-	shown := blocks(read(t, "README.md"), "console")
-	if len(shown) == 0 {
-		t.Fatal("README.md shows the output of no command")
+	shown := 0
+	for _, file := range markdown(t) {
+		for _, block := range blocks(read(t, file), "console") {
+			shown++
+			command, output, _ := strings.Cut(block, "\n")
+			golden := filepath.Join(exampleDir.FindString(command), "stderr.txt")
+			if strings.Contains(command, "--format summary") {
+				golden = filepath.Join(exampleDir.FindString(command), "summary.txt")
+			}
+			if !strings.HasPrefix(read(t, golden), output) {
+				t.Errorf("%s shows of %s what %s does not begin with:\n%s", file, command, golden, output)
+			}
+		}
 	}
-	for _, block := range shown {
-		command, output, _ := strings.Cut(block, "\n")
-		args := strings.Fields(strings.TrimPrefix(command, "$ go run . render "))
-		golden := filepath.Join(filepath.Dir(args[0]), "stderr.txt")
-		if strings.Contains(command, "--format summary") {
-			golden = filepath.Join(filepath.Dir(args[0]), "summary.txt")
-		}
-		if !strings.HasPrefix(read(t, golden), output) {
-			t.Errorf("README.md shows of %s what %s does not begin with:\n%s", command, golden, output)
-		}
+	if shown < 3 {
+		t.Errorf("the documents show the output of %d commands, want 3 and more", shown)
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,7 +49,8 @@ func writePlacement(b *strings.Builder, xr object) {
 	}
 }
 
-// replicaText lists replicas as "group 0, worker 0 1".
+// replicaText lists replicas as "group 0, group 1: 1 decode (2), 4 worker (0-3)": the number of
+// replicas, the role and the indexes. A group alone is all of its replicas.
 func replicaText(list []v1alpha1.Replicas) string {
 	parts := make([]string, 0, len(list))
 	for _, r := range list {
@@ -58,15 +58,33 @@ func replicaText(list []v1alpha1.Replicas) string {
 		if r.Group != nil {
 			words = append(words, fmt.Sprintf("group %d", *r.Group))
 		}
-		if r.Role != "" {
+		switch {
+		case len(r.Indexes) > 0:
+			words = append(words, fmt.Sprintf("%d %s (%s)", len(r.Indexes), r.Role, ranges(r.Indexes)))
+		case r.Role != "":
 			words = append(words, r.Role)
 		}
-		for _, i := range r.Indexes {
-			words = append(words, strconv.Itoa(int(i)))
-		}
-		parts = append(parts, strings.Join(words, " "))
+		parts = append(parts, strings.Join(words, ": "))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// ranges lists numbers in ascending order as "0-3 7".
+func ranges(sorted []int32) string {
+	var parts []string
+	for i := 0; i < len(sorted); {
+		last := i
+		for last+1 < len(sorted) && sorted[last+1] == sorted[last]+1 {
+			last++
+		}
+		if last == i {
+			parts = append(parts, fmt.Sprint(sorted[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", sorted[i], sorted[last]))
+		}
+		i = last + 1
+	}
+	return strings.Join(parts, " ")
 }
 
 // writeConditions writes the chosen conditions with their messages below a title.

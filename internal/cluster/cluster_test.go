@@ -18,12 +18,16 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 const (
+	keyLedger = "ledger"
+	keyUsage  = "usage"
+
 	head     = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3}\n"
 	typedIn  = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}\n"
 	observes = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeSelector: {a: b}}, {name: q, nodeSelector: {c: d}}]}\n"
@@ -660,8 +664,8 @@ func TestNames(t *testing.T) {
 		if random.IntN(2) == 0 {
 			c.builder.Config.Kind = v1alpha1.KindProviderConfig
 		}
-		key := c.key([]string{reachable, gateway, nodesOf(label()), namespaces + label()}[random.IntN(4)])
-		of, name := c.Name+" "+key, c.name(key)
+		k := []key.Key{c.keys().Reachable(), c.keys().Gateway(), c.keys().Nodes(label()), c.keys().Namespace(label())}[random.IntN(4)]
+		of, name := c.Name+" "+k.String(), c.name(k)
 		if other, taken := seen[name]; taken && other != of {
 			t.Fatalf("%s and %s are both called %s", of, other, name)
 		}

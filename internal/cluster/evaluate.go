@@ -10,6 +10,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -62,7 +63,7 @@ func (r *observedState) ready(o kube.Object) bool {
 	synced := remote.State{}
 	switch o.Kind() {
 	case "Object":
-		_, synced = r.unwrap(o.Key)
+		_, synced = r.unwrap(key.Parse(o.Key))
 	case "ObservedObjectCollection":
 		synced = remote.Synced(observed)
 	}

@@ -28,7 +28,7 @@ func (r *rendering) namespace(state *observedState, name string) (*manifest, rem
 	maps.Copy(n.Metadata.Labels, meta.Labels)
 	maps.Copy(n.Metadata.Labels, podSecurityLabels(r.input.PodSecurityOf(name)))
 	maps.Copy(n.Metadata.Labels, r.labels())
-	found, _ := state.unwrap(r.key(namespaces + name))
+	found, _ := state.unwrap(r.keys().Namespace(name))
 	if clusterLabel.Text(found) == r.Name {
 		return n, remote.CreateAndUpdate
 	}

@@ -84,7 +84,7 @@ func TestOnlyOwnNamespaces(t *testing.T) {
 		t.Fatalf("nothing is reserved: %+v", o)
 	}
 	for key := range rsp.GetDesired().GetResources() {
-		if strings.Contains(key, namespaces) {
+		if strings.Contains(key, "namespace/") {
 			t.Errorf("%s is made", key)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -60,8 +61,8 @@ func observe(req incoming.Request, c *cluster) (*observedState, error) {
 	if r.ledger, err = readLedger(req, c); err != nil {
 		return nil, err
 	}
-	_, r.reach = r.unwrap(c.key(reachable))
-	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(req.Observed(c.key(reachable))), "/")
+	_, r.reach = r.unwrap(c.keys().Reachable())
+	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(req.Observed(c.keys().Reachable().String())), "/")
 	r.readRequests(req)
 	r.markNotAllowed(req, c)
 	r.readPools(req, c)
@@ -70,8 +71,8 @@ func observe(req incoming.Request, c *cluster) (*observedState, error) {
 }
 
 // unwrap returns what the Object of a key observes in the cluster.
-func (r *observedState) unwrap(key string) (incoming.Object, remote.State) {
-	observed := r.req.Observed(key)
+func (r *observedState) unwrap(k key.Key) (incoming.Object, remote.State) {
+	observed := r.req.Observed(k.String())
 	if !observed.Exists() {
 		return observed, remote.State{Reason: remote.NotCreated, Message: "nothing observes it yet"}
 	}
@@ -86,9 +87,9 @@ var (
 )
 
 func readLedger(req incoming.Request, c *cluster) (ledger, error) {
-	found := req.Observed(keyLedger)
+	found := req.Observed(key.Ledger.String())
 	if !found.Exists() {
-		existing, _ := req.Required(composite.Existing(keyLedger))
+		existing, _ := req.Required(composite.Existing(key.Ledger.String()))
 		for _, o := range existing {
 			found = o
 			if owner := composite.ControllerUID(found); owner != "" && owner != string(c.UID) {
@@ -180,7 +181,7 @@ func (r *observedState) readPools(req incoming.Request, c *cluster) {
 
 // readNodes returns the nodes of a pool that take pods, or why they are not known.
 func (r *observedState) readNodes(req incoming.Request, c *cluster, pool string, taken map[string]bool) ([]capacity.NodeClass, string) {
-	collection := req.Observed(c.key(nodesOf(pool)))
+	collection := req.Observed(c.keys().Nodes(pool).String())
 	if s := remote.Synced(collection); s.Reason == remote.NotCreated {
 		return nil, s.Message
 	}
@@ -230,7 +231,7 @@ func (r *observedState) readEntrypoint(c *cluster) {
 		r.entrypoint = v1alpha1.IPEntrypoint(e.Address.Value, *e.Port)
 		return
 	}
-	remote, state := r.unwrap(c.key(gateway))
+	remote, state := r.unwrap(c.keys().Gateway())
 	g := addressed{}
 	_ = gatewayView.Read(remote, &g) // What cannot be decoded is no address.
 	for _, a := range g.Status.Addresses {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	services "github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
@@ -50,11 +50,11 @@ func render(c *cluster, state *observedState, p *ledgerPlan) ([]kube.Object, err
 		return nil, err
 	}
 	// Every cluster has this namespace.
-	if err := r.object(reachable, named("v1", "Namespace", "", "kube-system"), remote.Watch); err != nil {
+	if err := r.object(r.keys().Reachable(), named("v1", "Namespace", "", "kube-system"), remote.Watch); err != nil {
 		return nil, err
 	}
 	if e := c.Spec.Entrypoint; e != nil && e.GatewayRef != nil {
-		if err := r.object(gateway, named("gateway.networking.k8s.io/v1", "Gateway", e.GatewayRef.Namespace, e.GatewayRef.Name), remote.Observe); err != nil {
+		if err := r.object(r.keys().Gateway(), named("gateway.networking.k8s.io/v1", "Gateway", e.GatewayRef.Namespace, e.GatewayRef.Name), remote.Observe); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +66,7 @@ func render(c *cluster, state *observedState, p *ledgerPlan) ([]kube.Object, err
 	}
 	for _, n := range r.namespaces(state, p) {
 		m, policy := r.namespace(state, n)
-		if err := r.object(namespaces+n, m, policy); err != nil {
+		if err := r.object(r.keys().Namespace(n), m, policy); err != nil {
 			return nil, err
 		}
 	}
@@ -75,8 +75,8 @@ func render(c *cluster, state *observedState, p *ledgerPlan) ([]kube.Object, err
 
 func (r *rendering) labels() map[string]string { return map[string]string{LabelCluster: r.Name} }
 
-func (r *rendering) add(key string, o *structpb.Struct) {
-	r.objects = append(r.objects, kube.Object{Key: key, Resource: services.Decorate(o, r.input.Labels, r.input.Annotations)})
+func (r *rendering) add(k key.Key, o *structpb.Struct) {
+	r.objects = append(r.objects, kube.Object{Key: k.String(), Resource: services.Decorate(o, r.input.Labels, r.input.Annotations)})
 }
 
 // ledger adds the ledger. The resourceVersion lets the API server refuse it if the ledger
@@ -92,7 +92,7 @@ func (r *rendering) ledger(state *observedState, p *ledgerPlan) error {
 	if err != nil {
 		return fmt.Errorf("cannot render the ledger: %w", err)
 	}
-	r.add(keyLedger, o)
+	r.add(key.Ledger, o)
 	return nil
 }
 
@@ -130,17 +130,16 @@ func (r *rendering) usage(p *ledgerPlan) error {
 	if err != nil {
 		return fmt.Errorf("cannot render the usage: %w", err)
 	}
-	r.add(keyUsage, o)
+	r.add(key.Usage, o)
 	return nil
 }
 
-func (r *rendering) object(what string, m *manifest, policy remote.ManagementPolicy) error {
-	key := r.key(what)
-	o, err := r.builder.Object(r.name(key), r.labels(), m, policy)
+func (r *rendering) object(k key.Key, m *manifest, policy remote.ManagementPolicy) error {
+	o, err := r.builder.Object(r.name(k), r.labels(), m, policy)
 	if err != nil {
-		return fmt.Errorf("cannot render %s: %w", key, err)
+		return fmt.Errorf("cannot render %s: %w", k, err)
 	}
-	r.add(key, o)
+	r.add(k, o)
 	return nil
 }
 
@@ -151,12 +150,12 @@ func (r *rendering) pools() error {
 		if p.NodeCount != nil {
 			continue
 		}
-		key := r.key(nodesOf(p.Name))
-		o, err := r.builder.Nodes(r.name(key), r.labels(), p.NodeSelector)
+		k := r.keys().Nodes(p.Name)
+		o, err := r.builder.Nodes(r.name(k), r.labels(), p.NodeSelector)
 		if err != nil {
-			return fmt.Errorf("cannot render %s: %w", key, err)
+			return fmt.Errorf("cannot render %s: %w", k, err)
 		}
-		r.add(key, o)
+		r.add(k, o)
 	}
 	return nil
 }
@@ -168,8 +167,8 @@ func (r *rendering) namespaces(state *observedState, p *ledgerPlan) []string {
 		return p.namespaces
 	}
 	var all []string
-	for _, key := range slices.Sorted(state.req.ObservedKeys()) {
-		if n, ok := strings.CutPrefix(key, r.key(namespaces)); ok {
+	for _, k := range slices.Sorted(state.req.ObservedKeys()) {
+		if n, ok := r.keys().NamespaceOf(key.Parse(k)); ok {
 			all = append(all, n)
 		}
 	}

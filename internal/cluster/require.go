@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
@@ -21,8 +22,8 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *cluster) {
 			Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{reservation.RequestLabel(c.Name): reservation.RequestLabelValue}}},
 		},
 	}
-	if !req.Observed(keyLedger).Exists() {
-		all[composite.Existing(keyLedger)] = &fnv1.ResourceSelector{
+	if !req.Observed(key.Ledger.String()).Exists() {
+		all[composite.Existing(key.Ledger.String())] = &fnv1.ResourceSelector{
 			ApiVersion: "v1",
 			Kind:       "ConfigMap",
 			Namespace:  &c.input.Namespace,
@@ -44,7 +45,7 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *cluster) {
 		}
 		// Crossplane fails to resolve Objects where provider-kubernetes is not installed, so
 		// they are required once the provider has reported a collection.
-		if members := c.builder.Members(req.Observed(c.key(nodesOf(p.Name)))); members != nil {
+		if members := c.builder.Members(req.Observed(c.keys().Nodes(p.Name).String())); members != nil {
 			all[nodesOf(p.Name)] = members
 		}
 	}

@@ -23,7 +23,7 @@ var tenantView = incoming.NewView[tenant]()
 //
 // Until Crossplane has resolved the namespaces, no request is decided on: labels that are
 // not known do not mean that a namespace is not allowed.
-func (r *observedState) markNotAllowed(req incoming.Request, c *cluster) {
+func (r *observedState) markNotAllowed(req incoming.Request, c *parsed) {
 	allowed := c.Spec.AllowedNamespaces
 	labels := map[string]map[string]string{}
 	if allowed.ReadsLabels() {

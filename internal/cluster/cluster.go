@@ -32,7 +32,7 @@ const Kind = v1alpha1.KindInferenceCluster
 type Cluster struct {
 	call *composite.Call
 
-	cluster *cluster
+	parsed  *parsed
 	state   *observedState
 	plan    *ledgerPlan
 	objects []kube.Object
@@ -50,7 +50,7 @@ func (c *Cluster) Parse() error {
 		return err
 	}
 	var problems field.ErrorList
-	c.cluster, problems = parse(c.call.Request)
+	c.parsed, problems = parse(c.call.Request)
 	return composite.Invalid(problems)
 }
 
@@ -58,14 +58,14 @@ func (c *Cluster) Parse() error {
 // ledger that cannot be read is an error: to write another would lose all reservations.
 func (c *Cluster) Observe() error {
 	var err error
-	c.state, err = observe(c.call.Request, c.cluster)
+	c.state, err = observe(c.call.Request, c.parsed)
 	return err
 }
 
 // Plan decides what is reserved for which service.
 func (c *Cluster) Plan() error {
 	var err error
-	c.plan, err = planLedger(c.cluster, c.state)
+	c.plan, err = planLedger(c.parsed, c.state)
 	return err
 }
 
@@ -73,17 +73,17 @@ func (c *Cluster) Plan() error {
 // that services need there.
 func (c *Cluster) Render() error {
 	var err error
-	c.objects, err = render(c.cluster, c.state, c.plan)
+	c.objects, err = render(c.parsed, c.state, c.plan)
 	return err
 }
 
 // Require asks Crossplane for the resources that the next call reads.
 func (c *Cluster) Require() error {
-	require(c.call.Request, c.call.Response, c.cluster)
+	require(c.call.Request, c.call.Response, c.parsed)
 	return nil
 }
 
 // Respond answers with the objects, the status and the conditions.
 func (c *Cluster) Respond() error {
-	return c.call.Accept(evaluate(c.cluster, c.state, c.plan, c.objects, c.call.Now))
+	return c.call.Accept(evaluate(c.parsed, c.state, c.plan, c.objects, c.call.Now))
 }

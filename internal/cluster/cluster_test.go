@@ -659,7 +659,7 @@ func TestNames(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for range 100000 {
-		c := &cluster{InferenceCluster: v1alpha1.InferenceCluster{}}
+		c := &parsed{InferenceCluster: v1alpha1.InferenceCluster{}}
 		c.Name = label()
 		if random.IntN(2) == 0 {
 			c.builder.Config.Kind = v1alpha1.KindProviderConfig

@@ -40,7 +40,7 @@ func ConditionTypes() []string {
 }
 
 // evaluate answers with the objects, the status and the conditions of a cluster.
-func evaluate(c *cluster, state *observedState, p *ledgerPlan, objects []kube.Object, now time.Time) composite.Answer {
+func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Object, now time.Time) composite.Answer {
 	a := composite.Answer{
 		Objects:    objects,
 		Ready:      make(map[string]bool, len(objects)),
@@ -71,7 +71,7 @@ func (r *observedState) ready(o kube.Object) bool {
 }
 
 // stable tells whether nothing is waited for that does not show by itself.
-func stable(c *cluster, state *observedState, p *ledgerPlan) bool {
+func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
 	if p.unchanged || !state.ledger.exists || len(p.Pending) > 0 {
 		return false
 	}
@@ -80,7 +80,7 @@ func stable(c *cluster, state *observedState, p *ledgerPlan) bool {
 
 // status returns the status of a cluster. While the requests are not known it stays as it
 // was.
-func status(c *cluster, state *observedState, p *ledgerPlan, now time.Time) v1alpha1.InferenceClusterStatus {
+func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alpha1.InferenceClusterStatus {
 	if p.unchanged {
 		st := c.Status
 		st.ObservedGeneration, st.UnreachableSince = c.Generation, unreachableSince(c, state, now)
@@ -114,7 +114,7 @@ func status(c *cluster, state *observedState, p *ledgerPlan, now time.Time) v1al
 // condition does not do: when a reconcile fails, Crossplane sets conditions that it has not
 // received to Unknown, with a new time. It leaves other fields of the status as they are. The
 // time stays until the cluster is read again.
-func unreachableSince(c *cluster, state *observedState, now time.Time) *metav1.Time {
+func unreachableSince(c *parsed, state *observedState, now time.Time) *metav1.Time {
 	switch {
 	case state.reach.Readable():
 		return nil
@@ -138,7 +138,7 @@ func poolStatus(p *capacity.Pool) v1alpha1.PoolStatus {
 func count(n int64) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // It is below the limit.
 
 // conditions returns the conditions in the order of ConditionTypes.
-func conditions(c *cluster, state *observedState, p *ledgerPlan) []composite.Condition {
+func conditions(c *parsed, state *observedState, p *ledgerPlan) []composite.Condition {
 	return []composite.Condition{
 		{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted},
 		isReachable(state),
@@ -165,7 +165,7 @@ func isReachable(state *observedState) composite.Condition {
 	return s
 }
 
-func nodesObserved(c *cluster, state *observedState) composite.Condition {
+func nodesObserved(c *parsed, state *observedState) composite.Condition {
 	if len(state.unknown) > 0 {
 		return composite.Condition{Type: NodesObserved, Status: composite.Unknown, Reason: "NotObserved", Message: text.List(state.unknown)}
 	}
@@ -226,7 +226,7 @@ func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition
 	return composite.Condition{Type: CapacityConsistent, Status: composite.True, Reason: "Consistent"}
 }
 
-func entrypointResolved(c *cluster, state *observedState) composite.Condition {
+func entrypointResolved(c *parsed, state *observedState) composite.Condition {
 	switch {
 	case c.Spec.Entrypoint == nil:
 		return composite.Condition{Type: EntrypointResolved, Status: composite.True, Reason: "NoEntrypoint"}

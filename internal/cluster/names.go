@@ -11,7 +11,7 @@ import (
 const LabelCluster = "fusioninfer.io/cluster"
 
 // keys makes the keys of the cluster's Objects.
-func (c *cluster) keys() key.Objects {
+func (c *parsed) keys() key.Objects {
 	if c.builder.ClusterScoped() {
 		return key.ClusterScopedObjects
 	}
@@ -39,7 +39,7 @@ const maxName = 55
 
 // name returns the name of a composed Object or collection. It is unique by a hash of the
 // cluster and the key, since different keys may look the same once cut, or with '-' for '/'.
-func (c *cluster) name(k key.Key) string {
+func (c *parsed) name(k key.Key) string {
 	readable := "cluster-" + c.Name + "-" + strings.ReplaceAll(k.Name, "/", "-")
 	return naming.Shorten(readable, c.Name+"/"+k.String(), maxName)
 }

@@ -55,7 +55,7 @@ type ledger struct {
 
 // observe reads a request. A ledger that cannot be read is an error: to write another would
 // lose all reservations.
-func observe(req incoming.Request, c *cluster) (*observedState, error) {
+func observe(req incoming.Request, c *parsed) (*observedState, error) {
 	r := &observedState{req: req}
 	var err error
 	if r.ledger, err = readLedger(req, c); err != nil {
@@ -86,7 +86,7 @@ var (
 	requestData     = incoming.NewPath("data", reservation.RequestKey)
 )
 
-func readLedger(req incoming.Request, c *cluster) (ledger, error) {
+func readLedger(req incoming.Request, c *parsed) (ledger, error) {
 	found := req.Observed(key.Ledger.String())
 	if !found.Exists() {
 		existing, _ := req.Required(composite.Existing(key.Ledger.String()))
@@ -161,7 +161,7 @@ func nameOf(o incoming.Object) string { return o.Namespace() + "/" + o.Name() }
 
 // readPools reads the capacity of the pools. A node that several pools select counts in the
 // first of them.
-func (r *observedState) readPools(req incoming.Request, c *cluster) {
+func (r *observedState) readPools(req incoming.Request, c *parsed) {
 	taken := map[string]bool{}
 	for i := range c.Spec.Pools {
 		p := &c.Spec.Pools[i]
@@ -180,7 +180,7 @@ func (r *observedState) readPools(req incoming.Request, c *cluster) {
 }
 
 // readNodes returns the nodes of a pool that take pods, or why they are not known.
-func (r *observedState) readNodes(req incoming.Request, c *cluster, pool string, taken map[string]bool) ([]capacity.NodeClass, string) {
+func (r *observedState) readNodes(req incoming.Request, c *parsed, pool string, taken map[string]bool) ([]capacity.NodeClass, string) {
 	collection := req.Observed(c.keys().Nodes(pool).String())
 	if s := remote.Synced(collection); s.Reason == remote.NotCreated {
 		return nil, s.Message
@@ -222,7 +222,7 @@ var gatewayView = incoming.NewView[addressed]()
 
 // readEntrypoint finds where requests reach the cluster. The last known address is kept while
 // the Gateway cannot be read.
-func (r *observedState) readEntrypoint(c *cluster) {
+func (r *observedState) readEntrypoint(c *parsed) {
 	e := c.Spec.Entrypoint
 	if e == nil {
 		return

@@ -9,13 +9,13 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	inputs "github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 )
 
-// A cluster is the InferenceCluster of a call.
-type cluster struct {
+// A parsed request has the cluster, its ClusterInput, and how the cluster is reached.
+type parsed struct {
 	v1alpha1.InferenceCluster
 
 	input *inputv1alpha1.ClusterInput
@@ -44,15 +44,15 @@ var (
 )
 
 // parse reads a request, and reports every problem that it finds.
-func parse(req incoming.Request) (*cluster, field.ErrorList) {
-	in, errs := inputs.ClusterInput(req.Input())
-	if tooLarge := inputs.Bounded(req.Composite()); len(tooLarge) > 0 {
+func parse(req incoming.Request) (*parsed, field.ErrorList) {
+	in, errs := composite.ClusterInput(req.Input())
+	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
 		return nil, append(errs, tooLarge...)
 	}
 	x := xr{}
 	unread := xrView.Read(req.Composite(), &x)
 	v1alpha1.DefaultCluster(&x.Spec)
-	c := &cluster{
+	c := &parsed{
 		InferenceCluster: v1alpha1.InferenceCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: x.Metadata.Name, UID: types.UID(x.Metadata.UID), Generation: x.Metadata.Generation},
 			Spec:       x.Spec,
@@ -61,7 +61,7 @@ func parse(req incoming.Request) (*cluster, field.ErrorList) {
 		builder: remote.ObjectBuilder{Config: x.Spec.ProviderConfigRef, Namespace: in.Namespace},
 	}
 	errs = append(errs, unread...)
-	errs = append(errs, inputs.Without(v1alpha1.ValidateCluster(&c.InferenceCluster), unread)...)
+	errs = append(errs, composite.Without(v1alpha1.ValidateCluster(&c.InferenceCluster), unread)...)
 	// Fields of the former status that cannot be read count as absent.
 	before := former{}
 	_ = formerView.Read(req.Composite(), &before)
@@ -71,6 +71,6 @@ func parse(req incoming.Request) (*cluster, field.ErrorList) {
 }
 
 // observesNodes tells whether the nodes of any pool are observed.
-func (c *cluster) observesNodes() bool {
+func (c *parsed) observesNodes() bool {
 	return slices.ContainsFunc(c.Spec.Pools, func(p v1alpha1.Pool) bool { return p.NodeCount == nil })
 }

@@ -50,7 +50,7 @@ const (
 
 // planLedger keeps the reservations that are still requested, and reserves more capacity
 // for pending requests.
-func planLedger(c *cluster, state *observedState) (*ledgerPlan, error) {
+func planLedger(c *parsed, state *observedState) (*ledgerPlan, error) {
 	p := &ledgerPlan{}
 	p.notSchedulable, p.message = notSchedulable(c, state)
 	if !state.resolved {
@@ -110,7 +110,7 @@ func (p *ledgerPlan) write() (err error) {
 }
 
 // notSchedulable says why a cluster reserves nothing new.
-func notSchedulable(c *cluster, state *observedState) (reason, message string) {
+func notSchedulable(c *parsed, state *observedState) (reason, message string) {
 	switch c.Spec.StopPolicy {
 	case v1alpha1.StopAbandon:
 		return reasonAbandoned, text.WithReason("the cluster is abandoned", c.Spec.StopMessage)

@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane/crossplane/apis/v2/protection/v1beta1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	services "github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
@@ -37,15 +37,15 @@ func named(apiVersion, kind, namespace, name string) *manifest {
 
 // A rendering collects what a cluster composes.
 type rendering struct {
-	*cluster
+	*parsed
 
 	objects []kube.Object
 }
 
 // render returns what a cluster composes: its ledger, the Objects that observe it, and
 // those of the namespaces that services need there.
-func render(c *cluster, state *observedState, p *ledgerPlan) ([]kube.Object, error) {
-	r := &rendering{cluster: c}
+func render(c *parsed, state *observedState, p *ledgerPlan) ([]kube.Object, error) {
+	r := &rendering{parsed: c}
 	if err := r.ledger(state, p); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func render(c *cluster, state *observedState, p *ledgerPlan) ([]kube.Object, err
 func (r *rendering) labels() map[string]string { return map[string]string{LabelCluster: r.Name} }
 
 func (r *rendering) add(k key.Key, o *structpb.Struct) {
-	r.objects = append(r.objects, kube.Object{Key: k.String(), Resource: services.Decorate(o, r.input.Labels, r.input.Annotations)})
+	r.objects = append(r.objects, kube.Object{Key: k.String(), Resource: composite.Decorate(o, r.input.Labels, r.input.Annotations)})
 }
 
 // ledger adds the ledger. The resourceVersion lets the API server refuse it if the ledger

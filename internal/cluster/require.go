@@ -14,7 +14,7 @@ import (
 //
 // The requirements depend on the XR and the observed resources only. Both stay the same in
 // all calls of a reconcile, and Crossplane calls until the requirements no longer change.
-func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *cluster) {
+func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed) {
 	all := map[string]*fnv1.ResourceSelector{
 		requests: {
 			ApiVersion: "v1",

@@ -11,7 +11,7 @@ import (
 // the remote object, and not on the service. So if two services want the same remote object,
 // both want the same Object, and the second is refused. The API version is left out, because an
 // object is the same in all versions.
-func ObjectName(s naming.Service, t scheduling.Target, group, kind, name string) string {
+func ObjectName(s naming.Identity, t scheduling.Target, group, kind, name string) string {
 	config := []string{t.ProviderConfig.Kind, t.ProviderConfig.Name}
 	if s.Claimed {
 		// Cluster-scoped Objects do not name the kind of their configuration.

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	service = naming.Service{Name: "qwen", Namespace: "team-a"}
-	claimed = naming.Service{Name: "qwen", Namespace: "team-a", Claimed: true}
+	service = naming.Identity{Name: "qwen", Namespace: "team-a"}
+	claimed = naming.Identity{Name: "qwen", Namespace: "team-a", Claimed: true}
 	east    = scheduling.Target{Cluster: "east", Namespace: "models", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "east"}}
 )
 
@@ -45,7 +45,7 @@ func TestWrap(t *testing.T) {
 	leaders := map[string]any{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": map[string]any{"name": "qwen-engine-0"}}
 	cases := map[string]struct {
 		reason  string
-		service naming.Service
+		service naming.Identity
 		object  map[string]any
 		want    map[string]any
 	}{
@@ -101,7 +101,7 @@ func TestWrap(t *testing.T) {
 // TestWrapNames proves that the Objects of two services have the same name exactly if the
 // services want the same remote object.
 func TestWrapNames(t *testing.T) {
-	name := func(s naming.Service, target scheduling.Target, d map[string]any) string {
+	name := func(s naming.Identity, target scheduling.Target, d map[string]any) string {
 		o, err := Wrap(kube.Object{Resource: encode(t, d)}, s, target, false)
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestWrapNames(t *testing.T) {
 		return o.Name()
 	}
 	want := name(claimed, east, configMap("a"))
-	if got := name(naming.Service{Name: "other", Namespace: "team-b", Claimed: true}, east, configMap("a")); got != want {
+	if got := name(naming.Identity{Name: "other", Namespace: "team-b", Claimed: true}, east, configMap("a")); got != want {
 		t.Errorf("another service: %s and %s", want, got)
 	}
 	kind := east

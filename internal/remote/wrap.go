@@ -15,7 +15,7 @@ import (
 // Wrap returns an Object for o in its target, with the key of o. The remote object is created,
 // updated and deleted with the Object. If the cluster is abandoned, the remote object is not
 // deleted.
-func Wrap(o kube.Object, s naming.Service, t scheduling.Target, abandoned bool) (kube.Object, error) {
+func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool) (kube.Object, error) {
 	group := groupOf(o.APIVersion())
 	w := object{
 		APIVersion: apiVersionNamespaced,

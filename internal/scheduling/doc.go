@@ -1,6 +1,6 @@
 /*
 Package scheduling decides in which clusters of the fleet a service runs. It is pure: no
-client, no clock, and the same Service and Snapshot give the same Result, in whatever order
+client, no clock, and the same Demand and Snapshot give the same Result, in whatever order
 their maps are read.
 
 # Algorithm

@@ -17,11 +17,11 @@ import (
 // that is free there. Such a change is applied where it runs, and the cluster counts it
 // afterwards: one GPU that was reserved would become 320. A change is checked while it is
 // new, until the request has it. What is reserved for others later does not stop this service.
-func CheckGrowth(s *Service, snapshot *Snapshot) field.ErrorList {
+func CheckGrowth(s *Demand, snapshot *Snapshot) field.ErrorList {
 	if snapshot.Request == nil {
 		return nil
 	}
-	v := &view{service: s, snapshot: snapshot}
+	v := &view{demand: s, snapshot: snapshot}
 	now := &reservation.Request{PodRequirements: s.PodRequirements}
 	wanted := map[key.Replica]reservation.Replica{}
 	for _, r := range reservation.Replicas(s.Groups) {

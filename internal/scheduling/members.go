@@ -68,7 +68,7 @@ func (v *view) named() []member {
 		if v.notAllowed[c.FleetName()] {
 			continue // The service leaves it, as if it were not named.
 		}
-		m := member{fleet: c.FleetName(), weight: 1, target: Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, v.service.Namespace)}}
+		m := member{fleet: c.FleetName(), weight: 1, target: Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, v.demand.Namespace)}}
 		if c.Weight != nil {
 			m.weight = int64(*c.Weight)
 		}
@@ -79,11 +79,11 @@ func (v *view) named() []member {
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.clusters)) {
 		if !v.notAllowed[name] && selects(v.placement.ClusterSelector, v.clusters[name].Labels) {
-			all = append(all, member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: v.service.Namespace}})
+			all = append(all, member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: v.demand.Namespace}})
 		}
 	}
 	if len(v.placement.Clusters) == 0 && v.placement.ClusterSelector == nil {
-		all = append(all, member{weight: 1, target: Target{Namespace: v.service.Namespace}})
+		all = append(all, member{weight: 1, target: Target{Namespace: v.demand.Namespace}})
 	}
 	return all
 }
@@ -160,7 +160,7 @@ func (v *view) occupant(m *member) (string, bool) {
 // comparable is a provider configuration in the form in which Objects name it. Cluster-scoped
 // Objects, which claims use, do not name its kind.
 func (v *view) comparable(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfigRef {
-	if v.service.Claimed {
+	if v.demand.Claimed {
 		ref.Kind = ""
 	}
 	return ref
@@ -171,7 +171,7 @@ func (v *view) comparable(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfi
 // the fleet, or the place beside the XR, like any other.
 func (v *view) remembered(name string) member {
 	at := v.snapshot.States[name]
-	m := member{deselected: true, target: Target{Cluster: name, Namespace: cmp.Or(at.Namespace, v.service.Namespace), ProviderConfig: at.ProviderConfig}}
+	m := member{deselected: true, target: Target{Cluster: name, Namespace: cmp.Or(at.Namespace, v.demand.Namespace), ProviderConfig: at.ProviderConfig}}
 	if v.snapshot.Request == nil {
 		return m
 	}

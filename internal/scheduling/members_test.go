@@ -22,7 +22,7 @@ func TestJoinsTheFleet(t *testing.T) {
 		snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("us-east"))
 		snapshot.States["east"] = schedulingtest.Existing("worker/0")
 		snapshot.States["east"].ProviderConfig = v1alpha1.ProviderConfigRef{Kind: kind, Name: "us-east-config"}
-		s := &scheduling.Service{
+		s := &scheduling.Demand{
 			Owner: schedulingtest.Owner, Claimed: claimed,
 			Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, Clusters: []v1alpha1.PlacementCluster{{Name: "east", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "us-east"}}}},
 		}
@@ -41,7 +41,7 @@ func TestDuplicates(t *testing.T) {
 		existing.ProviderConfig, existing.Namespace = v1alpha1.ProviderConfigRef{Kind: kind, Name: "east-config"}, "ns"
 		snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
 		snapshot.States["old"] = existing
-		s := &scheduling.Service{
+		s := &scheduling.Demand{
 			Owner: schedulingtest.Owner, Claimed: claimed,
 			Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "new", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
 		}
@@ -117,7 +117,7 @@ func TestNameInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0")), schedulingtest.Cluster("west"))
 			snapshot.States[tc.as], snapshot.Request = schedulingtest.Existing("worker/0"), schedulingtest.RequestedAs("east", tc.as)
-			got, warnings := scheduling.MembersOf(&scheduling.Service{Owner: schedulingtest.Owner, Placement: tc.placement}, &snapshot)
+			got, warnings := scheduling.MembersOf(&scheduling.Demand{Owner: schedulingtest.Owner, Placement: tc.placement}, &snapshot)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

@@ -14,14 +14,14 @@ import (
 
 // candidate returns what is known about a member.
 func (v *view) candidate(m member) Candidate {
-	c := Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.deselected, RouterReady: !v.service.HasRouter, ReceivesTraffic: true}
+	c := Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.deselected, RouterReady: !v.demand.HasRouter, ReceivesTraffic: true}
 	if at := v.snapshot.States[m.target.Cluster]; at != nil {
 		c.Present, c.Ready, c.Orphaned = at.Present, at.Ready, at.Orphaned
 		c.RouterReady = c.RouterReady || at.RouterReady
 	}
 	// A service that leaves the fleet also loses its fleet route.
-	if v.service.HasFleetRoute && InFleet(v.service.Placement) {
-		backend := naming.FleetBackend(v.service.Name, m.target.Cluster)
+	if v.demand.HasFleetRoute && InFleet(v.demand.Placement) {
+		backend := naming.FleetBackend(v.demand.Name, m.target.Cluster)
 		c.NoGateway = v.entrypoint(m) == nil
 		c.ReceivesTraffic, c.MayReceiveTraffic = v.snapshot.ReceivesTraffic[backend], v.snapshot.MayReceiveTraffic[backend]
 	}
@@ -45,7 +45,7 @@ func (v *view) candidate(m member) Candidate {
 		c.Unknown = "there is no InferenceCluster of that name"
 		return c
 	case v.undecided[m.fleet]:
-		c.Unknown = "it is not known yet whether it allows namespace " + v.service.Namespace
+		c.Unknown = "it is not known yet whether it allows namespace " + v.demand.Namespace
 	case len(ic.Status.Pools) == 0:
 		c.Unknown = "it has not reported its capacity yet"
 	}
@@ -70,7 +70,7 @@ func (v *view) entrypoint(m member) *v1alpha1.EntrypointStatus {
 // readReserved reads what a cluster has reserved for the service.
 func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
 	for i := range ic.Status.Pending {
-		if p := &ic.Status.Pending[i]; (reservation.Owner{Namespace: p.Namespace, Name: p.Name, UID: p.UID}) == v.service.Owner {
+		if p := &ic.Status.Pending[i]; (reservation.Owner{Namespace: p.Namespace, Name: p.Name, UID: p.UID}) == v.demand.Owner {
 			c.PendingMessage = p.Message
 		}
 	}
@@ -90,7 +90,7 @@ func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name st
 // reservation returns what a cluster has reserved for the service, or nil.
 func (v *view) reservation(ic *v1alpha1.InferenceCluster) *v1alpha1.Reservation {
 	for i := range ic.Status.Reservations {
-		if a := &ic.Status.Reservations[i]; (reservation.Owner{Namespace: a.Namespace, Name: a.Name, UID: a.UID}) == v.service.Owner {
+		if a := &ic.Status.Reservations[i]; (reservation.Owner{Namespace: a.Namespace, Name: a.Name, UID: a.UID}) == v.demand.Owner {
 			return a
 		}
 	}

@@ -7,8 +7,8 @@ import (
 // request returns the capacity that the service requests of the clusters of the fleet.
 func (v *view) request(members []member, decisions []Decision) *reservation.Request {
 	r := &reservation.Request{
-		UID: v.service.UID, Namespace: v.service.Namespace, Name: v.service.Name, Created: v.snapshot.Created,
-		PodRequirements: v.service.PodRequirements, Clusters: map[string]reservation.ClusterRequest{},
+		UID: v.demand.UID, Namespace: v.demand.Namespace, Name: v.demand.Name, Created: v.snapshot.Created,
+		PodRequirements: v.demand.PodRequirements, Clusters: map[string]reservation.ClusterRequest{},
 	}
 	for i, d := range decisions {
 		m := members[i]

@@ -2,7 +2,7 @@ package scheduling
 
 import "github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 
-// A Target is where a service runs: beside the XR, or in a namespace of another cluster.
+// A Target is a place where a service runs: beside the XR, or in a namespace of another cluster.
 type Target struct {
 	// Cluster is the name in the placement. Empty beside the XR.
 	Cluster string

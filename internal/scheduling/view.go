@@ -9,7 +9,7 @@ import (
 
 // A view is the fleet as the tenant may see it.
 type view struct {
-	service  *Service
+	demand   *Demand
 	snapshot *Snapshot
 	// placement of the service. It is one of the whole service beside the XR where the spec
 	// has none.
@@ -30,9 +30,9 @@ type view struct {
 // A cluster where the service runs is not left out. The tenant knows it, and what runs there
 // leaves as it leaves any cluster. Nothing is decided about it while the labels of the tenant's
 // namespace are not known.
-func newView(s *Service, snapshot *Snapshot) *view {
+func newView(demand *Demand, snapshot *Snapshot) *view {
 	v := &view{
-		service: s, snapshot: snapshot, placement: s.Placement,
+		demand: demand, snapshot: snapshot, placement: demand.Placement,
 		clusters:   make(map[string]*v1alpha1.InferenceCluster, len(snapshot.Clusters)),
 		notAllowed: map[string]bool{}, undecided: map[string]bool{},
 	}
@@ -44,7 +44,7 @@ func newView(s *Service, snapshot *Snapshot) *view {
 		reads := c.Spec.AllowedNamespaces.ReadsLabels()
 		v.readsNamespace = v.readsNamespace || reads
 		unknown := reads && !snapshot.NamespaceResolved
-		allowed := !unknown && c.Spec.AllowedNamespaces.Allows(s.Namespace, snapshot.NamespaceLabels)
+		allowed := !unknown && c.Spec.AllowedNamespaces.Allows(demand.Namespace, snapshot.NamespaceLabels)
 		switch {
 		case allowed:
 			v.clusters[name] = c

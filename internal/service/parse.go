@@ -40,7 +40,7 @@ var xrView = incoming.NewCompositeView[xr]()
 
 // A parsed request has the service, its spec and the Input.
 type parsed struct {
-	service naming.Service
+	service naming.Identity
 	spec    *v1alpha1.InferenceServiceSpec
 	input   *inputv1alpha1.Input
 }
@@ -70,7 +70,7 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 	errs = append(errs, composite.Without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread)...)
 	name, namespace := v1alpha1.Identity(service, x.Spec.ClaimRef)
 	return parsed{
-		service: naming.Service{
+		service: naming.Identity{
 			Name:       name,
 			Namespace:  namespace,
 			Generation: x.Metadata.Generation,

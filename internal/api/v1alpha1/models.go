@@ -41,11 +41,11 @@ type ServedModel struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
-	Targets []Target `json:"targets,omitempty"`
+	Targets []ModelTarget `json:"targets,omitempty"`
 }
 
-// A Target is a model or a LoRA adapter as the engine knows it.
-type Target struct {
+// A ModelTarget is a model or a LoRA adapter as the engine knows it.
+type ModelTarget struct {
 	// Name of the adapter or model.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

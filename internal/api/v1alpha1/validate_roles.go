@@ -183,7 +183,7 @@ func validateServedModels(path *field.Path, models []ServedModel) field.ErrorLis
 	return errs
 }
 
-func validateTargets(path *field.Path, targets []Target) field.ErrorList {
+func validateTargets(path *field.Path, targets []ModelTarget) field.ErrorList {
 	targets, errs := check.Capped(path, targets, MaxTargets)
 	names := unique{}
 	served := len(targets) == 0

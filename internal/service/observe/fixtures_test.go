@@ -261,7 +261,7 @@ func newScene(tb testing.TB, targets ...scheduling.Target) *scene {
 	s := &scene{
 		tb: tb,
 		plan: &plan.Plan{
-			Service:  naming.Service{Name: "qwen", Namespace: namespace, Generation: 7, UID: ownUID},
+			Service:  naming.Identity{Name: "qwen", Namespace: namespace, Generation: 7, UID: ownUID},
 			Roles:    []*plan.Role{role},
 			PodLimit: 64,
 		},

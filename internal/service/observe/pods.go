@@ -103,7 +103,7 @@ func (i *podIndex) facts(p *pod) *podFacts {
 // of returns the facts about a replica's pods, or nil where none was found. Then the
 // status of its LeaderWorkerSet counts: its controller may know pods that Crossplane has
 // not returned.
-func (i *podIndex) of(s naming.Service, r *plan.Replica) *podFacts {
+func (i *podIndex) of(s naming.Identity, r *plan.Replica) *podFacts {
 	if i == nil {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 // Build plans a service. The spec and the input are defaulted already. errs are the
 // problems that validation found. Build checks the roles even then, so that the user sees
 // all problems at once. With any problem it returns no plan.
-func Build(s naming.Service, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, w scheduling.Snapshot, errs field.ErrorList) (*Plan, field.ErrorList) {
+func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, w scheduling.Snapshot, errs field.ErrorList) (*Plan, field.ErrorList) {
 	p := &Plan{
 		Service:           s,
 		PodLimit:          *in.PodObservationLimit,
@@ -127,7 +127,7 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.
 
 // targets are where a service outside the fleet runs: its own namespace, or the clusters that
 // the placement names with provider configurations.
-func targets(s naming.Service, placement *v1alpha1.Placement) []scheduling.Target {
+func targets(s naming.Identity, placement *v1alpha1.Placement) []scheduling.Target {
 	if placement == nil || len(placement.Clusters) == 0 {
 		return []scheduling.Target{{Namespace: s.Namespace}}
 	}

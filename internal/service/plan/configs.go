@@ -35,7 +35,7 @@ func namesConfig(c v1alpha1.PlacementCluster) bool {
 // A configuration of the fleet is always refused: the cluster's ledger would not count what
 // runs there. Until Crossplane has listed the clusters of the fleet, DeferUnchecked defers new
 // objects, and nothing is refused: after a Fatal, Crossplane would not fetch the list.
-func (p *tenantPolicy) checkConfigs(s naming.Service, placement *v1alpha1.Placement, w *scheduling.Snapshot) field.ErrorList {
+func (p *tenantPolicy) checkConfigs(s naming.Identity, placement *v1alpha1.Placement, w *scheduling.Snapshot) field.ErrorList {
 	if !NamesConfigs(placement) {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (p *tenantPolicy) checkConfigs(s naming.Service, placement *v1alpha1.Placem
 
 // sameConfig tells whether two references name the same configuration. Objects of claims
 // have no kind in theirs, because cluster-scoped Objects can name only one kind.
-func sameConfig(s naming.Service, a, b v1alpha1.ProviderConfigRef) bool {
+func sameConfig(s naming.Identity, a, b v1alpha1.ProviderConfigRef) bool {
 	kind := func(r v1alpha1.ProviderConfigRef) string { return cmp.Or(r.Kind, v1alpha1.KindClusterProviderConfig) }
 	return a.Name == b.Name && (s.Claimed || kind(a) == kind(b))
 }

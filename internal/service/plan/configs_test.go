@@ -97,7 +97,7 @@ func TestCheckConfigs(t *testing.T) {
 			in := defaultInput()
 			in.AllowedProviderConfigs, in.Tenants = tc.allowed, tc.tenants
 			w := schedulingtest.Snapshot(tc.fleet...)
-			s := naming.Service{Name: "svc", Namespace: "team-a", Claimed: tc.claimed}
+			s := naming.Identity{Name: "svc", Namespace: "team-a", Claimed: tc.claimed}
 			got := newTenantPolicy(s, in).checkConfigs(s, &v1alpha1.Placement{Clusters: []v1alpha1.PlacementCluster{tc.entry}}, &w)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)

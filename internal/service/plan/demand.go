@@ -12,8 +12,8 @@ import (
 )
 
 // demand returns what scheduling needs to know of the service: its groups and what they request.
-func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *scheduling.Service {
-	s := &scheduling.Service{
+func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *scheduling.Demand {
+	d := &scheduling.Demand{
 		Owner:         reservation.Owner{Namespace: p.Service.Namespace, Name: p.Service.Name, UID: p.Service.UID},
 		Claimed:       p.Service.Claimed,
 		Placement:     spec.Placement,
@@ -21,13 +21,13 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *sch
 		HasFleetRoute: p.FleetRoute != nil,
 	}
 	pods := make([]map[string]int64, len(p.Roles))
-	s.PodRequirements = map[string]capacity.PodRequirements{}
+	d.PodRequirements = map[string]capacity.PodRequirements{}
 	for i, r := range p.Roles {
 		pods[i] = map[string]int64{}
 		// Each name contains the role, so an edit of one role renames no requirements of another.
 		add := func(name string, t *PodTemplate, requests corev1.ResourceList, n int64) {
 			if n > 0 {
-				s.PodRequirements[r.Name+"/"+name] = capacity.PodRequirements{Requests: capacity.ResourcesOf(requests), NodeSelector: t.Spec.NodeSelector}
+				d.PodRequirements[r.Name+"/"+name] = capacity.PodRequirements{Requests: capacity.ResourcesOf(requests), NodeSelector: t.Spec.NodeSelector}
 				pods[i][r.Name+"/"+name] += n
 			}
 		}
@@ -39,9 +39,9 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *sch
 		groups = *spec.Replicas
 	}
 	for g := range groups {
-		s.Groups = append(s.Groups, p.replicaGroups(g, spec, gang, pods)...)
+		d.Groups = append(d.Groups, p.replicaGroups(g, spec, gang, pods)...)
 	}
-	return s
+	return d
 }
 
 // replicaGroups returns the replicas of one group of the spec in groups that are never split
@@ -67,7 +67,7 @@ func (p *Plan) replicaGroups(group int32, spec *v1alpha1.InferenceServiceSpec, g
 }
 
 // replicaID identifies a replica in the service.
-func replicaID(s naming.Service, group int32, role string, i int32) key.Replica {
+func replicaID(s naming.Identity, group int32, role string, i int32) key.Replica {
 	if s.Grouped {
 		return key.ReplicaInGroup(group, role, i)
 	}

@@ -315,7 +315,7 @@ func TestFleet(t *testing.T) {
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
 			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
-			p, errs := Build(naming.Service{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}, spec, in, tc.world, nil)
+			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}, spec, in, tc.world, nil)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
@@ -364,7 +364,7 @@ func TestFleetRouteMatches(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &Plan{Service: naming.Service{Name: "svc"}, Router: &Router{HasRoute: true, Route: document(t, tc.route)}}
+			p := &Plan{Service: naming.Identity{Name: "svc"}, Router: &Router{HasRoute: true, Route: document(t, tc.route)}}
 			in := &inputv1alpha1.Input{}
 			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
 			for _, host := range kube.Lookup(p.Router.Route, "hostnames").GetListValue().GetValues() {

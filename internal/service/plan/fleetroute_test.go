@@ -77,7 +77,7 @@ func TestBackendsOfFleet(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := naming.Service{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}
+			s := naming.Identity{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}
 			tc.world.MayReceiveTraffic = map[string]bool{}
 			for _, cluster := range tc.led {
 				tc.world.MayReceiveTraffic[naming.FleetBackend(s.Name, cluster)] = true

@@ -42,7 +42,7 @@ func build(t *testing.T, spec, input string) (*Plan, error) {
 	}
 	v1alpha1.Default(s)
 	inputv1alpha1.Default(in)
-	p, errs := Build(naming.Service{Name: "svc", Namespace: "ns", Grouped: s.Replicas != nil}, s, in, scheduling.Snapshot{}, nil)
+	p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", Grouped: s.Replicas != nil}, s, in, scheduling.Snapshot{}, nil)
 	return p, errs.ToAggregate()
 }
 
@@ -300,13 +300,13 @@ func TestHoldForGangLeavesTheRestAlone(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	service := func(grouped bool) naming.Service {
-		return naming.Service{Name: "a", Namespace: "team", Grouped: grouped}
+	service := func(grouped bool) naming.Identity {
+		return naming.Identity{Name: "a", Namespace: "team", Grouped: grouped}
 	}
 	worker := "roles: [{name: b-c, componentType: worker, replicas: 2, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]\n"
 	cases := map[string]struct {
 		reason string
-		s      naming.Service
+		s      naming.Identity
 		t      scheduling.Target
 		want   string
 	}{

@@ -33,7 +33,7 @@ func TestGrowth(t *testing.T) {
 				Template: document(t, fmt.Sprintf(`{"spec":{"containers":[{"name":"vllm","image":"i","resources":{"limits":{"nvidia.com/gpu":%d}}}]}}`, gpus)),
 			}},
 		}
-		p, errs := Build(naming.Service{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), w, nil)
+		p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), w, nil)
 		var all []string
 		for _, err := range errs {
 			all = append(all, err.Error())

@@ -16,7 +16,7 @@ type hostnames struct {
 	patterns []string
 }
 
-func hostnamesOf(r *inputv1alpha1.Routes, s naming.Service) hostnames {
+func hostnamesOf(r *inputv1alpha1.Routes, s naming.Identity) hostnames {
 	expand := strings.NewReplacer(inputv1alpha1.PlaceholderService, s.Name, inputv1alpha1.PlaceholderNamespace, s.Namespace)
 	h := hostnames{fallback: expand.Replace(r.DefaultHostname)}
 	if h.fallback != "" {

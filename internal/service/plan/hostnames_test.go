@@ -114,7 +114,7 @@ func subset(some, of map[string]bool) bool {
 }
 
 func TestHostnamesOf(t *testing.T) {
-	s := naming.Service{Name: "qwen", Namespace: "team-a"}
+	s := naming.Identity{Name: "qwen", Namespace: "team-a"}
 	h := hostnamesOf(&inputv1alpha1.Routes{
 		DefaultHostname:  "{service}.{namespace}.llm.example.com",
 		AllowedHostnames: []string{"*.{namespace}.example.com", "{service}.example.org"},

@@ -17,7 +17,7 @@ const tenantLength = 10
 // namespace it is the service's name. Several tenants may share any other namespace, so there
 // it also has a hash of the tenant's namespace. This keeps names and selectors of two tenants'
 // services with the same name apart.
-func baseName(s naming.Service, t scheduling.Target) string {
+func baseName(s naming.Identity, t scheduling.Target) string {
 	if t.Namespace == s.Namespace {
 		return s.Name
 	}
@@ -26,7 +26,7 @@ func baseName(s naming.Service, t scheduling.Target) string {
 
 // workloadName is {service}-{role}-{replica}, or
 // {service}-{group}-{role}-{replica} in a grouped service.
-func workloadName(base string, s naming.Service, group int32, role string, replica int32) string {
+func workloadName(base string, s naming.Identity, group int32, role string, replica int32) string {
 	return base + "-" + scoped(s, group, "-", role, index(replica))
 }
 
@@ -62,7 +62,7 @@ func digits(s string) bool {
 }
 
 // podGroupName is {service}, or {service}-{group} in a grouped service.
-func podGroupName(base string, s naming.Service, group int32) string {
+func podGroupName(base string, s naming.Identity, group int32) string {
 	if s.Grouped {
 		return base + "-" + index(group)
 	}
@@ -121,7 +121,7 @@ func (c *ClusterPlan) Key(kind string, parts ...string) string {
 }
 
 // scoped joins parts. In a grouped service the group's index comes first.
-func scoped(s naming.Service, group int32, sep string, parts ...string) string {
+func scoped(s naming.Identity, group int32, sep string, parts ...string) string {
 	if s.Grouped {
 		parts = append([]string{index(group)}, parts...)
 	}

@@ -42,7 +42,7 @@ func TestNamesApart(t *testing.T) {
 		}
 	}
 	for i := range 100000 {
-		s := naming.Service{Name: label(24), Namespace: fmt.Sprintf("%s-%d", label(30), i), Claimed: random.IntN(2) == 0}
+		s := naming.Identity{Name: label(24), Namespace: fmt.Sprintf("%s-%d", label(30), i), Claimed: random.IntN(2) == 0}
 		if random.IntN(2) == 0 {
 			s.Name = "llama" // Everybody has one.
 		}

@@ -26,7 +26,7 @@ import (
 // A Plan is everything that was decided about one InferenceService.
 type Plan struct {
 	// Service identifies the service.
-	Service naming.Service
+	Service naming.Identity
 	// Roles that serve, in the order of the spec, without the router.
 	Roles []*Role
 	// Router is nil if the service has none.

@@ -64,7 +64,7 @@ func TestCheckRoom(t *testing.T) {
 				Placement: tc.placement, Roles: []v1alpha1.Role{role},
 				SchedulingStrategy: &v1alpha1.SchedulingStrategy{Gang: &v1alpha1.Gang{Mode: tc.gang}},
 			}
-			_, errs := Build(naming.Service{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), tc.world, nil)
+			_, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), tc.world, nil)
 			var got []string
 			for _, err := range errs {
 				got = append(got, err.Error())

@@ -39,7 +39,7 @@ var errNoPodSecurity = errors.New("the Pod Security Standard cannot be used")
 
 // newTenantPolicy returns the policy for the tenant of a service. If the standard cannot be used,
 // security is nil and Build fails.
-func newTenantPolicy(s naming.Service, in *inputv1alpha1.Input) *tenantPolicy {
+func newTenantPolicy(s naming.Identity, in *inputv1alpha1.Input) *tenantPolicy {
 	p := &tenantPolicy{Policy: in.PolicyOf(s.Namespace), namespace: s.Namespace}
 	if c, err := podsecurity.New(p.PodSecurity); err == nil {
 		p.security = c

@@ -24,7 +24,7 @@ import (
 // The tenant owns the namespace of the service, in every cluster. Any other namespace may have
 // objects of other tenants, which a route there must not name.
 type routeAccess struct {
-	service naming.Service
+	service naming.Identity
 	// namespaces that the routes are rendered in.
 	namespaces []string
 	// routes is the policy for the tenant, platform the gateways of the platform team.
@@ -35,7 +35,7 @@ type routeAccess struct {
 	names hostnames
 }
 
-func newRouteAccess(s naming.Service, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, w *scheduling.Snapshot) *routeAccess {
+func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, w *scheduling.Snapshot) *routeAccess {
 	a := &routeAccess{
 		service:    s,
 		namespaces: routeNamespaces(s, spec.Placement, w),
@@ -51,7 +51,7 @@ func newRouteAccess(s naming.Service, spec *v1alpha1.InferenceServiceSpec, in *i
 
 // routeNamespaces returns the namespaces that a service may be rendered in, each once. They
 // include those of clusters that it leaves, where it is rendered until it runs elsewhere.
-func routeNamespaces(s naming.Service, p *v1alpha1.Placement, w *scheduling.Snapshot) []string {
+func routeNamespaces(s naming.Identity, p *v1alpha1.Placement, w *scheduling.Snapshot) []string {
 	var all []string
 	add := func(namespace string) {
 		if n := cmp.Or(namespace, s.Namespace); !slices.Contains(all, n) {

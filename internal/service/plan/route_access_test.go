@@ -25,7 +25,7 @@ func routed(t *testing.T, route, gateway string, in *inputv1alpha1.Input, placem
 	spec := &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{role}, Placement: placement}
 	inputv1alpha1.Default(in)
 	serving := []*Role{{Name: "w", Type: worker, Port: defaultPort, path: rolePath(1)}}
-	r, _, errs := planRouter(0, role, spec, in, serving, newRouteAccess(naming.Service{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(naming.Service{Name: "svc", Namespace: "team"}, in), &w))
+	r, _, errs := planRouter(0, role, spec, in, serving, newRouteAccess(naming.Identity{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(naming.Identity{Name: "svc", Namespace: "team"}, in), &w))
 	var messages strings.Builder
 	for _, e := range errs {
 		messages.WriteString(e.Error() + "\n")

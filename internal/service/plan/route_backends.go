@@ -142,7 +142,7 @@ func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectR
 // the pool's name, and the route's namespace or none. Its kind may be InferencePool, none, or
 // Service, which examples use although no such Service exists. In a shared namespace the pool's
 // name has a hash, so the name without it is accepted too.
-func NamesPool(s naming.Service, c *ClusterPlan, name, namespace, kind string) bool {
+func NamesPool(s naming.Identity, c *ClusterPlan, name, namespace, kind string) bool {
 	unhashed := ClusterPlan{Base: s.Name}
 	if name != c.PoolName() && name != unhashed.PoolName() {
 		return false

@@ -36,7 +36,7 @@ func behind(router v1alpha1.Role, in *inputv1alpha1.Input, types ...v1alpha1.Com
 		serving = append(serving, &Role{Name: name, Type: t, Port: defaultPort, path: rolePath(i + 1)})
 	}
 	inputv1alpha1.Default(in)
-	return planRouter(0, router, spec, in, serving, newRouteAccess(naming.Service{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(naming.Service{Name: "svc", Namespace: "team"}, in), &scheduling.Snapshot{}))
+	return planRouter(0, router, spec, in, serving, newRouteAccess(naming.Identity{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(naming.Identity{Name: "svc", Namespace: "team"}, in), &scheduling.Snapshot{}))
 }
 
 func TestPlanRouterConfig(t *testing.T) {
@@ -275,7 +275,7 @@ func TestPlanRouterPool(t *testing.T) {
 			}
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
-			r, warnings, errs := planRouter(0, router, spec, in, tc.roles, newRouteAccess(naming.Service{}, spec, in, newTenantPolicy(naming.Service{}, in), &scheduling.Snapshot{}))
+			r, warnings, errs := planRouter(0, router, spec, in, tc.roles, newRouteAccess(naming.Identity{}, spec, in, newTenantPolicy(naming.Identity{}, in), &scheduling.Snapshot{}))
 			if diff := cmp.Diff(tc.errs, paths(errs), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%v", tc.reason, diff, errs)
 			}
@@ -374,7 +374,7 @@ func TestPlanModels(t *testing.T) {
 	zero, half, five, minus := int32(0), int32(50), int32(5), int32(-10)
 	got := planModels([]v1alpha1.ServedModel{
 		{Name: "plain"},
-		{Name: "weighted", Priority: &five, Targets: []v1alpha1.Target{{Name: "a", Weight: &half}, {Name: "off", Weight: &zero}, {Name: "b"}}},
+		{Name: "weighted", Priority: &five, Targets: []v1alpha1.ModelTarget{{Name: "a", Weight: &half}, {Name: "off", Weight: &zero}, {Name: "b"}}},
 		{Name: "standard", Criticality: v1alpha1.CriticalityStandard},
 		{Name: "sheddable", Criticality: v1alpha1.CriticalitySheddable},
 	})

@@ -25,7 +25,7 @@ import (
 func TestNameConflicts(t *testing.T) {
 	const lws = "leaderworkerset.x-k8s.io/v1"
 	east := scheduling.Target{Cluster: "east", Namespace: "llm", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ProviderConfig", Name: "east"}}
-	object := remote.ObjectName(naming.Service{}, east, "leaderworkerset.x-k8s.io", "LeaderWorkerSet", "s-a-1")
+	object := remote.ObjectName(naming.Identity{}, east, "leaderworkerset.x-k8s.io", "LeaderWorkerSet", "s-a-1")
 	cases := map[string]struct {
 		reason   string
 		name     string

@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "write the rendered objects into testdat
 
 func example() *plan.Plan {
 	return &plan.Plan{
-		Service: naming.Service{Name: "my-service", Namespace: "default"},
+		Service: naming.Identity{Name: "my-service", Namespace: "default"},
 		Router: &plan.Router{
 			Name:        "gateway",
 			Strategy:    v1alpha1.StrategyPrefixCache,

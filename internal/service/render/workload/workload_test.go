@@ -81,7 +81,7 @@ func service(name string, roles ...*plan.Role) *plan.Plan {
 			clusterPlan.Groups[0].Replicas = append(clusterPlan.Groups[0].Replicas, replica(name, r, i))
 		}
 	}
-	return &plan.Plan{Service: naming.Service{Name: name, Namespace: "default"}, Roles: roles, Clusters: []plan.ClusterPlan{clusterPlan}}
+	return &plan.Plan{Service: naming.Identity{Name: name, Namespace: "default"}, Roles: roles, Clusters: []plan.ClusterPlan{clusterPlan}}
 }
 
 func replica(service string, r *plan.Role, i int32) plan.Replica {

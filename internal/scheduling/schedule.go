@@ -12,8 +12,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
-// A Service is what scheduling knows of an InferenceService.
-type Service struct {
+// A Demand is what scheduling knows of an InferenceService: what it needs, and where it may run.
+type Demand struct {
 	// Owner of the reservations.
 	reservation.Owner
 	// Claimed tells that the service is behind a claim. Its Objects are cluster-scoped.
@@ -61,13 +61,13 @@ type Assignment struct {
 }
 
 // Schedule decides where a service runs.
-func Schedule(s *Service, snapshot *Snapshot) *Result {
-	v := newView(s, snapshot)
+func Schedule(demand *Demand, snapshot *Snapshot) *Result {
+	v := newView(demand, snapshot)
 	members, warnings := v.members()
 	p := Problem{
 		Policy:          v.placement.Policy,
-		Groups:          s.Groups,
-		PodRequirements: s.PodRequirements,
+		Groups:          demand.Groups,
+		PodRequirements: demand.PodRequirements,
 		FailoverAfter:   failoverAfter(v.placement),
 		Now:             snapshot.Now,
 	}
@@ -77,8 +77,8 @@ func Schedule(s *Service, snapshot *Snapshot) *Result {
 	v.markDuplicates(members, p.Candidates)
 	decisions := Assign(p)
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions)}
-	addUnassigned(s.Groups, decisions)
-	r.Unassigned = unassigned(s.Groups, decisions)
+	addUnassigned(demand.Groups, decisions)
+	r.Unassigned = unassigned(demand.Groups, decisions)
 	for i, m := range members {
 		r.Assignments = append(r.Assignments, Assignment{
 			Decision:          decisions[i],
@@ -150,5 +150,5 @@ func (v *view) keepsRouter(c *Candidate, d *Decision) bool {
 	case d.Abandoned:
 		return !c.Orphaned
 	}
-	return len(v.service.Groups) == 0 && !c.Deselected && c.StopPolicy != v1alpha1.StopDrain
+	return len(v.demand.Groups) == 0 && !c.Deselected && c.StopPolicy != v1alpha1.StopDrain
 }

@@ -1,7 +1,7 @@
 package naming
 
-// A Service identifies the InferenceService.
-type Service struct {
+// An Identity identifies the InferenceService.
+type Identity struct {
 	// Name that users know: the claim's, or the XR's.
 	Name string
 	// Namespace of the tenant: the claim's, or the XR's.
@@ -17,14 +17,4 @@ type Service struct {
 }
 
 // RequestName is the name of the object with the service's capacity request.
-func (s Service) RequestName() string { return s.Name + "-capacity-request" }
-
-// Labels that the function puts on what it renders.
-const (
-	LabelService       = "fusioninfer.io/service"
-	LabelComponentType = "fusioninfer.io/component-type"
-	LabelRoleName      = "fusioninfer.io/role-name"
-	LabelReplicaIndex  = "fusioninfer.io/replica-index"
-	LabelGroupIndex    = "fusioninfer.io/group-index"
-	LabelSpecHash      = "fusioninfer.io/spec-hash"
-)
+func (s Identity) RequestName() string { return s.Name + "-capacity-request" }

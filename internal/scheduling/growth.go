@@ -17,51 +17,71 @@ import (
 // that is free there. Such a change is applied where it runs, and the cluster counts it
 // afterwards: one GPU that was reserved would become 320. A change is checked while it is
 // new, until the request has it. What is reserved for others later does not stop this service.
-func CheckGrowth(s *Demand, snapshot *Snapshot) field.ErrorList {
+func CheckGrowth(demand *Demand, snapshot *Snapshot) field.ErrorList {
 	if snapshot.Request == nil {
 		return nil
 	}
-	v := &view{demand: s, snapshot: snapshot}
-	now := &reservation.Request{PodRequirements: s.PodRequirements}
-	wanted := map[key.Replica]reservation.Replica{}
-	for _, r := range reservation.Replicas(s.Groups) {
-		wanted[r.Name] = r
-	}
+	c := newChange(demand, snapshot)
 	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(snapshot.Request.Clusters)) {
+	for _, name := range slices.Sorted(maps.Keys(c.requested.Clusters)) {
 		ic := snapshot.Clusters[name]
 		if ic == nil || len(ic.Status.Pools) == 0 {
 			continue
 		}
-		c := Candidate{}
-		if readCluster(&c, ic); c.StopPolicy == v1alpha1.StopAbandon {
+		there := Candidate{}
+		if readCluster(&there, ic); there.StopPolicy == v1alpha1.StopAbandon {
 			continue
 		}
-		if lacks := v.lacks(&c, ic, name, now, wanted); lacks != "" {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "roles"), snapshot.Request.Clusters[name].Name, fmt.Sprintf(
+		at := c.requested.Clusters[name]
+		if lacks := c.lacks(&there.Free, at, reservationOf(ic, demand.Owner)); lacks != "" {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "roles"), at.Name, fmt.Sprintf(
 				"what runs in this cluster must not grow by more than is free there: %s. Request less, or move it to another cluster first", lacks)))
 		}
 	}
 	return errs
 }
 
-// lacks says what a cluster has too little of for what runs there to grow, or nothing.
-func (v *view) lacks(c *Candidate, ic *v1alpha1.InferenceCluster, name string, now *reservation.Request, wanted map[key.Replica]reservation.Replica) string {
-	before, after := v.running(v.snapshot.Request.Clusters[name], ic, wanted)
-	grown := reservation.Grown(v.snapshot.Request, before, now, after)
-	reserved, changed := capacity.Resources{}, false
-	if a := v.reservation(ic); a != nil {
-		reserved, changed = capacity.ResourcesOf(a.Resources), a.RequirementsChanged
+// A change is what a service requested last, and what it needs now.
+type change struct {
+	// requested is the last request. now has the requirements of the pods as they are now.
+	requested, now *reservation.Request
+	// wanted are the replicas as they are now.
+	wanted map[key.Replica]reservation.Replica
+	// states are what exists of the service, by the cluster's name in the placement.
+	states map[string]*ClusterState
+}
+
+func newChange(demand *Demand, snapshot *Snapshot) *change {
+	c := &change{
+		requested: snapshot.Request,
+		now:       &reservation.Request{PodRequirements: demand.PodRequirements},
+		wanted:    map[key.Replica]reservation.Replica{},
+		states:    snapshot.States,
 	}
-	if len(grown) == 0 || now.Covers(reserved, after) {
+	for _, r := range reservation.Replicas(demand.Groups) {
+		c.wanted[r.Name] = r
+	}
+	return c
+}
+
+// lacks says what a cluster has too little of for what runs there to grow, or nothing.
+// reserved is the service's reservation there, or nil.
+func (c *change) lacks(free *capacity.Free, at reservation.ClusterRequest, reserved *v1alpha1.Reservation) string {
+	before, after := c.running(at, reserved)
+	grown := reservation.Grown(c.requested, before, c.now, after)
+	resources, changed := capacity.Resources{}, false
+	if reserved != nil {
+		resources, changed = capacity.ResourcesOf(reserved.Resources), reserved.RequirementsChanged
+	}
+	if len(grown) == 0 || c.now.Covers(resources, after) {
 		return ""
 	}
-	if lacks := c.Free.Shortage(grown); lacks != "" {
+	if lacks := free.Shortage(grown); lacks != "" {
 		return lacks
 	}
 	// Several edits may fit one by one and not together: the cluster counts what was reserved
 	// until it has answered the latest request.
-	if lacks := c.Free.Shortage(now.Beyond(reserved, after)); lacks != "" {
+	if lacks := free.Shortage(c.now.Beyond(resources, after)); lacks != "" {
 		return lacks
 	}
 	if changed {
@@ -72,20 +92,20 @@ func (v *view) lacks(c *Candidate, ic *v1alpha1.InferenceCluster, name string, n
 
 // running are the replicas that are reserved or exist in a cluster, as they were requested,
 // and those of them that are still wanted, as they are now.
-func (v *view) running(at reservation.ClusterRequest, ic *v1alpha1.InferenceCluster, wanted map[key.Replica]reservation.Replica) (before, after []reservation.Replica) {
-	a, state := v.reservation(ic), v.snapshot.States[at.Name]
-	reserved := map[key.Replica]bool{}
-	if a != nil {
-		for _, name := range ReplicasOf(a.Replicas) {
-			reserved[name] = true
+func (c *change) running(at reservation.ClusterRequest, reserved *v1alpha1.Reservation) (before, after []reservation.Replica) {
+	has := map[key.Replica]bool{}
+	if reserved != nil {
+		for _, name := range ReplicasOf(reserved.Replicas) {
+			has[name] = true
 		}
 	}
+	state := c.states[at.Name]
 	for _, r := range reservation.Replicas(at.Groups) {
-		if !reserved[r.Name] && (state == nil || !state.Present[r.Name]) {
+		if !has[r.Name] && (state == nil || !state.Present[r.Name]) {
 			continue
 		}
 		before = append(before, r)
-		if now, ok := wanted[r.Name]; ok {
+		if now, ok := c.wanted[r.Name]; ok {
 			after = append(after, now)
 		}
 	}

@@ -76,7 +76,7 @@ func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name st
 	}
 	// A replica that is not requested is not reserved: its capacity may already be reserved for
 	// another service.
-	a := v.reservation(ic)
+	a := reservationOf(ic, v.demand.Owner)
 	if a == nil || v.snapshot.Request == nil {
 		return
 	}
@@ -87,10 +87,10 @@ func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name st
 	}
 }
 
-// reservation returns what a cluster has reserved for the service, or nil.
-func (v *view) reservation(ic *v1alpha1.InferenceCluster) *v1alpha1.Reservation {
+// reservationOf returns what a cluster has reserved for a service, or nil.
+func reservationOf(ic *v1alpha1.InferenceCluster, owner reservation.Owner) *v1alpha1.Reservation {
 	for i := range ic.Status.Reservations {
-		if a := &ic.Status.Reservations[i]; (reservation.Owner{Namespace: a.Namespace, Name: a.Name, UID: a.UID}) == v.demand.Owner {
+		if a := &ic.Status.Reservations[i]; (reservation.Owner{Namespace: a.Namespace, Name: a.Name, UID: a.UID}) == owner {
 			return a
 		}
 	}

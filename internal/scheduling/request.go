@@ -37,7 +37,7 @@ func (v *view) request(members []member, decisions []Decision) *reservation.Requ
 func (v *view) answeredGeneration() int64 {
 	var highest int64
 	for _, ic := range v.snapshot.Clusters {
-		if a := v.reservation(ic); a != nil {
+		if a := reservationOf(ic, v.demand.Owner); a != nil {
 			highest = max(highest, a.Generation)
 		}
 	}

@@ -73,33 +73,3 @@ type ModelTarget struct {
 	Name   string
 	Weight int32
 }
-
-// A PodGroup is the gang of one group.
-type PodGroup struct {
-	// Key in the composed resources.
-	Key string
-	// Name of the PodGroup.
-	Name string
-	// MinMember is the number of pods that must be schedulable at once.
-	MinMember int32
-	// MinTaskMember has the number of pods of each replica that must be schedulable, by its task.
-	MinTaskMember map[string]int32
-	// SubGroups of mode MinimumFirst.
-	SubGroups []SubGroup
-	// NetworkTopology, Queue and PriorityClassName, as in the spec.
-	NetworkTopology   *v1alpha1.NetworkTopology
-	Queue             string
-	PriorityClassName string
-	// MinResources are the requests of the MinMember pods.
-	MinResources corev1.ResourceList
-}
-
-// A SubGroup is a role in a gang of mode MinimumFirst.
-type SubGroup struct {
-	// Role whose replicas are the subgroups.
-	Role string
-	// Size is the number of pods of a replica.
-	Size int32
-	// Min is the number of replicas that must be schedulable at once.
-	Min int32
-}

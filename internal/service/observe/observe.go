@@ -29,14 +29,6 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 // Observed tells whether the composed resource of that key exists.
 func (r *ObservedState) Observed(key string) bool { return r.req.Observed(key).Exists() }
 
-// Any tells whether anything of the service exists.
-func (r *ObservedState) Any() bool {
-	for range r.req.ObservedKeys() {
-		return true
-	}
-	return false
-}
-
 // A gang is the part of a PodGroup that says which pods it counts.
 type gang struct {
 	Spec struct {

@@ -54,9 +54,6 @@ func TestPodGroup(t *testing.T) {
 			if diff := cmp.Diff(tc.want, r.PodGroup(pgKey)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if got := r.Any(); got != tc.want.Observed {
-				t.Errorf("%s\nany: %t", tc.reason, got)
-			}
 		})
 	}
 }

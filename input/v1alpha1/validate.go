@@ -11,7 +11,6 @@ import (
 // Limits of the input. The markers of the types repeat them for the schema.
 const (
 	maxPodObservationLimit = 1000
-	maxPort                = 65535
 	maxImage               = 1024
 )
 
@@ -109,5 +108,5 @@ func validatePort(path *field.Path, port *int32) field.ErrorList {
 	if port == nil {
 		return nil
 	}
-	return check.Between(path, *port, 1, maxPort)
+	return check.Port(path, *port)
 }

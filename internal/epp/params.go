@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 )
 
 // The types below are the parameters of the plugins. Where the dialects differ, each
@@ -196,10 +198,10 @@ type dataParallel struct {
 func (d *dataParallel) check(path *field.Path) field.ErrorList { return checkPort(path, d.PrimaryPort) }
 
 func checkPort(path *field.Path, port int64) field.ErrorList {
-	if port >= 0 && port <= 65535 {
+	if port >= 0 && port <= check.MaxPort {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("primaryPort"), port, "must be from 1 to 65535, or left out")}
+	return field.ErrorList{field.Invalid(path.Child("primaryPort"), port, fmt.Sprintf("must be from 1 to %d, or left out", check.MaxPort))}
 }
 
 type headersHandler struct {

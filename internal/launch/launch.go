@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
@@ -96,7 +97,7 @@ func Port(c Command) int32 {
 		}
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || n < 1 || n > 65535 {
+	if err != nil || n < 1 || n > check.MaxPort {
 		return 0
 	}
 	return int32(n)

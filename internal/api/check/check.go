@@ -36,6 +36,12 @@ func Between[T cmp.Ordered](path *field.Path, v, from, to T) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, v, fmt.Sprintf("must be from %v to %v", from, to))}
 }
 
+// MaxPort is the highest port number of TCP.
+const MaxPort = 65535
+
+// Port checks a port number.
+func Port[T ~int32](path *field.Path, v T) field.ErrorList { return Between(path, v, 1, MaxPort) }
+
 // Length checks that a string has at most limit characters, as maxLength of a schema does.
 func Length(path *field.Path, v string, limit int) field.ErrorList {
 	// A string has at least as many bytes as characters, which are slower to count.

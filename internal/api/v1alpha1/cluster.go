@@ -21,8 +21,6 @@ const (
 	MaxStopMessage = 253
 	// DefaultEntrypointPort is that of plain HTTP.
 	DefaultEntrypointPort = 80
-
-	maxPort = 65535
 )
 
 // An InferenceCluster is a Kubernetes cluster that InferenceServices may run in. A

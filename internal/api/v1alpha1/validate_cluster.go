@@ -108,7 +108,7 @@ func validateEntrypoint(path *field.Path, e *Entrypoint) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if e.Port != nil {
-		errs = append(errs, check.Between(path.Child("port"), *e.Port, 1, maxPort)...)
+		errs = append(errs, check.Port(path.Child("port"), *e.Port)...)
 	}
 	switch {
 	case e.Address != nil && e.GatewayRef != nil:

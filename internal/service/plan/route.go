@@ -153,7 +153,7 @@ func checkGateway(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
 			errs = append(errs, check.Name(at.Child("name"), string(l.Name))...)
 		}
 		names[l.Name] = true
-		errs = append(errs, check.Between(at.Child("port"), l.Port, 1, 65535)...)
+		errs = append(errs, check.Port(at.Child("port"), l.Port)...)
 		if l.Protocol == "" {
 			errs = append(errs, field.Required(at.Child("protocol"), "must be HTTP, HTTPS or another protocol of the Gateway API"))
 		}

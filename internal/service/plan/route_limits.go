@@ -112,7 +112,7 @@ func ruleLimits(path *field.Path, rule *gateway.HTTPRouteRule) field.ErrorList {
 // pool need none.
 func backendPort(path *field.Path, b *gateway.BackendObjectReference) field.ErrorList {
 	if b.Port != nil {
-		return check.Between(path.Child("port"), *b.Port, 1, 65535)
+		return check.Port(path.Child("port"), *b.Port)
 	}
 	if ptr.Deref(b.Group, "") == "" && cmp.Or(ptr.Deref(b.Kind, ""), "Service") == "Service" && b.Name != "" && !strings.HasSuffix(string(b.Name), poolSuffix) {
 		return field.ErrorList{field.Required(path.Child("port"), "must be the port of the Service")}

@@ -32,19 +32,19 @@ type Input struct {
 
 	// EndpointPicker configures the endpoint picker of every router.
 	// +optional
-	EndpointPicker EndpointPicker `json:"endpointPicker,omitempty"`
+	EndpointPicker EndpointPickerSettings `json:"endpointPicker,omitempty"`
 
 	// Sidecar configures the routing sidecar of decode pods.
 	// +optional
-	Sidecar Sidecar `json:"sidecar,omitempty"`
+	Sidecar SidecarSettings `json:"sidecar,omitempty"`
 
 	// Ray configures the Ray launcher.
 	// +optional
-	Ray Ray `json:"ray,omitempty"`
+	Ray RaySettings `json:"ray,omitempty"`
 
 	// Gateway configures the gateways of routes.
 	// +optional
-	Gateway Gateway `json:"gateway,omitempty"`
+	Gateway GatewaySettings `json:"gateway,omitempty"`
 
 	// Defaults are the values of fields that services do not set.
 	// +optional
@@ -52,7 +52,7 @@ type Input struct {
 
 	// Fleet configures services that are placed in the clusters of the fleet.
 	// +optional
-	Fleet Fleet `json:"fleet,omitempty"`
+	Fleet FleetSettings `json:"fleet,omitempty"`
 
 	// Labels of every object, and of the pods of the endpoint picker. Labels that the
 	// function sets itself take precedence. The engines' pods do not get them, because
@@ -122,9 +122,9 @@ const (
 	DialectLLMD Dialect = "LLMD"
 )
 
-// An EndpointPicker configures the endpoint picker of every router.
+// EndpointPickerSettings configure the endpoint picker of every router.
 // +kubebuilder:validation:XValidation:rule="has(self.image) == has(self.dialect)",message="image and dialect go together: each image reads one dialect only"
-type EndpointPicker struct {
+type EndpointPickerSettings struct {
 	// Image of the endpoint picker. If it is not set, the image depends on the service:
 	// registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0 for a plain strategy,
 	// ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0 for prefill/decode and for models.
@@ -189,8 +189,8 @@ const (
 	Disabled Switch = "Disabled"
 )
 
-// A Sidecar configures the routing sidecar of decode pods.
-type Sidecar struct {
+// SidecarSettings configure the routing sidecar of decode pods.
+type SidecarSettings struct {
 	// Image of the sidecar. Defaults to
 	// ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0.
 	// +optional
@@ -216,8 +216,8 @@ type Sidecar struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }
 
-// Ray sets up the Ray launcher.
-type Ray struct {
+// RaySettings configure the Ray launcher.
+type RaySettings struct {
 	// Port of the Ray head. Defaults to 6379.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -225,8 +225,8 @@ type Ray struct {
 	Port *int32 `json:"port,omitempty"`
 }
 
-// A Gateway configures the gateways of routes.
-type Gateway struct {
+// GatewaySettings configure the gateways of routes.
+type GatewaySettings struct {
 	// ParentRefs are the parents (Gateway API ParentReference) of every HTTPRoute that
 	// names none and has no Gateway of its own.
 	// +optional
@@ -238,8 +238,8 @@ type Gateway struct {
 	IstioDestinationRule bool `json:"istioDestinationRule,omitempty"`
 }
 
-// A Fleet configures services that are placed in the clusters of the fleet.
-type Fleet struct {
+// FleetSettings configure services that are placed in the clusters of the fleet.
+type FleetSettings struct {
 	// ParentRefs are the gateways of this control plane through which clients reach each
 	// service in all its clusters. Each service with a router has one HTTPRoute there, with
 	// a weight for each cluster. There are none by default: a service then has only the URL
@@ -290,11 +290,11 @@ type ParentRef struct {
 type Defaults struct {
 	// SchedulingStrategy has the defaults of spec.schedulingStrategy.
 	// +optional
-	SchedulingStrategy SchedulingStrategy `json:"schedulingStrategy,omitempty"`
+	SchedulingStrategy SchedulingStrategyDefaults `json:"schedulingStrategy,omitempty"`
 }
 
-// SchedulingStrategy has the defaults of spec.schedulingStrategy.
-type SchedulingStrategy struct {
+// SchedulingStrategyDefaults are the defaults of spec.schedulingStrategy.
+type SchedulingStrategyDefaults struct {
 	// SchedulerName is the scheduler of pods that are in no gang. Pods of a gang always
 	// have volcano.
 	// +optional
@@ -309,11 +309,11 @@ type SchedulingStrategy struct {
 
 	// Gang has the defaults of spec.schedulingStrategy.gang.
 	// +optional
-	Gang Gang `json:"gang,omitempty"`
+	Gang GangDefaults `json:"gang,omitempty"`
 }
 
-// Gang has the defaults of spec.schedulingStrategy.gang.
-type Gang struct {
+// GangDefaults are the defaults of spec.schedulingStrategy.gang.
+type GangDefaults struct {
 	// Mode of gangs that do not set it: AllOrNothing, MinimumFirst or None. Defaults to
 	// AllOrNothing.
 	// +optional

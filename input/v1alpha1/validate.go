@@ -39,7 +39,7 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateEndpointPicker(path *field.Path, e *EndpointPicker) field.ErrorList {
+func validateEndpointPicker(path *field.Path, e *EndpointPickerSettings) field.ErrorList {
 	errs := check.OneOf(path.Child("dialect"), e.Dialect, DialectGAIE, DialectLLMD)
 	switch {
 	case e.Image != "" && e.Dialect == "":
@@ -92,7 +92,7 @@ func validateParentRef(path *field.Path, ref ParentRef) field.ErrorList {
 	return append(errs, validatePort(path.Child("port"), ref.Port)...)
 }
 
-func validateSchedulingStrategy(path *field.Path, s *SchedulingStrategy) field.ErrorList {
+func validateSchedulingStrategy(path *field.Path, s *SchedulingStrategyDefaults) field.ErrorList {
 	errs := check.Length(path.Child("schedulerName"), s.SchedulerName, 253)
 	if s.QueueName != "" {
 		errs = append(errs, check.Name(path.Child("queueName"), s.QueueName)...)

@@ -74,7 +74,11 @@ func generate() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{"docs/api.md": types.reference()}
+	reference, err := types.reference()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{"docs/api.md": reference}
 	for name, obj := range map[string]any{
 		"package/xr/definition.yaml":                         namespacedXRD(service, schema),
 		"package/claim/definition.yaml":                      claimXRD(service, schema),

@@ -25,12 +25,12 @@ is not required can be left out.
 `
 
 // reference returns docs/api.md: a section for each type, in the order in which fields use
-// them.
-func (s *sources) reference() []byte {
+// them. A section has the name of its type, so no two types may have the same name.
+func (s *sources) reference() ([]byte, error) {
 	w := &bytes.Buffer{}
 	w.WriteString(intro)
 	// A type that several kinds use is described once, below the first.
-	var described []crd.TypeIdent
+	described := map[string]crd.TypeIdent{}
 	for _, root := range []struct{ pkg, kind, apiVersion string }{
 		{servicePackage, v1alpha1.KindInferenceService, v1alpha1.Group + "/" + v1alpha1.Version},
 		{servicePackage, v1alpha1.KindInferenceCluster, v1alpha1.Group + "/" + v1alpha1.Version},
@@ -39,30 +39,21 @@ func (s *sources) reference() []byte {
 	} {
 		fmt.Fprintf(w, "\n## %s (`%s`)\n", root.kind, root.apiVersion)
 		for i, t := range s.structs(root.pkg, root.kind) {
-			if slices.Contains(described, t) {
+			other, is := described[t.Name]
+			if is && other == t {
 				continue
 			}
-			described = append(described, t)
+			if is {
+				return nil, fmt.Errorf("docs/api.md cannot describe two types named %s: %s and %s", t.Name, other.Package.PkgPath, t.Package.PkgPath)
+			}
+			described[t.Name] = t
 			if i > 0 {
-				fmt.Fprintf(w, "\n### %s\n", heading(t))
+				fmt.Fprintf(w, "\n### %s\n", t.Name)
 			}
 			s.section(w, t)
 		}
 	}
-	return w.Bytes()
-}
-
-// heading returns the title of a type's section. The API and the inputs have types with the
-// same name, so those of the inputs have a prefix.
-func heading(t crd.TypeIdent) string {
-	if t.Package.PkgPath == inputPackage && t.Name != inputv1alpha1.KindInput && t.Name != inputv1alpha1.KindClusterInput {
-		return inputv1alpha1.KindInput + " " + t.Name
-	}
-	return t.Name
-}
-
-func anchor(t crd.TypeIdent) string {
-	return "#" + strings.ReplaceAll(strings.ToLower(heading(t)), " ", "-")
+	return w.Bytes(), nil
 }
 
 // structs returns a type and the struct types of its package that its fields use.
@@ -187,7 +178,7 @@ func (s *sources) refName(t crd.TypeIdent, p extv1.JSONSchemaProps) string {
 	if len(s.parser.Types[ref].Fields) == 0 {
 		return s.typeName(ref, s.parser.Schemata[ref])
 	}
-	return "[" + ref.Name + "](" + anchor(ref) + ")"
+	return "[" + ref.Name + "](#" + strings.ToLower(ref.Name) + ")"
 }
 
 // foreignName describes a type of Kubernetes, such as Toleration of core/v1.

@@ -41,7 +41,7 @@ func behind(router v1alpha1.Role, in *inputv1alpha1.Input, types ...v1alpha1.Com
 
 func TestPlanRouterConfig(t *testing.T) {
 	pinned := func(d inputv1alpha1.Dialect) inputv1alpha1.Input {
-		return inputv1alpha1.Input{EndpointPicker: inputv1alpha1.EndpointPicker{Image: "mirror/epp:1", Dialect: d}}
+		return inputv1alpha1.Input{EndpointPicker: inputv1alpha1.EndpointPickerSettings{Image: "mirror/epp:1", Dialect: d}}
 	}
 	design := testConfig(t, "good/gaie/advanced-of-the-design")
 	forLLMD := testConfig(t, "good/llmd/queue")
@@ -99,7 +99,7 @@ func TestPlanRouterConfig(t *testing.T) {
 		},
 		"Mirror": {
 			reason: "Images replaces the default of a dialect.",
-			in:     inputv1alpha1.Input{EndpointPicker: inputv1alpha1.EndpointPicker{Images: inputv1alpha1.DialectImages{GAIE: "mirror/gaie:1"}}},
+			in:     inputv1alpha1.Input{EndpointPicker: inputv1alpha1.EndpointPickerSettings{Images: inputv1alpha1.DialectImages{GAIE: "mirror/gaie:1"}}},
 			types:  []v1alpha1.ComponentType{worker},
 			want:   want{v1alpha1.StrategyPrefixCache, false, inputv1alpha1.DialectGAIE, "mirror/gaie:1", generated(t, "gaie/prefix-cache")},
 		},
@@ -187,13 +187,13 @@ func TestPlanRouterOwnImage(t *testing.T) {
 	const at = "spec.roles[0].endpointPickerConfig.plugins[0].type"
 	cases := map[string]struct {
 		reason   string
-		picker   inputv1alpha1.EndpointPicker
+		picker   inputv1alpha1.EndpointPickerSettings
 		warnings []string
 		errs     []string
 	}{
 		"Default": {reason: "The release is known.", errs: []string{at}},
-		"Mirror":  {reason: "A mirror has the same.", picker: inputv1alpha1.EndpointPicker{Images: inputv1alpha1.DialectImages{LLMD: "mirror/epp:1"}}, errs: []string{at}},
-		"Own":     {reason: "Only the platform team knows what is in it.", picker: inputv1alpha1.EndpointPicker{Image: "own/epp:1", Dialect: inputv1alpha1.DialectLLMD}, warnings: []string{at}},
+		"Mirror":  {reason: "A mirror has the same.", picker: inputv1alpha1.EndpointPickerSettings{Images: inputv1alpha1.DialectImages{LLMD: "mirror/epp:1"}}, errs: []string{at}},
+		"Own":     {reason: "Only the platform team knows what is in it.", picker: inputv1alpha1.EndpointPickerSettings{Image: "own/epp:1", Dialect: inputv1alpha1.DialectLLMD}, warnings: []string{at}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -350,7 +350,7 @@ func TestPlanRouterRoute(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := &inputv1alpha1.Input{Gateway: inputv1alpha1.Gateway{ParentRefs: tc.parents}}
+			in := &inputv1alpha1.Input{Gateway: inputv1alpha1.GatewaySettings{ParentRefs: tc.parents}}
 			in.Routes = &inputv1alpha1.Routes{AllowedParentRefs: []inputv1alpha1.AllowedParentRef{{Namespace: "*"}}, AllowedHostnames: []string{"*"}}
 			r, warnings, errs := behind(v1alpha1.Role{HTTPRoute: asDocument(t, tc.route), Gateway: asDocument(t, tc.gateway)}, in, worker)
 			got := paths(errs)

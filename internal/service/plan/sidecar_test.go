@@ -16,7 +16,7 @@ func TestSidecar(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		spec     string
-		in       inputv1alpha1.Sidecar
+		in       inputv1alpha1.SidecarSettings
 		want     Sidecar
 		accounts []string
 	}{
@@ -43,7 +43,7 @@ func TestSidecar(t *testing.T) {
 		"Disabled": {
 			reason: "The platform team may have an image that cannot do it; nobody needs rights then.",
 			spec:   `containers: [{name: vllm, image: x}]`,
-			in:     inputv1alpha1.Sidecar{SSRFProtection: inputv1alpha1.Disabled},
+			in:     inputv1alpha1.SidecarSettings{SSRFProtection: inputv1alpha1.Disabled},
 			want:   Sidecar{Image: image, Connector: "nixlv2", ServiceAccount: "default"},
 		},
 	}

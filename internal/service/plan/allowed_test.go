@@ -28,7 +28,7 @@ func allowsGold(c *v1alpha1.InferenceCluster) {
 	c.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesSelector, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}}
 }
 
-func placed(t *testing.T, placement *v1alpha1.Placement, w scheduling.Snapshot) *Plan {
+func planFor(t *testing.T, placement *v1alpha1.Placement, w scheduling.Snapshot) *Plan {
 	t.Helper()
 	placement.FailoverAfterSeconds = ptr.To[int32](300)
 	p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
@@ -43,7 +43,7 @@ func placed(t *testing.T, placement *v1alpha1.Placement, w scheduling.Snapshot) 
 	return p
 }
 
-// TestAllowedNamespaces proves where a service goes, and what it leaves, where clusters do not
+// TestAllowedNamespaces proves where a service runs, and which clusters it leaves, if clusters do not
 // allow its namespace.
 func TestAllowedNamespaces(t *testing.T) {
 	selected := v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, ClusterSelector: &metav1.LabelSelector{}}
@@ -60,43 +60,43 @@ func TestAllowedNamespaces(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		placement v1alpha1.Placement
-		world     scheduling.Snapshot
-		// want has what is decided of each cluster, and asks which of the fleet are asked.
-		want  []string
-		asks  []string
-		reads bool
+		snapshot  scheduling.Snapshot
+		// want has the decision about each cluster, and requested the clusters in the capacity request.
+		want      []string
+		requested []string
+		reads     bool
 	}{
-		"Selected": {reason: "A cluster that does not allow the namespace is no candidate, and not described.", placement: selected, world: schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")), schedulingtest.Cluster("west", allows("ns"))), want: []string{"west Pending Requested: capacity was requested, and the cluster has not answered yet"}, asks: []string{"west"}},
-		"None":     {reason: "There is none.", placement: selected, world: schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")))},
+		"Selected": {reason: "A cluster that does not allow the namespace is no candidate, and not described.", placement: selected, snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")), schedulingtest.Cluster("west", allows("ns"))), want: []string{"west Pending Requested: capacity was requested, and the cluster has not answered yet"}, requested: []string{"west"}},
+		"None":     {reason: "No cluster allows the namespace.", placement: selected, snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")))},
 		"Named": {
-			reason: "One that is named is described like one that does not exist.", placement: named, world: schedulingtest.Snapshot(schedulingtest.Cluster("west", allows("other"))),
+			reason: "A named cluster that does not allow it is described like one that does not exist.", placement: named, snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("west", allows("other"))),
 			want: []string{"a NotPlaced ClusterUnknown: there is no InferenceCluster of that name", "b NotPlaced ClusterUnknown: there is no InferenceCluster of that name"},
 		},
-		"Labels":      {reason: "The labels of the namespace are read.", placement: selected, world: labelled(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), "gold"), want: []string{"east Pending Requested: capacity was requested, and the cluster has not answered yet"}, asks: []string{"east"}, reads: true},
-		"OtherLabels": {reason: "They are others.", placement: selected, world: labelled(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), "free"), reads: true},
-		"NotRead":     {reason: "Until they are known, nothing is started there, and nothing said.", placement: selected, world: schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), reads: true},
+		"Labels":      {reason: "The labels of the namespace are read.", placement: selected, snapshot: labelled(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), "gold"), want: []string{"east Pending Requested: capacity was requested, and the cluster has not answered yet"}, requested: []string{"east"}, reads: true},
+		"OtherLabels": {reason: "A namespace with other labels is not allowed.", placement: selected, snapshot: labelled(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), "free"), reads: true},
+		"NotRead":     {reason: "Until the labels are known, the cluster is no candidate and is not described.", placement: selected, snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), reads: true},
 		"NotReadRuns": {
-			reason: "Nor is anything left.", placement: selected, world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold), schedulingtest.Cluster("west")), "east", "east"), reads: true,
-			want: []string{"east Placed ClusterUnknown: it is not known yet whether it allows namespace ns", "west NotPlaced NotNeeded: it runs in east"},
-			asks: []string{"east"},
+			reason: "Until the labels are known, the service does not leave a cluster either.", placement: selected, snapshot: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold), schedulingtest.Cluster("west")), "east", "east"), reads: true,
+			want:      []string{"east Placed ClusterUnknown: it is not known yet whether it allows namespace ns", "west NotPlaced NotNeeded: it runs in east"},
+			requested: []string{"east"},
 		},
 		"Runs": {
-			reason: "Where the service runs, it stays until it runs elsewhere.", placement: selected, world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")), schedulingtest.Cluster("west")), "east", "east"),
-			want: []string{"west Pending Requested: capacity was requested, and the cluster has not answered yet", "east Leaving NotSelected: " + gone},
-			asks: []string{"east", "west"},
+			reason: "Where the service runs, it stays until it runs elsewhere.", placement: selected, snapshot: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")), schedulingtest.Cluster("west")), "east", "east"),
+			want:      []string{"west Pending Requested: capacity was requested, and the cluster has not answered yet", "east Leaving NotSelected: " + gone},
+			requested: []string{"east", "west"},
 		},
 		"RunsNamed": {
-			reason: "Under the name that it has there.", placement: named, world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")), schedulingtest.Cluster("west")), "east", "a"),
-			want: []string{"b Pending Requested: capacity was requested, and the cluster has not answered yet", "a Leaving NotSelected: " + gone},
-			asks: []string{"east", "west"},
+			reason: "The cluster keeps the name that the service knows it by.", placement: named, snapshot: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")), schedulingtest.Cluster("west")), "east", "a"),
+			want:      []string{"b Pending Requested: capacity was requested, and the cluster has not answered yet", "a Leaving NotSelected: " + gone},
+			requested: []string{"east", "west"},
 		},
 		"RunsOnly": {
-			reason: "What serves is not given up where there is nowhere else.", placement: selected, world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other"))), "east", "east"),
-			want: []string{"east Leaving NotSelected: " + gone},
-			asks: []string{"east"},
+			reason: "What serves stays if it can run nowhere else.", placement: selected, snapshot: runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other"))), "east", "east"),
+			want:      []string{"east Leaving NotSelected: " + gone},
+			requested: []string{"east"},
 		},
-		"AskedOnly": {
-			reason: "An ask is taken back.", placement: selected, world: func() scheduling.Snapshot {
+		"RequestedOnly": {
+			reason: "A capacity request is withdrawn.", placement: selected, snapshot: func() scheduling.Snapshot {
 				w := schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")))
 				w.Request = schedulingtest.RequestedAs("east", "east")
 				return w
@@ -105,7 +105,7 @@ func TestAllowedNamespaces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := placed(t, &tc.placement, tc.world)
+			p := planFor(t, &tc.placement, tc.snapshot)
 			var got []string
 			for _, d := range p.Schedule.Assignments {
 				got = append(got, strings.TrimSpace(d.Name+" "+string(d.State)+" "+d.Reason+": "+d.Message))
@@ -113,11 +113,11 @@ func TestAllowedNamespaces(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\ndecisions: -want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.asks, slices.Sorted(maps.Keys(p.Schedule.Request.Clusters))); diff != "" {
-				t.Errorf("%s\nasks: -want, +got:\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.requested, slices.Sorted(maps.Keys(p.Schedule.Request.Clusters))); diff != "" {
+				t.Errorf("%s\nrequested: -want, +got:\n%s", tc.reason, diff)
 			}
 			if p.ReadsNamespace != tc.reads {
-				t.Errorf("%s: the namespace is asked for: %t", tc.reason, p.ReadsNamespace)
+				t.Errorf("%s: the namespace is required: %t", tc.reason, p.ReadsNamespace)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func TestNoOracle(t *testing.T) {
 				secret.Spec.ProviderConfigRef.Name = "east-config"
 			}
 			first, second := placement, placement
-			there, absent := placed(t, &first, with), placed(t, &second, without)
+			there, absent := planFor(t, &first, with), planFor(t, &second, without)
 			for _, diff := range []string{cmp.Diff(absent.Schedule, there.Schedule), cmp.Diff(absent.Warnings, there.Warnings), cmp.Diff(absent.Deferred, there.Deferred), cmp.Diff(len(absent.Clusters), len(there.Clusters))} {
 				if diff != "" {
 					t.Errorf("-no such cluster, +not allowed:\n%s", diff)

@@ -43,224 +43,224 @@ func TestFleet(t *testing.T) {
 		w.States[cluster] = schedulingtest.Existing(replicas...)
 		return w
 	}
-	type deployment struct {
-		Config  string
-		Runs    []string
-		Waiting int
-		Idle    bool
-		Leaving bool
+	type clusterPlan struct {
+		Config     string
+		Runs       []string
+		Pending    int
+		NotStarted bool
+		Leaving    bool
 	}
 	type want struct {
-		Deployments map[string]deployment
-		Asks        map[string]int
-		Weights     map[string]int32
-		Held        int
+		Clusters map[string]clusterPlan
+		Requests map[string]int
+		Weights  map[string]int32
+		Deferred int
 	}
 	cases := map[string]struct {
 		reason    string
 		placement *v1alpha1.Placement
 		replicas  *int32
-		world     scheduling.Snapshot
+		snapshot  scheduling.Snapshot
 		want      want
 	}{
-		"Asks": {
-			reason:    "Nothing is made before it was granted.",
+		"Requests": {
+			reason:    "Nothing is made before capacity is reserved for it.",
 			placement: with(selector, v1alpha1.PlacementReplicate),
-			world:     schedulingtest.Snapshot(schedulingtest.Cluster("east"), schedulingtest.Cluster("elsewhere", func(c *v1alpha1.InferenceCluster) { c.Labels = nil })),
-			want:      want{Deployments: map[string]deployment{"east": {Config: "east-config", Waiting: 2, Idle: true}}, Asks: map[string]int{"east": 1}, Held: 2},
+			snapshot:  schedulingtest.Snapshot(schedulingtest.Cluster("east"), schedulingtest.Cluster("elsewhere", func(c *v1alpha1.InferenceCluster) { c.Labels = nil })),
+			want:      want{Clusters: map[string]clusterPlan{"east": {Config: "east-config", Pending: 2, NotStarted: true}}, Requests: map[string]int{"east": 1}, Deferred: 2},
 		},
-		"Granted": {
-			reason:    "What was granted runs, and the rest waits.",
+		"Reserved": {
+			reason:    "Replicas with a reservation run, and the others are pending.",
 			placement: with(named, v1alpha1.PlacementReplicate),
-			world:     schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1")), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0"))),
+			snapshot:  schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1")), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0"))),
 			want: want{
-				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}, "b": {Config: "west-config", Runs: []string{"worker/0"}, Waiting: 1}},
-				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 0, "b": 0}, Held: 1,
+				Clusters: map[string]clusterPlan{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}, "b": {Config: "west-config", Runs: []string{"worker/0"}, Pending: 1}},
+				Requests: map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 0, "b": 0}, Deferred: 1,
 			},
 		},
-		"GrantedBefore": {
-			reason:    "A replica that was withdrawn and is asked for again waits for a new answer; what is there stays.",
+		"ReservedBefore": {
+			reason:    "A replica that was withdrawn and is requested again waits for a new answer. What exists stays.",
 			placement: with(selector, v1alpha1.PlacementReplicate),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"))), "east", "worker/0")
 				w.Request = schedulingtest.Requested(w.Request, "east", 2, "worker/0", "worker/1")
 				return w
 			}(),
 			want: want{
-				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0"}, Waiting: 1}},
-				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 1}, Held: 1,
+				Clusters: map[string]clusterPlan{"east": {Config: "east-config", Runs: []string{"worker/0"}, Pending: 1}},
+				Requests: map[string]int{"east": 1}, Weights: map[string]int32{"east": 1}, Deferred: 1,
 			},
 		},
-		"GrantedUnasked": {
-			reason:    "So does one that is not asked for yet: the cluster may have given its room away.",
+		"ReservedNotRequested": {
+			reason:    "So does one that is not requested yet: the cluster may have reserved its capacity for others.",
 			placement: with(selector, v1alpha1.PlacementReplicate),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"))), "east", "worker/0")
 				w.Request = schedulingtest.Requested(w.Request, "east", 0, "worker/0")
 				return w
 			}(),
 			want: want{
-				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0"}, Waiting: 1}},
-				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 1}, Held: 1,
+				Clusters: map[string]clusterPlan{"east": {Config: "east-config", Runs: []string{"worker/0"}, Pending: 1}},
+				Requests: map[string]int{"east": 1}, Weights: map[string]int32{"east": 1}, Deferred: 1,
 			},
 		},
-		"AskDeleted": {
-			reason:    "An ask that cannot be seen stops nothing, and starts nothing.",
+		"RequestDeleted": {
+			reason:    "A capacity request that cannot be read stops nothing and starts nothing.",
 			placement: with(selector, v1alpha1.PlacementReplicate),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"))), "east", "worker/0")
 				w.Request = nil
 				return w
 			}(),
 			want: want{
-				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0"}, Waiting: 1}},
-				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 1}, Held: 1,
+				Clusters: map[string]clusterPlan{"east": {Config: "east-config", Runs: []string{"worker/0"}, Pending: 1}},
+				Requests: map[string]int{"east": 1}, Weights: map[string]int32{"east": 1}, Deferred: 1,
 			},
 		},
-		"GrantedToAnother": {
-			reason:    "A service of another namespace that goes by the same UID is another one.",
+		"ReservedForAnother": {
+			reason:    "A service with the same UID in another namespace is another service.",
 			placement: with(selector, v1alpha1.PlacementReplicate),
-			world: schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"), func(c *v1alpha1.InferenceCluster) {
+			snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"), func(c *v1alpha1.InferenceCluster) {
 				c.Status.Reservations[0].Namespace = "mallory"
 			})),
-			want: want{Deployments: map[string]deployment{"east": {Config: "east-config", Waiting: 2, Idle: true}}, Asks: map[string]int{"east": 1}, Held: 2},
+			want: want{Clusters: map[string]clusterPlan{"east": {Config: "east-config", Pending: 2, NotStarted: true}}, Requests: map[string]int{"east": 1}, Deferred: 2},
 		},
 		"Spread": {
-			reason:    "The replicas of a plain service are split.",
+			reason:    "The replicas of a service without groups are divided among the clusters.",
 			placement: with(named, v1alpha1.PlacementSpread),
-			world:     runs(runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/1")), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0"))), "a", "worker/1"), "b", "worker/0"),
+			snapshot:  runs(runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/1")), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0"))), "a", "worker/1"), "b", "worker/0"),
 			want: want{
-				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/1"}}, "b": {Config: "west-config", Runs: []string{"worker/0"}}},
-				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 1, "b": 1},
+				Clusters: map[string]clusterPlan{"a": {Config: "east-config", Runs: []string{"worker/1"}}, "b": {Config: "west-config", Runs: []string{"worker/0"}}},
+				Requests: map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 1, "b": 1},
 			},
 		},
 		"NotAnswered": {
-			reason:    "While nobody says which clusters there are, what runs stays as it was made.",
+			reason:    "While it is not known which clusters exist, what runs stays unchanged.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(), "east", "worker/0", "worker/1")
 				w.Resolved, w.Request = false, schedulingtest.RequestedAs("east", "east")
 				return w
 			}(),
-			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"east": 1}},
+			want: want{Clusters: map[string]clusterPlan{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{"east": 1}},
 		},
 		"Deleted": {
-			reason:    "An InferenceCluster that is gone takes nothing along.",
+			reason:    "What runs in a cluster stays when its InferenceCluster is deleted.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(schedulingtest.Cluster("west")), "east", "worker/0", "worker/1")
 				w.Request = schedulingtest.RequestedAs("east", "east")
 				w.Entrypoints = map[string]*v1alpha1.EntrypointStatus{"east": v1alpha1.IPEntrypoint("10.0.0.1", 80)}
 				return w
 			}(),
-			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"east": 1}, Weights: map[string]int32{"east": 2}},
+			want: want{Clusters: map[string]clusterPlan{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{"east": 1}, Weights: map[string]int32{"east": 2}},
 		},
 		"Deselected": {
 			reason:    "A cluster that is no longer selected is left, once the service runs elsewhere.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(schedulingtest.Cluster("west"), schedulingtest.Cluster("east", func(c *v1alpha1.InferenceCluster) { c.Labels = nil })), "east", "worker/0", "worker/1")
 				w.Request = schedulingtest.RequestedAs("east", "east")
 				return w
 			}(),
 			want: want{
-				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "west": {Config: "west-config", Waiting: 2, Idle: true}},
-				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"east": 2}, Held: 2,
+				Clusters: map[string]clusterPlan{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "west": {Config: "west-config", Pending: 2, NotStarted: true}},
+				Requests: map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"east": 2}, Deferred: 2,
 			},
 		},
 		"OutOfReach": {
 			reason:    "After failoverAfterSeconds the service is started elsewhere.",
 			placement: with(named, v1alpha1.PlacementFailover),
-			world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("west"), schedulingtest.Cluster("east", func(c *v1alpha1.InferenceCluster) {
+			snapshot: runs(schedulingtest.Snapshot(schedulingtest.Cluster("west"), schedulingtest.Cluster("east", func(c *v1alpha1.InferenceCluster) {
 				c.Status.UnreachableSince = ptr.To(metav1.NewTime(schedulingtest.Noon.Add(-6 * time.Minute)))
 			})), "a", "worker/0", "worker/1"),
 			want: want{
-				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "b": {Config: "west-config", Waiting: 2, Idle: true}},
-				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 2}, Held: 2,
+				Clusters: map[string]clusterPlan{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "b": {Config: "west-config", Pending: 2, NotStarted: true}},
+				Requests: map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 2}, Deferred: 2,
 			},
 		},
 		"OutOfReachAndFailed": {
-			reason:    "What stops the InferenceCluster's own reconcile sets its conditions anew, and does not stop failover.",
+			reason:    "An error in the InferenceCluster's own reconcile resets its conditions, and does not stop failover.",
 			placement: with(named, v1alpha1.PlacementFailover),
-			world: runs(schedulingtest.Snapshot(schedulingtest.Cluster("west"), schedulingtest.Cluster("east", func(c *v1alpha1.InferenceCluster) {
+			snapshot: runs(schedulingtest.Snapshot(schedulingtest.Cluster("west"), schedulingtest.Cluster("east", func(c *v1alpha1.InferenceCluster) {
 				c.Status.UnreachableSince = ptr.To(metav1.NewTime(schedulingtest.Noon.Add(-6 * time.Minute)))
 				c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReachable, Status: metav1.ConditionUnknown, Reason: "FatalError", LastTransitionTime: metav1.NewTime(schedulingtest.Noon)}}
 			})), "a", "worker/0", "worker/1"),
 			want: want{
-				Deployments: map[string]deployment{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "b": {Config: "west-config", Waiting: 2, Idle: true}},
-				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 2}, Held: 2,
+				Clusters: map[string]clusterPlan{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "b": {Config: "west-config", Pending: 2, NotStarted: true}},
+				Requests: map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"a": 2}, Deferred: 2,
 			},
 		},
 		"NoPools": {
-			reason:    "A cluster that is new, and has not said what it has, is not asked.",
+			reason:    "No capacity is requested of a new cluster until its status has its nodes.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world:     schedulingtest.Snapshot(schedulingtest.Cluster("east", func(c *v1alpha1.InferenceCluster) { c.Status.Pools = nil })),
-			want:      want{Deployments: map[string]deployment{"": {Waiting: 2, Idle: true}}, Asks: map[string]int{}, Held: 2},
+			snapshot:  schedulingtest.Snapshot(schedulingtest.Cluster("east", func(c *v1alpha1.InferenceCluster) { c.Status.Pools = nil })),
+			want:      want{Clusters: map[string]clusterPlan{"": {Pending: 2, NotStarted: true}}, Requests: map[string]int{}, Deferred: 2},
 		},
 		"Broken": {
-			reason:    "A cluster that does not say whether it grants anything is not asked while another can be, whatever room its old status shows.",
+			reason:    "If its status does not say that it reserves capacity, none is requested there while another cluster is a candidate.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world:     schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Schedulable(metav1.ConditionUnknown)), schedulingtest.Cluster("west", schedulingtest.Schedulable(metav1.ConditionTrue))),
-			want:      want{Deployments: map[string]deployment{"west": {Config: "west-config", Waiting: 2, Idle: true}}, Asks: map[string]int{"west": 1}, Held: 2},
+			snapshot:  schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Schedulable(metav1.ConditionUnknown)), schedulingtest.Cluster("west", schedulingtest.Schedulable(metav1.ConditionTrue))),
+			want:      want{Clusters: map[string]clusterPlan{"west": {Config: "west-config", Pending: 2, NotStarted: true}}, Requests: map[string]int{"west": 1}, Deferred: 2},
 		},
 		"BrokenWithGroups": {
-			reason:    "Nor is it asked for what is spread.",
+			reason:    "Nor does it get a part of what is spread.",
 			placement: with(selector, v1alpha1.PlacementSpread),
-			world:     schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Schedulable(metav1.ConditionUnknown)), schedulingtest.Cluster("west")),
-			want:      want{Deployments: map[string]deployment{"west": {Config: "west-config", Waiting: 2, Idle: true}}, Asks: map[string]int{"west": 2}, Held: 2},
+			snapshot:  schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Schedulable(metav1.ConditionUnknown)), schedulingtest.Cluster("west")),
+			want:      want{Clusters: map[string]clusterPlan{"west": {Config: "west-config", Pending: 2, NotStarted: true}}, Requests: map[string]int{"west": 2}, Deferred: 2},
 		},
 		"BreaksLater": {
-			reason:    "What runs in it stays.",
+			reason:    "What runs in such a cluster stays.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world:     runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Schedulable(metav1.ConditionUnknown), schedulingtest.Reserved("worker/0", "worker/1")), schedulingtest.Cluster("west")), "east", "worker/0", "worker/1"),
+			snapshot:  runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Schedulable(metav1.ConditionUnknown), schedulingtest.Reserved("worker/0", "worker/1")), schedulingtest.Cluster("west")), "east", "worker/0", "worker/1"),
 			want: want{
-				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}},
-				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
+				Clusters: map[string]clusterPlan{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}},
+				Requests: map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
 			},
 		},
-		"FromBeside": {
-			reason:    "A service that ran beside the XR stays there until it runs in the fleet.",
+		"FromOwnCluster": {
+			reason:    "A service that ran in the cluster of its XR stays there until it runs in the fleet.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world:     runs(schedulingtest.Snapshot(schedulingtest.Cluster("east")), "", "worker/0", "worker/1"),
+			snapshot:  runs(schedulingtest.Snapshot(schedulingtest.Cluster("east")), "", "worker/0", "worker/1"),
 			want: want{
-				Deployments: map[string]deployment{"": {Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "east": {Config: "east-config", Waiting: 2, Idle: true}},
-				Asks:        map[string]int{"east": 1}, Held: 2,
+				Clusters: map[string]clusterPlan{"": {Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "east": {Config: "east-config", Pending: 2, NotStarted: true}},
+				Requests: map[string]int{"east": 1}, Deferred: 2,
 			},
 		},
 		"FromElsewhere": {
-			reason:    "So does one that ran in a cluster that is not of the fleet.",
+			reason:    "So does one that ran in a cluster outside the fleet.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"))), "old", "worker/0", "worker/1")
 				w.States["old"].ProviderConfig.Name, w.States["old"].Namespace = "old-config", "ns"
 				return runs(w, "east", "worker/0", "worker/1")
 			}(),
 			want: want{
-				Deployments: map[string]deployment{"old": {Config: "old-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}},
-				Asks:        map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
+				Clusters: map[string]clusterPlan{"old": {Config: "old-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}},
+				Requests: map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
 			},
 		},
 		"OutOfTheFleet": {
-			reason: "A service that is no longer placed leaves the fleet, and its route, once it runs beside the XR.",
-			world: func() scheduling.Snapshot {
+			reason: "A service without placement leaves the fleet, and its route, once it runs in the cluster of its XR.",
+			snapshot: func() scheduling.Snapshot {
 				w := runs(runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"))), "east", "worker/0", "worker/1"), "", "worker/0", "worker/1")
 				w.Request, w.MayReceiveTraffic = schedulingtest.RequestedAs("east", "east"), receives("east")
 				return w
 			}(),
-			want: want{Deployments: map[string]deployment{"": {Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{}},
+			want: want{Clusters: map[string]clusterPlan{"": {Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{}},
 		},
 		"NoGateways": {
-			reason:    "Where no gateway is known, the route is no reason to stay.",
+			reason:    "Where no entrypoint is known, the fleet route does not keep a copy in a cluster.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world: runs(runs(schedulingtest.Snapshot(
+			snapshot: runs(runs(schedulingtest.Snapshot(
 				schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"), drained, withoutGateway), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0", "worker/1"), withoutGateway),
 			), "east", "worker/0", "worker/1"), "west", "worker/0", "worker/1"),
-			want: want{Deployments: map[string]deployment{"west": {Config: "west-config", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"west": 1}},
+			want: want{Clusters: map[string]clusterPlan{"west": {Config: "west-config", Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{"west": 1}},
 		},
 		"NoWayIn": {
-			reason:    "A cluster to which the route leads is not left for one to which it cannot.",
+			reason:    "A service does not leave a cluster that the fleet route reaches for one that it cannot reach.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(runs(schedulingtest.Snapshot(
 					schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"), drained), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0", "worker/1"), withoutGateway),
 				), "east", "worker/0", "worker/1"), "west", "worker/0", "worker/1")
@@ -268,14 +268,14 @@ func TestFleet(t *testing.T) {
 				return w
 			}(),
 			want: want{
-				Deployments: map[string]deployment{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "west": {Config: "west-config", Runs: []string{"worker/0", "worker/1"}}},
-				Asks:        map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"east": 2},
+				Clusters: map[string]clusterPlan{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "west": {Config: "west-config", Runs: []string{"worker/0", "worker/1"}}},
+				Requests: map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"east": 2},
 			},
 		},
 		"Renamed": {
-			reason:    "Another InferenceCluster for the cluster where it runs is no other cluster.",
+			reason:    "A new InferenceCluster for the same provider configuration stands for the same cluster.",
 			placement: with(selector, v1alpha1.PlacementReplicate),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(schedulingtest.Cluster("east-2", func(c *v1alpha1.InferenceCluster) {
 					c.Spec.ProviderConfigRef = v1alpha1.ProviderConfigRef{Kind: v1alpha1.KindClusterProviderConfig, Name: "remembered"}
 				})), "east", "worker/0", "worker/1")
@@ -283,24 +283,24 @@ func TestFleet(t *testing.T) {
 				w.States["east"].ProviderConfig, w.States["east"].Namespace = v1alpha1.ProviderConfigRef{Kind: v1alpha1.KindClusterProviderConfig, Name: "remembered"}, "ns"
 				return w
 			}(),
-			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Asks: map[string]int{"east": 1}},
+			want: want{Clusters: map[string]clusterPlan{"east": {Config: "remembered", Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{"east": 1}},
 		},
 		"Unplaced": {
-			reason:    "A replica that no cluster takes is wanted all the same.",
+			reason:    "A replica that no cluster takes is still pending.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			world: func() scheduling.Snapshot {
+			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(), "east", "worker/0")
 				w.Request = schedulingtest.RequestedAs("east", "east")
 				return w
 			}(),
-			want: want{Deployments: map[string]deployment{"east": {Config: "remembered", Runs: []string{"worker/0"}, Waiting: 1}}, Asks: map[string]int{"east": 1}, Held: 1},
+			want: want{Clusters: map[string]clusterPlan{"east": {Config: "remembered", Runs: []string{"worker/0"}, Pending: 1}}, Requests: map[string]int{"east": 1}, Deferred: 1},
 		},
 		"ScaledToZero": {
-			reason:    "A service of no groups keeps its router where it is.",
+			reason:    "A service of zero groups has no cluster plan.",
 			placement: with(named, v1alpha1.PlacementFailover),
 			replicas:  ptr.To[int32](0),
-			world:     schedulingtest.Snapshot(schedulingtest.Cluster("east"), schedulingtest.Cluster("west")),
-			want:      want{Deployments: map[string]deployment{}, Asks: map[string]int{}},
+			snapshot:  schedulingtest.Snapshot(schedulingtest.Cluster("east"), schedulingtest.Cluster("west")),
+			want:      want{Clusters: map[string]clusterPlan{}, Requests: map[string]int{}},
 		},
 	}
 	for name, tc := range cases {
@@ -315,20 +315,20 @@ func TestFleet(t *testing.T) {
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
 			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
-			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}, spec, in, tc.world, nil)
+			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}, spec, in, tc.snapshot, nil)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			got := want{Deployments: map[string]deployment{}, Asks: map[string]int{}, Held: len(p.Deferred)}
+			got := want{Clusters: map[string]clusterPlan{}, Requests: map[string]int{}, Deferred: len(p.Deferred)}
 			for _, d := range p.Clusters {
-				is := deployment{Config: d.Target.ProviderConfig.Name, Waiting: len(d.Pending), Idle: d.NotStarted, Leaving: d.Leaving}
+				is := clusterPlan{Config: d.Target.ProviderConfig.Name, Pending: len(d.Pending), NotStarted: d.NotStarted, Leaving: d.Leaving}
 				for r := range d.Replicas() {
 					is.Runs = append(is.Runs, string(r.ID))
 				}
-				got.Deployments[d.Target.Cluster] = is
+				got.Clusters[d.Target.Cluster] = is
 			}
 			for _, c := range slices.Sorted(maps.Keys(p.Schedule.Request.Clusters)) {
-				got.Asks[c] = len(p.Schedule.Request.Clusters[c].Groups)
+				got.Requests[c] = len(p.Schedule.Request.Clusters[c].Groups)
 			}
 			for _, b := range p.FleetRoute.Backends {
 				if got.Weights == nil {

@@ -24,63 +24,63 @@ func TestBackendsOfFleet(t *testing.T) {
 		w.States[cluster].RouterWasReady, w.States[cluster].RouterReady = true, true
 		return w
 	}
-	dead := func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = v1alpha1.StopAbandon }
-	grants := schedulingtest.Reserved("worker/0", "worker/1")
+	abandoned := func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = v1alpha1.StopAbandon }
+	reserved := schedulingtest.Reserved("worker/0", "worker/1")
 	cases := map[string]struct {
 		reason   string
-		world    scheduling.Snapshot
+		snapshot scheduling.Snapshot
 		replicas *int32
-		led      []string
+		traffic  []string
 		want     []string
 	}{
 		"BothServe": {
-			reason: "Each has its share.",
-			world:  serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants), schedulingtest.Cluster("west", grants)), "a"), "b"),
-			want:   []string{"a: 2, named", "b: 2, named"},
+			reason:   "Each cluster gets its part of the requests.",
+			snapshot: serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"),
+			want:     []string{"a: 2, named", "b: 2, named"},
 		},
 		"NoneServes": {
-			reason: "No backend has a weight, so that the route names all of them.",
-			world:  schedulingtest.Snapshot(schedulingtest.Cluster("east", grants), schedulingtest.Cluster("west", grants)),
-			want:   []string{"a: 0, named", "b: 0, named"},
+			reason:   "No backend has a weight, so the route names all of them.",
+			snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)),
+			want:     []string{"a: 0, named", "b: 0, named"},
 		},
 		"OneServes": {
-			reason: "Some gateways send requests to backends of weight 0, so that the route does not name them while another has a weight.",
-			world:  serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants), schedulingtest.Cluster("west", grants)), "b"),
-			want:   []string{"a: 0", "b: 2, named"},
+			reason:   "Some gateways send requests to backends of weight 0, so the route does not name them while another has a weight.",
+			snapshot: serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "b"),
+			want:     []string{"a: 0", "b: 2, named"},
 		},
-		"DeadAndLed": {
-			reason: "A gateway may still follow a route that names the Service of a cluster that is given up, so that the Service stays.",
-			world: func() scheduling.Snapshot {
-				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants, dead), schedulingtest.Cluster("west", grants)), "a"), "b")
+		"AbandonedWithTraffic": {
+			reason: "A gateway may still follow an older route to the abandoned cluster, so the Service stays.",
+			snapshot: func() scheduling.Snapshot {
+				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved, abandoned), schedulingtest.Cluster("west", reserved)), "a"), "b")
 				w.States["a"].Orphaned = true
 				return w
 			}(),
-			led:  []string{"a"},
-			want: []string{"a: 0", "b: 2, named"},
+			traffic: []string{"a"},
+			want:    []string{"a: 0", "b: 2, named"},
 		},
-		"Dead": {
-			reason: "It goes once no gateway follows such a route.",
-			world: func() scheduling.Snapshot {
-				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants, dead), schedulingtest.Cluster("west", grants)), "a"), "b")
+		"Abandoned": {
+			reason: "The Service goes once no gateway follows such a route.",
+			snapshot: func() scheduling.Snapshot {
+				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved, abandoned), schedulingtest.Cluster("west", reserved)), "a"), "b")
 				w.States["a"].Orphaned = true
 				return w
 			}(),
 			want: []string{"b: 2, named"},
 		},
 		"ScaledToZero": {
-			reason:   "Nothing runs, so that the route names nothing. The Services stay until the gateways know that.",
-			world:    serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", grants), schedulingtest.Cluster("west", grants)), "a"), "b"),
+			reason:   "Nothing runs, so the route names nothing. The Services stay until the gateways have accepted that.",
+			snapshot: serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"),
 			replicas: ptr.To[int32](0),
-			led:      []string{"a", "b"},
+			traffic:  []string{"a", "b"},
 			want:     []string{"a: 0", "b: 0"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := naming.Identity{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}
-			tc.world.MayReceiveTraffic = map[string]bool{}
-			for _, cluster := range tc.led {
-				tc.world.MayReceiveTraffic[naming.FleetBackend(s.Name, cluster)] = true
+			tc.snapshot.MayReceiveTraffic = map[string]bool{}
+			for _, cluster := range tc.traffic {
+				tc.snapshot.MayReceiveTraffic[naming.FleetBackend(s.Name, cluster)] = true
 			}
 			spec := &v1alpha1.InferenceServiceSpec{
 				Placement: both, Replicas: tc.replicas,
@@ -92,7 +92,7 @@ func TestBackendsOfFleet(t *testing.T) {
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
 			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
-			p, errs := Build(s, spec, in, tc.world, nil)
+			p, errs := Build(s, spec, in, tc.snapshot, nil)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
@@ -111,8 +111,8 @@ func TestBackendsOfFleet(t *testing.T) {
 	}
 }
 
-// TestNameBackends proves that a route names no more backends than it has room for, and that it is said
-// which it leaves out although they could get requests.
+// TestNameBackends proves that a route names no more backends than it may have. A warning names those
+// that are left out although they could get requests.
 func TestNameBackends(t *testing.T) {
 	weights := func(n int, of func(i int) int32) []Backend {
 		all := make([]Backend, 0, n)
@@ -136,12 +136,12 @@ func TestNameBackends(t *testing.T) {
 		dropped []string
 		warning string
 	}{
-		"Fits":     {reason: "There is room for 16.", all: weights(16, func(int) int32 { return 1 }), want: names(0, 15)},
-		"TooMany":  {reason: "The first have a place.", all: weights(18, func(int) int32 { return 1 }), want: names(0, 15), dropped: names(16, 17), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16, c17"},
+		"Fits":     {reason: "A route has up to 16 backends.", all: weights(16, func(int) int32 { return 1 }), want: names(0, 15)},
+		"TooMany":  {reason: "The first 16 are named.", all: weights(18, func(int) int32 { return 1 }), want: names(0, 15), dropped: names(16, 17), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16, c17"},
 		"InUse":    {reason: "A gateway may still send requests to c17, until it has accepted the new route.", all: weights(18, func(int) int32 { return 1 }), inUse: map[string]bool{"c17": true}, want: names(0, 15), dropped: names(16, 16), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16, c17"},
-		"NoWeight": {reason: "Those without a weight need no place.", all: weights(20, func(i int) int32 { return int32(min(1, i/3)) }), want: names(3, 18), dropped: names(19, 19), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c19"},
-		"FitsThen": {reason: "So they make nobody lack one.", all: weights(19, func(i int) int32 { return int32(min(1, i/3)) }), want: names(3, 18)},
-		"AllZero":  {reason: "Where none has a weight, all are alike.", all: weights(17, func(int) int32 { return 0 }), want: names(0, 15), dropped: names(16, 16), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16"},
+		"NoWeight": {reason: "Those without a weight are left out first.", all: weights(20, func(i int) int32 { return int32(min(1, i/3)) }), want: names(3, 18), dropped: names(19, 19), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c19"},
+		"FitsThen": {reason: "So they do not displace one with a weight.", all: weights(19, func(i int) int32 { return int32(min(1, i/3)) }), want: names(3, 18)},
+		"AllZero":  {reason: "Where none has a weight, the first 16 are named.", all: weights(17, func(int) int32 { return 0 }), want: names(0, 15), dropped: names(16, 16), warning: "an HTTPRoute has at most 16 backends: no requests are sent to c16"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -101,13 +101,13 @@ func TestGang(t *testing.T) {
 			spec:   story4 + "schedulingStrategy: {gang: {mode: None}, schedulerName: kueue}",
 		},
 		"PlatformDefaults": {
-			reason: "what the platform team sets holds where the service says nothing",
+			reason: "the platform team's settings apply where the service has none",
 			spec:   story4,
 			input:  "defaults: {schedulingStrategy: {queueName: gpus, gang: {mode: MinimumFirst, priorityClassName: low}}}",
 			want:   []gang{{Name: "svc", MinMember: 6, SubGroups: []SubGroup{{"prefill", 2, 1}, {"decode", 4, 1}}, GPUs: "48", Queue: "gpus", Priority: "low"}},
 		},
 		"ServiceWinsOverPlatform": {
-			reason: "the service's own words win",
+			reason: "the service's own settings win",
 			spec:   story4 + "schedulingStrategy: {queueName: mine, gang: {mode: AllOrNothing, priorityClassName: top}}",
 			input:  "{defaults: {schedulingStrategy: {queueName: gpus, gang: {mode: None, priorityClassName: low}}}, allowedQueues: [mine], allowedPriorityClassNames: [top]}",
 			want:   []gang{{Name: "svc", MinMember: 10, Tasks: map[string]int32{"prefill-0": 2, "decode-0": 4, "decode-1": 4}, GPUs: "80", Queue: "mine", Priority: "top"}},
@@ -122,7 +122,7 @@ func TestGang(t *testing.T) {
 			spec:   "roles: [{name: w, componentType: worker, replicas: 3, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
 		},
 		"QueueWithoutGang": {
-			reason: "a queue that nothing is put into is worth a word",
+			reason: "a queue that nothing is put into causes a warning",
 			spec:   "schedulingStrategy: {queueName: mine}\nroles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
 			input:  "allowedQueues: [mine]",
 			warns:  []Warning{{Path: "spec.schedulingStrategy.queueName", Message: "has no effect: the service has no gang"}},
@@ -217,7 +217,7 @@ func TestScheduler(t *testing.T) {
 	}
 }
 
-func TestHoldForGang(t *testing.T) {
+func TestDeferForGang(t *testing.T) {
 	p, err := build(t, story4, "")
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestHoldForGang(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			held := p.DeferForGang(func(string) PodGroupView { return tc.view }, func(key string) bool {
+			deferred := p.DeferForGang(func(string) PodGroupView { return tc.view }, func(key string) bool {
 				for _, o := range tc.observed {
 					if key == "leaderworkerset/"+o {
 						return true
@@ -246,8 +246,8 @@ func TestHoldForGang(t *testing.T) {
 				return false
 			})
 			var got []string
-			for _, h := range held {
-				got = append(got, h.Key)
+			for _, d := range deferred {
+				got = append(got, d.Key)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
@@ -256,7 +256,7 @@ func TestHoldForGang(t *testing.T) {
 	}
 }
 
-func TestHoldForSubGroup(t *testing.T) {
+func TestDeferForSubGroup(t *testing.T) {
 	p, err := build(t, story4+"schedulingStrategy: {gang: {mode: MinimumFirst}}", "")
 	if err != nil {
 		t.Fatal(err)
@@ -273,18 +273,18 @@ func TestHoldForSubGroup(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			held := p.DeferForGang(func(string) PodGroupView { return tc.view }, func(string) bool { return false })
-			if len(held) != tc.want {
-				t.Errorf("%s: want %d held, got %v", tc.reason, tc.want, held)
+			deferred := p.DeferForGang(func(string) PodGroupView { return tc.view }, func(string) bool { return false })
+			if len(deferred) != tc.want {
+				t.Errorf("%s: want %d deferred, got %v", tc.reason, tc.want, deferred)
 			}
 		})
 	}
 }
 
-func TestHoldForGangLeavesTheRestAlone(t *testing.T) {
+func TestDeferForGangLeavesTheRestAlone(t *testing.T) {
 	for name, spec := range map[string]string{
-		"BeyondMinimum":   story4 + "schedulingStrategy: {gang: {minRoleReplicas: {prefill: 1, decode: 1}}}",
-		"NothingToGather": "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
+		"BeyondMinimum": story4 + "schedulingStrategy: {gang: {minRoleReplicas: {prefill: 1, decode: 1}}}",
+		"NoGang":        "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := build(t, spec, "")
@@ -292,8 +292,8 @@ func TestHoldForGangLeavesTheRestAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			view := PodGroupView{Observed: true, MinTaskMember: map[string]int32{"prefill-0": 2, "decode-0": 4}}
-			if held := p.DeferForGang(func(string) PodGroupView { return view }, func(string) bool { return false }); len(held) > 0 {
-				t.Errorf("only what the PodGroup has to count waits for it: %v", held)
+			if deferred := p.DeferForGang(func(string) PodGroupView { return view }, func(string) bool { return false }); len(deferred) > 0 {
+				t.Errorf("only what the PodGroup has to count waits for it: %v", deferred)
 			}
 		})
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
 )
 
-// TestGrowth proves that what was granted room does not become larger than all that is free where
-// it runs, and that a change which may fit is left to the cluster.
+// TestGrowth proves that replicas with a reservation cannot grow by more than is free in their
+// cluster. Whether a smaller change fits is decided by the cluster.
 func TestGrowth(t *testing.T) {
 	// A cluster of one node with 8 GPUs, of which some are free.
 	cluster := func(free string) *v1alpha1.InferenceCluster {
@@ -53,32 +53,32 @@ func TestGrowth(t *testing.T) {
 	}{
 		"Same":    {reason: "Nothing has changed.", free: "0", replicas: 2, nodes: 1, gpus: 1},
 		"Grows":   {reason: "More GPUs than the cluster has.", free: "6", replicas: 2, nodes: 1, gpus: 320, want: refused("6 of 8 nvidia.com/gpu free in pool h100, and 638 more are needed")},
-		"Others":  {reason: "More than others have left.", free: "2", replicas: 2, nodes: 1, gpus: 3, want: refused("2 of 8 nvidia.com/gpu free in pool h100, and 4 more are needed")},
+		"Others":  {reason: "More GPUs than others leave free.", free: "2", replicas: 2, nodes: 1, gpus: 3, want: refused("2 of 8 nvidia.com/gpu free in pool h100, and 4 more are needed")},
 		"Nodes":   {reason: "More pods for each replica.", free: "2", replicas: 2, nodes: 3, gpus: 1, want: refused("2 of 8 nvidia.com/gpu free in pool h100, and 4 more are needed")},
-		"MayFit":  {reason: "Whether it fits node by node the cluster tells.", free: "6", replicas: 2, nodes: 1, gpus: 4},
+		"MayFit":  {reason: "The cluster decides whether it fits node by node.", free: "6", replicas: 2, nodes: 1, gpus: 4},
 		"Shrinks": {reason: "Less always fits.", free: "0", replicas: 2, nodes: 1, gpus: 0},
-		"Fewer":   {reason: "A replica that goes makes room for the other.", free: "0", replicas: 1, nodes: 1, gpus: 2},
-		"More":    {reason: "Further replicas are granted, or not.", free: "0", replicas: 320, nodes: 1, gpus: 1},
-		"Counted": {reason: "The cluster has counted it already, and the ask that is observed is an older one.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *scheduling.Snapshot) {
+		"Fewer":   {reason: "The capacity of a replica that goes is free for the other.", free: "0", replicas: 1, nodes: 1, gpus: 2},
+		"More":    {reason: "Further replicas need a reservation of their own.", free: "0", replicas: 320, nodes: 1, gpus: 1},
+		"Counted": {reason: "The cluster has counted it already, and the observed capacity request is an older one.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *scheduling.Snapshot) {
 			w.Clusters["east"].Status.Reservations[0].Resources = resources("nvidia.com/gpu", "8")
 		}},
-		"Unfit": {reason: "What has not been counted so far does not grow.", free: "6", replicas: 2, nodes: 1, gpus: 2, want: refused("what an earlier change needs does not fit there"), change: func(w *scheduling.Snapshot) { w.Clusters["east"].Status.Reservations[0].RequirementsChanged = true }},
+		"Unfit": {reason: "What does not fit since an earlier change does not grow.", free: "6", replicas: 2, nodes: 1, gpus: 2, want: refused("what an earlier change needs does not fit there"), change: func(w *scheduling.Snapshot) { w.Clusters["east"].Status.Reservations[0].RequirementsChanged = true }},
 		"Again": {
-			reason: "An edit that the cluster has not granted is no step to the next one.", free: "6", replicas: 2, nodes: 1, gpus: 5, want: refused("6 of 8 nvidia.com/gpu free in pool h100, and 8 more are needed"),
+			reason: "The next edit is compared with the reservation, not with an edit that has none.", free: "6", replicas: 2, nodes: 1, gpus: 5, want: refused("6 of 8 nvidia.com/gpu free in pool h100, and 8 more are needed"),
 			change: func(w *scheduling.Snapshot) {
 				shape := w.Request.PodRequirements["worker/leader"]
 				shape.Requests = capacity.Resources{"nvidia.com/gpu": 4000}
 				w.Request.PodRequirements = map[string]capacity.PodRequirements{"worker/leader": shape}
 			},
 		},
-		"Abandoned": {reason: "What runs in an abandoned cluster is given up.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *scheduling.Snapshot) {
+		"Abandoned": {reason: "Nothing is counted in an abandoned cluster.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *scheduling.Snapshot) {
 			w.Clusters["east"].Spec.StopPolicy = v1alpha1.StopAbandon
 		}},
-		"NotThere": {reason: "What neither runs nor was granted is granted anew.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *scheduling.Snapshot) {
+		"NotThere": {reason: "What neither runs nor has a reservation is requested anew.", free: "0", replicas: 2, nodes: 1, gpus: 4, change: func(w *scheduling.Snapshot) {
 			w.Clusters["east"].Status.Reservations, w.States = nil, map[string]*scheduling.ClusterState{}
 		}},
-		"Ungranted": {
-			reason: "What runs without a grant does not grow either.", free: "0", replicas: 2, nodes: 1, gpus: 2, want: refused("0 of 8 nvidia.com/gpu free in pool h100, and 2 more are needed"),
+		"NotReserved": {
+			reason: "What runs without a reservation does not grow either.", free: "0", replicas: 2, nodes: 1, gpus: 2, want: refused("0 of 8 nvidia.com/gpu free in pool h100, and 2 more are needed"),
 			change: func(w *scheduling.Snapshot) { w.Clusters["east"].Status.Reservations = nil },
 		},
 	}
@@ -99,7 +99,7 @@ func TestGrowth(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
-			// Once it is asked, what is granted to others does not stop the service.
+			// Once a change is in the capacity request, reservations of others do not stop the service.
 			p, errs := build(func() scheduling.Snapshot {
 				w := w
 				w.Clusters = map[string]*v1alpha1.InferenceCluster{"east": cluster("8")}

@@ -15,8 +15,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
 )
 
-// TestCheckRoom proves what a template may not have where room is granted, or started together.
-func TestCheckRoom(t *testing.T) {
+// TestPodLimits proves what a template may not have in the fleet or in a gang.
+func TestPodLimits(t *testing.T) {
 	const (
 		node    = `{"spec":{"nodeName":"gpu-1","containers":[{"name":"vllm","image":"i"}]}}`
 		claims  = `{"spec":{"resourceClaims":[{"name":"gpu","resourceClaimTemplateName":"gpus"}],"initContainers":[{"name":"init","image":"i","resources":{"claims":[{"name":"gpu"}]}}],"containers":[{"name":"vllm","image":"i","resources":{"claims":[{"name":"gpu"}]}}]}}`
@@ -33,23 +33,23 @@ func TestCheckRoom(t *testing.T) {
 		leader    string
 		placement *v1alpha1.Placement
 		gang      v1alpha1.GangMode
-		world     scheduling.Snapshot
+		snapshot  scheduling.Snapshot
 		want      []string
 	}{
-		"Node":    {reason: "What others were granted on that node would be taken.", template: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{named}},
-		"Leaving": {reason: "A service that leaves the fleet is still in it.", template: node, gang: v1alpha1.GangNone, world: leaving, want: []string{named}},
-		"Gang":    {reason: "The others of the gang are not waited for.", template: node, gang: v1alpha1.GangAllOrNothing, want: []string{inGang}},
-		"Alone":   {reason: "Without either it is a pod like any other.", template: node, gang: v1alpha1.GangNone},
-		"Leader":  {reason: "The leaders' template is looked at too.", template: `{"spec":{"containers":[{"name":"vllm","image":"i"}]}}`, leader: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].leaderTemplate" + named[len("spec.roles[0].template"):]}},
-		"Claims":  {reason: "No ledger has them.", template: claims, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].template.spec.resourceClaims" + counted, "spec.roles[0].template.spec.initContainers[0].resources.claims" + counted, "spec.roles[0].template.spec.containers[0].resources.claims" + counted}},
-		"Grace":   {reason: "Its room is granted again while it may go on for years.", template: `{"spec":{"terminationGracePeriodSeconds":315360000,"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].template.spec.terminationGracePeriodSeconds: Invalid value: 315360000: must be at most 3600 in a cluster of the fleet, which reserves the capacity for others once the replica is deleted"}},
-		"Hour":    {reason: "Long answers may end.", template: `{"spec":{"terminationGracePeriodSeconds":3600,"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone},
+		"Node":    {reason: "It would take capacity that is reserved for others on that node.", template: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{named}},
+		"Leaving": {reason: "A service that leaves the fleet is still in it.", template: node, gang: v1alpha1.GangNone, snapshot: leaving, want: []string{named}},
+		"Gang":    {reason: "It would not wait for the others of the gang.", template: node, gang: v1alpha1.GangAllOrNothing, want: []string{inGang}},
+		"Alone":   {reason: "Outside of both it is allowed.", template: node, gang: v1alpha1.GangNone},
+		"Leader":  {reason: "The leaders' template is checked, too.", template: `{"spec":{"containers":[{"name":"vllm","image":"i"}]}}`, leader: node, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].leaderTemplate" + named[len("spec.roles[0].template"):]}},
+		"Claims":  {reason: "A ledger does not count them.", template: claims, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].template.spec.resourceClaims" + counted, "spec.roles[0].template.spec.initContainers[0].resources.claims" + counted, "spec.roles[0].template.spec.containers[0].resources.claims" + counted}},
+		"Grace":   {reason: "Its capacity is reserved for others while it may go on for years.", template: `{"spec":{"terminationGracePeriodSeconds":315360000,"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone, want: []string{"spec.roles[0].template.spec.terminationGracePeriodSeconds: Invalid value: 315360000: must be at most 3600 in a cluster of the fleet, which reserves the capacity for others once the replica is deleted"}},
+		"Hour":    {reason: "An hour lets long answers end.", template: `{"spec":{"terminationGracePeriodSeconds":3600,"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone},
 		"Affinity": {
-			reason:   "One pool is granted, and another one is taken.",
+			reason:   "One pool has the reservation, and the pod would run in another one.",
 			template: `{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"gpu","operator":"In","values":["h100"]}]}]}}},"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone,
 			want: []string{"spec.roles[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: Forbidden: must be left out in a cluster of the fleet, where capacity is reserved per pool: select a pool with nodeSelector"},
 		},
-		"OwnClaims": {reason: "Outside of the fleet nobody counts.", template: claims, gang: v1alpha1.GangAllOrNothing},
+		"OwnClaims": {reason: "Outside of the fleet, no capacity is counted.", template: claims, gang: v1alpha1.GangAllOrNothing},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestCheckRoom(t *testing.T) {
 				Placement: tc.placement, Roles: []v1alpha1.Role{role},
 				SchedulingStrategy: &v1alpha1.SchedulingStrategy{Gang: &v1alpha1.Gang{Mode: tc.gang}},
 			}
-			_, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), tc.world, nil)
+			_, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), tc.snapshot, nil)
 			var got []string
 			for _, err := range errs {
 				got = append(got, err.Error())
@@ -76,9 +76,9 @@ func TestCheckRoom(t *testing.T) {
 	}
 }
 
-// TestNobodyGainsByAmounts proves that amounts which no API server would take are not counted
+// TestInvalidAmounts proves that amounts which no API server would take are not counted
 // as less than they are.
-func TestNobodyGainsByAmounts(t *testing.T) {
+func TestInvalidAmounts(t *testing.T) {
 	container := func(requests, limits corev1.ResourceList) corev1.Container {
 		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
 	}
@@ -89,13 +89,13 @@ func TestNobodyGainsByAmounts(t *testing.T) {
 		want   map[string]string
 	}{
 		"Limit":          {"A device cannot be overcommitted.", corev1.PodSpec{Containers: []corev1.Container{container(gpus("0"), gpus("8"))}}, map[string]string{"nvidia.com/gpu": "8"}},
-		"HugePages":      {"Nor can huge pages.", corev1.PodSpec{Containers: []corev1.Container{container(resources("hugepages-2Mi", "2Mi"), resources("hugepages-2Mi", "1Gi"))}}, map[string]string{"hugepages-2Mi": "1Gi"}},
-		"CPU":            {"CPU can.", corev1.PodSpec{Containers: []corev1.Container{container(resources("cpu", "1"), resources("cpu", "4"))}}, map[string]string{"cpu": "1"}},
-		"Negative":       {"One container does not pay for another.", corev1.PodSpec{Containers: []corev1.Container{container(nil, gpus("8")), container(nil, gpus("-8")), container(gpus("-8"), nil)}}, map[string]string{"nvidia.com/gpu": "8"}},
-		"Fraction":       {"There is no half of a device.", corev1.PodSpec{Containers: []corev1.Container{container(nil, gpus("1500m"))}}, map[string]string{"nvidia.com/gpu": "2"}},
-		"Overhead":       {"Nor does an overhead.", corev1.PodSpec{Containers: []corev1.Container{container(nil, gpus("8"))}, Overhead: gpus("-8")}, map[string]string{"nvidia.com/gpu": "8"}},
-		"PodLevel":       {"Devices are the containers', whatever the pod as a whole says.", corev1.PodSpec{Containers: []corev1.Container{container(nil, gpus("8"))}, Resources: &corev1.ResourceRequirements{Requests: gpus("0"), Limits: gpus("1")}}, map[string]string{"nvidia.com/gpu": "8"}},
-		"InitContainers": {"The larger of what comes first and what comes then.", corev1.PodSpec{InitContainers: []corev1.Container{container(nil, gpus("8"))}, Containers: []corev1.Container{container(nil, gpus("1"))}}, map[string]string{"nvidia.com/gpu": "8"}},
+		"HugePages":      {"Nor can huge pages be overcommitted.", corev1.PodSpec{Containers: []corev1.Container{container(resources("hugepages-2Mi", "2Mi"), resources("hugepages-2Mi", "1Gi"))}}, map[string]string{"hugepages-2Mi": "1Gi"}},
+		"CPU":            {"CPU can be overcommitted.", corev1.PodSpec{Containers: []corev1.Container{container(resources("cpu", "1"), resources("cpu", "4"))}}, map[string]string{"cpu": "1"}},
+		"Negative":       {"A negative amount of one container does not reduce the sum.", corev1.PodSpec{Containers: []corev1.Container{container(nil, gpus("8")), container(nil, gpus("-8")), container(gpus("-8"), nil)}}, map[string]string{"nvidia.com/gpu": "8"}},
+		"Fraction":       {"Half a device counts as a whole one.", corev1.PodSpec{Containers: []corev1.Container{container(nil, gpus("1500m"))}}, map[string]string{"nvidia.com/gpu": "2"}},
+		"Overhead":       {"Nor does a negative overhead.", corev1.PodSpec{Containers: []corev1.Container{container(nil, gpus("8"))}, Overhead: gpus("-8")}, map[string]string{"nvidia.com/gpu": "8"}},
+		"PodLevel":       {"Devices are counted by container, whatever the pod as a whole requests.", corev1.PodSpec{Containers: []corev1.Container{container(nil, gpus("8"))}, Resources: &corev1.ResourceRequirements{Requests: gpus("0"), Limits: gpus("1")}}, map[string]string{"nvidia.com/gpu": "8"}},
+		"InitContainers": {"The larger of init containers and containers counts.", corev1.PodSpec{InitContainers: []corev1.Container{container(nil, gpus("8"))}, Containers: []corev1.Container{container(nil, gpus("1"))}}, map[string]string{"nvidia.com/gpu": "8"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestNobodyGainsByAmounts(t *testing.T) {
 }
 
 // TestUnnamedResources proves that a cluster has nothing of a resource that none of its pools
-// names, but for those that every node has: neither huge pages nor devices of another name,
-// such as those of a DeviceClass.
+// names, except those that every node has. That includes huge pages and devices of another
+// name, such as those of a DeviceClass.
 func TestUnnamedResources(t *testing.T) {
 	for name, fits := range map[string]bool{
 		"cpu": true, "memory": true, "ephemeral-storage": true, "pods": true, "nvidia.com/gpu": true,

@@ -389,13 +389,13 @@ func BenchmarkFleet(b *testing.B) {
 	for b.Loop() {
 		rsp, err := fn.RunFunction(b.Context(), req)
 		if err != nil || rsp.GetDesired().GetResources()[key.Request.String()] == nil {
-			b.Fatalf("no ask: %v %v", err, rsp.GetResults())
+			b.Fatalf("no capacity request: %v %v", err, rsp.GetResults())
 		}
 	}
 }
 
-// FuzzMutatedExamples changes places of the examples to values that are wrong
-// in every way, and holds the answers against the promises of the project.
+// FuzzMutatedExamples changes values of the examples in every wrong way. checkPromises then
+// checks the answers.
 func FuzzMutatedExamples(f *testing.F) {
 	examples := fixture.Examples(f, newFunction(logging.NewNopLogger()))
 	for i := range examples {

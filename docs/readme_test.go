@@ -139,8 +139,8 @@ func TestReadmeServices(t *testing.T) {
 	}
 }
 
-// grown is a service with a fragment in it: roles of the fragment take the place of those of
-// the same name. Prefill and decode take the place of the workers.
+// grown is a service with a fragment in it: roles of the fragment replace those of
+// the same name. Prefill and decode replace the workers.
 func grown(t *testing.T, service, fragment string) []byte {
 	t.Helper()
 	xr, more := parse(t, service), parse(t, fragment)

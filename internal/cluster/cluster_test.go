@@ -28,9 +28,9 @@ const (
 	keyLedger = "ledger"
 	keyUsage  = "usage"
 
-	head     = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3}\n"
-	typedIn  = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}\n"
-	observes = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeSelector: {a: b}}, {name: q, nodeSelector: {c: d}}]}\n"
+	head          = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3}\n"
+	typedIn       = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}\n"
+	withSelectors = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeSelector: {a: b}}, {name: q, nodeSelector: {c: d}}]}\n"
 	// allocated is the status of a cluster with a reservation.
 	allocated = "status: {serviceCount: 1, summary: old, reservations: [{uid: u1, namespace: team, name: s1, replicas: [{role: w, indexes: [0]}]}]}\n"
 	reserved  = `[{"uid":"u1","namespace":"team","name":"s1","replicas":["w/0"],"podRequirements":{"w":{"requests":{"nvidia.com/gpu":8000}}}}]`
@@ -322,7 +322,7 @@ func TestRun(t *testing.T) {
 		},
 		"NodesUnknown": {
 			reason:   "Nodes that have not been read do not count as absent.",
-			xr:       observes,
+			xr:       withSelectors,
 			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached, "object/nodes/p": collection},
 			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 8, "u0")}},
 			want: outcome{
@@ -333,7 +333,7 @@ func TestRun(t *testing.T) {
 		},
 		"NodesRead": {
 			reason:   "A node of two pools counts once. One that is cordoned, or not known to be ready, does not count.",
-			xr:       observes,
+			xr:       withSelectors,
 			observed: there("object/nodes/p", collection, "object/nodes/q", collection),
 			required: map[string][]string{
 				requests: nil, nodesOf("p"): {member("a", ""), member("b", "spec: {unschedulable: true},")},
@@ -622,8 +622,8 @@ func TestUsage(t *testing.T) {
 // TestRequirements proves that requirements depend on the XR and the observed resources only.
 func TestRequirements(t *testing.T) {
 	observed := map[string]string{"object/reachable": reached, "object/nodes/p": collection}
-	first := run(t, request(t, observes, observed, nil)).GetRequirements()
-	again := run(t, request(t, observes, observed, map[string][]string{requests: {capacityRequest("u1", "team", 1, "u1")}, nodesOf("p"): {member("a", "")}})).GetRequirements()
+	first := run(t, request(t, withSelectors, observed, nil)).GetRequirements()
+	again := run(t, request(t, withSelectors, observed, map[string][]string{requests: {capacityRequest("u1", "team", 1, "u1")}, nodesOf("p"): {member("a", "")}})).GetRequirements()
 	if !proto.Equal(first, again) {
 		t.Errorf("requirements change with the answers: %v, %v", first, again)
 	}

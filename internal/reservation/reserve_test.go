@@ -293,7 +293,7 @@ func TestReserve(t *testing.T) {
 			},
 		},
 		"RequirementsChangedForNow": {
-			reason:       "The same holds for pods that would fit without the other services.",
+			reason:       "The same applies to pods that would fit without the other services.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)},
 			reservations: []Reservation{withGPUs(reserved("a", "0/0"), 2), reserved("b", "0/0", "0/1")},
 			requests:     []Request{request("a", 8, 2), request("b", 6, 2), request("c", 2, 1)},
@@ -479,13 +479,13 @@ func TestReserveInvariants(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d calls: %d writes rejected, %d reservations, %d pending, %d times overcommitted while nodes were missing, %d times changed pods did not fit, %d times reservations were not placed",
+	t.Logf("%d calls: %d writes rejected, %d reservations, %d pending, %d times overcommitted while nodes were missing, %d times changed pods did not fit, %d times reservations did not fit by the search",
 		runs*steps, rejected, reserved, pending, overcommitted, changed, falseAlarms)
 	if rejected == 0 || reserved == 0 || pending == 0 || overcommitted == 0 || changed == 0 {
 		t.Error("some case never occurred: the test proves nothing")
 	}
 	// Packing is a bounded search. In a cluster that is almost full, it may not find a way to
-	// place all reservations at once. Then nothing new is reserved, which is safe.
+	// fit all reservations at once. Then nothing new is reserved, which is safe.
 	if falseAlarms > runs*steps/500 {
 		t.Errorf("%d times the cluster was overcommitted although no node was missing", falseAlarms)
 	}
@@ -571,7 +571,7 @@ func TestReserveRace(t *testing.T) {
 			arriving = append(arriving, created(request(fmt.Sprintf("u%02d", i), 8, 1), fmt.Sprintf("2026-03-01T10:%02d:00Z", i)))
 		}
 		random.Shuffle(len(arriving), func(i, j int) { arriving[i], arriving[j] = arriving[j], arriving[i] })
-		placed := map[string]bool{}
+		served := map[string]bool{}
 		snapshots := []snapshot{sim.snapshot()}
 		for i := range 500 {
 			if i%3 == 0 && len(arriving) > 0 {
@@ -581,12 +581,12 @@ func TestReserveRace(t *testing.T) {
 			snap := snapshots[max(0, len(snapshots)-1-random.IntN(5))]
 			if sim.apply(snap, Reserve(here, sim.free, snap.reservations, snap.requests, "")) {
 				for _, g := range sim.reservations {
-					placed[g.UID] = true
+					served[g.UID] = true
 				}
 			}
 		}
-		if len(placed) != 10 || len(sim.reservations) != 10 {
-			t.Errorf("run %d: %d services were placed at some time, and %d are, want the same 10", run, len(placed), len(sim.reservations))
+		if len(served) != 10 || len(sim.reservations) != 10 {
+			t.Errorf("run %d: %d services were served at some time, and %d are, want the same 10", run, len(served), len(sim.reservations))
 		}
 	}
 }

@@ -79,9 +79,9 @@ func clusters() []Case {
 			}}},
 		}
 	}
-	observes := object{"pools": list{object{"name": "p", "nodeSelector": object{"a": "b"}}}}
+	observed := object{"pools": list{object{"name": "p", "nodeSelector": object{"a": "b"}}}}
 	nodes := func(name string, items func() list) Case {
-		return cluster("nodes "+name, observes, func(req *fnv1.RunFunctionRequest) {
+		return cluster("nodes "+name, observed, func(req *fnv1.RunFunctionRequest) {
 			collection := object{
 				"apiVersion": "kubernetes.crossplane.io/v1alpha1", "kind": "ObservedObjectCollection", "metadata": object{"name": "p"},
 				"status": object{"membershipLabel": object{"a": "b"}, "conditions": list{object{"type": "Synced", "status": "True"}, object{"type": "Ready", "status": "True"}}},

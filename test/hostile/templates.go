@@ -115,8 +115,8 @@ func decoding(decode object) list {
 	return list{prefill, decode, object{"name": "router", "componentType": "router", "strategy": "pd-disaggregation"}}
 }
 
-// launched is a Case of a worker on two nodes, whose command the function rewrites.
-func launched(name string, container func() object) Case {
+// multinode is a Case of a worker on two nodes, whose command the function rewrites.
+func multinode(name string, container func() object) Case {
 	return service(name, func() list {
 		r := worker(container())
 		r["multinode"] = object{"nodeCount": 2}
@@ -132,7 +132,7 @@ func texts() []Case {
 		"quotes": `'"`, "open quotes": `"`, "substitutions": "$(", "closed substitutions": "$(a)", "backticks": "`", "backslashes": `\`, "here documents": "cat <<A\n", "words": "a ", "separators": "a;", "pipes": "a|b&&",
 		"assignments": "A=1 ", "variables": "${A:-${B}}", "comments": "#\n", "loops": "if a; then for b in c; do ", "engines": "vllm serve m;", "ray": "ray start --head;", "arguments": "--port 1 --port=1 ", "continuations": "a \\\n",
 	} {
-		all = append(all, launched("script of "+name, func() object { return script("vllm serve m " + text(1_400_000, part)) }))
+		all = append(all, multinode("script of "+name, func() object { return script("vllm serve m " + text(1_400_000, part)) }))
 	}
 	// Sorted by name, because the order of a map is random.
 	for i := range all {
@@ -141,8 +141,8 @@ func texts() []Case {
 		}
 	}
 	return append(all,
-		launched("arguments with quotes", func() object { return object{"command": list{"vllm"}, "args": repeat(60_000, same(`--a "b' c"`))} }),
-		launched("arguments that are long", func() object { return object{"command": list{"vllm"}, "args": list{"serve", text(1_400_000, `"'`)}} }),
+		multinode("arguments with quotes", func() object { return object{"command": list{"vllm"}, "args": repeat(60_000, same(`--a "b' c"`))} }),
+		multinode("arguments that are long", func() object { return object{"command": list{"vllm"}, "args": list{"serve", text(1_400_000, `"'`)}} }),
 		inContainer("arguments that are mistyped", func() object { return object{"args": repeat(900, same("--port "+text(1_400, "'x' ")))} }),
 		inContainer("arguments by the thousand", func() object { return object{"command": list{"vllm"}, "args": repeat(120_000, same("--port"))} }),
 		inContainer("variables that expand", func() object {

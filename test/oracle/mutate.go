@@ -47,7 +47,7 @@ func longList(of *structpb.Value) *structpb.Value {
 }
 
 // Mutate replaces one value of the request's XR, Input or observed objects by a wrong one.
-func Mutate(req *fnv1.RunFunctionRequest, place int, with uint8) {
+func Mutate(req *fnv1.RunFunctionRequest, index int, with uint8) {
 	roots := []*structpb.Struct{req.GetObserved().GetComposite().GetResource(), req.GetInput()}
 	for _, k := range fixture.Keys(req.GetObserved().GetResources()) {
 		roots = append(roots, req.GetObserved().GetResources()[k].GetResource())
@@ -58,7 +58,7 @@ func Mutate(req *fnv1.RunFunctionRequest, place int, with uint8) {
 	}
 	if len(set) > 0 {
 		values := wrongValues()
-		set[place%len(set)](values[int(with)%len(values)])
+		set[index%len(set)](values[int(with)%len(values)])
 	}
 }
 

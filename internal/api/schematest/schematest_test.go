@@ -89,13 +89,13 @@ func TestTransition(t *testing.T) {
 		old, new []byte
 		want     []string
 	}{
-		"Type":             {reason: "The type of a role cannot change: its objects are others.", old: ungrouped, new: []byte(`{metadata: {name: s}, spec: {roles: [{name: a, componentType: decoder, template: {}}]}}`), want: []string{"spec.roles[0].componentType"}},
-		"TypeOfAnother":    {reason: "A role is identified by its name, not by its place in the list.", old: ungrouped, new: []byte(`{metadata: {name: s}, spec: {roles: [{name: b, componentType: decoder, template: {}}, {name: a, componentType: worker, template: {}}]}}`)},
-		"Place":            {reason: "A cluster cannot change its namespace or what it refers to.", old: in(`{name: c, providerConfigRef: {name: a}}`, `{name: f, inferenceClusterRef: {name: a}}`), new: in(`{name: c, namespace: x, providerConfigRef: {name: b}}`, `{name: f, inferenceClusterRef: {name: b}}`), want: []string{"spec.placement.clusters[0].providerConfigRef", "spec.placement.clusters[0].namespace", "spec.placement.clusters[1].inferenceClusterRef"}},
-		"PlaceKind":        {reason: "The kind of its configuration cannot change.", old: in(`{name: c, providerConfigRef: {name: a}}`), new: in(`{name: c, providerConfigRef: {name: a, kind: ProviderConfig}}`), want: []string{"spec.placement.clusters[0].providerConfigRef"}},
-		"PlaceDefaultKind": {reason: "Setting the kind to its default is accepted.", old: in(`{name: c, providerConfigRef: {name: a}}`), new: in(`{name: c, weight: 2, providerConfigRef: {name: a, kind: ClusterProviderConfig}}`)},
-		"PlaceRenamed":     {reason: "A cluster is identified by its name.", old: in(`{name: c, providerConfigRef: {name: a}}`), new: in(`{name: d, providerConfigRef: {name: b}}`)},
-		"IntoTheFleet":     {reason: "A change to an InferenceCluster is accepted: the function checks that it is the same cluster.", old: in(`{name: c, namespace: x, providerConfigRef: {name: a}}`), new: in(`{name: c, inferenceClusterRef: {name: a}}`)},
+		"Type":               {reason: "The type of a role cannot change: its objects are others.", old: ungrouped, new: []byte(`{metadata: {name: s}, spec: {roles: [{name: a, componentType: decoder, template: {}}]}}`), want: []string{"spec.roles[0].componentType"}},
+		"TypeOfAnother":      {reason: "A role is identified by its name, not by its index in the list.", old: ungrouped, new: []byte(`{metadata: {name: s}, spec: {roles: [{name: b, componentType: decoder, template: {}}, {name: a, componentType: worker, template: {}}]}}`)},
+		"Cluster":            {reason: "A cluster cannot change its namespace or what it refers to.", old: in(`{name: c, providerConfigRef: {name: a}}`, `{name: f, inferenceClusterRef: {name: a}}`), new: in(`{name: c, namespace: x, providerConfigRef: {name: b}}`, `{name: f, inferenceClusterRef: {name: b}}`), want: []string{"spec.placement.clusters[0].providerConfigRef", "spec.placement.clusters[0].namespace", "spec.placement.clusters[1].inferenceClusterRef"}},
+		"ClusterKind":        {reason: "The kind of its configuration cannot change.", old: in(`{name: c, providerConfigRef: {name: a}}`), new: in(`{name: c, providerConfigRef: {name: a, kind: ProviderConfig}}`), want: []string{"spec.placement.clusters[0].providerConfigRef"}},
+		"ClusterDefaultKind": {reason: "Setting the kind to its default is accepted.", old: in(`{name: c, providerConfigRef: {name: a}}`), new: in(`{name: c, weight: 2, providerConfigRef: {name: a, kind: ClusterProviderConfig}}`)},
+		"ClusterRenamed":     {reason: "A cluster is identified by its name.", old: in(`{name: c, providerConfigRef: {name: a}}`), new: in(`{name: d, providerConfigRef: {name: b}}`)},
+		"IntoTheFleet":       {reason: "A change to an InferenceCluster is accepted: the function checks that it is the same cluster.", old: in(`{name: c, namespace: x, providerConfigRef: {name: a}}`), new: in(`{name: c, inferenceClusterRef: {name: a}}`)},
 
 		"Same":   {reason: "A change that does not touch spec.replicas is accepted.", old: ungrouped, new: ungrouped},
 		"Scaled": {reason: "A change of the number is accepted: the scale subresource makes it.", old: one, new: three},

@@ -5,7 +5,7 @@ import "testing"
 func TestValidatePlacement(t *testing.T) {
 	testValidate(t, map[string]validation{
 		"Clusters": {
-			reason: "Two namespaces of one cluster are two different places.",
+			reason: "Two entries may be two namespaces of one cluster.",
 			doc:    clusters(`{name: a, providerConfigRef: {name: c}}`, `{name: b, namespace: other, providerConfigRef: {name: c}}`),
 		},
 		"NoClusters": {
@@ -20,8 +20,8 @@ func TestValidatePlacement(t *testing.T) {
 			schema: []string{`spec.placement.clusters[1]`},
 			want:   []string{`spec.placement.clusters[1].name: Duplicate value: "a"`},
 		},
-		"SamePlace": {
-			reason: "Two entries for one place would write the same objects. Kind and namespace count with their defaults.",
+		"SameNamespace": {
+			reason: "Two entries for one namespace of a cluster would write the same objects. Kind and namespace count with their defaults.",
 			doc:    clusters(`{name: a, providerConfigRef: {name: c}}`, `{name: b, namespace: default, providerConfigRef: {kind: ClusterProviderConfig, name: c}}`),
 			want:   []string{`spec.placement.clusters[1]: Invalid value: "b": must be another place: spec.placement.clusters[0] has the same providerConfigRef and namespace`},
 		},

@@ -61,7 +61,7 @@ func readyKeys(v Evaluation) []string {
 	return keys
 }
 
-// TestEvaluateComponents proves what the LeaderWorkerSets of a role say of it.
+// TestEvaluateComponents proves the status that the LeaderWorkerSets give a role.
 func TestEvaluateComponents(t *testing.T) {
 	evaluateComponents(t, map[string]componentCase{
 		"FirstReconcile": {
@@ -173,7 +173,7 @@ func TestEvaluateComponents(t *testing.T) {
 		"Deferred": {
 			reason: "A deferred replica counts as desired, and the service is not stable.",
 			scene: func(s *scene) {
-				running(s).hold(plan.Deferred{Key: lws1, Reason: plan.DeferredForGang, Message: "LeaderWorkerSet qwen-engine-1 waits until PodGroup qwen counts task engine-1"})
+				running(s).deferObject(plan.Deferred{Key: lws1, Reason: plan.DeferredForGang, Message: "LeaderWorkerSet qwen-engine-1 waits until PodGroup qwen counts task engine-1"})
 				delete(s.observed, lws1)
 			},
 			want: componentWant{

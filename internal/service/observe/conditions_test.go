@@ -110,11 +110,11 @@ func TestEvaluateKinds(t *testing.T) {
 		t.Errorf("what exists has a kind: got %q", got)
 	}
 	for _, k := range []string{lws0, lws1} {
-		s.hold(plan.Deferred{Key: k, Reason: plan.DeferredForKind, Message: "the cluster does not have the kind LeaderWorkerSet of leaderworkerset.x-k8s.io/v1"})
+		s.deferObject(plan.Deferred{Key: k, Reason: plan.DeferredForKind, Message: "the cluster does not have the kind LeaderWorkerSet of leaderworkerset.x-k8s.io/v1"})
 	}
 	v := s.evaluate()
 	if got, want := conditionLine(v, KindsAvailable), "False KindMissing: the cluster does not have the kind LeaderWorkerSet of leaderworkerset.x-k8s.io/v1"; got != want || !v.Deferred {
-		t.Errorf("missing: want %q, got %q, held %t", want, got, v.Deferred)
+		t.Errorf("missing: want %q, got %q, deferred %t", want, got, v.Deferred)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestConflicts(t *testing.T) {
 		existing []any
 		want     []string
 	}{
-		"NotAnswered": {reason: "What was not asked for yet is no conflict.", uid: ownUID},
+		"NotAnswered": {reason: "Before names are required, there is no conflict.", uid: ownUID},
 		"None":        {reason: "Nothing of that name exists.", uid: ownUID, existing: []any{}},
 		"Ours":        {reason: "What this service controls is its own, even if it is not observed yet.", uid: ownUID, existing: []any{workload("qwen-engine-0", owned("InferenceService", "qwen", ownUID), composed)}},
 		"Before": {

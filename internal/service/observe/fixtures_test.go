@@ -248,7 +248,7 @@ type scene struct {
 	tb       testing.TB
 	plan     *plan.Plan
 	objects  []kube.Object
-	held     []plan.Deferred
+	deferred []plan.Deferred
 	observed map[string]*fnv1.Resource
 	required map[string]*fnv1.Resources
 }
@@ -362,9 +362,9 @@ func (s *scene) pods(all ...*corev1.Pod) *scene {
 	return s
 }
 
-func (s *scene) hold(h plan.Deferred) *scene {
-	s.held = append(s.held, h)
-	s.drop(h.Key)
+func (s *scene) deferObject(d plan.Deferred) *scene {
+	s.deferred = append(s.deferred, d)
+	s.drop(d.Key)
 	return s
 }
 
@@ -374,7 +374,7 @@ func (s *scene) request() incoming.Request {
 }
 
 func (s *scene) evaluate() Evaluation {
-	return Evaluate(s.plan, Read(s.request(), s.plan), s.objects, s.held)
+	return Evaluate(s.plan, Read(s.request(), s.plan), s.objects, s.deferred)
 }
 
 const (

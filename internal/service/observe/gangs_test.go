@@ -68,7 +68,7 @@ func TestEvaluateGangs(t *testing.T) {
 			},
 		},
 		"GangServed": {
-			reason: "A PodGroup does not hold a service back whose replicas all run.",
+			reason: "A PodGroup does not delay a service whose replicas all run.",
 			scene: func(s *scene) {
 				running(s).see(pgKey, podGroup("qwen", volcano.PodGroupUnknown, gangCondition(volcano.PodGroupUnschedulableType, 3)))
 			},

@@ -53,7 +53,7 @@ func TestEvaluatePods(t *testing.T) {
 			},
 		},
 		"Failed": {
-			reason: "A crashing container fails the component and is named, without its message, which may hold a secret.",
+			reason: "A crashing container fails the component and is named, without its message, which may contain a secret.",
 			scene: func(s *scene) {
 				running(s).see(lws1, workload("qwen-engine-1", progressing)).
 					pods(slices.Concat(replicaPods(0), replicaPods(1, waits("CrashLoopBackOff")))...)

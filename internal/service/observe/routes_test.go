@@ -142,11 +142,11 @@ func TestEvaluateRoutes(t *testing.T) {
 			},
 		},
 		"KindMissing": {
-			reason: "A route that the cluster has no kind for is held, and named.",
+			reason: "A route whose kind the cluster lacks is deferred, and named.",
 			router: withRoute,
 			scene: func(s *scene) {
 				s.see(eppKey, picker()).see(poolKey, pool(accepted)).
-					hold(plan.Deferred{Key: routeKey, Reason: plan.DeferredForKind, Message: "the cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/v1"})
+					deferObject(plan.Deferred{Key: routeKey, Reason: plan.DeferredForKind, Message: "the cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/v1"})
 			},
 			want: routerWant{
 				router: "True AllReady",

@@ -20,7 +20,7 @@ import (
 )
 
 // TestSnapshotOutsideFleet proves that no observed objects are read for a service that was
-// never placed in the fleet, and all of them for one with a capacity request.
+// never in the fleet, and all of them for one with a capacity request.
 func TestSnapshotOutsideFleet(t *testing.T) {
 	set, err := structpb.NewStruct(map[string]any{"kind": "LeaderWorkerSet", "status": map[string]any{"readyReplicas": 1}})
 	if err != nil {

@@ -73,7 +73,7 @@ func TestCheckConfigs(t *testing.T) {
 			want:    field.ErrorList{field.Invalid(at.Child("providerConfigRef"), "gpu", notAllowed)},
 		},
 		"Fleet": {
-			reason:  "Past the ledger, a service could have the room of all others.",
+			reason:  "Without the ledger, a service could use capacity that is reserved for others.",
 			allowed: []inputv1alpha1.AllowedProviderConfig{allowed(cluster, "east-config")}, entry: config(cluster, "east-config", ""),
 			fleet: []*v1alpha1.InferenceCluster{schedulingtest.Cluster("west"), schedulingtest.Cluster("east")},
 			want:  field.ErrorList{field.Invalid(at.Child("providerConfigRef"), "east-config", ofFleet)},

@@ -85,7 +85,7 @@ func TestPlanRole(t *testing.T) {
 		want          want
 	}{
 		"Worker": {
-			reason:   "One node: nothing is launched, and only shared memory is added.",
+			reason:   "One node needs no launcher, and only shared memory is added.",
 			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker},
 			template: seedWorker,
 			want: want{
@@ -368,7 +368,7 @@ func TestPlanRoleRefuses(t *testing.T) {
 			want:     []string{`spec.roles[0].template.spec: Invalid value: "vllm": must be an object`},
 		},
 		"WhichEngine": {
-			reason:   "Wrapping the wrong container would be worse than asking.",
+			reason:   "The function does not guess which container is the engine.",
 			template: `{spec: {containers: [{name: a, image: x}, {name: b, image: x}]}}`,
 			want:     []string{`spec.roles[0].template.spec.containers: Invalid value: "a, b": cannot tell which of these containers is the engine: name the engine's container vllm, sglang or engine, or give it a port named http`},
 		},

@@ -14,8 +14,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
-// TestNamesApart holds names of many tenants, services and clusters against each other. Those
-// in one place are equal only where they stand for the same thing.
+// TestNamesApart compares the names of many tenants, services and clusters. Two names in one
+// namespace are equal only if they stand for the same object.
 func TestNamesApart(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	// Few parts, so that joining them in another way gives the same often.
@@ -53,21 +53,21 @@ func TestNamesApart(t *testing.T) {
 		if random.IntN(2) == 0 {
 			to.Namespace = s.Namespace
 		}
-		// In a shared namespace a service is called by its tenant as well.
+		// In a shared namespace, the tenant's name is part of a service's name.
 		base := baseName(s, to)
 		if to.Namespace != s.Namespace {
 			apart("shared namespace", base, s.Namespace+"/"+s.Name)
 		}
-		// Cluster-scoped Objects of all tenants are in one place; others in the tenant's namespace.
-		place := "objects of " + s.Namespace
+		// Cluster-scoped Objects of all tenants share one scope. Others are in the tenant's namespace.
+		scope := "objects of " + s.Namespace
 		if s.Claimed {
-			place = "cluster-scoped objects"
+			scope = "cluster-scoped objects"
 		}
 		kind := kinds[random.IntN(len(kinds))]
 		name := workloadName(base, s, 0, label(10), random.Int32N(3))
 		of := strings.Join([]string{to.ProviderConfig.Name, to.Namespace, kind, name}, "/")
-		apart(place, remote.ObjectName(s, to, "example.com", kind, name), of)
-		// What leads to a cluster's gateway is beside the XR.
+		apart(scope, remote.ObjectName(s, to, "example.com", kind, name), of)
+		// The Services of the fleet route are in the namespace of the XR.
 		apart("services of "+s.Namespace, naming.FleetBackend(s.Name, to.Cluster), s.Name+" at "+to.Cluster)
 	}
 }

@@ -39,7 +39,7 @@ func TestMinResources(t *testing.T) {
 		spec   corev1.PodSpec
 		want   map[string]string
 	}{
-		"Nothing": {"A pod that asks for nothing.", corev1.PodSpec{Containers: make([]corev1.Container, 1)}, map[string]string{}},
+		"Nothing": {"A pod that requests nothing.", corev1.PodSpec{Containers: make([]corev1.Container, 1)}, map[string]string{}},
 		"Requests": {
 			reason: "Requests win over limits, each resource for itself.",
 			spec:   corev1.PodSpec{Containers: []corev1.Container{container(resources("cpu", "1"), resources("cpu", "4", "nvidia.com/gpu", "8"))}},
@@ -72,7 +72,7 @@ func TestMinResources(t *testing.T) {
 			want:   map[string]string{"cpu": "1250m"},
 		},
 		"WholePod": {
-			reason: "Requests of the whole pod take the place of the containers', its limits only where those have none.",
+			reason: "Requests of the whole pod replace those of the containers, its limits only where those have none.",
 			spec: corev1.PodSpec{
 				Resources:  &corev1.ResourceRequirements{Requests: resources("cpu", "8"), Limits: resources("cpu", "16", "memory", "64Gi")},
 				Containers: []corev1.Container{container(resources("cpu", "1", "nvidia.com/gpu", "1"), nil)},

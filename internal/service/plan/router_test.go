@@ -148,7 +148,7 @@ func TestPlanRouterConfig(t *testing.T) {
 			errs:   []string{"spec.roles[0].endpointPickerConfig.apiVersion"},
 		},
 		"OwnConfigThatIsWrong": {
-			reason: "What the endpoint picker would refuse is refused here, with its place.",
+			reason: "What the endpoint picker would refuse is refused here, with its path.",
 			router: v1alpha1.Role{EndpointPickerConfig: strings.Replace(design, "- pluginRef: max", "- pluginRef: mex", 1)},
 			types:  []v1alpha1.ComponentType{worker},
 			errs:   []string{"spec.roles[0].endpointPickerConfig.schedulingProfiles[0].plugins[0].pluginRef"},
@@ -319,9 +319,9 @@ func TestPlanRouterRoute(t *testing.T) {
 		"Named":               {reason: "The user's gateways win.", route: named, parents: parents, hasRoute: true},
 		"Platform":            {reason: "Else those of the platform team.", parents: parents, hasRoute: true, want: parents},
 		"OwnGateway":          {reason: "The service's own gateway wins over those.", gateway: own, parents: parents, hasRoute: true},
-		"DefaultGateways":     {reason: "A route may ask for the cluster's default gateways.", route: map[string]any{"useDefaultGateways": "All"}, hasRoute: true},
+		"DefaultGateways":     {reason: "A route may use the cluster's default gateways.", route: map[string]any{"useDefaultGateways": "All"}, hasRoute: true},
 		"WholeObject": {
-			reason: "A whole HTTPRoute in the place of its spec.",
+			reason: "A whole HTTPRoute instead of its spec.",
 			route:  map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": map[string]any{}, "spec": named},
 			errs:   []string{"apiVersion", "kind", "metadata", "spec"},
 		},

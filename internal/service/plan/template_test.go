@@ -89,7 +89,7 @@ func TestReadTemplate(t *testing.T) {
 	}
 }
 
-// A limit of the whole pod has to have room for the sidecar.
+// A limit of the whole pod has to include what the sidecar requests.
 func TestSidecarFits(t *testing.T) {
 	in := defaultInput()
 	in.Sidecar.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}}

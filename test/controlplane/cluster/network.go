@@ -45,13 +45,13 @@ const kubeletPort = "10250"
 // openNetwork takes a part of the network that nobody has.
 func (c *Kubernetes) openNetwork() error {
 	n := &network{}
-	held, err := n.take()
+	lock, err := n.take()
 	if err != nil {
 		return err
 	}
 	c.begin(func(ctx context.Context) error {
 		<-ctx.Done()
-		return held.Close()
+		return lock.Close()
 	})
 	c.network = n
 	return nil

@@ -54,9 +54,9 @@ func examples(t *testing.T, claimed bool) []*example {
 			t.Fatalf("example/%s: %v", name, err)
 		}
 		e := &example{name: name, xr: docs[0]}
-		_, placed, _ := unstructured.NestedMap(e.xr.Object, "spec", "placement")
+		_, placement, _ := unstructured.NestedMap(e.xr.Object, "spec", "placement")
 		// Clusters of the fleet are TestFleet's.
-		if kind := e.xr.GetKind(); kind == "InferenceCluster" || (kind != "InferenceService") != claimed || placed {
+		if kind := e.xr.GetKind(); kind == "InferenceCluster" || (kind != "InferenceService") != claimed || placement {
 			continue
 		}
 		is := func(file string) bool {

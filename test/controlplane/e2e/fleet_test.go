@@ -134,7 +134,7 @@ type member struct {
 
 const observedGateway = "observed"
 
-// joins makes a member of a fleet, and waits until it grants something.
+// joins makes a member of a fleet, and waits until it reserves capacity.
 func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstructured {
 	t.Helper()
 	o := object(clusterKind, "", m.name)
@@ -345,9 +345,9 @@ func (h *hub) addresses(t *testing.T, ns string) []string {
 	return all
 }
 
-// asPlanned proves that a service became what the render command plans from the files that
+// asRendered proves that a service became what the render command renders from the files that
 // its users and the platform team wrote: every Object here and what it carries there.
-func (h *hub) asPlanned(t *testing.T, xr *unstructured.Unstructured, of string) {
+func (h *hub) asRendered(t *testing.T, xr *unstructured.Unstructured, of string) {
 	t.Helper()
 	now, err := h.Get(t.Context(), xr)
 	if err != nil {
@@ -453,7 +453,7 @@ func (h *hub) gone(t *testing.T, xr *unstructured.Unstructured, remotes ...strin
 	}
 }
 
-// testFailover proves that a service lands on the first cluster with room, that it says why not
+// testFailover proves that a service runs in the first cluster with free capacity, that it says why not
 // on the other, that its pods run there, and that weights follow what is ready.
 func testFailover(t *testing.T, h *hub) {
 	ns := namespace(t, h.Cluster)
@@ -490,10 +490,10 @@ func testFailover(t *testing.T, h *hub) {
 	}
 	h.routes(t, xr, map[string]int64{"failover-west": 2})
 	h.lands(t, xr, want, map[string]int{"cluster-2": 2})
-	h.asPlanned(t, xr, "failover")
+	h.asRendered(t, xr, "failover")
 
-	// Somebody deletes the InferenceCluster where it runs, which is refused. Whoever gets
-	// around that takes nothing with it, and the other is not asked.
+	// Deleting the InferenceCluster where the service runs is refused. Deleting it all the same stops
+	// nothing, and no capacity of the other cluster is requested.
 	before := h.everything(t, xr)
 	if out, err := h.Kubectl(t.Context(), "delete", "inferenceclusters.fusioninfer.io", "failover-west"); err == nil || !strings.Contains(err.Error(), "capacity of this cluster is reserved for services") {
 		t.Errorf("a cluster with services can be deleted: %s, %v", out, err)
@@ -589,7 +589,7 @@ type observer struct {
 	pods   map[string]*recording
 }
 
-func (h *hub) observe(t *testing.T, xr *unstructured.Unstructured, members map[string]string) *observer {
+func (h *hub) watch(t *testing.T, xr *unstructured.Unstructured, members map[string]string) *observer {
 	t.Helper()
 	o := &observer{h: h, xr: xr, routes: record(t, h, routeKind, xr.GetNamespace()), pods: map[string]*recording{}}
 	for name, remote := range members {
@@ -715,7 +715,7 @@ func testDrain(t *testing.T, h *hub) {
 	east := h.joins(t, "drain", member{name: "drain-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
 	h.joins(t, "drain", member{name: "drain-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
 	xr := placedService(ns, "llama", "Failover", "drain", entrance("drain.example.com", "prefix-cache"), engine("worker", "worker", 3, 1))
-	seen := h.observe(t, xr, map[string]string{"drain-east": "cluster-1", "drain-west": "cluster-2"})
+	seen := h.watch(t, xr, map[string]string{"drain-east": "cluster-1", "drain-west": "cluster-2"})
 	apply(t, h.Cluster, xr)
 	h.lands(t, xr, map[string]string{
 		"drain-east": "Placed [0] weight 3",
@@ -741,7 +741,7 @@ func testFleetCutOff(t *testing.T, h *hub) {
 	h.joins(t, "cutoff", member{name: "cutoff-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
 	h.joins(t, "cutoff", member{name: "cutoff-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
 	xr := placedService(ns, "llama", "Failover", "cutoff", entrance("cutoff.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
-	seen := h.observe(t, xr, map[string]string{"cutoff-east": "cluster-1", "cutoff-west": "cluster-2"})
+	seen := h.watch(t, xr, map[string]string{"cutoff-east": "cluster-1", "cutoff-west": "cluster-2"})
 	apply(t, h.Cluster, xr)
 	h.lands(t, xr, map[string]string{
 		"cutoff-east": "Placed [0] weight 2",
@@ -861,7 +861,7 @@ func testFleetClaim(t *testing.T, h *hub) {
 }
 
 // testStaleLedger proves that the API server refuses to apply a ledger over another version than
-// the one that was read, which is what keeps room from being granted twice.
+// the one that was read, so no capacity is reserved twice.
 func testStaleLedger(t *testing.T, h *hub) {
 	h.joins(t, "ledger", member{name: "ledger", remote: "cluster-1", nodes: 1})
 	at := object(configMapKind, "crossplane-system", "inferencecluster-ledger")
@@ -875,13 +875,13 @@ func testStaleLedger(t *testing.T, h *hub) {
 			manager = m.Manager
 		}
 	}
-	write := func(version, grants string) error {
+	write := func(version, reservations string) error {
 		o := at.DeepCopy()
 		o.SetResourceVersion(version)
 		o.SetOwnerReferences(read.GetOwnerReferences())
 		o.SetAnnotations(read.GetAnnotations())
 		o.SetLabels(read.GetLabels())
-		o.Object["data"] = map[string]any{"ledger": grants}
+		o.Object["data"] = map[string]any{"ledger": reservations}
 		_, err := h.Apply(t.Context(), o, manager)
 		return err
 	}
@@ -901,16 +901,16 @@ func testStaleLedger(t *testing.T, h *hub) {
 }
 
 // How often services race, and for how long the last ten are looked at. Once and shortly is
-// enough to notice that something broke; go test ./e2e -run 'TestFleet/^Race$' -races 20 -hold 10m
+// enough to notice that something broke; go test ./e2e -run 'TestFleet/^Race$' -races 20 -watch 10m
 // looks closer, and takes half an hour.
 var (
-	races = flag.Int("races", 1, "how `often` services race for slots")
-	hold  = flag.Duration("hold", heldFor, "how `long` those that won the last race are looked at")
+	races    = flag.Int("races", 1, "how `often` services race for nodes")
+	watchFor = flag.Duration("watch", watchedFor, "how `long` those that won the last race are looked at")
 )
 
-const heldFor = 25 * time.Second
+const watchedFor = 25 * time.Second
 
-// testRace lets 50 services ask for the ten slots of two clusters. Exactly ten get one, and the
+// testRace lets 50 services request the ten nodes of two clusters. Exactly ten get one, and the
 // same ten have it after a restart of the control plane, its API server included, which moves
 // nothing.
 func testRace(t *testing.T, h *hub) {
@@ -926,9 +926,9 @@ func testRace(t *testing.T, h *hub) {
 	h.lands(t, steady, where, pods)
 	whole := h.everything(t, steady)
 	for i := range *races {
-		d := heldFor
+		d := watchedFor
 		if i+1 == *races {
-			d = *hold
+			d = *watchFor
 		}
 		h.race(t, clusters, i, d)
 	}
@@ -940,7 +940,7 @@ func testRace(t *testing.T, h *hub) {
 }
 
 // race is one of the races. Each starts in an order of its own.
-func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number int, held time.Duration) {
+func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number int, watched time.Duration) {
 	t.Helper()
 	ns := namespace(t, h.Cluster)
 	const services, slots = 50, 10
@@ -956,7 +956,7 @@ func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number i
 		return err == nil, err
 	})
 	t.Logf("race %d: ten services are ready, and 40 know why not, after %s", number, time.Since(begun))
-	h.notOverbooked(t, clusters)
+	h.notOvercommitted(t, clusters)
 
 	h.StopCore()
 	if err := h.CrashAPIServer(t.Context()); err != nil {
@@ -965,7 +965,7 @@ func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number i
 	if err := h.RunCore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for quiet := time.Now().Add(held); time.Now().Before(quiet); time.Sleep(time.Second) {
+	for quiet := time.Now().Add(watched); time.Now().Before(quiet); time.Sleep(time.Second) {
 		now, err := h.racers(t.Context(), ns, services, slots)
 		if err != nil {
 			t.Fatalf("race %d: after a restart: %v", number, err)
@@ -973,7 +973,7 @@ func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number i
 		if diff := cmp.Diff(before, now); diff != "" {
 			t.Fatalf("race %d: a restart moves services: -before, +after:\n%s", number, diff)
 		}
-		h.notOverbooked(t, clusters)
+		h.notOvercommitted(t, clusters)
 	}
 	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", "--all", "--namespace="+ns)
 	for _, r := range h.Remotes() {
@@ -983,7 +983,7 @@ func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number i
 		})
 	}
 	for _, c := range clusters {
-		until(t, h, c.GetName()+" has nobody any more", func(ctx context.Context) (bool, error) {
+		until(t, h, c.GetName()+" has no reservations any more", func(ctx context.Context) (bool, error) {
 			now, err := h.Get(ctx, c)
 			if err != nil {
 				return false, err
@@ -1058,17 +1058,17 @@ func (h *hub) racers(ctx context.Context, ns string, services, slots int) (map[s
 	return runs, nil
 }
 
-// notOverbooked proves that clusters have granted no more than they have.
-func (h *hub) notOverbooked(t *testing.T, all []*unstructured.Unstructured) {
+// notOvercommitted proves that clusters have reserved no more capacity than they have.
+func (h *hub) notOvercommitted(t *testing.T, all []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range all {
 		now, err := h.Get(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		grants, _, _ := unstructured.NestedSlice(now.Object, "status", "reservations")
-		if err := conditions(now, "CapacityConsistent"); err != nil || len(grants) > 5 {
-			t.Errorf("%s has granted room to %d services: %v", o.GetName(), len(grants), err)
+		reservations, _, _ := unstructured.NestedSlice(now.Object, "status", "reservations")
+		if err := conditions(now, "CapacityConsistent"); err != nil || len(reservations) > 5 {
+			t.Errorf("%s has reserved capacity for %d services: %v", o.GetName(), len(reservations), err)
 		}
 	}
 }

@@ -153,24 +153,24 @@ func (g *gang) startOf(text string) {
 	g.start(o["spec"])
 }
 
-// place waits until as many pods of each role and replica have a node as should have,
+// schedules waits until as many pods of each role and replica have a node as should have,
 // and the scheduler then has gone round twice: what is expected has come, and nothing
-// more. Most first: which of two replicas is placed does not matter.
+// more. Most first: which of two replicas is scheduled does not matter.
 //
 // LeaderWorkerSet may make a replica that lost a machine anew more than once, one time for each
 // pod of which it hears late. Then it is waited for again; more than expected is wrong at once.
-func (g *gang) place(what string, pods int, want map[string][]int) {
+func (g *gang) schedules(what string, pods int, want map[string][]int) {
 	g.Helper()
 	for {
-		g.until(fmt.Sprintf("%s: there are %d pods, placed as %v", what, pods, want), func(context.Context) error {
-			got, n := g.placed()
+		g.until(fmt.Sprintf("%s: there are %d pods, scheduled as %v", what, pods, want), func(context.Context) error {
+			got, n := g.scheduled()
 			if n != pods || !cmp.Equal(want, got) {
 				return fmt.Errorf("of %d pods these have a node: %v", n, got)
 			}
 			return nil
 		})
 		g.rounds()
-		got, n := g.placed()
+		got, n := g.scheduled()
 		switch {
 		case n == pods && cmp.Equal(want, got):
 			return
@@ -192,8 +192,8 @@ func exceeds(got, want map[string][]int) bool {
 	return false
 }
 
-// placed counts the pods that have a node, of each replica of each role, and all pods.
-func (g *gang) placed() (map[string][]int, int) {
+// scheduled counts the pods that have a node, of each replica of each role, and all pods.
+func (g *gang) scheduled() (map[string][]int, int) {
 	g.Helper()
 	count, all := map[[2]string]int{}, 0
 	for _, p := range g.list(kindPod) {
@@ -288,7 +288,7 @@ func (g *gang) says(gangScheduled string, components map[string]string) {
 
 // TestMinimumFirst proves the seed's table of what is scheduled for story 4 on a service
 // that is there, while machines come: exactly its rows, in the mode MinimumFirst. Then
-// a machine is lost and comes back. Never is a replica placed in part.
+// a machine is lost and comes back. A replica is never scheduled in part.
 func TestMinimumFirst(t *testing.T) {
 	g := alone(t, "MinimumFirst")
 	g.machines(2)
@@ -307,7 +307,7 @@ func TestMinimumFirst(t *testing.T) {
 		{gpus: 80, want: all},
 	} {
 		g.machines(row.gpus / gpusPerNode)
-		g.place(fmt.Sprintf("%d GPUs", row.gpus), 10, row.want)
+		g.schedules(fmt.Sprintf("%d GPUs", row.gpus), 10, row.want)
 		switch row.gpus {
 		case 32:
 			g.says("False", map[string]string{"prefill": "Deploying 0/1 0/2", "decode": "Deploying 0/2 0/8"})
@@ -320,10 +320,10 @@ func TestMinimumFirst(t *testing.T) {
 	before := g.leaders()
 	lost := g.on("fusioninfer.io/role-name", "decode")
 	g.lose(lost.node)
-	g.place("9 of 10 machines", 10, one)
+	g.schedules("9 of 10 machines", 10, one)
 	g.says("True", map[string]string{"prefill": "Running 1/1 2/2", "decode": "Deploying 1/2 4/8"})
 	g.machine(lost.node)
-	g.place("the machine is back", 10, all)
+	g.schedules("the machine is back", 10, all)
 	g.ready("llm")
 	after := g.leaders()
 	for name, uid := range before {
@@ -369,11 +369,11 @@ func TestAllOrNothing(t *testing.T) {
 	none := map[string][]int{"prefill": {0}, "decode": {0, 0}}
 	for _, gpus := range []int{16, 32, 48, 64, 72} {
 		g.machines(gpus / gpusPerNode)
-		g.place(fmt.Sprintf("%d GPUs", gpus), 10, none)
+		g.schedules(fmt.Sprintf("%d GPUs", gpus), 10, none)
 	}
 	g.says("False", map[string]string{"prefill": "Deploying 0/1 0/2", "decode": "Deploying 0/2 0/8"})
 	g.machines(10)
-	g.place("80 GPUs", 10, map[string][]int{"prefill": {2}, "decode": {4, 4}})
+	g.schedules("80 GPUs", 10, map[string][]int{"prefill": {2}, "decode": {4, 4}})
 	g.ready("llm")
 }
 
@@ -386,17 +386,17 @@ func TestMinRoleReplicas(t *testing.T) {
 		{name: "prefill", kind: "prefiller", replicas: 3, nodes: 1, gpus: gpusPerNode},
 		{name: "decode", kind: "decoder", replicas: 2, nodes: 2, gpus: gpusPerNode},
 	}, "  schedulingStrategy: {gang: {mode: MinimumFirst, minRoleReplicas: {prefill: 2, decode: 2}}}\n"))
-	g.place("5 machines, where the minimum needs 6", 7, map[string][]int{"prefill": {0, 0, 0}, "decode": {0, 0}})
+	g.schedules("5 machines, where the minimum needs 6", 7, map[string][]int{"prefill": {0, 0, 0}, "decode": {0, 0}})
 	g.machines(6)
-	g.place("6 machines", 7, map[string][]int{"prefill": {1, 1, 0}, "decode": {2, 2}})
+	g.schedules("6 machines", 7, map[string][]int{"prefill": {1, 1, 0}, "decode": {2, 2}})
 	g.says("True", map[string]string{"prefill": "Deploying 2/3 2/3", "decode": "Running 2/2 4/4"})
 	g.machines(7)
-	g.place("7 machines", 7, map[string][]int{"prefill": {1, 1, 1}, "decode": {2, 2}})
+	g.schedules("7 machines", 7, map[string][]int{"prefill": {1, 1, 1}, "decode": {2, 2}})
 	g.ready("llm")
 }
 
 // TestNetworkTopology proves that a gang which may not spread further than a rack waits
-// while no rack has room for all of it, though all racks together have, and then is
+// while no rack has enough capacity for all of it, though all racks together have, and then is
 // in one rack.
 func TestNetworkTopology(t *testing.T) {
 	g := alone(t, "Topology")
@@ -419,9 +419,9 @@ func TestNetworkTopology(t *testing.T) {
 		{name: "prefill", kind: "prefiller", replicas: 1, nodes: 2, gpus: gpusPerNode},
 		{name: "decode", kind: "decoder", replicas: 1, nodes: 2, gpus: gpusPerNode},
 	}, "  schedulingStrategy: {gang: {networkTopology: {mode: hard, highestTierAllowed: 1}}}\n"))
-	g.place("2 racks of 3 machines each", 4, map[string][]int{"prefill": {0}, "decode": {0}})
+	g.schedules("2 racks of 3 machines each", 4, map[string][]int{"prefill": {0}, "decode": {0}})
 	g.machine("topology-b3")
-	g.place("a rack of 4 machines", 4, map[string][]int{"prefill": {2}, "decode": {2}})
+	g.schedules("a rack of 4 machines", 4, map[string][]int{"prefill": {2}, "decode": {2}})
 	g.ready("llm")
 	racks := map[string]int{}
 	for _, p := range g.list(kindPod) {

@@ -150,7 +150,7 @@ func set(t *testing.T, c *cluster.Cluster, pod types.NamespacedName, is corev1.C
 }
 
 // TestPodKilled proves the same of a pod that is gone: of four replicas on one node
-// each three are left, until there is room for the fourth again.
+// each three are left, until there are nodes for the fourth again.
 func TestPodKilled(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
@@ -275,7 +275,7 @@ func TestScaleRole(t *testing.T) {
 	settled(t, c, chat)
 }
 
-// counts checks how many pods the PodGroup of the service chat asks for.
+// counts checks how many pods the PodGroup of the service chat requires.
 func counts(t *testing.T, c *cluster.Cluster, namespace string, want int64) {
 	t.Helper()
 	g, err := c.Get(t.Context(), object(podGroupKind, namespace, "chat"))

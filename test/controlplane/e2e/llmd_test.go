@@ -21,7 +21,7 @@ import (
 
 // The endpoint picker of llm-d cannot be built from modules, so it does not run here.
 // In its place there is an own strict schema of what it is given: its configuration,
-// its arguments and the services that its probes ask for. It was written from the
+// its arguments and the services that its probes name. It was written from the
 // source of the release that is rendered, llm-d-router v0.10.0 (commit
 // 71f4f0999f95b96c49a9d0c4afbd18dfdb943c26), and not from internal/epp, which it
 // is to judge. Each rule names its source there, file#line.
@@ -207,12 +207,12 @@ func llmdPod(c *corev1.Container) error {
 	}
 	for what, p := range map[string]*corev1.Probe{"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
 		if p == nil || p.GRPC == nil || p.GRPC.Service == nil {
-			errs = append(errs, fmt.Errorf("the %s probe asks for no service", what))
+			errs = append(errs, fmt.Errorf("the %s probe names no service", what))
 			continue
 		}
 		// One that leads is asked for each on its own; without others any name will do.
 		if given["ha-enable-leader-election"] == "true" && *p.GRPC.Service != what {
-			errs = append(errs, fmt.Errorf("the %s probe asks for %q (cmd/epp/runner/health.go#L81-L103)", what, *p.GRPC.Service))
+			errs = append(errs, fmt.Errorf("the %s probe names %q (cmd/epp/runner/health.go#L81-L103)", what, *p.GRPC.Service))
 		}
 	}
 	return errors.Join(errs...)

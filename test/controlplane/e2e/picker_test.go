@@ -111,7 +111,7 @@ func pick(t *testing.T, n *tenant, service string) *endpointPicker {
 func (p *endpointPicker) healthy(service string) {
 	p.Helper()
 	if service == "" {
-		p.Fatal("a probe asks for no service")
+		p.Fatal("a probe names no service")
 	}
 	conn, err := grpc.NewClient(p.Health, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

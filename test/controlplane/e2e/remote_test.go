@@ -25,9 +25,9 @@ var (
 	clusterObjectKind = schema.GroupVersionKind{Group: "kubernetes.crossplane.io", Version: "v1alpha2", Kind: "Object"}
 )
 
-// placed are the clusters of the examples, by the names that those give them, and the
+// remotes are the clusters of the examples, by the names that those give them, and the
 // namespace of each that is not the tenant's.
-var placed = map[string]struct{ config, remote, namespace string }{
+var remotes = map[string]struct{ config, remote, namespace string }{
 	"east": {"gpu-east", "cluster-1", ""},
 	"west": {"gpu-west", "cluster-2", "models"},
 }
@@ -36,7 +36,7 @@ var placed = map[string]struct{ config, remote, namespace string }{
 type fleet struct {
 	*cluster.Cluster
 
-	// before is what the remote clusters had before anything was placed there.
+	// before is what the remote clusters had before any service ran there.
 	before map[string]sets.Set[string]
 }
 
@@ -277,10 +277,10 @@ func testRemoteClaim(t *testing.T, f *fleet) {
 	f.remove(t, claim)
 }
 
-// example is the XR of an example, placed in the clusters that there are.
+// example is the XR of an example, with the clusters that there are as its placement.
 func (f *fleet) example(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
-	docs, err := cluster.Documents([]byte(f.placedHere(read(t, "example", name, "xr.yaml"))))
+	docs, err := cluster.Documents([]byte(f.withRemotes(read(t, "example", name, "xr.yaml"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func (f *fleet) example(t *testing.T, name string) *unstructured.Unstructured {
 // rendered are the Objects that an example shows.
 func (f *fleet) rendered(t *testing.T, name string) []unstructured.Unstructured {
 	t.Helper()
-	docs, err := cluster.Documents([]byte(f.placedHere(read(t, "example", name, "rendered.yaml"))))
+	docs, err := cluster.Documents([]byte(f.withRemotes(read(t, "example", name, "rendered.yaml"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,9 +307,9 @@ func (f *fleet) rendered(t *testing.T, name string) []unstructured.Unstructured 
 	return all
 }
 
-// placedHere names the configurations that there are in place of the examples'.
-func (f *fleet) placedHere(text string) string {
-	for _, p := range placed {
+// withRemotes names the configurations that there are in place of the examples'.
+func (f *fleet) withRemotes(text string) string {
+	for _, p := range remotes {
 		text = strings.ReplaceAll(text, p.config, f.Remote(p.remote).Direct())
 	}
 	return text
@@ -392,7 +392,7 @@ func unlike(want, got any, at string) []string {
 // pods of a service in one of its clusters, by the name that it gives to that.
 func (f *fleet) pods(t *testing.T, name string, xr *unstructured.Unstructured) []unstructured.Unstructured {
 	t.Helper()
-	p := placed[name]
+	p := remotes[name]
 	namespace := xr.GetNamespace()
 	if p.namespace != "" {
 		namespace = p.namespace
@@ -437,7 +437,7 @@ func (f *fleet) tellsOfPods(t *testing.T, xr *unstructured.Unstructured) {
 		}
 		want := map[string]map[string]string{}
 		var all []unstructured.Unstructured
-		for name := range placed {
+		for name := range remotes {
 			pods := f.pods(t, name, xr)
 			all = append(all, pods...)
 			want[name] = counted(s, pods)
@@ -479,7 +479,7 @@ func (f *fleet) everything(t *testing.T, xr *unstructured.Unstructured) map[stri
 		}
 		all[f.where(t, o)] = identity(got)
 	}
-	for name := range placed {
+	for name := range remotes {
 		for _, pod := range f.pods(t, name, xr) {
 			all[name+": pod "+pod.GetName()] = string(pod.GetUID())
 		}

@@ -37,20 +37,20 @@ func attacks() map[string]attack {
 	router := func(route, more string) string {
 		return fmt.Sprintf(`{roles: [{name: r, componentType: router, httproute: {%s}, %s}, {name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [--model=m]}]}}}]}`, route, more)
 	}
-	placed := func(placement string) string {
+	withPlacement := func(placement string) string {
 		return strings.TrimSuffix(worker("", "", ""), "}") + ", placement: {" + placement + "}}"
 	}
 	const own = `gateway: {gatewayClassName: any, listeners: [{name: http, protocol: HTTP, port: 80}]}`
 	return map[string]attack{
-		"provider-config":   {"The credentials of another cluster.", placed(`clusters: [{name: a, providerConfigRef: {name: edge}}]`), []string{"spec.placement.clusters[0].providerConfigRef", "allowedProviderConfigs"}},
-		"remote-namespace":  {"Another tenant's namespace of another cluster.", placed(`clusters: [{name: a, namespace: kube-system, providerConfigRef: {name: edge}}]`), []string{"spec.placement.clusters[0]"}},
+		"provider-config":   {"The credentials of another cluster.", withPlacement(`clusters: [{name: a, providerConfigRef: {name: edge}}]`), []string{"spec.placement.clusters[0].providerConfigRef", "allowedProviderConfigs"}},
+		"remote-namespace":  {"Another tenant's namespace of another cluster.", withPlacement(`clusters: [{name: a, namespace: kube-system, providerConfigRef: {name: edge}}]`), []string{"spec.placement.clusters[0]"}},
 		"host-network":      {"The node's network.", worker("hostNetwork: true,", "", ""), []string{"spec.roles[0].template.spec", `violates PodSecurity "baseline:latest"`}},
 		"host-path":         {"The node's files.", worker("volumes: [{name: root, hostPath: {path: /}}],", "volumeMounts: [{name: root, mountPath: /host}]", ""), []string{"spec.roles[0].template.spec", "hostPath"}},
 		"privileged":        {"The node itself.", worker("", "securityContext: {privileged: true}", ""), []string{"spec.roles[0].template.spec.containers[0]", "privileged"}},
 		"capability":        {"The node's kernel.", worker("", "securityContext: {capabilities: {add: [SYS_ADMIN]}}", ""), []string{"spec.roles[0].template.spec.containers[0]", "SYS_ADMIN"}},
 		"picker-account":    {"The account of an endpoint picker.", worker("serviceAccountName: good-epp,", "", ""), []string{"spec.roles[0].template.spec.serviceAccountName"}},
-		"priority":          {"The place of others' pods.", worker("priorityClassName: system-node-critical,", "", ""), []string{"spec.roles[0].template.spec.priorityClassName", "allowedPriorityClassNames"}},
-		"gang-priority":     {"The place of others' gangs.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {gang: {priorityClassName: system-node-critical}}}", []string{"spec.schedulingStrategy.gang.priorityClassName"}},
+		"priority":          {"Priority over the pods of others.", worker("priorityClassName: system-node-critical,", "", ""), []string{"spec.roles[0].template.spec.priorityClassName", "allowedPriorityClassNames"}},
+		"gang-priority":     {"Priority over the gangs of others.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {gang: {priorityClassName: system-node-critical}}}", []string{"spec.schedulingStrategy.gang.priorityClassName"}},
 		"queue":             {"Another team's queue.", strings.TrimSuffix(worker("", "", ""), "}") + ", schedulingStrategy: {queueName: theirs}}", []string{"spec.schedulingStrategy.queueName"}},
 		"pod-queue":         {"Another team's queue, by an annotation.", worker("", "", "annotations: {scheduling.volcano.sh/queue-name: theirs}"), []string{"scheduling.volcano.sh/queue-name"}},
 		"shared-gateway":    {"A gateway that others have, too.", router(`hostnames: [a.example.com], parentRefs: [{name: main, namespace: gateways}]`, ""), []string{"spec.roles[0].httproute", "parentRefs"}},
@@ -62,10 +62,10 @@ func attacks() map[string]attack {
 		"default-scope":     {"The routes of others, at one's own gateway.", router("hostnames: [a.example.com]", `gateway: {gatewayClassName: any, defaultScope: All, listeners: [{name: http, protocol: HTTP, port: 80}]}`), []string{"spec.roles[0].gateway.defaultScope"}},
 		"picker-devices":    {"Devices that no ledger counts.", router("hostnames: [a.example.com]", own+`, endpointPicker: {resources: {limits: {nvidia.com/gpu: "8"}}}`), []string{"spec.roles[0].endpointPicker.resources.limits[nvidia.com/gpu]"}},
 		"anti-affinity":     {"Nodes without others' pods.", worker("affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, namespaceSelector: {}, labelSelector: {}}]}},", "", ""), []string{"podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector"}},
-		"kueue-priority":    {"The place of others' workloads in Kueue.", worker("", "", "labels: {kueue.x-k8s.io/priority-class: top}"), []string{"kueue.x-k8s.io/priority-class"}},
-		"long-farewell":     {"Room that others were granted.", strings.TrimSuffix(worker("terminationGracePeriodSeconds: 315360000,", "", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.terminationGracePeriodSeconds"}},
+		"kueue-priority":    {"Priority over the workloads of others in Kueue.", worker("", "", "labels: {kueue.x-k8s.io/priority-class: top}"), []string{"kueue.x-k8s.io/priority-class"}},
+		"long-farewell":     {"Capacity that is reserved for others.", strings.TrimSuffix(worker("terminationGracePeriodSeconds: 315360000,", "", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.terminationGracePeriodSeconds"}},
 		"foreign-backend":   {"A backend in another namespace.", router(`rules: [{backendRefs: [{name: api, namespace: kube-system, port: 443}]}]`, own), []string{"spec.roles[0].httproute.rules[0].backendRefs[0].namespace"}},
-		"node-name":         {"A node that the fleet has granted to others.", strings.TrimSuffix(worker("nodeName: node-0,", "", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.nodeName"}},
+		"node-name":         {"A node whose capacity is reserved for others.", strings.TrimSuffix(worker("nodeName: node-0,", "", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.nodeName"}},
 		"claims-of-devices": {"Devices that nobody counts.", strings.TrimSuffix(worker("resourceClaims: [{name: gpu, resourceClaimTemplateName: t}],", "resources: {claims: [{name: gpu}]}", ""), "}") + ", placement: {clusterSelector: {}}}", []string{"spec.roles[0].template.spec.resourceClaims"}},
 	}
 }
@@ -202,7 +202,7 @@ func (n *tenant) notDescribed(services dynamic.ResourceInterface) {
 	n.write(services, "all-clusters", `{`+role+`, placement: {clusterSelector: {}}}`)
 	n.write(services, "by-name", `{`+role+`, placement: {policy: Failover, clusters: [{name: a, inferenceClusterRef: {name: for-others}}, {name: b, inferenceClusterRef: {name: no-such}}]}}`)
 	for _, name := range []string{"all-clusters", "by-name"} {
-		n.until(name+" has no place", func(ctx context.Context) error {
+		n.until(name+" runs in no cluster", func(ctx context.Context) error {
 			o, err := n.c.Get(ctx, n.named(kindService, name))
 			if err != nil {
 				return err

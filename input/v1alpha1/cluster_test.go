@@ -39,7 +39,7 @@ annotations: {example.com/note: b}
 			reason: "The namespace of the ledgers has to be a valid name.",
 			doc:    `{namespace: a.b}`,
 			schema: []string{"namespace"},
-			want:   []string{`input.namespace: Invalid value: "a.b": must be lower case letters, digits and '-', with a letter or digit first and last`},
+			want:   []string{`input.namespace: Invalid value: "a.b": must consist of lower case letters, digits and '-', and start and end with a letter or digit`},
 		},
 		"ServiceNamespaces": {
 			reason: "An API server would refuse the namespaces later.",
@@ -63,8 +63,8 @@ annotations: {example.com/note: b}
 			doc:    `{tenants: [{namespaces: []}, {namespaces: ["Team-*"]}]}`,
 			schema: []string{"tenants[0].namespaces"},
 			want: []string{
-				`input.tenants[0].namespaces: Required value: name the namespaces, or give patterns such as research-*`,
-				`input.tenants[1].namespaces[0]: Invalid value: "Team-*": must be a name, in which '*' stands for any text: lower case letters, digits, '-' and '.'`,
+				`input.tenants[0].namespaces: Required value: must list namespaces, or patterns such as research-*`,
+				`input.tenants[1].namespaces[0]: Invalid value: "Team-*": must be a name of lower case letters, digits, '-' and '.', in which '*' stands for any text`,
 			},
 		},
 		"Labels": {

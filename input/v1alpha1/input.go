@@ -123,7 +123,7 @@ const (
 )
 
 // EndpointPickerSettings configure the endpoint picker of every router.
-// +kubebuilder:validation:XValidation:rule="has(self.image) == has(self.dialect)",message="image and dialect go together: each image reads one dialect only"
+// +kubebuilder:validation:XValidation:rule="has(self.image) == has(self.dialect)",message="must have both image and dialect, or neither of them: each image reads only one dialect"
 type EndpointPickerSettings struct {
 	// Image of the endpoint picker. If it is not set, the image depends on the service:
 	// registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0 for a plain strategy,

@@ -126,19 +126,19 @@ func TestValidatePolicy(t *testing.T) {
 			want: []string{
 				`input.podSecurity.enforce: Unsupported value: "Baseline": supported values: "privileged", "baseline", "restricted"`,
 				`input.podSecurity.enforceVersion: Invalid value: "1.34": must be latest, or a version of Kubernetes such as v1.34`,
-				`input.podSecurity.allowedCapabilities[0]: Invalid value: "CAP_IPC_LOCK": must be a capability as containers have it, such as IPC_LOCK: upper case, without CAP_`,
-				`input.podSecurity.allowedCapabilities[1]: Invalid value: "": must be a capability as containers have it, such as IPC_LOCK: upper case, without CAP_`,
+				`input.podSecurity.allowedCapabilities[0]: Invalid value: "CAP_IPC_LOCK": must be the name of a capability in upper case, without the prefix CAP_, such as IPC_LOCK`,
+				`input.podSecurity.allowedCapabilities[1]: Invalid value: "": must be the name of a capability in upper case, without the prefix CAP_, such as IPC_LOCK`,
 			},
 		},
 		"Patterns": {
 			reason: "A pattern that matches no name, or that is mistyped, is refused.",
 			doc:    `{allowedQueues: ["[a-z]", ""], tenants: [{allowedPriorityClassNames: ["a b"]}, {namespaces: ["Team-*"]}]}`,
 			want: []string{
-				`input.allowedQueues[0]: Invalid value: "[a-z]": must be a name, in which '*' stands for any text: lower case letters, digits, '-' and '.'`,
+				`input.allowedQueues[0]: Invalid value: "[a-z]": must be a name of lower case letters, digits, '-' and '.', in which '*' stands for any text`,
 				`input.allowedQueues[1]: Required value: must be a name, or a pattern with '*'`,
-				`input.tenants[0].namespaces: Required value: name the namespaces, or give patterns such as research-*`,
-				`input.tenants[0].allowedPriorityClassNames[0]: Invalid value: "a b": must be a name, in which '*' stands for any text: lower case letters, digits, '-' and '.'`,
-				`input.tenants[1].namespaces[0]: Invalid value: "Team-*": must be a name, in which '*' stands for any text: lower case letters, digits, '-' and '.'`,
+				`input.tenants[0].namespaces: Required value: must list namespaces, or patterns such as research-*`,
+				`input.tenants[0].allowedPriorityClassNames[0]: Invalid value: "a b": must be a name of lower case letters, digits, '-' and '.', in which '*' stands for any text`,
+				`input.tenants[1].namespaces[0]: Invalid value: "Team-*": must be a name of lower case letters, digits, '-' and '.', in which '*' stands for any text`,
 			},
 		},
 		"ProviderConfigs": {
@@ -147,14 +147,14 @@ func TestValidatePolicy(t *testing.T) {
 			want: []string{
 				`input.allowedProviderConfigs[0].kind: Unsupported value: "Config": supported values: "ClusterProviderConfig", "ProviderConfig"`,
 				`input.allowedProviderConfigs[1].name: Required value: must be the name of a provider-kubernetes configuration`,
-				`input.allowedProviderConfigs[1].namespaces[0]: Invalid value: "[": must be a name, in which '*' stands for any text: lower case letters, digits, '-' and '.'`,
+				`input.allowedProviderConfigs[1].namespaces[0]: Invalid value: "[": must be a name of lower case letters, digits, '-' and '.', in which '*' stands for any text`,
 			},
 		},
 		"DefaultHostname": {
 			reason: "The services a-b in c and a in b-c would have the same host name.",
 			doc:    `{routes: {defaultHostname: "{service}-{namespace}.example.com"}}`,
 			want: []string{
-				`input.routes.defaultHostname: Invalid value: "{service}-{namespace}.example.com": must have {service} and {namespace}, each between dots and once, so that no two services have the same name: such as {service}.{namespace}.llm.example.com`,
+				`input.routes.defaultHostname: Invalid value: "{service}-{namespace}.example.com": must contain {service} and {namespace} once, each as a whole label, so that no two services have the same host name: such as {service}.{namespace}.llm.example.com`,
 			},
 		},
 		"Routes": {
@@ -182,14 +182,14 @@ func TestValidatePolicy(t *testing.T) {
 			reason: "An empty list is refused: it looks as if it allowed nothing, and would allow everything.",
 			doc:    `{routes: {allowedGatewayClassNames: []}, networkPolicy: {ingressFrom: [{podSelector: {}}], egressTo: []}}`,
 			want: []string{
-				`input.routes.allowedGatewayClassNames: Required value: name a class, or leave the field out for any; ownGateways: Deny allows no Gateway`,
-				`input.networkPolicy.egressTo: Required value: name at least the API server, or leave the field out: then the engines may reach anything`,
+				`input.routes.allowedGatewayClassNames: Required value: must list at least one class, or be left out to allow any; to allow no Gateway, set ownGateways to Deny`,
+				`input.networkPolicy.egressTo: Required value: must list at least the API server, or be left out to let the engines reach anything`,
 			},
 		},
 		"NetworkPolicy": {
 			reason: "Without peers nothing could reach the engines.",
 			doc:    `{networkPolicy: {}}`,
-			want:   []string{`input.networkPolicy.ingressFrom: Required value: name at least the pods or namespaces of the gateways: nothing else would reach the engines`},
+			want:   []string{`input.networkPolicy.ingressFrom: Required value: must list at least the pods or namespaces of the gateways: nothing else may reach the engines`},
 		},
 		"NetworkPolicyPeers": {
 			reason: "An API server would refuse the peers later.",
@@ -199,7 +199,7 @@ func TestValidatePolicy(t *testing.T) {
 				`input.networkPolicy.ingressFrom[1]: Invalid value: "": must have either ipBlock, or at least one of podSelector and namespaceSelector`,
 				`input.networkPolicy.ingressFrom[2].podSelector.matchLabels: Invalid value: "b c": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
 				`input.networkPolicy.egressTo[0].ipBlock.cidr: Invalid value: "10.0.0.1": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)`,
-				`input.networkPolicy.egressTo[1].ipBlock.except[0]: Invalid value: "11.0.0.0/16": must be a part of 10.0.0.0/8`,
+				`input.networkPolicy.egressTo[1].ipBlock.except[0]: Invalid value: "11.0.0.0/16": must be a range inside 10.0.0.0/8`,
 				`input.networkPolicy.egressTo[1].ipBlock.except[1]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)`,
 			},
 		},

@@ -43,9 +43,9 @@ func validateEndpointPicker(path *field.Path, e *EndpointPickerSettings) field.E
 	errs := check.OneOf(path.Child("dialect"), e.Dialect, DialectGAIE, DialectLLMD)
 	switch {
 	case e.Image != "" && e.Dialect == "":
-		errs = append(errs, field.Required(path.Child("dialect"), "an image goes with the dialect that it reads, GAIE or LLMD; to replace only a default image use images"))
+		errs = append(errs, field.Required(path.Child("dialect"), "must be the dialect that the image reads, GAIE or LLMD; to replace only a default image, use images"))
 	case e.Image == "" && e.Dialect != "":
-		errs = append(errs, field.Required(path.Child("image"), "a dialect goes with an image that reads it; to replace only a default image use images"))
+		errs = append(errs, field.Required(path.Child("image"), "must be an image that reads the dialect; to replace only a default image, use images"))
 	}
 	errs = append(errs, check.Length(path.Child("image"), e.Image, maxImage)...)
 	errs = append(errs, check.Length(path.Child("images", "gaie"), e.Images.GAIE, maxImage)...)
@@ -66,9 +66,9 @@ func validateToleration(path *field.Path, t corev1.Toleration) field.ErrorList {
 	errs = append(errs, check.OneOf(path.Child("effect"), t.Effect, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 	switch {
 	case t.Key == "" && t.Operator != corev1.TolerationOpExists:
-		errs = append(errs, field.Invalid(path.Child("operator"), t.Operator, "must be Exists where there is no key"))
+		errs = append(errs, field.Invalid(path.Child("operator"), t.Operator, "must be Exists if there is no key"))
 	case t.Operator == corev1.TolerationOpExists && t.Value != "":
-		errs = append(errs, field.Invalid(path.Child("value"), text.Value(t.Value), "must be left out where operator is Exists"))
+		errs = append(errs, field.Invalid(path.Child("value"), text.Value(t.Value), "must be left out if operator is Exists"))
 	}
 	return errs
 }

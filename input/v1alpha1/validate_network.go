@@ -17,10 +17,10 @@ func validateNetworkPolicy(at *field.Path, n *NetworkPolicy) field.ErrorList {
 	from := at.Child("ingressFrom")
 	errs := validatePeers(from, n.IngressFrom)
 	if len(n.IngressFrom) == 0 {
-		errs = append(errs, field.Required(from, "name at least the pods or namespaces of the gateways: nothing else would reach the engines"))
+		errs = append(errs, field.Required(from, "must list at least the pods or namespaces of the gateways: nothing else may reach the engines"))
 	}
 	if n.EgressTo != nil && len(n.EgressTo) == 0 {
-		errs = append(errs, field.Required(at.Child("egressTo"), "name at least the API server, or leave the field out: then the engines may reach anything"))
+		errs = append(errs, field.Required(at.Child("egressTo"), "must list at least the API server, or be left out to let the engines reach anything"))
 	}
 	return append(errs, validatePeers(at.Child("egressTo"), n.EgressTo)...)
 }
@@ -66,5 +66,5 @@ func validateExcept(at *field.Path, except, of string) field.ErrorList {
 	if err != nil || otherwise != nil || outer.Contains(inner.Addr()) && inner.Bits() > outer.Bits() {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, text.Value(except), "must be a part of "+text.Value(of))}
+	return field.ErrorList{field.Invalid(at, text.Value(except), "must be a range inside "+text.Value(of))}
 }

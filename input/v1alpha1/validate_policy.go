@@ -46,7 +46,7 @@ func validatePolicies(in *Input, root *field.Path) field.ErrorList {
 func validateTenantNamespaces(at *field.Path, patterns []string) field.ErrorList {
 	var errs field.ErrorList
 	if len(patterns) == 0 {
-		errs = append(errs, field.Required(at, "name the namespaces, or give patterns such as research-*"))
+		errs = append(errs, field.Required(at, "must list namespaces, or patterns such as research-*"))
 	}
 	return append(errs, validatePatterns(at, patterns)...)
 }
@@ -91,7 +91,7 @@ func validatePodSecurity(at *field.Path, s *PodSecurity) field.ErrorList {
 	errs = append(errs, more...)
 	for i, c := range capabilities {
 		if name := string(c); name == "" || strings.HasPrefix(name, "CAP_") || name != strings.ToUpper(name) {
-			errs = append(errs, field.Invalid(at.Child("allowedCapabilities").Index(i), corev1.Capability(text.Value(name)), "must be a capability as containers have it, such as IPC_LOCK: upper case, without CAP_"))
+			errs = append(errs, field.Invalid(at.Child("allowedCapabilities").Index(i), corev1.Capability(text.Value(name)), "must be the name of a capability in upper case, without the prefix CAP_, such as IPC_LOCK"))
 		}
 	}
 	return errs
@@ -131,7 +131,7 @@ func validateRoutes(at *field.Path, r *Routes) field.ErrorList {
 		}
 	}
 	if r.AllowedGatewayClassNames != nil && len(r.AllowedGatewayClassNames) == 0 {
-		errs = append(errs, field.Required(at.Child("allowedGatewayClassNames"), "name a class, or leave the field out for any; ownGateways: Deny allows no Gateway"))
+		errs = append(errs, field.Required(at.Child("allowedGatewayClassNames"), "must list at least one class, or be left out to allow any; to allow no Gateway, set ownGateways to Deny"))
 	}
 	errs = append(errs, validatePatterns(at.Child("allowedGatewayClassNames"), r.AllowedGatewayClassNames)...)
 	errs = append(errs, validateDefaultHostname(at.Child("defaultHostname"), r.DefaultHostname)...)
@@ -158,7 +158,7 @@ func validateDefaultHostname(at *field.Path, h string) field.ErrorList {
 		labels[l]++
 	}
 	if labels[PlaceholderService] != 1 || labels[PlaceholderNamespace] != 1 {
-		return field.ErrorList{field.Invalid(at, text.Value(h), fmt.Sprintf("must have %s and %s, each between dots and once, so that no two services have the same name: such as %s.%s.llm.example.com", PlaceholderService, PlaceholderNamespace, PlaceholderService, PlaceholderNamespace))}
+		return field.ErrorList{field.Invalid(at, text.Value(h), fmt.Sprintf("must contain %s and %s once, each as a whole label, so that no two services have the same host name: such as %s.%s.llm.example.com", PlaceholderService, PlaceholderNamespace, PlaceholderService, PlaceholderNamespace))}
 	}
 	return validateHostnamePattern(at, h)
 }
@@ -207,7 +207,7 @@ func validatePattern(at *field.Path, p string) field.ErrorList {
 	}
 	name := strings.ReplaceAll(p, "*", "x")
 	if _, err := path.Match(p, name); err != nil || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return field.ErrorList{field.Invalid(at, text.Value(p), "must be a name, in which '*' stands for any text: lower case letters, digits, '-' and '.'")}
+		return field.ErrorList{field.Invalid(at, text.Value(p), "must be a name of lower case letters, digits, '-' and '.', in which '*' stands for any text")}
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func Label(path *field.Path, v string) field.ErrorList {
 	if len(v) > validation.DNS1123LabelMaxLength {
 		return field.ErrorList{field.TooLongCharacters(path, text.Value(v), validation.DNS1123LabelMaxLength)}
 	}
-	return field.ErrorList{field.Invalid(path, text.Value(v), "must be lower case letters, digits and '-', with a letter or digit first and last")}
+	return field.ErrorList{field.Invalid(path, text.Value(v), "must consist of lower case letters, digits and '-', and start and end with a letter or digit")}
 }
 
 // Name checks the name of a Kubernetes object, which is a DNS subdomain.
@@ -78,7 +78,7 @@ func Name(path *field.Path, v string) field.ErrorList {
 	if len(v) > validation.DNS1123SubdomainMaxLength {
 		return field.ErrorList{field.TooLongCharacters(path, text.Value(v), validation.DNS1123SubdomainMaxLength)}
 	}
-	return field.ErrorList{field.Invalid(path, text.Value(v), "must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last")}
+	return field.ErrorList{field.Invalid(path, text.Value(v), "must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit")}
 }
 
 // Labels checks the keys and values of labels.

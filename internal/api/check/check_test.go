@@ -28,7 +28,7 @@ func TestNames(t *testing.T) {
 	}{
 		"Label":       {reason: "A label may have 63 characters.", got: Label(path, strings.Repeat("x", 63))},
 		"LongLabel":   {reason: "A label may not have 64 characters.", got: Label(path, strings.Repeat("x", 64)), want: "a: Too long: may not be more than 63 characters"},
-		"DottedLabel": {reason: "A label may not have dots.", got: Label(path, "a.b"), want: `a: Invalid value: "a.b": must be lower case letters, digits and '-', with a letter or digit first and last`},
+		"DottedLabel": {reason: "A label may not have dots.", got: Label(path, "a.b"), want: `a: Invalid value: "a.b": must consist of lower case letters, digits and '-', and start and end with a letter or digit`},
 		"Name":        {reason: "A name may have dots.", got: Name(path, "a.b")},
 		"LongName":    {reason: "A name may not have more than 253 characters.", got: Name(path, strings.Repeat("x", 254)), want: "a: Too long: may not be more than 253 characters"},
 	}

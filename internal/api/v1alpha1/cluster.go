@@ -30,7 +30,7 @@ const (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=inferenceclusters,scope=Cluster,shortName=icl,categories=fusioninfer
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",fieldPath=".metadata.name",message="the name becomes part of labels: lower case letters, digits and '-', at most 63 of them, with no '-' first or last"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",fieldPath=".metadata.name",message="the name must consist of at most 63 lower case letters, digits and '-', and start and end with a letter or digit: it becomes part of labels"
 // +kubebuilder:printcolumn:name="REACHABLE",type=string,JSONPath=`.status.conditions[?(@.type=='Reachable')].status`,description="Whether provider-kubernetes reaches the cluster."
 // +kubebuilder:printcolumn:name="SCHEDULABLE",type=string,JSONPath=`.status.conditions[?(@.type=='Schedulable')].reason`,description="Schedulable, or why the cluster reserves nothing new."
 // +kubebuilder:printcolumn:name="NODES",type=integer,JSONPath=`.status.nodeCount`,description="Nodes of all pools."
@@ -59,7 +59,7 @@ type InferenceClusterSpec struct {
 	// makes cluster-scoped Objects with it. The reference cannot change, because
 	// reservations in one cluster would then count in another. For another cluster, create
 	// another InferenceCluster.
-	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && (has(self.kind) ? self.kind : 'ClusterProviderConfig') == (has(oldSelf.kind) ? oldSelf.kind : 'ClusterProviderConfig')",message="cannot change: for another cluster make another InferenceCluster"
+	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && (has(self.kind) ? self.kind : 'ClusterProviderConfig') == (has(oldSelf.kind) ? oldSelf.kind : 'ClusterProviderConfig')",message="cannot be changed: for another cluster, create another InferenceCluster"
 	ProviderConfigRef ProviderConfigRef `json:"providerConfigRef"`
 
 	// Pools of nodes. Nodes that are in no pool are not used.
@@ -95,8 +95,8 @@ type InferenceClusterSpec struct {
 }
 
 // A Pool is a set of nodes that are alike.
-// +kubebuilder:validation:XValidation:rule="has(self.nodeCount) == has(self.allocatable)",message="give nodeCount and allocatable together, or neither to have the nodes observed"
-// +kubebuilder:validation:XValidation:rule="has(self.nodeCount) || (has(self.nodeSelector) && self.nodeSelector.size() > 0)",fieldPath=".nodeSelector",message="an observed pool needs a nodeSelector; else give nodeCount and allocatable"
+// +kubebuilder:validation:XValidation:rule="has(self.nodeCount) == has(self.allocatable)",message="must have both nodeCount and allocatable, or neither of them to have the nodes observed"
+// +kubebuilder:validation:XValidation:rule="has(self.nodeCount) || (has(self.nodeSelector) && self.nodeSelector.size() > 0)",fieldPath=".nodeSelector",message="must have the labels of the nodes to observe, unless nodeCount and allocatable are set"
 type Pool struct {
 	// Name of the pool, unique in the cluster.
 	// +kubebuilder:validation:MinLength=1
@@ -142,7 +142,7 @@ const (
 
 // An Entrypoint is how requests reach a cluster from outside: an address, or a Gateway
 // (Gateway API) in the cluster whose address is observed.
-// +kubebuilder:validation:XValidation:rule="has(self.address) != has(self.gatewayRef)",message="give either address, or the gatewayRef of a Gateway whose address is observed"
+// +kubebuilder:validation:XValidation:rule="has(self.address) != has(self.gatewayRef)",message="must have either address, or the gatewayRef of a Gateway whose address is observed"
 type Entrypoint struct {
 	// GatewayRef names a Gateway in the cluster, whose address is observed.
 	// +optional

@@ -34,8 +34,8 @@ const (
 // AllowedNamespaces are the namespaces whose services may use a cluster, in the manner of
 // allowedRoutes of the Gateway API. The namespaces are those of the control plane in which
 // InferenceServices and claims are.
-// +kubebuilder:validation:XValidation:rule="has(self.names) == (has(self.from) && self.from == 'Names')",fieldPath=".names",message="from: Names needs names, and nothing else has them"
-// +kubebuilder:validation:XValidation:rule="has(self.selector) == (has(self.from) && self.from == 'Selector')",fieldPath=".selector",message="from: Selector needs a selector, and nothing else has one"
+// +kubebuilder:validation:XValidation:rule="has(self.names) == (has(self.from) && self.from == 'Names')",fieldPath=".names",message="must be set if from is Names, and left out otherwise"
+// +kubebuilder:validation:XValidation:rule="has(self.selector) == (has(self.from) && self.from == 'Selector')",fieldPath=".selector",message="must be set if from is Selector, and left out otherwise"
 type AllowedNamespaces struct {
 	// From says which namespaces are allowed: All, Names (those that names lists) or
 	// Selector (those that selector matches). Defaults to All.
@@ -106,9 +106,9 @@ func validateAllowedNamespaces(path *field.Path, a *AllowedNamespaces) field.Err
 	errs := check.OneOf(path.Child("from"), a.From, NamespacesAll, NamespacesNames, NamespacesSelector)
 	switch {
 	case a.From == NamespacesNames && len(a.Names) == 0:
-		errs = append(errs, field.Required(path.Child("names"), "name the namespaces whose services may use the cluster"))
+		errs = append(errs, field.Required(path.Child("names"), "must list the namespaces whose services may use the cluster"))
 	case a.From != NamespacesNames && a.Names != nil:
-		errs = append(errs, field.Forbidden(path.Child("names"), fmt.Sprintf("needs from: %s", NamespacesNames)))
+		errs = append(errs, field.Forbidden(path.Child("names"), fmt.Sprintf("must be left out unless from is %s", NamespacesNames)))
 	}
 	names, more := check.Capped(path.Child("names"), a.Names, MaxAllowedNamespaces)
 	errs = append(errs, more...)
@@ -119,9 +119,9 @@ func validateAllowedNamespaces(path *field.Path, a *AllowedNamespaces) field.Err
 	}
 	switch {
 	case a.From == NamespacesSelector && a.Selector == nil:
-		errs = append(errs, field.Required(path.Child("selector"), "give the labels of the namespaces whose services may use the cluster"))
+		errs = append(errs, field.Required(path.Child("selector"), "must select the namespaces whose services may use the cluster"))
 	case a.From != NamespacesSelector && a.Selector != nil:
-		errs = append(errs, field.Forbidden(path.Child("selector"), fmt.Sprintf("needs from: %s", NamespacesSelector)))
+		errs = append(errs, field.Forbidden(path.Child("selector"), fmt.Sprintf("must be left out unless from is %s", NamespacesSelector)))
 	}
 	if a.Selector != nil {
 		if _, err := metav1.LabelSelectorAsSelector(a.Selector); err != nil {

@@ -15,8 +15,8 @@ const (
 )
 
 // A ServedModel is a model that clients may request.
-// +kubebuilder:validation:XValidation:rule="!has(self.priority) || !has(self.criticality)",message="give either priority or criticality"
-// +kubebuilder:validation:XValidation:rule="!has(self.targets) || self.targets.size() == 0 || self.targets.exists(t, !has(t.weight) || t.weight > 0)",message="at least one target needs a weight above 0"
+// +kubebuilder:validation:XValidation:rule="!has(self.priority) || !has(self.criticality)",message="must have at most one of priority and criticality"
+// +kubebuilder:validation:XValidation:rule="!has(self.targets) || self.targets.size() == 0 || self.targets.exists(t, !has(t.weight) || t.weight > 0)",message="at least one target must have a weight above 0"
 type ServedModel struct {
 	// Name of the model, as clients write it in their requests.
 	// +kubebuilder:validation:MinLength=1

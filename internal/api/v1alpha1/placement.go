@@ -19,8 +19,8 @@ const (
 )
 
 // A Placement says where the service runs.
-// +kubebuilder:validation:XValidation:rule="has(self.clusters) != has(self.clusterSelector)",message="give either clusters or clusterSelector"
-// +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy == 'Replicate' || has(self.clusterSelector) || (has(self.clusters) && self.clusters.all(c, has(c.inferenceClusterRef)))",fieldPath=".policy",message="Spread and Failover need clusters of the fleet: give each an inferenceClusterRef"
+// +kubebuilder:validation:XValidation:rule="has(self.clusters) != has(self.clusterSelector)",message="must have either clusters or clusterSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy == 'Replicate' || has(self.clusterSelector) || (has(self.clusters) && self.clusters.all(c, has(c.inferenceClusterRef)))",fieldPath=".policy",message="must be Replicate, unless each cluster has an inferenceClusterRef: the other policies need clusters of the fleet"
 type Placement struct {
 	// Clusters that the service may run in, in order of preference.
 	// +optional
@@ -52,11 +52,11 @@ type Placement struct {
 }
 
 // A PlacementCluster is a Kubernetes cluster that provider-kubernetes reaches.
-// +kubebuilder:validation:XValidation:rule="has(self.inferenceClusterRef) != has(self.providerConfigRef)",message="give either inferenceClusterRef or providerConfigRef"
-// +kubebuilder:validation:XValidation:rule="!has(self.inferenceClusterRef) || !has(self.__namespace__)",fieldPath=".namespace",message="in a cluster of the fleet a service is in the namespace of its tenant's name: leave namespace out"
-// +kubebuilder:validation:XValidation:rule="!has(self.inferenceClusterRef) || !has(oldSelf.inferenceClusterRef) || self.inferenceClusterRef.name == oldSelf.inferenceClusterRef.name",fieldPath=".inferenceClusterRef",message="inferenceClusterRef of a cluster cannot be changed: give the cluster another name"
-// +kubebuilder:validation:XValidation:rule="!has(self.providerConfigRef) || !has(oldSelf.providerConfigRef) || (self.providerConfigRef.name == oldSelf.providerConfigRef.name && (has(self.providerConfigRef.kind) && self.providerConfigRef.kind == 'ProviderConfig') == (has(oldSelf.providerConfigRef.kind) && oldSelf.providerConfigRef.kind == 'ProviderConfig'))",fieldPath=".providerConfigRef",message="providerConfigRef of a cluster cannot be changed: give the cluster another name"
-// +kubebuilder:validation:XValidation:rule="!has(self.providerConfigRef) || !has(oldSelf.providerConfigRef) || (has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__ == oldSelf.__namespace__))",fieldPath=".namespace",message="namespace of a cluster cannot be changed, nor set or unset: give the cluster another name"
+// +kubebuilder:validation:XValidation:rule="has(self.inferenceClusterRef) != has(self.providerConfigRef)",message="must have either inferenceClusterRef or providerConfigRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.inferenceClusterRef) || !has(self.__namespace__)",fieldPath=".namespace",message="namespace must be left out in a cluster of the fleet, where the service runs in a namespace with its tenant's name"
+// +kubebuilder:validation:XValidation:rule="!has(self.inferenceClusterRef) || !has(oldSelf.inferenceClusterRef) || self.inferenceClusterRef.name == oldSelf.inferenceClusterRef.name",fieldPath=".inferenceClusterRef",message="cannot be changed in this entry: add an entry with another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.providerConfigRef) || !has(oldSelf.providerConfigRef) || (self.providerConfigRef.name == oldSelf.providerConfigRef.name && (has(self.providerConfigRef.kind) && self.providerConfigRef.kind == 'ProviderConfig') == (has(oldSelf.providerConfigRef.kind) && oldSelf.providerConfigRef.kind == 'ProviderConfig'))",fieldPath=".providerConfigRef",message="cannot be changed in this entry: add an entry with another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.providerConfigRef) || !has(oldSelf.providerConfigRef) || (has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__ == oldSelf.__namespace__))",fieldPath=".namespace",message="cannot be changed, added or removed in this entry: add an entry with another name"
 type PlacementCluster struct {
 	// Name of the cluster in this service. It tells the objects in different clusters
 	// apart, so a new name moves everything that runs there. The cluster behind a name

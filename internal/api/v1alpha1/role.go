@@ -21,9 +21,9 @@ const (
 var componentTypes = []ComponentType{ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder, ComponentTypeRouter}
 
 // A Role is one part of the service.
-// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' ? !has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) : has(self.template)",message="template is required for worker, prefiller and decoder; template, leaderTemplate and multinode are not for a router"
-// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' || (!has(self.strategy) && !has(self.httproute) && !has(self.gateway) && !has(self.endpointPickerConfig) && !has(self.endpointPicker) && !has(self.servedModels))",message="strategy, httproute, gateway, endpointPickerConfig, endpointPicker and servedModels are for a router only"
-// +kubebuilder:validation:XValidation:rule="self.componentType == oldSelf.componentType",fieldPath=".componentType",message="componentType of a role cannot be changed: give the role another name"
+// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' ? !has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) : has(self.template)",message="a worker, prefiller or decoder must have a template; a router must not have template, leaderTemplate or multinode"
+// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' || (!has(self.strategy) && !has(self.httproute) && !has(self.gateway) && !has(self.endpointPickerConfig) && !has(self.endpointPicker) && !has(self.servedModels))",message="only a router may have strategy, httproute, gateway, endpointPickerConfig, endpointPicker or servedModels"
+// +kubebuilder:validation:XValidation:rule="self.componentType == oldSelf.componentType",fieldPath=".componentType",message="cannot be changed: add a role with another name"
 type Role struct {
 	// Name of the role, unique in the service: lower case letters, digits and '-'. It
 	// becomes part of the names of the role's objects, such as {service}-{role}-{replica},

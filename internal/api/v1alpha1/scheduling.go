@@ -55,7 +55,7 @@ type Gang struct {
 	// replica that is listed. To start with fewer replicas, use mode MinimumFirst.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(n, self[n] >= 0 && self[n] <= 2000)",message="each minimum is from 0 to 2000"
+	// +kubebuilder:validation:XValidation:rule="self.all(n, self[n] >= 0 && self[n] <= 2000)",message="each minimum must be from 0 to 2000"
 	MinRoleReplicas map[string]int32 `json:"minRoleReplicas,omitempty"`
 
 	// NetworkTopology keeps the pods of the gang close to each other in the network. It
@@ -84,7 +84,7 @@ const (
 )
 
 // A NetworkTopology is Volcano's NetworkTopologySpec.
-// +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode == 'hard' ? has(self.highestTierAllowed) != has(self.highestTierName) : !has(self.highestTierAllowed) && !has(self.highestTierName)",message="mode hard needs either highestTierAllowed or highestTierName, mode soft takes neither"
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode == 'hard' ? has(self.highestTierAllowed) != has(self.highestTierName) : !has(self.highestTierAllowed) && !has(self.highestTierName)",message="mode hard must have either highestTierAllowed or highestTierName, and mode soft neither of them"
 type NetworkTopology struct {
 	// Mode is hard (the gang never spreads beyond the highest tier) or soft (its pods are
 	// as close to each other as possible). Defaults to hard.

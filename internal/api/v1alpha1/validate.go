@@ -32,10 +32,10 @@ func validateIdentity(name, tenant string) field.ErrorList {
 	var errs field.ErrorList
 	meta := field.NewPath("metadata")
 	if len(validation.IsDNS1035Label(name)) > 0 {
-		errs = append(errs, field.Invalid(meta.Child("name"), text.Value(name), "must be lower case letters, digits and '-', with a letter first and no '-' last: it becomes part of DNS names"))
+		errs = append(errs, field.Invalid(meta.Child("name"), text.Value(name), "must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit: it becomes part of DNS names"))
 	}
 	if tenant == "" {
-		errs = append(errs, field.Required(meta.Child("namespace"), "a service runs in a namespace: its own, or that of its claim"))
+		errs = append(errs, field.Required(meta.Child("namespace"), "must be set: a service runs in its own namespace, or in that of its claim"))
 	}
 	return errs
 }

@@ -44,14 +44,14 @@ func ValidateCluster(c *InferenceCluster) field.ErrorList {
 
 func validateClusterName(path *field.Path, name string) field.ErrorList {
 	if name == "" {
-		return field.ErrorList{field.Required(path, "a cluster has a name, by which services request its capacity")}
+		return field.ErrorList{field.Required(path, "must be set: services request capacity by the name of the cluster")}
 	}
 	return check.Label(path, name)
 }
 
 func validatePools(path *field.Path, all []Pool) field.ErrorList {
 	if len(all) == 0 {
-		return field.ErrorList{field.Required(path, "a cluster has at least one pool of nodes")}
+		return field.ErrorList{field.Required(path, "must have at least one pool of nodes")}
 	}
 	pools, errs := check.Capped(path, all, MaxPools)
 	names := unique{}
@@ -66,17 +66,17 @@ func validatePools(path *field.Path, all []Pool) field.ErrorList {
 func validatePool(path *field.Path, p *Pool) field.ErrorList {
 	var errs field.ErrorList
 	if p.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "each pool has a name of its own"))
+		errs = append(errs, field.Required(path.Child("name"), "must be a name that no other pool has"))
 	} else {
 		errs = append(errs, check.Label(path.Child("name"), p.Name)...)
 	}
 	switch {
 	case p.NodeCount != nil && p.Allocatable == nil:
-		errs = append(errs, field.Required(path.Child("allocatable"), "say what each of the nodes has; without nodeCount and allocatable they are observed"))
+		errs = append(errs, field.Required(path.Child("allocatable"), "must list the resources of each node if nodeCount is set; without both fields, the nodes are observed"))
 	case p.NodeCount == nil && p.Allocatable != nil:
-		errs = append(errs, field.Required(path.Child("nodeCount"), "say how many nodes have this; without nodeCount and allocatable they are observed"))
+		errs = append(errs, field.Required(path.Child("nodeCount"), "must be the number of nodes if allocatable is set; without both fields, the nodes are observed"))
 	case p.NodeCount == nil && len(p.NodeSelector) == 0:
-		errs = append(errs, field.Required(path.Child("nodeSelector"), "an observed pool needs the labels of its nodes; else give nodeCount and allocatable"))
+		errs = append(errs, field.Required(path.Child("nodeSelector"), "must have the labels of the nodes to observe, unless nodeCount and allocatable are set"))
 	}
 	if p.NodeCount != nil {
 		errs = append(errs, check.Between(path.Child("nodeCount"), *p.NodeCount, 0, MaxPoolNodes)...)
@@ -97,7 +97,7 @@ func UnusableAddress(text string) string {
 	case err != nil || a.Zone() != "" || a.Is4In6():
 		return "must be an IP address"
 	case a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast():
-		return "must be an IP address that other machines reach: none that is unspecified, loopback or link-local"
+		return "must be an IP address that other machines can reach: not unspecified, loopback or link-local"
 	}
 	return ""
 }
@@ -112,9 +112,9 @@ func validateEntrypoint(path *field.Path, e *Entrypoint) field.ErrorList {
 	}
 	switch {
 	case e.Address != nil && e.GatewayRef != nil:
-		errs = append(errs, field.Forbidden(path.Child("address"), "give either address, or the gatewayRef of a Gateway whose address is observed"))
+		errs = append(errs, field.Forbidden(path.Child("address"), "must be left out if gatewayRef is set: the address of that Gateway is observed"))
 	case e.Address == nil && e.GatewayRef == nil:
-		errs = append(errs, field.Required(path.Child("address"), "give an IP address, or the gatewayRef of a Gateway whose address is observed"))
+		errs = append(errs, field.Required(path.Child("address"), "must be set, unless gatewayRef names a Gateway whose address is observed"))
 	}
 	if a := e.Address; a != nil {
 		errs = append(errs, validateAddress(path.Child("address"), a)...)

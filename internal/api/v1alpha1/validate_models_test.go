@@ -13,14 +13,14 @@ func TestValidateModels(t *testing.T) {
 			},
 			want: []string{
 				`spec.roles[1].servedModels[1].name: Duplicate value: "m"`,
-				`spec.roles[1].servedModels[2].name: Required value: a model needs its name`,
+				`spec.roles[1].servedModels[2].name: Required value: must be the name of the model`,
 			},
 		},
 		"PriorityTwice": {
 			reason: "priority and criticality set the same thing, so only one may be given.",
 			doc:    models(`{name: m, priority: 1, criticality: Standard}`),
 			schema: []string{`spec.roles[1].servedModels[0]`},
-			want:   []string{`spec.roles[1].servedModels[0].criticality: Invalid value: "Standard": must be left out where priority is given: it is the priority by name`},
+			want:   []string{`spec.roles[1].servedModels[0].criticality: Invalid value: "Standard": must be left out if priority is set: both set the priority of the model`},
 		},
 		"UnknownCriticality": {
 			reason: "The error lists the supported values.",
@@ -32,7 +32,7 @@ func TestValidateModels(t *testing.T) {
 			reason: "At least one target of a model needs a weight above 0.",
 			doc:    models(`{name: m, targets: [{name: a, weight: 0}, {name: b, weight: 0}]}`),
 			schema: []string{`spec.roles[1].servedModels[0]`},
-			want:   []string{`spec.roles[1].servedModels[0].targets: Invalid value: "every weight is 0": at least one target needs a weight above 0: nothing would answer for the model`},
+			want:   []string{`spec.roles[1].servedModels[0].targets: Invalid value: "every weight is 0": must have at least one target with a weight above 0: otherwise nothing answers requests for the model`},
 		},
 		"BadWeights": {
 			reason: "Targets need unique names, and weights within the limits.",
@@ -47,7 +47,7 @@ func TestValidateModels(t *testing.T) {
 				`spec.roles[1].servedModels[0].targets[0].weight: Invalid value: -1: must be from 0 to 1000000`,
 				`spec.roles[1].servedModels[0].targets[1].name: Duplicate value: "a"`,
 				`spec.roles[1].servedModels[0].targets[1].weight: Invalid value: 1000001: must be from 0 to 1000000`,
-				`spec.roles[1].servedModels[0].targets[2].name: Required value: a model needs its name`,
+				`spec.roles[1].servedModels[0].targets[2].name: Required value: must be the name of the model`,
 			},
 		},
 	})

@@ -24,7 +24,7 @@ func validateNames(path *field.Path, spec *InferenceServiceSpec, name, tenant st
 			continue
 		}
 		if n := longestName(base, spec.Replicas, r); len(n) > MaxWorkloadName {
-			errs = append(errs, field.Invalid(path.Index(i).Child("name"), r.Name, fmt.Sprintf("the LeaderWorkerSet %s%s would have %d characters, at most %d: shorten the name of the service or of the role by %d", n, where, len(n), MaxWorkloadName, len(n)-MaxWorkloadName)))
+			errs = append(errs, field.Invalid(path.Index(i).Child("name"), r.Name, fmt.Sprintf("the name of the LeaderWorkerSet, %s%s, would have %d characters, and may have at most %d: shorten the name of the service or of the role by %d", n, where, len(n), MaxWorkloadName, len(n)-MaxWorkloadName)))
 		}
 		errs = append(errs, validateNoCollision(path, i, roles)...)
 	}
@@ -39,7 +39,7 @@ func longestBase(spec *InferenceServiceSpec, name, tenant string) (base, where s
 	}
 	for _, c := range spec.Placement.Clusters {
 		if c.Namespace != "" && c.Namespace != tenant {
-			return name + foreignSuffix, " (as it is called in the namespace " + c.Namespace + ", x standing for a hash)"
+			return name + foreignSuffix, " (in the namespace " + c.Namespace + ", with a hash in place of " + foreignSuffix[1:] + ")"
 		}
 	}
 	return name, ""
@@ -78,7 +78,7 @@ func validateNoCollision(path *field.Path, i int, roles []Role) field.ErrorList 
 	if j < 0 || roles[j].Multinode == nil || roles[j].Multinode.NodeCount < 2 || index >= int64(count(roles[j].Replicas)) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Index(i).Child("name"), roles[i].Name, fmt.Sprintf("must be another name: the workers of replica %d of %s have the same name as replica 0 of this role", index, path.Index(j)))}
+	return field.ErrorList{field.Invalid(path.Index(i).Child("name"), roles[i].Name, fmt.Sprintf("must be another name: the workers of replica %d of %s would have the same name as replica 0 of this role", index, path.Index(j)))}
 }
 
 func count(replicas *int32) int32 {

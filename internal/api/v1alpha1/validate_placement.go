@@ -26,14 +26,14 @@ func validatePlacement(path *field.Path, p *Placement, tenant string, claimed bo
 	clusters := path.Child("clusters")
 	switch {
 	case p.ClusterSelector != nil && len(p.Clusters) > 0:
-		errs = append(errs, field.Forbidden(path.Child("clusterSelector"), "give either clusters or clusterSelector"))
+		errs = append(errs, field.Forbidden(path.Child("clusterSelector"), "must be left out if clusters is set"))
 	case p.ClusterSelector != nil:
 		if _, err := metav1.LabelSelectorAsSelector(p.ClusterSelector); err != nil {
 			errs = append(errs, field.Invalid(path.Child("clusterSelector"), text.Value(p.ClusterSelector.String()), err.Error()))
 		}
 		return errs
 	case len(p.Clusters) == 0:
-		return append(errs, field.Required(clusters, "a placement names at least one cluster, or has a clusterSelector; without a placement the service runs beside this object"))
+		return append(errs, field.Required(clusters, "must list at least one cluster, unless clusterSelector is set; without placement, the service runs in the cluster of this object"))
 	}
 	return append(errs, validateClusters(clusters, p, tenant, claimed)...)
 }
@@ -46,7 +46,7 @@ func validateClusters(path *field.Path, p *Placement, tenant string, claimed boo
 		errs = append(errs, validatePlacementCluster(at, c)...)
 		errs = append(errs, names.check(at.Child("name"), c.Name)...)
 		if p.Policy != PlacementReplicate && c.InferenceClusterRef == nil {
-			errs = append(errs, field.Required(at.Child("inferenceClusterRef"), fmt.Sprintf("policy %s has to know the capacity of a cluster: name a cluster of the fleet", text.Value(string(p.Policy)))))
+			errs = append(errs, field.Required(at.Child("inferenceClusterRef"), fmt.Sprintf("must name a cluster of the fleet: policy %s needs to know its capacity", text.Value(string(p.Policy)))))
 		}
 		here := place{fleet: c.FleetName()}
 		if c.ProviderConfigRef != nil && c.InferenceClusterRef == nil {
@@ -61,7 +61,7 @@ func validateClusters(path *field.Path, p *Placement, tenant string, claimed boo
 			if here.fleet != "" {
 				what = "inferenceClusterRef"
 			}
-			errs = append(errs, field.Invalid(at, text.Value(c.Name), fmt.Sprintf("must be another place: %s has the same %s", path.Index(j), what)))
+			errs = append(errs, field.Invalid(at, text.Value(c.Name), fmt.Sprintf("must be another cluster or namespace: %s has the same %s", path.Index(j), what)))
 			continue
 		}
 		places[here] = i
@@ -72,13 +72,13 @@ func validateClusters(path *field.Path, p *Placement, tenant string, claimed boo
 func validatePlacementCluster(path *field.Path, c PlacementCluster) field.ErrorList {
 	var errs field.ErrorList
 	if c.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "each cluster has a name of its own"))
+		errs = append(errs, field.Required(path.Child("name"), "must be a name that no other cluster of the placement has"))
 	} else {
 		errs = append(errs, check.Label(path.Child("name"), c.Name)...)
 	}
 	switch {
 	case c.InferenceClusterRef != nil && c.ProviderConfigRef != nil:
-		errs = append(errs, field.Forbidden(path.Child("providerConfigRef"), "give either inferenceClusterRef or providerConfigRef: a cluster of the fleet knows its own"))
+		errs = append(errs, field.Forbidden(path.Child("providerConfigRef"), "must be left out if inferenceClusterRef is set: a cluster of the fleet has its own"))
 	case c.InferenceClusterRef != nil && c.FleetName() == "":
 		errs = append(errs, field.Required(path.Child("inferenceClusterRef", "name"), "must be the name of an InferenceCluster"))
 	case c.InferenceClusterRef != nil:
@@ -92,7 +92,7 @@ func validatePlacementCluster(path *field.Path, c PlacementCluster) field.ErrorL
 		errs = append(errs, field.Invalid(path.Child("weight"), *w, fmt.Sprintf("must be from 0 to %d", MaxWeight)))
 	}
 	if c.Namespace != "" && c.InferenceClusterRef != nil {
-		errs = append(errs, field.Forbidden(path.Child("namespace"), "in a cluster of the fleet a service is in the namespace of its tenant's name"))
+		errs = append(errs, field.Forbidden(path.Child("namespace"), "must be left out in a cluster of the fleet, where the service runs in a namespace with its tenant's name"))
 	}
 	if c.Namespace != "" {
 		errs = append(errs, check.Label(path.Child("namespace"), c.Namespace)...)

@@ -12,7 +12,7 @@ func TestValidatePlacement(t *testing.T) {
 			reason: "A placement needs at least one cluster.",
 			doc:    clusters(),
 			schema: []string{`spec.placement.clusters`},
-			want:   []string{`spec.placement.clusters: Required value: a placement names at least one cluster, or has a clusterSelector; without a placement the service runs beside this object`},
+			want:   []string{`spec.placement.clusters: Required value: must list at least one cluster, unless clusterSelector is set; without placement, the service runs in the cluster of this object`},
 		},
 		"DuplicateCluster": {
 			reason: "The names of clusters are unique in a placement.",
@@ -23,13 +23,13 @@ func TestValidatePlacement(t *testing.T) {
 		"SameNamespace": {
 			reason: "Two entries for one namespace of a cluster would write the same objects. Kind and namespace count with their defaults.",
 			doc:    clusters(`{name: a, providerConfigRef: {name: c}}`, `{name: b, namespace: default, providerConfigRef: {kind: ClusterProviderConfig, name: c}}`),
-			want:   []string{`spec.placement.clusters[1]: Invalid value: "b": must be another place: spec.placement.clusters[0] has the same providerConfigRef and namespace`},
+			want:   []string{`spec.placement.clusters[1]: Invalid value: "b": must be another cluster or namespace: spec.placement.clusters[0] has the same providerConfigRef and namespace`},
 		},
 		"NamespaceInTheFleet": {
 			reason: "A tenant cannot choose the namespace in a cluster that tenants share.",
 			doc:    clusters(`{name: a, inferenceClusterRef: {name: east}, namespace: kube-system}`),
 			schema: []string{`spec.placement.clusters[0].namespace`},
-			want:   []string{`spec.placement.clusters[0].namespace: Forbidden: in a cluster of the fleet a service is in the namespace of its tenant's name`},
+			want:   []string{`spec.placement.clusters[0].namespace: Forbidden: must be left out in a cluster of the fleet, where the service runs in a namespace with its tenant's name`},
 		},
 		"NoClusterName": {
 			reason: "A reference to an InferenceCluster needs a name.",
@@ -55,11 +55,11 @@ func TestValidatePlacement(t *testing.T) {
 				`spec.placement.clusters[1].providerConfigRef.name`,
 			},
 			want: []string{
-				`spec.placement.clusters[0].name: Invalid value: "A": must be lower case letters, digits and '-', with a letter or digit first and last`,
+				`spec.placement.clusters[0].name: Invalid value: "A": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
 				`spec.placement.clusters[0].providerConfigRef.kind: Unsupported value: "Secret": supported values: "ClusterProviderConfig", "ProviderConfig"`,
-				`spec.placement.clusters[0].providerConfigRef.name: Invalid value: "C": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last`,
-				`spec.placement.clusters[0].namespace: Invalid value: "a.b": must be lower case letters, digits and '-', with a letter or digit first and last`,
-				`spec.placement.clusters[1].name: Required value: each cluster has a name of its own`,
+				`spec.placement.clusters[0].providerConfigRef.name: Invalid value: "C": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
+				`spec.placement.clusters[0].namespace: Invalid value: "a.b": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
+				`spec.placement.clusters[1].name: Required value: must be a name that no other cluster of the placement has`,
 				`spec.placement.clusters[1].providerConfigRef.name: Required value: must be the name of a provider-kubernetes configuration`,
 			},
 		},

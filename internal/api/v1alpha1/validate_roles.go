@@ -11,7 +11,7 @@ import (
 
 func validateRoles(path *field.Path, roles []Role) field.ErrorList {
 	if len(roles) == 0 {
-		return field.ErrorList{field.Required(path, "a service needs at least one role: a worker, or a prefiller and a decoder")}
+		return field.ErrorList{field.Required(path, "must have at least one role: a worker, or a prefiller and a decoder")}
 	}
 	roles, errs := check.Capped(path, roles, MaxRoles)
 	names := unique{}
@@ -32,7 +32,7 @@ func validateCombination(path *field.Path, roles []Role) field.ErrorList {
 		case r.ComponentType != ComponentTypeRouter:
 			continue
 		case router >= 0:
-			errs = append(errs, field.Invalid(path.Index(i).Child("componentType"), r.ComponentType, fmt.Sprintf("must be another type: a service has at most one router, and %s is one", path.Index(router))))
+			errs = append(errs, field.Invalid(path.Index(i).Child("componentType"), r.ComponentType, fmt.Sprintf("must be another type: a service may have one router, which is %s", path.Index(router))))
 		default:
 			router = i
 		}
@@ -41,7 +41,7 @@ func validateCombination(path *field.Path, roles []Role) field.ErrorList {
 		}
 	}
 	if router >= 0 && !has(roles, ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder) {
-		errs = append(errs, field.Required(path, "a service needs at least one role of componentType worker, prefiller or decoder: a router has nothing to route to"))
+		errs = append(errs, field.Required(path, "must have at least one role of componentType worker, prefiller or decoder: a router alone has nothing to route to"))
 	}
 	return errs
 }
@@ -79,7 +79,7 @@ func validateRole(path *field.Path, r *Role) field.ErrorList {
 func validateRoleName(path *field.Path, name string) field.ErrorList {
 	switch {
 	case name == "":
-		return field.ErrorList{field.Required(path, "each role has a name of its own")}
+		return field.ErrorList{field.Required(path, "must be a name that no other role has")}
 	case len(name) > MaxRoleName:
 		return check.Length(path, name, MaxRoleName)
 	}
@@ -122,7 +122,7 @@ func validateType(path *field.Path, r *Role) field.ErrorList {
 	case ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder:
 		errs := refuse(path, "a router", r.routerFields())
 		if r.Template == nil {
-			errs = append(errs, field.Required(path.Child("template"), "a "+string(r.ComponentType)+" needs a template of its pods"))
+			errs = append(errs, field.Required(path.Child("template"), "must be the template of the pods of a "+string(r.ComponentType)))
 		}
 		return errs
 	}
@@ -162,7 +162,7 @@ func refuse(path *field.Path, of string, fields []given) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range fields {
 		if f.set {
-			errs = append(errs, field.Invalid(path.Child(f.name), f.value, "must be left out: only "+of+" has it"))
+			errs = append(errs, field.Invalid(path.Child(f.name), f.value, "must be left out: only "+of+" may have it"))
 		}
 	}
 	return errs
@@ -176,7 +176,7 @@ func validateServedModels(path *field.Path, models []ServedModel) field.ErrorLis
 		errs = append(errs, validateModelName(p.Child("name"), m.Name, names)...)
 		errs = append(errs, check.OneOf(p.Child("criticality"), m.Criticality, CriticalityCritical, CriticalityStandard, CriticalitySheddable)...)
 		if m.Priority != nil && m.Criticality != "" {
-			errs = append(errs, field.Invalid(p.Child("criticality"), m.Criticality, "must be left out where priority is given: it is the priority by name"))
+			errs = append(errs, field.Invalid(p.Child("criticality"), m.Criticality, "must be left out if priority is set: both set the priority of the model"))
 		}
 		errs = append(errs, validateTargets(p.Child("targets"), m.Targets)...)
 	}
@@ -196,14 +196,14 @@ func validateTargets(path *field.Path, targets []ModelTarget) field.ErrorList {
 		served = served || t.Weight == nil || *t.Weight != 0
 	}
 	if !served {
-		errs = append(errs, field.Invalid(path, "every weight is 0", "at least one target needs a weight above 0: nothing would answer for the model"))
+		errs = append(errs, field.Invalid(path, "every weight is 0", "must have at least one target with a weight above 0: otherwise nothing answers requests for the model"))
 	}
 	return errs
 }
 
 func validateModelName(path *field.Path, name string, names unique) field.ErrorList {
 	if name == "" {
-		return field.ErrorList{field.Required(path, "a model needs its name")}
+		return field.ErrorList{field.Required(path, "must be the name of the model")}
 	}
 	return append(check.Length(path, name, MaxName), names.check(path, name)...)
 }

@@ -11,13 +11,13 @@ func TestValidateRoles(t *testing.T) {
 			reason: "An empty list of roles is refused.",
 			doc:    roles(),
 			schema: []string{`spec.roles`},
-			want:   []string{`spec.roles: Required value: a service needs at least one role: a worker, or a prefiller and a decoder`},
+			want:   []string{`spec.roles: Required value: must have at least one role: a worker, or a prefiller and a decoder`},
 		},
 		"NoRolesAtAll": {
 			reason: "A missing list of roles is refused like an empty one.",
 			doc:    service(`{replicas: 2}`),
 			schema: []string{`spec.roles`},
-			want:   []string{`spec.roles: Required value: a service needs at least one role: a worker, or a prefiller and a decoder`},
+			want:   []string{`spec.roles: Required value: must have at least one role: a worker, or a prefiller and a decoder`},
 		},
 		"TooManyRoles": {
 			reason: "A list above its limit is refused as a whole: its items have no errors of their own.",
@@ -47,7 +47,7 @@ func TestValidateRoles(t *testing.T) {
 			reason: "A role needs a name.",
 			doc:    roles(`{componentType: worker, template: {}}`),
 			schema: []string{`spec.roles[0].name`},
-			want:   []string{`spec.roles[0].name: Required value: each role has a name of its own`},
+			want:   []string{`spec.roles[0].name: Required value: must be a name that no other role has`},
 		},
 		"RoleNames": {
 			reason: "The name of a role is part of DNS names, so it has their characters and a limit.",
@@ -59,9 +59,9 @@ func TestValidateRoles(t *testing.T) {
 				`spec.roles[3].name`,
 			},
 			want: []string{
-				`spec.roles[0].name: Invalid value: "Prefill": must be lower case letters, digits and '-', with a letter or digit first and last`,
-				`spec.roles[1].name: Invalid value: "a.b": must be lower case letters, digits and '-', with a letter or digit first and last`,
-				`spec.roles[2].name: Invalid value: "-a": must be lower case letters, digits and '-', with a letter or digit first and last`,
+				`spec.roles[0].name: Invalid value: "Prefill": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
+				`spec.roles[1].name: Invalid value: "a.b": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
+				`spec.roles[2].name: Invalid value: "-a": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
 				`spec.roles[3].name: Too long: may not be more than 46 characters`,
 			},
 		},

@@ -15,13 +15,13 @@ func TestValidateRouter(t *testing.T) {
 			reason: "A service has at most one router.",
 			doc:    roles(worker, `{name: a, componentType: router}`, `{name: b, componentType: router}`),
 			schema: []string{`spec.roles`},
-			want:   []string{`spec.roles[2].componentType: Invalid value: "router": must be another type: a service has at most one router, and spec.roles[1] is one`},
+			want:   []string{`spec.roles[2].componentType: Invalid value: "router": must be another type: a service may have one router, which is spec.roles[1]`},
 		},
 		"OnlyRouter": {
 			reason: "A router needs another role to route to.",
 			doc:    roles(`{name: r, componentType: router}`),
 			schema: []string{`spec.roles`},
-			want:   []string{`spec.roles: Required value: a service needs at least one role of componentType worker, prefiller or decoder: a router has nothing to route to`},
+			want:   []string{`spec.roles: Required value: must have at least one role of componentType worker, prefiller or decoder: a router alone has nothing to route to`},
 		},
 		"PDWithoutDecoder": {
 			reason: "The strategy pd-disaggregation needs a prefiller and a decoder.",
@@ -39,7 +39,7 @@ func TestValidateRouter(t *testing.T) {
 			reason: "The value becomes an argument of the routing sidecar, so it is restricted to the characters of a label.",
 			doc:    router(`endpointPicker: {kvConnector: "nixl --x"}`),
 			schema: []string{`spec.roles[1].endpointPicker.kvConnector`},
-			want:   []string{`spec.roles[1].endpointPicker.kvConnector: Invalid value: "nixl --x": must be lower case letters, digits and '-', with a letter or digit first and last`},
+			want:   []string{`spec.roles[1].endpointPicker.kvConnector: Invalid value: "nixl --x": must consist of lower case letters, digits and '-', and start and end with a letter or digit`},
 		},
 		"UnknownFailureMode": {
 			reason: "The error lists the supported values.",

@@ -41,9 +41,9 @@ func validateMinRoleReplicas(path *field.Path, minimums map[string]int32, roles 
 		i := slices.IndexFunc(roles, func(r Role) bool { return r.Name == name })
 		switch {
 		case i < 0:
-			errs = append(errs, field.Invalid(p, minimums[name], fmt.Sprintf("there is no role of that name; the roles are %q", servingNames(roles))))
+			errs = append(errs, field.Invalid(p, minimums[name], fmt.Sprintf("must be for a role of this service: one of %q", servingNames(roles))))
 		case roles[i].ComponentType == ComponentTypeRouter:
-			errs = append(errs, field.Invalid(p, minimums[name], fmt.Sprintf("is the router, which is in no gang; the roles of the gang are %q", servingNames(roles))))
+			errs = append(errs, field.Invalid(p, minimums[name], fmt.Sprintf("must not be for the router, which is in no gang: use one of %q", servingNames(roles))))
 		}
 	}
 	return errs
@@ -72,7 +72,7 @@ func validateTopology(path *field.Path, t *NetworkTopology) field.ErrorList {
 		errs = append(errs, field.Invalid(allowed, *t.HighestTierAllowed, "must be 0 or more"))
 	}
 	if t.Mode == TopologySoft {
-		const none = "must be left out in mode soft, which knows no highest tier"
+		const none = "must be left out in mode soft, which has no highest tier"
 		if t.HighestTierAllowed != nil {
 			errs = append(errs, field.Invalid(allowed, *t.HighestTierAllowed, none))
 		}
@@ -83,9 +83,9 @@ func validateTopology(path *field.Path, t *NetworkTopology) field.ErrorList {
 	}
 	switch {
 	case t.HighestTierAllowed == nil && t.HighestTierName == "":
-		errs = append(errs, field.Required(allowed, "mode hard needs either highestTierAllowed or highestTierName"))
+		errs = append(errs, field.Required(allowed, "must be set in mode hard, unless highestTierName is set"))
 	case t.HighestTierAllowed != nil && t.HighestTierName != "":
-		errs = append(errs, field.Invalid(name, text.Value(t.HighestTierName), "must be left out where highestTierAllowed is given"))
+		errs = append(errs, field.Invalid(name, text.Value(t.HighestTierName), "must be left out if highestTierAllowed is set"))
 	}
 	return errs
 }

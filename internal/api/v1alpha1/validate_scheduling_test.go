@@ -16,13 +16,13 @@ func TestValidateScheduling(t *testing.T) {
 			reason: "The error lists the roles of the service.",
 			doc:    gang(`{minRoleReplicas: {x: 1}}`),
 			schema: []string{`spec.schedulingStrategy.gang.minRoleReplicas`},
-			want:   []string{`spec.schedulingStrategy.gang.minRoleReplicas[x]: Invalid value: 1: there is no role of that name; the roles are ["p" "d"]`},
+			want:   []string{`spec.schedulingStrategy.gang.minRoleReplicas[x]: Invalid value: 1: must be for a role of this service: one of ["p" "d"]`},
 		},
 		"MinOfRouter": {
 			reason: "A router is not part of a gang, so it has no minimum.",
 			doc:    gang(`{minRoleReplicas: {r: 1}}`),
 			schema: []string{`spec.schedulingStrategy.gang.minRoleReplicas`},
-			want:   []string{`spec.schedulingStrategy.gang.minRoleReplicas[r]: Invalid value: 1: is the router, which is in no gang; the roles of the gang are ["p" "d"]`},
+			want:   []string{`spec.schedulingStrategy.gang.minRoleReplicas[r]: Invalid value: 1: must not be for the router, which is in no gang: use one of ["p" "d"]`},
 		},
 		"NegativeMin": {
 			reason: "Each minimum is within the limits of replicas.",
@@ -48,21 +48,21 @@ func TestValidateScheduling(t *testing.T) {
 			reason: "Mode hard, which is the default, needs a highest tier.",
 			doc:    gang(`{networkTopology: {}}`),
 			schema: []string{`spec.schedulingStrategy.gang.networkTopology`},
-			want:   []string{`spec.schedulingStrategy.gang.networkTopology.highestTierAllowed: Required value: mode hard needs either highestTierAllowed or highestTierName`},
+			want:   []string{`spec.schedulingStrategy.gang.networkTopology.highestTierAllowed: Required value: must be set in mode hard, unless highestTierName is set`},
 		},
 		"HardWithBothTiers": {
 			reason: "The highest tier is given either as a number or by name.",
 			doc:    gang(`{networkTopology: {mode: hard, highestTierAllowed: 1, highestTierName: rack}}`),
 			schema: []string{`spec.schedulingStrategy.gang.networkTopology`},
-			want:   []string{`spec.schedulingStrategy.gang.networkTopology.highestTierName: Invalid value: "rack": must be left out where highestTierAllowed is given`},
+			want:   []string{`spec.schedulingStrategy.gang.networkTopology.highestTierName: Invalid value: "rack": must be left out if highestTierAllowed is set`},
 		},
 		"SoftWithTiers": {
 			reason: "Mode soft has no highest tier.",
 			doc:    gang(`{networkTopology: {mode: soft, highestTierAllowed: 1, highestTierName: rack}}`),
 			schema: []string{`spec.schedulingStrategy.gang.networkTopology`},
 			want: []string{
-				`spec.schedulingStrategy.gang.networkTopology.highestTierAllowed: Invalid value: 1: must be left out in mode soft, which knows no highest tier`,
-				`spec.schedulingStrategy.gang.networkTopology.highestTierName: Invalid value: "rack": must be left out in mode soft, which knows no highest tier`,
+				`spec.schedulingStrategy.gang.networkTopology.highestTierAllowed: Invalid value: 1: must be left out in mode soft, which has no highest tier`,
+				`spec.schedulingStrategy.gang.networkTopology.highestTierName: Invalid value: "rack": must be left out in mode soft, which has no highest tier`,
 			},
 		},
 		"UnknownTopology": {
@@ -85,8 +85,8 @@ func TestValidateScheduling(t *testing.T) {
 				`spec.schedulingStrategy.queueName`,
 			},
 			want: []string{
-				`spec.schedulingStrategy.queueName: Invalid value: "Q_1": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last`,
-				`spec.schedulingStrategy.gang.priorityClassName: Invalid value: "a/b": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', with a letter or digit first and last`,
+				`spec.schedulingStrategy.queueName: Invalid value: "Q_1": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
+				`spec.schedulingStrategy.gang.priorityClassName: Invalid value: "a/b": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
 			},
 		},
 	})

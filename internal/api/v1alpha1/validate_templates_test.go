@@ -8,7 +8,7 @@ func TestValidateTemplates(t *testing.T) {
 			reason: "A role that runs an engine needs a template.",
 			doc:    roles(`{name: w, componentType: decoder}`),
 			schema: []string{`spec.roles[0]`},
-			want:   []string{`spec.roles[0].template: Required value: a decoder needs a template of its pods`},
+			want:   []string{`spec.roles[0].template: Required value: must be the template of the pods of a decoder`},
 		},
 		"TemplateIsNoObject": {
 			reason: "A template that is not an object is refused.",
@@ -16,7 +16,7 @@ func TestValidateTemplates(t *testing.T) {
 			schema: []string{`spec.roles[0].template`},
 			want: []string{
 				`spec.roles[0].template: Invalid value: "x": must be an object`,
-				`spec.roles[0].template: Required value: a worker needs a template of its pods`,
+				`spec.roles[0].template: Required value: must be the template of the pods of a worker`,
 			},
 		},
 		"RouterFieldsOnWorker": {
@@ -24,12 +24,12 @@ func TestValidateTemplates(t *testing.T) {
 			doc:    roles(`{name: w, componentType: worker, template: {}, strategy: queue-size, httproute: {}, gateway: {}, endpointPickerConfig: x, endpointPicker: {failureMode: FailOpen}, servedModels: [{name: m}]}`),
 			schema: []string{`spec.roles[0]`},
 			want: []string{
-				`spec.roles[0].strategy: Invalid value: "queue-size": must be left out: only a router has it`,
-				`spec.roles[0].httproute: Invalid value: "{...}": must be left out: only a router has it`,
-				`spec.roles[0].gateway: Invalid value: "{...}": must be left out: only a router has it`,
-				`spec.roles[0].endpointPickerConfig: Invalid value: "x": must be left out: only a router has it`,
-				`spec.roles[0].endpointPicker: Invalid value: "{...}": must be left out: only a router has it`,
-				`spec.roles[0].servedModels: Invalid value: "[...]": must be left out: only a router has it`,
+				`spec.roles[0].strategy: Invalid value: "queue-size": must be left out: only a router may have it`,
+				`spec.roles[0].httproute: Invalid value: "{...}": must be left out: only a router may have it`,
+				`spec.roles[0].gateway: Invalid value: "{...}": must be left out: only a router may have it`,
+				`spec.roles[0].endpointPickerConfig: Invalid value: "x": must be left out: only a router may have it`,
+				`spec.roles[0].endpointPicker: Invalid value: "{...}": must be left out: only a router may have it`,
+				`spec.roles[0].servedModels: Invalid value: "[...]": must be left out: only a router may have it`,
 			},
 		},
 		"WorkerFieldsOnRouter": {
@@ -37,9 +37,9 @@ func TestValidateTemplates(t *testing.T) {
 			doc:    router(`multinode: {nodeCount: 2}, template: {}, leaderTemplate: {}`),
 			schema: []string{`spec.roles[1]`},
 			want: []string{
-				`spec.roles[1].multinode: Invalid value: "{...}": must be left out: only a worker, prefiller or decoder has it`,
-				`spec.roles[1].template: Invalid value: "{...}": must be left out: only a worker, prefiller or decoder has it`,
-				`spec.roles[1].leaderTemplate: Invalid value: "{...}": must be left out: only a worker, prefiller or decoder has it`,
+				`spec.roles[1].multinode: Invalid value: "{...}": must be left out: only a worker, prefiller or decoder may have it`,
+				`spec.roles[1].template: Invalid value: "{...}": must be left out: only a worker, prefiller or decoder may have it`,
+				`spec.roles[1].leaderTemplate: Invalid value: "{...}": must be left out: only a worker, prefiller or decoder may have it`,
 			},
 		},
 	})

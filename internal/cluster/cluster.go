@@ -7,7 +7,7 @@ reserves it for the oldest service first, and keeps the reservations in its ledg
 ConfigMap.
 
 No capacity is reserved twice. Only the cluster writes its ledger, and only over the
-resourceVersion that it read, so the API server refuses a response that was computed from
+resourceVersion that it read. So the API server refuses a response that was computed from
 an older ledger. Crossplane then stops before it writes the status, and services read their
 reservations from the status.
 
@@ -55,7 +55,7 @@ func (c *Cluster) Parse() error {
 }
 
 // Observe reads the ledger, the capacity requests, and what is known of the cluster. A
-// ledger that cannot be read is an error: to write another would lose all reservations.
+// ledger that cannot be read is an error: a new one would lose all reservations.
 func (c *Cluster) Observe() error {
 	var err error
 	c.state, err = observe(c.call.Request, c.parsed)

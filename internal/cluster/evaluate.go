@@ -70,7 +70,7 @@ func (r *observedState) ready(o kube.Object) bool {
 	return synced.Readable()
 }
 
-// stable tells whether nothing is waited for that does not show by itself.
+// stable tells whether the requests, nodes and address are known, and nothing is pending.
 func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
 	if p.unchanged || !state.ledger.exists || len(p.Pending) > 0 {
 		return false
@@ -78,8 +78,8 @@ func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
 	return c.Spec.StopPolicy == v1alpha1.StopAbandon || state.reach.Readable() && len(state.unknown) == 0 && state.noAddress == ""
 }
 
-// status returns the status of a cluster. While the requests are not known it stays as it
-// was.
+// status returns the status of a cluster. It stays as it was while the requests are
+// not known.
 func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alpha1.InferenceClusterStatus {
 	if p.unchanged {
 		st := c.Status
@@ -111,9 +111,9 @@ func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alp
 }
 
 // unreachableSince is the time from which failover counts. The lastTransitionTime of a
-// condition does not do: when a reconcile fails, Crossplane sets conditions that it has not
-// received to Unknown, with a new time. It leaves other fields of the status as they are. The
-// time stays until the cluster is read again.
+// condition cannot serve for this: when a reconcile fails, Crossplane sets conditions that it
+// has not received to Unknown, with a new time. It leaves other fields of the status as they
+// are. The time stays until the cluster is read again.
 func unreachableSince(c *parsed, state *observedState, now time.Time) *metav1.Time {
 	switch {
 	case state.reach.Readable():

@@ -37,8 +37,9 @@ func usageName(cluster string) string { return "inferencecluster-" + cluster }
 // a '-' and 7 digits to the name of a collection.
 const maxName = 55
 
-// name returns the name of a composed Object or collection. It is unique by a hash of the
-// cluster and the key, since different keys may look the same once cut, or with '-' for '/'.
+// name returns the name of a composed Object or collection. It ends with a hash of the cluster
+// and the key. Without it, two keys could get one name when they are cut, or when '-' replaces
+// '/'.
 func (c *parsed) name(k key.Key) string {
 	readable := "cluster-" + c.Name + "-" + strings.ReplaceAll(k.Name, "/", "-")
 	return naming.Shorten(readable, c.Name+"/"+k.String(), maxName)

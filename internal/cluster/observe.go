@@ -53,8 +53,8 @@ type ledger struct {
 	reservations    []reservation.Reservation
 }
 
-// observe reads a request. A ledger that cannot be read is an error: to write another would
-// lose all reservations.
+// observe reads a request. A ledger that cannot be read is an error: a new one would lose all
+// reservations.
 func observe(req incoming.Request, c *parsed) (*observedState, error) {
 	r := &observedState{req: req}
 	var err error
@@ -70,7 +70,7 @@ func observe(req incoming.Request, c *parsed) (*observedState, error) {
 	return r, nil
 }
 
-// unwrap returns what the Object of a key observes in the cluster.
+// unwrap returns the remote object that the Object of a key observes.
 func (r *observedState) unwrap(k key.Key) (incoming.Object, remote.State) {
 	observed := r.req.Observed(k.String())
 	if !observed.Exists() {
@@ -120,8 +120,8 @@ func readLedger(req incoming.Request, c *parsed) (ledger, error) {
 
 // readRequests reads the capacity requests that are in their service's namespace and that
 // the service controls. Tenants may write ConfigMaps in their own namespaces only. So a
-// request counts for its namespace, whatever service it names: two requests with one UID in
-// two namespaces are of two services.
+// request counts for its namespace, whatever service it names. Requests with the same UID in
+// different namespaces are of different services.
 func (r *observedState) readRequests(req incoming.Request) {
 	found, resolved := req.Required(requests)
 	r.resolved = resolved

@@ -72,9 +72,9 @@ func planLedger(c *parsed, state *observedState) (*ledgerPlan, error) {
 	return p, nil
 }
 
-// withoutRunning leaves out the replicas that services claim to run. A full ledger cannot
-// take reservations for these either: it could not be written, and no reconcile of the
-// cluster would succeed.
+// withoutRunning leaves out the replicas that services claim to run. They get no reservations
+// in a full ledger either: it would be too large to be written, and every reconcile of the
+// cluster would fail.
 func withoutRunning(cluster string, requests []reservation.Request) []reservation.Request {
 	some := slices.Clone(requests)
 	for i := range some {
@@ -132,8 +132,8 @@ func notSchedulable(c *parsed, state *observedState) (reason, message string) {
 }
 
 // needed returns the namespaces of services with a reservation. A request may name any
-// namespace, so only one with the name of its tenant's namespace is created. A service that
-// came into the fleet with another namespace has it already.
+// namespace, so only one with the name of its tenant's namespace is created. If a service
+// entered the fleet with another namespace, that namespace exists already.
 func needed(cluster string, reservations []reservation.Reservation, requests []reservation.Request) []string {
 	reserved := map[reservation.Owner]bool{}
 	for _, r := range reservations {

@@ -44,7 +44,7 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed) {
 			continue
 		}
 		// Crossplane fails to resolve Objects where provider-kubernetes is not installed, so
-		// they are required once the provider has reported a collection.
+		// they are required only once the provider has reported a collection.
 		if members := c.builder.Members(req.Observed(c.keys().Nodes(p.Name).String())); members != nil {
 			all[nodesOf(p.Name)] = members
 		}

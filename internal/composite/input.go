@@ -21,7 +21,8 @@ func Bounded(c incoming.Composite) field.ErrorList {
 	return kube.Bounded(c.Spec().GetStructValue(), field.NewPath("spec"), "crossplane", "resourceRefs")
 }
 
-// Without removes errors of fields that could not be read, since unread reports these already.
+// Without removes the errors of fields that could not be read. unread already has an error for
+// each of them.
 func Without(errs, unread field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {
 		return slices.ContainsFunc(unread, func(u *field.Error) bool {
@@ -77,7 +78,7 @@ func readInput[T any](s *structpb.Struct, kind string, setDefaults func(*T), val
 }
 
 // unknown refuses fields that the kind does not have. No API server validates an Input, and a
-// misspelt limit would limit nobody.
+// misspelt limit would have no effect.
 func unknown[T any](s *structpb.Struct, kind string, root *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, path := range kube.UnknownFields(kube.AsMap(s), reflect.TypeFor[T](), "") {

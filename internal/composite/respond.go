@@ -17,7 +17,7 @@ import (
 )
 
 // Crossplane calls the function again when a composed or required object changes, and when the
-// response's time to live is over. The second is needed while Crossplane's circuit breaker
+// response's time to live is over. The time to live matters while Crossplane's circuit breaker
 // suppresses watch events, which it does if many objects change at once.
 const (
 	// Soon is for what has just changed or failed, or depends on the time.
@@ -37,7 +37,8 @@ type Answer struct {
 	// Status of the composite resource.
 	Status     any
 	Conditions []Condition
-	// Deferred tells that a wanted object is left out. Stable tells that nothing is pending.
+	// Deferred tells that a wanted object is left out. Stable tells that
+	// everything is ready and known, and nothing is pending.
 	// AwaitsFailover tells that the next decision depends on the time.
 	Deferred, Stable, AwaitsFailover bool
 }
@@ -161,7 +162,7 @@ func status(s Status) fnv1.Status {
 }
 
 // announce emits an event for each condition that has just changed: a warning if it became
-// False. Events on every call would hide these.
+// False. If every call emitted events, users would not find the ones that matter.
 func announce(before map[string]observedCondition, rsp *fnv1.RunFunctionResponse, conditions []Condition) {
 	for _, c := range conditions {
 		was, known := before[c.Type]

@@ -1,9 +1,10 @@
 /*
-Package service takes an InferenceService through the steps of a call. Each step has a
-package below: plan decides, render makes objects of the plan, require asks Crossplane for
-what else has to be known, and observe reads and evaluates what exists.
+Package service takes an InferenceService through the steps of a call. The packages below do
+the work. plan decides, and render makes objects of the plan. require asks Crossplane for
+what else has to be known. observe reads and evaluates what exists.
 
-Render and observe never import each other. The plan's keys join them.
+render and observe never import each other. They refer to an object by the key that the plan
+gave it.
 */
 package service
 
@@ -43,8 +44,8 @@ func New(c *composite.Call) *Service {
 }
 
 // Parse reads the InferenceService and the Input. Plan returns the problems of both, so
-// that a user reads all of them at once. Only what is of another version of the API is
-// refused at once, since nothing else of it can be trusted.
+// that a user reads all of them at once. Only another version of the API is refused here,
+// because its fields may mean something else.
 func (s *Service) Parse() error {
 	if err := s.call.Supported(inputv1alpha1.KindInput, v1alpha1.KindInferenceService, v1alpha1.KindClaimedService); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (s *Service) Parse() error {
 	return nil
 }
 
-// Observe reads what planning goes by, besides the spec and the Input.
+// Observe takes the snapshot: what planning goes by, besides the spec and the Input.
 func (s *Service) Observe() error {
 	s.snapshot = observe.Snapshot(s.call.Request, s.parsed.spec, s.call.Now)
 	return nil

@@ -28,8 +28,8 @@ func tooLarge(c *composite.Call, p *plan.Plan, objects []kube.Object) field.Erro
 		return errs
 	}
 	// Measuring costs as much as sending, so an upper bound comes first. An object has the
-	// templates, and the labels and annotations of the input, at most twice, and a few KiB
-	// besides.
+	// templates, and the labels and annotations of the Input, at most twice. A few KiB are
+	// for the rest.
 	most := 2*bound(c.Request.Composite().Spec()) + 8<<10
 	for _, all := range []map[string]string{p.Labels, p.Annotations} {
 		for k, v := range all {
@@ -39,7 +39,7 @@ func tooLarge(c *composite.Call, p *plan.Plan, objects []kube.Object) field.Erro
 	if most < maxObject && most*len(objects)+proto.Size(c.Request.Desired()) < maxAnswer {
 		return nil
 	}
-	// The response has the desired state of earlier functions and the requirements by now.
+	// By now the response has the desired state of earlier functions, and the requirements.
 	total := proto.Size(c.Response)
 	sizes := make(map[string]int, len(objects))
 	for _, o := range objects {
@@ -84,7 +84,7 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 	return nil
 }
 
-// head is the most bytes that tag and length of a value, a key or an entry take.
+// head is the most bytes that the tag and the length of a value, a key or an entry take.
 const head = 6
 
 // bound returns an upper bound of the encoded size of a value, and is faster than proto.Size.

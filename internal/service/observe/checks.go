@@ -79,7 +79,7 @@ func staysReady(reason string) bool {
 	return false
 }
 
-// unreadable tells whether the reason says that an object exists in an unknown state.
+// unreadable tells whether the reason means that the state of an object is not known.
 func unreadable(reason string) bool {
 	return reason == ReasonCannotBeRead || reason == ReasonGenerationNotObserved
 }
@@ -164,7 +164,7 @@ func pickerScaledUp(s *objectState) (string, string, bool) {
 		set && replicas.NumberValue == 0 && s.cluster.Pods() > 0
 }
 
-// notGivenUp finds a Deployment that makes no progress by itself any more.
+// notGivenUp finds a Deployment whose controller has given up making progress.
 func notGivenUp(s *objectState) (string, string, bool) {
 	if c := find(s.view.Status.Conditions, string(appsv1.DeploymentReplicaFailure)); c.Status == composite.True {
 		return ReasonFailed, cause(c), true

@@ -12,8 +12,8 @@ import (
 // Crossplane keeps a condition that a response leaves out as it was. Crossplane reserves
 // Ready, Synced, Healthy, UpToDate and Responsive.
 const (
-	// NoWarnings is False while the spec has something that hardly does what its user
-	// means, such as an argument that its program cannot parse.
+	// NoWarnings is False while the spec has a setting that is probably a mistake, such as an
+	// argument that the engine cannot parse.
 	NoWarnings = "NoWarnings"
 	// IsPlaced is False while replicas wait for capacity in the clusters of the fleet, or
 	// move from one cluster to another.

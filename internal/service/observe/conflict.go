@@ -14,8 +14,8 @@ import (
 )
 
 // Conflicts returns the desired objects whose names other objects have. Crossplane would
-// adopt an object without a controller, and delete it with the service. At an object with
-// another controller it would stop after it has applied some of the others.
+// adopt an object without a controller, and delete it with the service. If an object has
+// another controller, Crossplane would stop after it has applied only some of the objects.
 func (r *ObservedState) Conflicts(objects []kube.Object) field.ErrorList {
 	var errs field.ErrorList
 	for _, o := range objects {
@@ -121,7 +121,7 @@ func (r *ObservedState) notControlledByService(o incoming.Object) bool {
 	return uid == "" || uid != r.plan.Service.UID
 }
 
-// nameInside is the name of a desired object, or of what it carries to another cluster.
+// nameInside is the name of a desired object, or of the object in its manifest.
 func nameInside(o kube.Object) string {
 	if m := remote.Manifest(o.Resource); m != nil {
 		o.Resource = m
@@ -129,8 +129,8 @@ func nameInside(o kube.Object) string {
 	return o.Name()
 }
 
-// A neighbour is the part of a LeaderWorkerSet that the names of its StatefulSets follow
-// from. There are workers where the size of its groups is more than 1.
+// A neighbour is the part of a LeaderWorkerSet from which the names of its StatefulSets
+// follow. It has workers if the size of its groups is more than 1.
 type neighbour struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -199,7 +199,7 @@ func (r *ObservedState) conflict(o kube.Object, existing incoming.Object) *field
 		fmt.Sprintf("already exists and belongs %s; %s", whose, remedy))
 }
 
-// pathOf returns the field that the name of an object follows from, and how users resolve a
+// pathOf returns the field from which the name of an object follows, and how users resolve a
 // conflict of that name.
 func (r *ObservedState) pathOf(k string) (*field.Path, string) {
 	const or = ", or delete what is there"

@@ -16,7 +16,7 @@ import (
 type Evaluation struct {
 	// Ready tells whether each desired object is ready, by its key.
 	Ready map[string]bool
-	// Objects are the same objects with why they are not ready, in the order of the desired
+	// Objects says of the same objects why they are not ready, in the order of the desired
 	// objects.
 	Objects []ObjectStatus
 	// Status of the InferenceService, without its conditions.
@@ -26,9 +26,9 @@ type Evaluation struct {
 	// Deferred tells whether a wanted object is left out for now. Then the service is not
 	// ready.
 	Deferred bool
-	// Stable tells whether nothing is waited for that does not show by itself.
+	// Stable tells whether everything is ready, and nothing is pending or moves.
 	Stable bool
-	// AwaitsFailover tells whether the service leaves a cluster at a time to come.
+	// AwaitsFailover tells whether the service will leave a cluster at a known time.
 	AwaitsFailover bool
 }
 
@@ -220,7 +220,7 @@ func podsMissing(pods *podFacts, nodes int32) string {
 	return message
 }
 
-// passStartedGangs makes PodGroups ready whose replicas are all ready. The gang has started
+// passStartedGangs makes a PodGroup ready if its replicas are all ready. Its gang has started
 // then, and what Volcano reports on it later does not matter.
 func (e *evaluator) passStartedGangs() {
 	for i := range e.plan.Clusters {

@@ -78,7 +78,7 @@ func (e *evaluator) stable() bool {
 	})
 }
 
-// awaitsFailover tells whether the service leaves a cluster at a time to come.
+// awaitsFailover tells whether the service will leave a cluster at a known time.
 func (e *evaluator) awaitsFailover() bool {
 	return e.plan.Schedule != nil && slices.ContainsFunc(e.plan.Schedule.Assignments, func(d scheduling.Assignment) bool { return d.AwaitsFailover })
 }

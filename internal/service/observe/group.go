@@ -31,8 +31,8 @@ func (e *evaluator) conditionGroups() map[string]*conditionGroup {
 	return groups
 }
 
-// conditionOf returns the condition that is about an object, by its key: a deferred object
-// has nothing else.
+// conditionOf returns the condition that is about an object, by its key. A deferred object is
+// not rendered, so only its key is known.
 func (e *evaluator) conditionOf(k string) string {
 	kind := key.Parse(k).Kind
 	switch {
@@ -69,7 +69,7 @@ func (g *conditionGroup) condition(name, reason string) composite.Condition {
 }
 
 // The classes of findings, the most severe first. A condition is True in spite of objects
-// that nobody has reported on: the service may work without.
+// that nobody has reported on: the service may work without a report.
 const (
 	failedClass = iota
 	unknownClass

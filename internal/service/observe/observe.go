@@ -1,7 +1,7 @@
 /*
-Package observe reads the observed state, and compares it with the plan: which composed
-resources are ready, what the status of each role is, where clients reach the service, and
-what users should know when something is missing.
+Package observe reads the observed state, and compares it with the plan. It decides which
+composed resources are ready, what the status of each role is, and where clients reach the
+service. Its conditions say what is missing.
 
 Each object is evaluated by its own API, whichever cluster it is in. The same request always
 gives the same Evaluation, so times are only copied from observed objects.
@@ -42,8 +42,8 @@ type gang struct {
 
 var gangView = incoming.NewView[gang]()
 
-// PodGroup returns what is known of the PodGroup of that key. One that cannot be read
-// exists, and is taken to count no pods.
+// PodGroup returns what is known of the PodGroup of that key. If it cannot be read, it
+// counts as one that exists and counts no pods.
 func (r *ObservedState) PodGroup(key string) plan.PodGroupView {
 	if !r.Observed(key) {
 		return plan.PodGroupView{}

@@ -135,7 +135,7 @@ func (f *podFacts) add(p *pod) {
 	}
 }
 
-// failure returns why a pod does not start by itself, or nothing. It has reasons only,
+// failure returns why a pod cannot start, or nothing. It returns reasons and no messages,
 // because a message may quote credentials of an image, an argument or an environment
 // variable.
 func (p *pod) failure() string {
@@ -160,8 +160,8 @@ var failing = []string{
 }
 
 // failure returns why a container does not run, or nothing. A container that has just
-// exited with an error counts: LeaderWorkerSet replaces the whole group at the first
-// restart, so most crashes never get as far as CrashLoopBackOff.
+// exited with an error counts, because most crashes never become CrashLoopBackOff:
+// LeaderWorkerSet replaces the whole group at the first restart.
 func (c *containerStatus) failure() string {
 	if w := c.State.Waiting; w != nil && slices.Contains(failing, w.Reason) {
 		return w.Reason

@@ -73,8 +73,8 @@ func (c *roleCount) countRouter(r *plan.Router, s *objectState, pods *podFacts) 
 	}
 }
 
-// podsByGroup returns the number of ready pods by the status of a LeaderWorkerSet, which
-// tells only whether all of them are ready.
+// podsByGroup returns the number of ready pods from the status of a LeaderWorkerSet. The
+// status tells only whether all of them are ready.
 func podsByGroup(s *objectState, nodes int32) int32 {
 	if s == nil || s.view == nil || unreadable(s.reason) || s.view.Status.ReadyReplicas < 1 {
 		return 0

@@ -23,7 +23,7 @@ func (e *entrypoint) note(s *objectState) {
 	}
 }
 
-// A routeSpec is the part of an HTTPRoute that the URL follows from.
+// A routeSpec is the part of an HTTPRoute from which the URL follows.
 type routeSpec struct {
 	Spec struct {
 		Hostnames  []string    `json:"hostnames"`
@@ -41,7 +41,7 @@ type parentRef struct {
 	Port        int32  `json:"port"`
 }
 
-// A gatewaySpec is the part of a Gateway that the URL follows from.
+// A gatewaySpec is the part of a Gateway from which the URL follows.
 type gatewaySpec struct {
 	Spec struct {
 		Listeners []listener `json:"listeners"`
@@ -78,8 +78,8 @@ func (e *evaluator) url(c *plan.ClusterPlan) string {
 	return urlOf(scheme, host, l.Port)
 }
 
-// listener returns the listener of the service's Gateway that the route is attached to, and
-// prefers one with TLS. Of another Gateway only the port can be known.
+// listener returns the listener of the service's Gateway to which the route is attached, and
+// prefers one with TLS. Of any other Gateway, only the port may be known.
 func (e entrypoint) listener(refs []parentRef) listener {
 	for _, ref := range refs {
 		if e.gateway == nil || ref.Name != e.gateway.desired.Name() {

@@ -52,7 +52,7 @@ type Backend struct {
 	Named bool
 }
 
-// Local is the target of objects that stay in the control plane, beside the XR.
+// Local is the target of objects that stay in the control plane.
 func (p *Plan) Local() scheduling.Target { return scheduling.Target{Namespace: p.Service.Namespace} }
 
 // fleetRoute returns the fleet route, without backends. It is nil unless the service has a route

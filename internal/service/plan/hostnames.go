@@ -31,7 +31,7 @@ func hostnamesOf(r *inputv1alpha1.Routes, s naming.Identity) hostnames {
 // restricted tells whether the platform team has assigned host names.
 func (h hostnames) restricted() bool { return len(h.patterns) > 0 }
 
-// allow tells whether a route may use a host name. For a route without host names, ask for
+// allow tells whether a route may use a host name. The name of a route without host names is
 // anyName.
 func (h hostnames) allow(name string) bool {
 	for _, p := range h.patterns {

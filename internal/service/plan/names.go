@@ -32,7 +32,7 @@ func workloadName(base string, s naming.Identity, group int32, role string, repl
 
 // A LeaderWorkerSet creates a StatefulSet of its own name for the leaders, and one named
 // {name}-{group} for the workers of each group. Each of ours has one group. So the name of one
-// LeaderWorkerSet may equal that of another's workers: service s with role a on two nodes, and
+// LeaderWorkerSet may be that of another's workers. Service s with role a on two nodes, and
 // service s-a with role 1, both have a StatefulSet s-a-1-0.
 
 // WorkersName is the name of the StatefulSet of the replica's workers. It is empty if the

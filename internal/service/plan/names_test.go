@@ -67,7 +67,7 @@ func TestNamesApart(t *testing.T) {
 		name := workloadName(base, s, 0, label(10), random.Int32N(3))
 		of := strings.Join([]string{to.ProviderConfig.Name, to.Namespace, kind, name}, "/")
 		apart(scope, remote.ObjectName(s, to, "example.com", kind, name), of)
-		// The Services of the fleet route are in the namespace of the XR.
+		// The Services of the fleet route are in the tenant's namespace of the control plane.
 		apart("services of "+s.Namespace, naming.FleetBackend(s.Name, to.Cluster), s.Name+" at "+to.Cluster)
 	}
 }

@@ -36,8 +36,8 @@ func withRequests(containers []corev1.Container) []corev1.Container {
 }
 
 // requests returns the requests with limits as defaults, except for resources that elsewhere
-// requests. Values that the API server would refuse must not lower the sum: negative amounts are
-// ignored, and for resources that cannot be overcommitted the larger of request and limit counts.
+// requests. Values that the API server would refuse must not lower the sum. So negative amounts
+// are ignored. For resources that cannot be overcommitted, the larger of request and limit counts.
 func requests(r corev1.ResourceRequirements, elsewhere corev1.ResourceList) corev1.ResourceList {
 	var all corev1.ResourceList
 	add := func(name corev1.ResourceName, q resource.Quantity) {

@@ -27,7 +27,7 @@ const (
 
 // harmlessFilters change only the request and response between the service and its own clients.
 // The platform team must allow all others. What an ExtensionRef does depends on an object that
-// only the gateway reads: it may send requests anywhere, and some gateways take parts of their
+// only the gateway reads. It may send requests anywhere, and some gateways take parts of their
 // own configuration from it.
 var harmlessFilters = []gateway.HTTPRouteFilterType{
 	"", // filterLimits refuses a missing type.

@@ -18,9 +18,9 @@ import (
 
 // Limits of the HTTPRoute and Gateway CRDs (v1.6). An object beyond them is refused here, because
 // Crossplane would stop halfway through applying if the API server refused it. The limits are
-// copied by hand: the CRDs' own rules need CEL, which costs 7 MB of binary, 5 MB of heap, most of
-// a second at each start, and a budget for each call. TestRouteLimits and TestGatewayLimits
-// compare them with the CRDs.
+// copied by hand, because the CRDs' own rules need CEL. CEL costs 7 MB of binary, 5 MB of heap,
+// most of a second at each start, and a budget for each call. TestRouteLimits and
+// TestGatewayLimits compare the limits with the CRDs.
 const (
 	maxRouteParents    = 32
 	maxRouteHostnames  = 16

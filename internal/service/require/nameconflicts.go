@@ -26,8 +26,8 @@ type location struct {
 }
 
 // workersOwner requires the LeaderWorkerSet whose workers would have the name of an object. It
-// is required on every call, and not only before the object exists: two services that are
-// created at the same moment do not see each other then. Only a role whose name ends with a
+// is required on every call, and not only before the object exists, because two services that
+// are created at the same moment do not see each other then. Only a role whose name ends with a
 // number can have such a conflict.
 func (n *nameConflicts) workersOwner(o kube.Object) {
 	replica, is := key.Parse(o.Key).Replica()

@@ -1,7 +1,7 @@
 /*
-Package require declares what the function has to know beyond its own composed resources: the
-service's pods, objects that already have a name that the service wants, the kinds that the
-cluster has, and the clusters of the fleet.
+Package require declares what the function has to know beyond its own composed resources.
+These are the service's pods, objects that already have a name that the service needs, the
+kinds that the cluster has, and the clusters of the fleet.
 
 Crossplane calls the function again until its requirements are stable, five times at most. The
 requirements depend only on the XR, the observed resources, the definitions of kinds and the
@@ -221,8 +221,8 @@ func missing(o kube.Object) plan.Deferred {
 	}
 }
 
-// pods requires the pods of a service that runs beside the XR, if it is small enough to read
-// them one by one.
+// pods requires the pods of a service that runs in the cluster of its XR, if it is small enough
+// to read them one by one.
 func pods(r *fnv1.Requirements, p *plan.Plan) {
 	for i := range p.Clusters {
 		d := &p.Clusters[i]
@@ -240,8 +240,8 @@ func pods(r *fnv1.Requirements, p *plan.Plan) {
 	}
 }
 
-// kinds returns the definitions' names of the kinds of which an object is observed. The cluster
-// has these kinds, so their definitions, which are large, are not required.
+// kinds returns the names of the definitions of observed objects' kinds. The cluster has these
+// kinds, so their definitions, which are large, are not required.
 func kinds(objects []kube.Object, req incoming.Request) map[string]bool {
 	known := map[string]bool{}
 	for _, o := range objects {

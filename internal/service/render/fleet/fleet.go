@@ -1,5 +1,5 @@
-// Package fleet renders what a service in other clusters has beside the XR: its capacity
-// request, and the fleet route to all of its clusters.
+// Package fleet renders what a service in other clusters has in the control plane: its
+// capacity request, and the fleet route to all of its clusters.
 package fleet
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// Render returns the objects beside the XR.
+// Render returns the objects in the control plane.
 func Render(p *plan.Plan) ([]kube.Object, error) {
 	if p.Schedule == nil {
 		return nil, nil
@@ -111,8 +111,8 @@ func route(p *plan.Plan) map[string]any {
 	}
 }
 
-// service and slice are how the Gateway API sends requests to an address outside of the
-// cluster: a Service without a selector, and its EndpointSlice.
+// service and slice render a Service without a selector, and its EndpointSlice. Through them
+// the Gateway API sends requests to an address outside of the cluster.
 func service(p *plan.Plan, b *plan.Backend) *apply.ServiceApplyConfiguration {
 	return apply.Service(b.Name, p.Service.Namespace).
 		WithLabels(labels(p)).

@@ -1,4 +1,4 @@
-// Package gang renders the PodGroup of a replica group, whose pods Volcano starts all or not at
+// Package gang renders the PodGroup of a gang, whose pods Volcano starts all at once or not at
 // all.
 package gang
 

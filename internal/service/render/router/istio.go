@@ -1,7 +1,7 @@
 package router
 
-// The fields of Istio's networking.istio.io/v1 that are used here. Its Go module depends on
-// many others.
+// The fields of Istio's networking.istio.io/v1 that are used here. They are declared here,
+// because Istio's Go module depends on many others.
 
 type destinationRule struct {
 	APIVersion string              `json:"apiVersion"`

@@ -7,7 +7,7 @@ import (
 )
 
 // The kinds of llm-d's API, with the fields that are used here (apix/v1alpha2 of llm-d-router
-// v0.10.0). Its Go module is that of the whole router.
+// v0.10.0). They are declared here, because its Go module is that of the whole router.
 const (
 	apiVersionLLMD = groupLLMD + "/v1alpha2"
 	matchExact     = "Exact"

@@ -47,9 +47,9 @@ func (r *rendering) role() *rbacv1.RoleApplyConfiguration {
 	return role
 }
 
-// leases are the names of the leases by which the endpoint pickers elect a leader: one for each
-// project (pkg/epp/server/controller_manager.go, LeaderElectionID, of GAIE v1.5.0 and of
-// llm-d-router v0.10.0). An image of the platform team may be of either.
+// leases are the names of the leases by which the endpoint pickers elect a leader. There is one
+// for each project, because an image of the platform team may be of either
+// (pkg/epp/server/controller_manager.go, LeaderElectionID, of GAIE v1.5.0 and llm-d-router v0.10.0).
 func (r *rendering) leases() []string {
 	name := "epp-" + r.cluster.Target.Namespace + "-" + r.cluster.PoolName()
 	return []string{name + ".gateway-api-inference-extension.sigs.k8s.io", name + ".llm-d.ai"}

@@ -1,6 +1,7 @@
 /*
-Package router renders what is between clients and pods: the endpoint picker with all that it
-needs to run, the InferencePool, the HTTPRoute, the Gateway, and the objects of the models.
+Package router renders what is between clients and pods. That is the endpoint picker with all
+that it needs to run, the InferencePool, the HTTPRoute, the Gateway, and the objects of the
+models.
 */
 package router
 

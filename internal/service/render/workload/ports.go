@@ -85,9 +85,9 @@ func (s portSet) has(v *structpb.Value) bool {
 	})
 }
 
-// httpPorts returns the ports that a headless engine does not open: the serving port, Ray's
-// port, which only the leader opens, and every port that is named http or used by an HTTP
-// probe.
+// httpPorts returns the ports that a headless engine does not open. These are the serving
+// port, Ray's port, which only the leader opens, and every port that is named http or that an
+// HTTP probe uses.
 func httpPorts(engine *structpb.Struct, all []check, r *plan.Role) portSet {
 	ports := portSet{number(r.Port), number(r.EnginePort)}
 	if r.RayPort != 0 {

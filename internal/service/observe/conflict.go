@@ -174,7 +174,7 @@ func (r *ObservedState) groupingChanged() field.ErrorList {
 	for k := range r.req.ObservedKeys() {
 		if replica, is := key.Parse(k).Replica(); is && replica.Grouped() != r.plan.Service.Grouped {
 			return field.ErrorList{field.Forbidden(field.NewPath("spec", "replicas"),
-				"cannot be set or unset on an existing service: that would rename, and so restart, everything it runs")}
+				"cannot be added to an existing service or removed from it: that would rename, and so restart, everything that it runs")}
 		}
 	}
 	return nil

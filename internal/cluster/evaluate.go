@@ -43,7 +43,7 @@ func ConditionTypes() []string {
 func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Object, now time.Time) composite.Answer {
 	a := composite.Answer{
 		Objects:    objects,
-		Ready:      make(map[string]bool, len(objects)),
+		Ready:      make(map[key.Key]bool, len(objects)),
 		Status:     status(c, state, p, now),
 		Conditions: conditions(c, state, p),
 		Stable:     stable(c, state, p),
@@ -63,7 +63,7 @@ func (r *observedState) ready(o kube.Object) bool {
 	synced := remote.State{}
 	switch o.Kind() {
 	case "Object":
-		_, synced = r.unwrap(key.Parse(o.Key))
+		_, synced = r.unwrap(o.Key)
 	case "ObservedObjectCollection":
 		synced = remote.Synced(observed)
 	}

@@ -62,7 +62,7 @@ func observe(req incoming.Request, c *parsed) (*observedState, error) {
 		return nil, err
 	}
 	_, r.reach = r.unwrap(c.keys().Reachable())
-	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(req.Observed(c.keys().Reachable().String())), "/")
+	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(req.Observed(c.keys().Reachable())), "/")
 	r.readRequests(req)
 	r.markNotAllowed(req, c)
 	r.readPools(req, c)
@@ -72,7 +72,7 @@ func observe(req incoming.Request, c *parsed) (*observedState, error) {
 
 // unwrap returns the remote object that the Object of a key observes.
 func (r *observedState) unwrap(k key.Key) (incoming.Object, remote.State) {
-	observed := r.req.Observed(k.String())
+	observed := r.req.Observed(k)
 	if !observed.Exists() {
 		return observed, remote.State{Reason: remote.NotCreated, Message: "nothing observes it yet"}
 	}
@@ -87,9 +87,9 @@ var (
 )
 
 func readLedger(req incoming.Request, c *parsed) (ledger, error) {
-	found := req.Observed(key.Ledger.String())
+	found := req.Observed(key.Ledger)
 	if !found.Exists() {
-		existing, _ := req.Required(composite.Existing(key.Ledger.String()))
+		existing, _ := req.Required(composite.Existing(key.Ledger))
 		for _, o := range existing {
 			found = o
 			if owner := composite.ControllerUID(found); owner != "" && owner != string(c.UID) {
@@ -181,7 +181,7 @@ func (r *observedState) readPools(req incoming.Request, c *parsed) {
 
 // readNodes returns the nodes of a pool that take pods, or why they are not known.
 func (r *observedState) readNodes(req incoming.Request, c *parsed, pool string, taken map[string]bool) ([]capacity.NodeClass, string) {
-	collection := req.Observed(c.keys().Nodes(pool).String())
+	collection := req.Observed(c.keys().Nodes(pool))
 	if s := remote.Synced(collection); s.Reason == remote.NotCreated {
 		return nil, s.Message
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
@@ -76,7 +75,7 @@ func render(c *parsed, state *observedState, p *ledgerPlan) ([]kube.Object, erro
 func (r *rendering) labels() map[string]string { return map[string]string{LabelCluster: r.Name} }
 
 func (r *rendering) add(k key.Key, o *structpb.Struct) {
-	r.objects = append(r.objects, kube.Object{Key: k.String(), Resource: composite.Decorate(o, r.input.Labels, r.input.Annotations)})
+	r.objects = append(r.objects, kube.Object{Key: k, Resource: composite.Decorate(o, r.input.Labels, r.input.Annotations)})
 }
 
 // ledger adds the ledger. The resourceVersion lets the API server refuse it if the ledger
@@ -167,8 +166,8 @@ func (r *rendering) namespaces(state *observedState, p *ledgerPlan) []string {
 		return p.namespaces
 	}
 	var all []string
-	for _, k := range slices.Sorted(state.req.ObservedKeys()) {
-		if n, ok := r.keys().NamespaceOf(key.Parse(k)); ok {
+	for _, k := range state.req.ObservedKeys() {
+		if n, ok := r.keys().NamespaceOf(k); ok {
 			all = append(all, n)
 		}
 	}

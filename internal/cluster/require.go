@@ -22,8 +22,8 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed) {
 			Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{reservation.RequestLabel(c.Name): reservation.RequestLabelValue}}},
 		},
 	}
-	if !req.Observed(key.Ledger.String()).Exists() {
-		all[composite.Existing(key.Ledger.String())] = &fnv1.ResourceSelector{
+	if !req.Observed(key.Ledger).Exists() {
+		all[composite.Existing(key.Ledger)] = &fnv1.ResourceSelector{
 			ApiVersion: "v1",
 			Kind:       "ConfigMap",
 			Namespace:  &c.input.Namespace,
@@ -45,7 +45,7 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed) {
 		}
 		// Crossplane fails to resolve Objects where provider-kubernetes is not installed, so
 		// they are required only once the provider has reported a collection.
-		if members := c.builder.Members(req.Observed(c.keys().Nodes(p.Name).String())); members != nil {
+		if members := c.builder.Members(req.Observed(c.keys().Nodes(p.Name))); members != nil {
 			all[nodesOf(p.Name)] = members
 		}
 	}

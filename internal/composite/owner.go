@@ -1,6 +1,10 @@
 package composite
 
-import "github.com/fusioninfer/function-inferenceservice/internal/incoming"
+import (
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
 
 // AnnotationResourceName is the annotation with the key of a composed resource.
 const AnnotationResourceName = "crossplane.io/composition-resource-name"
@@ -8,7 +12,7 @@ const AnnotationResourceName = "crossplane.io/composition-resource-name"
 var resourceName = incoming.NewPath("metadata", "annotations", AnnotationResourceName)
 
 // KeyOf returns the key of an object that Crossplane composed, or an empty one.
-func KeyOf(o incoming.Object) string { return resourceName.Text(o) }
+func KeyOf(o incoming.Object) key.Key { return key.Parse(resourceName.Text(o)) }
 
 // A controlled is the part of an object that says who controls it.
 type controlled struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/crossplane/function-sdk-go/response"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
@@ -33,7 +34,7 @@ const (
 type Answer struct {
 	// Objects that are desired, and whether each of them is ready, by their keys.
 	Objects []kube.Object
-	Ready   map[string]bool
+	Ready   map[key.Key]bool
 	// Status of the composite resource.
 	Status     any
 	Conditions []Condition
@@ -51,7 +52,7 @@ func (c *Call) Accept(a Answer) error {
 	maps.Copy(desired.Resources, req.Desired().GetResources())
 	rsp.Desired = desired
 	for _, o := range a.Objects {
-		rsp.Desired.Resources[o.Key] = &fnv1.Resource{Resource: o.Resource, Ready: ready(a.Ready[o.Key])}
+		rsp.Desired.Resources[o.Key.String()] = &fnv1.Resource{Resource: o.Resource, Ready: ready(a.Ready[o.Key])}
 	}
 	if err := setStatus(req, rsp, a.Status, a.Deferred); err != nil {
 		return err

@@ -13,14 +13,15 @@ this.
 package incoming
 
 import (
-	"iter"
 	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
@@ -36,13 +37,17 @@ func (r Request) Composite() Composite {
 }
 
 // Observed returns the observed composed resource with a key.
-func (r Request) Observed(key string) Object {
-	return ObjectOf(r.raw.GetObserved().GetResources()[key].GetResource())
+func (r Request) Observed(k key.Key) Object {
+	return ObjectOf(r.raw.GetObserved().GetResources()[k.String()].GetResource())
 }
 
-// ObservedKeys returns the keys of the observed composed resources, in no particular order.
-func (r Request) ObservedKeys() iter.Seq[string] {
-	return maps.Keys(r.raw.GetObserved().GetResources())
+// ObservedKeys returns the keys of the observed composed resources, in the order of their text.
+func (r Request) ObservedKeys() []key.Key {
+	keys := make([]key.Key, 0, len(r.raw.GetObserved().GetResources()))
+	for _, k := range slices.Sorted(maps.Keys(r.raw.GetObserved().GetResources())) {
+		keys = append(keys, key.Parse(k))
+	}
+	return keys
 }
 
 // Required returns the objects that Crossplane found for a requirement. If resolved is false,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 type widget struct {
@@ -98,7 +99,7 @@ status:
 		Kind, Name, Color, Part, InnerColor, Innermost string
 		Size                                           int32
 		Spec                                           any
-		Keys                                           []string
+		Keys                                           []key.Key
 		Missing, Resolved, Unresolved                  bool
 	}
 	req := incoming.Of(raw)
@@ -113,16 +114,16 @@ status:
 	if errs := widgets.Read(required[0], &w); len(errs) > 0 {
 		t.Error(errs)
 	}
-	o := req.Observed("widget")
+	o := req.Observed(key.Parse("widget"))
 	got := read{
 		Kind: o.Kind(), Name: o.Name(), Color: color.Text(o), Part: w.Spec.Parts[0].Name,
 		InnerColor: color.Text(inner.In(o)), Innermost: inner.In(inner.In(o)).Name(),
-		Size: g.Status.Size, Spec: req.Composite().Spec().AsInterface(), Keys: slices.Collect(req.ObservedKeys()),
-		Missing: !req.Observed("gone").Exists(), Resolved: resolved && alsoResolved && len(none) == 0, Unresolved: !notYet,
+		Size: g.Status.Size, Spec: req.Composite().Spec().AsInterface(), Keys: req.ObservedKeys(),
+		Missing: !req.Observed(key.Parse("gone")).Exists(), Resolved: resolved && alsoResolved && len(none) == 0, Unresolved: !notYet,
 	}
 	if diff := cmp.Diff(read{
 		Kind: "Widget", Name: "w", Color: "red", Part: "a", InnerColor: "blue", Innermost: "innermost",
-		Size: 7, Spec: map[string]any{"any": []any{"thing"}}, Keys: []string{"widget"}, Missing: true, Resolved: true, Unresolved: true,
+		Size: 7, Spec: map[string]any{"any": []any{"thing"}}, Keys: []key.Key{key.Parse("widget")}, Missing: true, Resolved: true, Unresolved: true,
 	}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

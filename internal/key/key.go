@@ -13,18 +13,25 @@ import (
 	"strings"
 )
 
-// Kinds with which keys start, as far as decisions depend on them.
+// Kinds of the objects that a service composes.
 const (
-	LeaderWorkerSet = "leaderworkerset"
-	PodGroup        = "podgroup"
-	Deployment      = "deployment"
-	NetworkPolicy   = "networkpolicy"
-	HTTPRoute       = "httproute"
-	Gateway         = "gateway"
-	InferencePool   = "inferencepool"
-	ConfigMap       = "configmap"
-	Service         = "service"
-	EndpointSlice   = "endpointslice"
+	LeaderWorkerSet       = "leaderworkerset"
+	PodGroup              = "podgroup"
+	Service               = "service"
+	ConfigMap             = "configmap"
+	NetworkPolicy         = "networkpolicy"
+	Deployment            = "deployment"
+	PodDisruptionBudget   = "poddisruptionbudget"
+	ServiceAccount        = "serviceaccount"
+	Role                  = "role"
+	RoleBinding           = "rolebinding"
+	InferencePool         = "inferencepool"
+	InferenceObjective    = "inferenceobjective"
+	InferenceModelRewrite = "inferencemodelrewrite"
+	HTTPRoute             = "httproute"
+	Gateway               = "gateway"
+	DestinationRule       = "destinationrule"
+	EndpointSlice         = "endpointslice"
 )
 
 // A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].

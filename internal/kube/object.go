@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 // An Object is a rendered object with its key.
 type Object struct {
-	// Key is the name of the composed resource, which Crossplane identifies it by. Package key
-	// formats it.
-	Key string
+	// Key identifies the composed resource for Crossplane.
+	Key key.Key
 	// Resource is the whole object. It may share parts with other objects, so nobody may
 	// change it.
 	Resource *structpb.Struct

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -84,11 +85,11 @@ func TestWrap(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Wrap(kube.Object{Key: "cluster/east/k", Resource: encode(t, tc.object)}, tc.service, east, false)
+			got, err := Wrap(kube.Object{Key: key.Parse("cluster/east/k"), Resource: encode(t, tc.object)}, tc.service, east, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Key != "cluster/east/k" {
+			if got.Key.String() != "cluster/east/k" {
 				t.Errorf("want the key of the plan, got %s", got.Key)
 			}
 			if diff := cmp.Diff(tc.want, kube.AsMap(got.Resource)); diff != "" {
@@ -167,7 +168,7 @@ func FuzzWrap(f *testing.F) {
 		s := service
 		s.Claimed = claim
 		before := proto.CloneOf(o)
-		w, err := Wrap(kube.Object{Key: "k", Resource: o}, s, east, false)
+		w, err := Wrap(kube.Object{Key: key.Parse("k"), Resource: o}, s, east, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,11 +41,11 @@ func tooLarge(c *composite.Call, p *plan.Plan, objects []kube.Object) field.Erro
 	}
 	// By now the response has the desired state of earlier functions, and the requirements.
 	total := proto.Size(c.Response)
-	sizes := make(map[string]int, len(objects))
+	sizes := make(map[key.Key]int, len(objects))
 	for _, o := range objects {
 		sizes[o.Key] = proto.Size(o.Resource)
 		// The key, the map entry and the readiness.
-		total += sizes[o.Key] + len(o.Key) + 24
+		total += sizes[o.Key] + len(o.Key.String()) + 24
 	}
 	var errs field.ErrorList
 	for i, r := range p.Roles {
@@ -76,7 +76,7 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 		return nil
 	}
 	for _, o := range objects {
-		if n := proto.Size(o.Resource); o.Key == key.Request.String() && n > maxRequest {
+		if n := proto.Size(o.Resource); o.Key == key.Request && n > maxRequest {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", n),
 				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes, which is some %d replicas in all clusters. Use fewer replicas or fewer clusters", maxRequest, maxRequest/64))}
 		}
@@ -105,7 +105,7 @@ func bound(v *structpb.Value) int {
 	return n
 }
 
-func largest(p *plan.Plan, r *plan.Role, sizes map[string]int) int {
+func largest(p *plan.Plan, r *plan.Role, sizes map[key.Key]int) int {
 	n := 0
 	for _, replica := range p.Replicas() {
 		if replica.Role == r {
@@ -116,7 +116,7 @@ func largest(p *plan.Plan, r *plan.Role, sizes map[string]int) int {
 }
 
 // tooMany says how many replicas of the largest role would fit.
-func tooMany(p *plan.Plan, sizes map[string]int, total int) *field.Error {
+func tooMany(p *plan.Plan, sizes map[key.Key]int, total int) *field.Error {
 	bytes, count := map[*plan.Role]int{}, map[*plan.Role]int{}
 	for _, r := range p.Replicas() {
 		bytes[r.Role] += sizes[r.Key]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/codec"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 // Raw returns a request as it arrives at the function.
@@ -32,5 +33,6 @@ func Request(tb testing.TB, sent *fnv1.RunFunctionRequest) incoming.Request {
 // Object returns an observed object as its readers get it.
 func Object(tb testing.TB, sent *structpb.Struct) incoming.Object {
 	tb.Helper()
-	return Request(tb, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{"": {Resource: sent}}}}).Observed("")
+	k := key.New("", "object")
+	return Request(tb, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{k.String(): {Resource: sent}}}}).Observed(k)
 }

@@ -7,6 +7,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -103,7 +104,7 @@ func TestEvaluateLeavingOnlyCluster(t *testing.T) {
 	s := running(newScene(t))
 	s.plan.Clusters[0].Leaving = true
 	more := s.plan.Clusters[0].Groups[0].Replicas[0]
-	more.Index, more.Key = 2, "leaderworkerset/engine/2"
+	more.Index, more.Key = 2, key.Parse("leaderworkerset/engine/2")
 	s.plan.Clusters = append(s.plan.Clusters, plan.ClusterPlan{Pending: []plan.Replica{more}, NotStarted: true, Unschedulable: true})
 	if got, want := s.evaluate().Status.Summary, "engine 2/3"; got != want {
 		t.Errorf("its roles are %q, want %q", got, want)

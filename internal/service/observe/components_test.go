@@ -9,6 +9,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -54,7 +55,7 @@ func readyKeys(v Evaluation) []string {
 	var keys []string
 	for k, ready := range v.Ready {
 		if ready {
-			keys = append(keys, k)
+			keys = append(keys, k.String())
 		}
 	}
 	slices.Sort(keys)
@@ -173,7 +174,7 @@ func TestEvaluateComponents(t *testing.T) {
 		"Deferred": {
 			reason: "A deferred replica counts as desired, and the service is not stable.",
 			scene: func(s *scene) {
-				running(s).deferObject(plan.Deferred{Key: lws1, Reason: plan.DeferredForGang, Message: "LeaderWorkerSet qwen-engine-1 waits until PodGroup qwen counts task engine-1"})
+				running(s).deferObject(plan.Deferred{Key: key.Parse(lws1), Reason: plan.DeferredForGang, Message: "LeaderWorkerSet qwen-engine-1 waits until PodGroup qwen counts task engine-1"})
 				delete(s.observed, lws1)
 			},
 			want: componentWant{

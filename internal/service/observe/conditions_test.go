@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -110,7 +111,7 @@ func TestEvaluateKinds(t *testing.T) {
 		t.Errorf("what exists has a kind: got %q", got)
 	}
 	for _, k := range []string{lws0, lws1} {
-		s.deferObject(plan.Deferred{Key: k, Reason: plan.DeferredForKind, Message: "the cluster does not have the kind LeaderWorkerSet of leaderworkerset.x-k8s.io/v1"})
+		s.deferObject(plan.Deferred{Key: key.Parse(k), Reason: plan.DeferredForKind, Message: "the cluster does not have the kind LeaderWorkerSet of leaderworkerset.x-k8s.io/v1"})
 	}
 	v := s.evaluate()
 	if got, want := conditionLine(v, KindsAvailable), "False KindMissing: the cluster does not have the kind LeaderWorkerSet of leaderworkerset.x-k8s.io/v1"; got != want || !v.Deferred {

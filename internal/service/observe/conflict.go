@@ -45,7 +45,7 @@ func (r *ObservedState) Conflicts(objects []kube.Object) field.ErrorList {
 func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList {
 	var errs field.ErrorList
 	for _, o := range objects {
-		if c := key.Parse(o.Key).Cluster; c != "" && r.moved(o) {
+		if c := o.Key.Cluster; c != "" && r.moved(o) {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "placement", "clusters").Key(c), c,
 				"runs with another namespace or providerConfigRef, and cannot move: give the cluster another name, which creates everything there again and deletes what is here"))
 		}
@@ -65,7 +65,7 @@ func (r *ObservedState) moved(o kube.Object) bool {
 // provider-kubernetes sets none, so another controller owns the object. This shows only once
 // the object is observed.
 func (r *ObservedState) remoteConflict(o kube.Object) field.ErrorList {
-	c := key.Parse(o.Key).Cluster
+	c := o.Key.Cluster
 	if c == "" || r.moved(o) {
 		return nil
 	}
@@ -171,8 +171,8 @@ func neighbourOf(o incoming.Object) neighbour {
 // groupingChanged finds a service whose spec.replicas was set or unset after it was created.
 // That would rename everything that it runs.
 func (r *ObservedState) groupingChanged() field.ErrorList {
-	for k := range r.req.ObservedKeys() {
-		if replica, is := key.Parse(k).Replica(); is && replica.Grouped() != r.plan.Service.Grouped {
+	for _, k := range r.req.ObservedKeys() {
+		if replica, is := k.Replica(); is && replica.Grouped() != r.plan.Service.Grouped {
 			return field.ErrorList{field.Forbidden(field.NewPath("spec", "replicas"),
 				"cannot be added to an existing service or removed from it: that would rename, and so restart, everything that it runs")}
 		}
@@ -201,14 +201,14 @@ func (r *ObservedState) conflict(o kube.Object, existing incoming.Object) *field
 
 // pathOf returns the field from which the name of an object follows, and how users resolve a
 // conflict of that name.
-func (r *ObservedState) pathOf(k string) (*field.Path, string) {
+func (r *ObservedState) pathOf(k key.Key) (*field.Path, string) {
 	const or = ", or delete what is there"
 	for _, replica := range r.plan.Replicas() {
 		if replica.Key == k {
 			return replica.Role.Path().Child("name"), "give this role or this service another name" + or
 		}
 	}
-	if c := key.Parse(k).Cluster; c != "" {
+	if c := k.Cluster; c != "" {
 		return field.NewPath("spec", "placement", "clusters").Key(c), "give this service another name" + or
 	}
 	return field.NewPath("metadata", "name"), "give this service another name" + or

@@ -12,6 +12,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
 
@@ -85,7 +86,7 @@ func TestConflicts(t *testing.T) {
 				for _, e := range tc.existing {
 					r.Items = append(r.Items, &fnv1.Resource{Resource: encode(t, e)})
 				}
-				s.required[composite.Existing(lws0)] = r
+				s.required[composite.Existing(key.Parse(lws0))] = r
 			}
 			var got []string
 			for _, e := range Read(s.request(), s.plan).Conflicts(s.objects) {
@@ -100,12 +101,12 @@ func TestConflicts(t *testing.T) {
 
 func TestConflictPath(t *testing.T) {
 	s := newScene(t)
-	for key, want := range map[string]string{
+	for k, want := range map[string]string{
 		svcKey:                       "metadata.name",
 		"cluster/east/inferencepool": "spec.placement.clusters[east]",
 	} {
-		if got, _ := Read(s.request(), s.plan).pathOf(key); got.String() != want {
-			t.Errorf("path of %s: want %s, got %s", key, want, got)
+		if got, _ := Read(s.request(), s.plan).pathOf(key.Parse(k)); got.String() != want {
+			t.Errorf("path of %s: want %s, got %s", k, want, got)
 		}
 	}
 }
@@ -124,21 +125,21 @@ func TestNeighbours(t *testing.T) {
 		want        []string
 	}{
 		"Above": {
-			reason: "Its workers have our name.", requirement: require.WorkersOwner(lws0), existing: workload("qwen", nodes(2)),
+			reason: "Its workers have our name.", requirement: require.WorkersOwner(key.Parse(lws0)), existing: workload("qwen", nodes(2)),
 			want: []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": has the name of the workers' StatefulSet of LeaderWorkerSet qwen` + role},
 		},
 		"AboveLater": {
-			reason: "Also where both came at once.", requirement: require.WorkersOwner(lws0), observed: true, existing: workload("qwen", nodes(2)),
+			reason: "Also where both came at once.", requirement: require.WorkersOwner(key.Parse(lws0)), observed: true, existing: workload("qwen", nodes(2)),
 			want: []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": has the name of the workers' StatefulSet of LeaderWorkerSet qwen` + role},
 		},
-		"AboveAlone": {reason: "On one node it has no workers.", requirement: require.WorkersOwner(lws0), existing: workload("qwen", nodes(1))},
+		"AboveAlone": {reason: "On one node it has no workers.", requirement: require.WorkersOwner(key.Parse(lws0)), existing: workload("qwen", nodes(1))},
 		"Below": {
-			reason: "It has our workers' name, whatever its size.", requirement: require.WorkersName(lws0), existing: workload("qwen-engine-0-0", nodes(1)),
+			reason: "It has our workers' name, whatever its size.", requirement: require.WorkersName(key.Parse(lws0)), existing: workload("qwen-engine-0-0", nodes(1)),
 			want: []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": needs a StatefulSet for its workers that has the name of LeaderWorkerSet qwen-engine-0-0` + role},
 		},
-		"Ours": {reason: "The API's validation speaks of roles of one service.", requirement: require.WorkersName(lws0), existing: workload("qwen-engine-0-0", owned("InferenceService", "qwen", ownUID))},
+		"Ours": {reason: "The API's validation speaks of roles of one service.", requirement: require.WorkersName(key.Parse(lws0)), existing: workload("qwen-engine-0-0", owned("InferenceService", "qwen", ownUID))},
 		"Elsewhere": {
-			reason: "In another cluster it is in an Object.", requirement: require.WorkersName(lws0),
+			reason: "In another cluster it is in an Object.", requirement: require.WorkersName(key.Parse(lws0)),
 			existing: map[string]any{"kind": "Object", "metadata": map[string]any{"name": "o"}, "spec": map[string]any{"forProvider": map[string]any{"manifest": workload("qwen-engine-0-0")}}},
 			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": needs a StatefulSet for its workers that has the name of LeaderWorkerSet qwen-engine-0-0` + role},
 		},

@@ -15,7 +15,7 @@ import (
 // An Evaluation is what exists of a plan, compared with the plan.
 type Evaluation struct {
 	// Ready tells whether each desired object is ready, by its key.
-	Ready map[string]bool
+	Ready map[key.Key]bool
 	// Objects says of the same objects why they are not ready, in the order of the desired
 	// objects.
 	Objects []ObjectStatus
@@ -34,7 +34,7 @@ type Evaluation struct {
 
 // An ObjectStatus tells whether one desired object is ready.
 type ObjectStatus struct {
-	Key   string
+	Key   key.Key
 	Ready bool
 	// Reason and Message say why it is not, or what its controller has not reported.
 	Reason, Message string
@@ -47,7 +47,7 @@ type evaluator struct {
 	deferred []plan.Deferred
 
 	objects []*objectState
-	byKey   map[string]*objectState
+	byKey   map[key.Key]*objectState
 	pods    *podIndex
 	total   roleCounts
 	// groups are the indices of the replica groups of which something exists.
@@ -66,7 +66,7 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		state:       r,
 		deferred:    deferred,
 		objects:     make([]*objectState, 0, len(objects)),
-		byKey:       make(map[string]*objectState, len(objects)),
+		byKey:       make(map[key.Key]*objectState, len(objects)),
 		pods:        r.pods(),
 		total:       newRoleCounts(p),
 		groups:      map[int32]bool{},
@@ -76,7 +76,7 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 	status := e.status()
 	e.passStartedGangs()
 	v := Evaluation{
-		Ready:          make(map[string]bool, len(objects)),
+		Ready:          make(map[key.Key]bool, len(objects)),
 		Objects:        make([]ObjectStatus, 0, len(objects)),
 		Status:         status,
 		Conditions:     e.conditions(),
@@ -102,7 +102,7 @@ func (e *evaluator) evaluateObjects(objects []kube.Object) {
 		clusters[""] = e.local()
 	}
 	for _, o := range objects {
-		c := clusters[key.Parse(o.Key).Cluster]
+		c := clusters[o.Key.Cluster]
 		if c == nil {
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
@@ -281,10 +282,10 @@ func newScene(tb testing.TB, targets ...scheduling.Target) *scene {
 		}
 		d.Groups = []plan.Group{g}
 		s.plan.Clusters = append(s.plan.Clusters, d)
-		s.want(target, d.Key("service"), &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Name: "qwen"}})
-		s.want(target, d.Key("podgroup"), podGroup("qwen", ""))
+		s.want(target, d.Key("service").String(), &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Name: "qwen"}})
+		s.want(target, d.Key("podgroup").String(), podGroup("qwen", ""))
 		for _, r := range g.Replicas {
-			s.want(target, r.Key, workload(r.Name))
+			s.want(target, r.Key.String(), workload(r.Name))
 		}
 	}
 	return s
@@ -296,17 +297,17 @@ func (s *scene) routed(spec plan.Router) *scene {
 	for i := range s.plan.Clusters {
 		d := &s.plan.Clusters[i]
 		d.Endpoint = nil
-		s.drop(d.Key("service"))
-		s.want(d.Target, d.Key("deployment", "epp"), picker())
-		s.want(d.Target, d.Key("inferencepool"), pool())
+		s.drop(d.Key("service").String())
+		s.want(d.Target, d.Key("deployment", "epp").String(), picker())
+		s.want(d.Target, d.Key("inferencepool").String(), pool())
 	}
 	return s
 }
 
 // want adds a desired object.
-func (s *scene) want(target scheduling.Target, key string, o any) {
+func (s *scene) want(target scheduling.Target, k string, o any) {
 	s.tb.Helper()
-	w := kube.Object{Key: key, Resource: encode(s.tb, o)}
+	w := kube.Object{Key: key.Parse(k), Resource: encode(s.tb, o)}
 	if target.Remote() {
 		var err error
 		if w, err = remote.Wrap(w, s.plan.Service, target, false); err != nil {
@@ -316,10 +317,10 @@ func (s *scene) want(target scheduling.Target, key string, o any) {
 	s.objects = append(s.objects, w)
 }
 
-func (s *scene) drop(key string) {
+func (s *scene) drop(k string) {
 	kept := s.objects[:0:0]
 	for _, o := range s.objects {
-		if o.Key != key {
+		if o.Key.String() != k {
 			kept = append(kept, o)
 		}
 	}
@@ -364,7 +365,7 @@ func (s *scene) pods(all ...*corev1.Pod) *scene {
 
 func (s *scene) deferObject(d plan.Deferred) *scene {
 	s.deferred = append(s.deferred, d)
-	s.drop(d.Key)
+	s.drop(d.Key.String())
 	return s
 }
 

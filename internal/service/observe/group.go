@@ -18,7 +18,7 @@ type conditionGroup struct {
 func (e *evaluator) conditionGroups() map[string]*conditionGroup {
 	groups := map[string]*conditionGroup{GangScheduled: {}, WorkloadsReady: {}, RouterReady: {}, RouteReady: {}}
 	for _, s := range e.objects {
-		if s.key == key.Request.String() {
+		if s.key == key.Request {
 			continue // The condition Placed is about it.
 		}
 		g := groups[e.conditionOf(s.key)]
@@ -33,8 +33,8 @@ func (e *evaluator) conditionGroups() map[string]*conditionGroup {
 
 // conditionOf returns the condition that is about an object, by its key. A deferred object is
 // not rendered, so only its key is known.
-func (e *evaluator) conditionOf(k string) string {
-	kind := key.Parse(k).Kind
+func (e *evaluator) conditionOf(k key.Key) string {
+	kind := k.Kind
 	switch {
 	case kind == key.LeaderWorkerSet, kind == key.NetworkPolicy:
 		return WorkloadsReady
@@ -153,7 +153,7 @@ func classOf(reason string) int {
 }
 
 func deferredMessage(d plan.Deferred) string {
-	if c := key.Parse(d.Key).Cluster; c != "" {
+	if c := d.Key.Cluster; c != "" {
 		return "cluster " + c + ": " + d.Message
 	}
 	return d.Message

@@ -3,6 +3,7 @@ package observe
 import (
 	"testing"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -10,14 +11,14 @@ import (
 // of the router.
 func TestConditionOf(t *testing.T) {
 	e := &evaluator{plan: &plan.Plan{Router: &plan.Router{HasRoute: true}}}
-	for key, want := range map[string]string{
+	for k, want := range map[string]string{
 		"networkpolicy":              WorkloadsReady,
 		"cluster/east/networkpolicy": WorkloadsReady,
 		"role/sidecar":               RouterReady,
 		"rolebinding/sidecar":        RouterReady,
 	} {
-		if got := e.conditionOf(key); got != want {
-			t.Errorf("conditionOf(%q) = %s, want %s", key, got, want)
+		if got := e.conditionOf(key.Parse(k)); got != want {
+			t.Errorf("conditionOf(%q) = %s, want %s", k, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ package observe
 
 import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -27,7 +28,7 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 }
 
 // Observed tells whether the composed resource of that key exists.
-func (r *ObservedState) Observed(key string) bool { return r.req.Observed(key).Exists() }
+func (r *ObservedState) Observed(k key.Key) bool { return r.req.Observed(k).Exists() }
 
 // A gang is the part of a PodGroup that says which pods it counts.
 type gang struct {
@@ -44,12 +45,12 @@ var gangView = incoming.NewView[gang]()
 
 // PodGroup returns what is known of the PodGroup of that key. If it cannot be read, it
 // counts as one that exists and counts no pods.
-func (r *ObservedState) PodGroup(key string) plan.PodGroupView {
-	if !r.Observed(key) {
+func (r *ObservedState) PodGroup(k key.Key) plan.PodGroupView {
+	if !r.Observed(k) {
 		return plan.PodGroupView{}
 	}
 	v := plan.PodGroupView{Observed: true}
-	remote, state := remote.Unwrap(r.req.Observed(key))
+	remote, state := remote.Unwrap(r.req.Observed(k))
 	if !state.Readable() {
 		return v
 	}

@@ -13,6 +13,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -51,7 +52,7 @@ func TestPodGroup(t *testing.T) {
 			s := newScene(t)
 			tc.scene(s)
 			r := Read(s.request(), s.plan)
-			if diff := cmp.Diff(tc.want, r.PodGroup(pgKey)); diff != "" {
+			if diff := cmp.Diff(tc.want, r.PodGroup(key.Parse(pgKey))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -144,11 +145,11 @@ func evaluateAnything(t *testing.T, o *structpb.Struct, remote bool) {
 	}
 	s := newScene(t, targets...).routed(plan.Router{HasRoute: true, HasGateway: true})
 	d := &s.plan.Clusters[0]
-	s.want(d.Target, d.Key("httproute"), route(1))
-	s.want(d.Target, d.Key("gateway"), ownGateway("", nil))
+	s.want(d.Target, d.Key("httproute").String(), route(1))
+	s.want(d.Target, d.Key("gateway").String(), ownGateway("", nil))
 	for _, w := range s.objects {
-		if s.see(w.Key, o); remote {
-			s.seeRemote(w.Key, o, synced("True", ""))
+		if s.see(w.Key.String(), o); remote {
+			s.seeRemote(w.Key.String(), o, synced("True", ""))
 		}
 		s.required[composite.Existing(w.Key)] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: o}, nil}}
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -100,7 +101,7 @@ func TestEvaluateRouterScaledToZero(t *testing.T) {
 	none := picker(func(d *appsv1.Deployment) { d.Spec.Replicas, d.Status.Replicas = ptr.To[int32](0), 0 })
 	s := running(newScene(t)).routed(plan.Router{Name: "router"}).see("deployment/epp", none).see("inferencepool", pool())
 	for i := range s.objects {
-		if s.objects[i].Key == "deployment/epp" {
+		if s.objects[i].Key.String() == "deployment/epp" {
 			s.objects[i].Resource = encode(t, none)
 		}
 	}
@@ -108,7 +109,7 @@ func TestEvaluateRouterScaledToZero(t *testing.T) {
 	if got, want := conditionLine(v, RouterReady), "False ScaledToZero: Deployment qwen-epp: has no replicas, so nothing picks pods for requests: set replicas of the router to 1 or more"; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
-	if v.Ready["deployment/epp"] {
+	if v.Ready[key.Parse("deployment/epp")] {
 		t.Error("the service is ready, and nothing answers")
 	}
 	s.plan.Clusters[0].Groups = nil

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -43,7 +44,7 @@ func evaluateRouters(t *testing.T, cases map[string]routerCase) {
 			var notReady []string
 			for _, o := range v.Objects {
 				if !o.Ready {
-					notReady = append(notReady, o.Key)
+					notReady = append(notReady, o.Key.String())
 				}
 			}
 			got := routerWant{router: conditionLine(v, RouterReady), route: conditionLine(v, RouteReady), notReady: notReady, url: v.Status.URL, stable: v.Stable}
@@ -146,7 +147,7 @@ func TestEvaluateRoutes(t *testing.T) {
 			router: withRoute,
 			scene: func(s *scene) {
 				s.see(eppKey, picker()).see(poolKey, pool(accepted)).
-					deferObject(plan.Deferred{Key: routeKey, Reason: plan.DeferredForKind, Message: "the cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/v1"})
+					deferObject(plan.Deferred{Key: key.Parse(routeKey), Reason: plan.DeferredForKind, Message: "the cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/v1"})
 			},
 			want: routerWant{
 				router: "True AllReady",

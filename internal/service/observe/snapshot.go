@@ -19,7 +19,7 @@ import (
 // Snapshot reads what planning goes by, for a service that is or was placed in the fleet.
 // For any other it reads no observed objects, since that costs as much as to evaluate them.
 func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now time.Time) scheduling.Snapshot {
-	if !scheduling.InFleet(spec.Placement) && !req.Observed(key.Request.String()).Exists() {
+	if !scheduling.InFleet(spec.Placement) && !req.Observed(key.Request).Exists() {
 		return configsOf(req, spec.Placement)
 	}
 	snapshot := scheduling.Snapshot{
@@ -40,15 +40,15 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 		}
 	}
 	readNamespace(&snapshot, req)
-	if route := req.Observed(key.FleetRoute.String()); route.Exists() {
+	if route := req.Observed(key.FleetRoute); route.Exists() {
 		snapshot.ReceivesTraffic, snapshot.MayReceiveTraffic = backendsOf(route, fleetServices(req))
 	}
-	for _, k := range slices.Backward(slices.Sorted(req.ObservedKeys())) {
-		addObserved(&snapshot, key.Parse(k), req.Observed(k))
+	for _, k := range slices.Backward(req.ObservedKeys()) {
+		addObserved(&snapshot, k, req.Observed(k))
 	}
 	// Crossplane observes what the XR refers to, and users can edit these references. A
 	// capacity request that the service controls counts even where that reference is gone.
-	existing, _ := req.Required(composite.Existing(key.Request.String()))
+	existing, _ := req.Required(composite.Existing(key.Request))
 	for _, i := range existing {
 		if owner := composite.ControllerUID(i); snapshot.Request == nil && owner != "" && owner == uid.Text(req.Composite().Object) {
 			addObserved(&snapshot, key.Request, i)
@@ -215,8 +215,8 @@ func entrypointOfSlice(observed incoming.Object) *v1alpha1.EntrypointStatus {
 // before.
 func fleetServices(req incoming.Request) []string {
 	var names []string
-	for k := range req.ObservedKeys() {
-		if key.Parse(k).IsFleetService() {
+	for _, k := range req.ObservedKeys() {
+		if k.IsFleetService() {
 			names = append(names, req.Observed(k).Name())
 		}
 	}

@@ -167,7 +167,7 @@ func TestSnapshotFindsRequest(t *testing.T) {
 	for uid, want := range map[string]bool{"u": true, "another": false} {
 		w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{
 			Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}},
-			RequiredResources: map[string]*fnv1.Resources{composite.Existing(key.Request.String()): {Items: []*fnv1.Resource{{Resource: request(uid)}}}},
+			RequiredResources: map[string]*fnv1.Resources{composite.Existing(key.Parse(key.Request.String())): {Items: []*fnv1.Resource{{Resource: request(uid)}}}},
 		}), spec, time.Time{})
 		if got := w.Request != nil; got != want {
 			t.Errorf("a capacity request that %s controls is the service's: %t, want %t", uid, got, want)

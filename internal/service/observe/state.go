@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -13,7 +14,7 @@ import (
 // An objectState is a desired object and what is observed of it. Objects of another
 // cluster are unwrapped: both are the object there, not the Object that carries it.
 type objectState struct {
-	key     string
+	key     key.Key
 	cluster *plan.ClusterPlan
 	desired kube.Object
 	// kind is {kind}.{group}.

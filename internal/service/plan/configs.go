@@ -97,13 +97,13 @@ const DeferredForProviderConfigs = "ClustersNotKnown"
 
 // DeferUnchecked defers new objects in clusters that the placement names by a provider
 // configuration, until Crossplane has listed the configurations of the fleet.
-func (p *Plan) DeferUnchecked(objects []kube.Object, observed func(key string) bool) []Deferred {
+func (p *Plan) DeferUnchecked(objects []kube.Object, observed func(key.Key) bool) []Deferred {
 	if len(p.Unchecked) == 0 {
 		return nil
 	}
 	var deferred []Deferred
 	for _, o := range objects {
-		if p.Unchecked[key.Parse(o.Key).Cluster] && !observed(o.Key) {
+		if p.Unchecked[o.Key.Cluster] && !observed(o.Key) {
 			deferred = append(deferred, Deferred{Key: o.Key, Reason: DeferredForProviderConfigs, Message: "waiting for Crossplane to list the clusters of the fleet and their provider configurations"})
 		}
 	}

@@ -1,12 +1,16 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
 
 // A Deferred is a wanted object that is left out of the desired state for now. An observed
 // object is never deferred: Crossplane deletes observed objects that are left out.
 type Deferred struct {
 	// Key of the object.
-	Key string
+	Key key.Key
 	// Reason for the condition, one of the constants below.
 	Reason string
 	// Message says what the object waits for.
@@ -34,7 +38,7 @@ type PodGroupView struct {
 // DeferForGang defers new replicas of a gang until the existing PodGroup counts them. Until
 // then Volcano would schedule their pods one by one. The first time there is no PodGroup, so
 // the PodGroup and all replicas are created together.
-func (p *Plan) DeferForGang(view func(key string) PodGroupView, observed func(key string) bool) []Deferred {
+func (p *Plan) DeferForGang(view func(key.Key) PodGroupView, observed func(key.Key) bool) []Deferred {
 	var deferred []Deferred
 	for i := range p.Clusters {
 		for j := range p.Clusters[i].Groups {
@@ -53,7 +57,7 @@ func (p *Plan) DeferForGang(view func(key string) PodGroupView, observed func(ke
 }
 
 // uncounted returns the new replicas that the observed PodGroup does not count.
-func (g *Group) uncounted(v PodGroupView, observed func(key string) bool) []Deferred {
+func (g *Group) uncounted(v PodGroupView, observed func(key.Key) bool) []Deferred {
 	var deferred []Deferred
 	for k := range g.Replicas {
 		r := &g.Replicas[k]

@@ -41,7 +41,7 @@ type Backend struct {
 	// SliceName is the name of the EndpointSlice.
 	SliceName string
 	// ServiceKey and SliceKey are the keys of the two in the composed resources.
-	ServiceKey, SliceKey string
+	ServiceKey, SliceKey key.Key
 	// Address and Port of the entrypoint. IPv6 tells the family of the address.
 	Address string
 	Port    int32
@@ -102,8 +102,8 @@ func (p *Plan) backends() []Backend {
 		b := Backend{
 			Cluster:    cluster,
 			Name:       naming.FleetBackend(p.Service.Name, cluster),
-			ServiceKey: key.FleetService(cluster).String(),
-			SliceKey:   key.FleetSlice(cluster, ipv6).String(),
+			ServiceKey: key.FleetService(cluster),
+			SliceKey:   key.FleetSlice(cluster, ipv6),
 			Address:    a.Entrypoint.Address.Value,
 			Port:       a.Entrypoint.Port,
 			IPv6:       ipv6,

@@ -8,6 +8,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 // SchedulerVolcano is the name of the scheduler that implements PodGroups.
@@ -26,7 +27,7 @@ type gangPolicy struct {
 // A PodGroup is the gang of one group.
 type PodGroup struct {
 	// Key in the composed resources.
-	Key string
+	Key key.Key
 	// Name of the PodGroup.
 	Name string
 	// MinMember is the number of pods that must be schedulable at once.
@@ -134,12 +135,12 @@ func refuseOtherSchedulers(s *v1alpha1.SchedulingStrategy, roles []*Role) field.
 }
 
 // podGroup returns the PodGroup of one group. It is nil without a gang or without replicas.
-func (g gangPolicy) podGroup(key, name string, roles []*Role, replicas []Replica) *PodGroup {
+func (g gangPolicy) podGroup(k key.Key, name string, roles []*Role, replicas []Replica) *PodGroup {
 	if g.mode == v1alpha1.GangNone || len(replicas) == 0 {
 		return nil
 	}
 	pg := &PodGroup{
-		Key:               key,
+		Key:               k,
 		Name:              name,
 		NetworkTopology:   g.spec.NetworkTopology,
 		Queue:             g.queue,

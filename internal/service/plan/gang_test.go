@@ -11,6 +11,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -237,9 +238,9 @@ func TestDeferForGang(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			deferred := p.DeferForGang(func(string) PodGroupView { return tc.view }, func(key string) bool {
+			deferred := p.DeferForGang(func(key.Key) PodGroupView { return tc.view }, func(k key.Key) bool {
 				for _, o := range tc.observed {
-					if key == "leaderworkerset/"+o {
+					if k.String() == "leaderworkerset/"+o {
 						return true
 					}
 				}
@@ -247,7 +248,7 @@ func TestDeferForGang(t *testing.T) {
 			})
 			var got []string
 			for _, d := range deferred {
-				got = append(got, d.Key)
+				got = append(got, d.Key.String())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
@@ -273,7 +274,7 @@ func TestDeferForSubGroup(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			deferred := p.DeferForGang(func(string) PodGroupView { return tc.view }, func(string) bool { return false })
+			deferred := p.DeferForGang(func(key.Key) PodGroupView { return tc.view }, func(key.Key) bool { return false })
 			if len(deferred) != tc.want {
 				t.Errorf("%s: want %d deferred, got %v", tc.reason, tc.want, deferred)
 			}
@@ -292,7 +293,7 @@ func TestDeferForGangLeavesTheRestAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			view := PodGroupView{Observed: true, MinTaskMember: map[string]int32{"prefill-0": 2, "decode-0": 4}}
-			if deferred := p.DeferForGang(func(string) PodGroupView { return view }, func(string) bool { return false }); len(deferred) > 0 {
+			if deferred := p.DeferForGang(func(key.Key) PodGroupView { return view }, func(key.Key) bool { return false }); len(deferred) > 0 {
 				t.Errorf("only what the PodGroup has to count waits for it: %v", deferred)
 			}
 		})
@@ -329,7 +330,7 @@ func TestNames(t *testing.T) {
 	var keys []string
 	for _, g := range p.Clusters[0].Groups {
 		for _, r := range g.Replicas {
-			keys = append(keys, r.Key+" "+r.Name)
+			keys = append(keys, r.Key.String()+" "+r.Name)
 		}
 	}
 	want := []string{

@@ -116,8 +116,8 @@ func (c *ClusterPlan) ModelName(model string) string {
 }
 
 // Key of an object in this cluster: its kind, and the parts that identify it.
-func (c *ClusterPlan) Key(kind string, parts ...string) string {
-	return key.New(c.Target.Cluster, kind, parts...).String()
+func (c *ClusterPlan) Key(kind string, parts ...string) key.Key {
+	return key.New(c.Target.Cluster, kind, parts...)
 }
 
 // scoped joins parts. In a grouped service the group's index comes first.

@@ -121,7 +121,7 @@ type Replica struct {
 	// ID of the replica in its service.
 	ID key.Replica
 	// Key in the composed resources.
-	Key string
+	Key key.Key
 	// Name of the LeaderWorkerSet.
 	Name string
 	// Role of the replica.

@@ -7,6 +7,7 @@ package render
 
 import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -103,7 +104,7 @@ func Without(objects []kube.Object, deferred []plan.Deferred) []kube.Object {
 	if len(deferred) == 0 {
 		return objects
 	}
-	keys := make(map[string]bool, len(deferred))
+	keys := make(map[key.Key]bool, len(deferred))
 	for _, d := range deferred {
 		keys[d.Key] = true
 	}

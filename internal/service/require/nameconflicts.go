@@ -17,7 +17,7 @@ type nameConflicts struct {
 	plan *plan.Plan
 	into *fnv1.Requirements
 	// replicas by their keys, with their cluster plans.
-	replicas map[string]location
+	replicas map[key.Key]location
 }
 
 type location struct {
@@ -30,7 +30,7 @@ type location struct {
 // are created at the same moment do not see each other then. Only a role whose name ends with a
 // number can have such a conflict.
 func (n *nameConflicts) workersOwner(o kube.Object) {
-	replica, is := key.Parse(o.Key).Replica()
+	replica, is := o.Key.Replica()
 	if _, _, i, ok := replica.Parts(); !is || !ok || i != 0 {
 		return
 	}
@@ -41,7 +41,7 @@ func (n *nameConflicts) workersOwner(o kube.Object) {
 
 // workersName requires the LeaderWorkerSet that would have the name of an object's workers.
 func (n *nameConflicts) workersName(o kube.Object) {
-	if key.Parse(o.Key).Kind != key.LeaderWorkerSet {
+	if o.Key.Kind != key.LeaderWorkerSet {
 		return
 	}
 	if loc := n.locate(o.Key); loc.replica != nil {
@@ -61,11 +61,11 @@ func (n *nameConflicts) require(requirement string, o kube.Object, loc location,
 	n.into.Resources[requirement] = s
 }
 
-func (n *nameConflicts) locate(k string) location {
+func (n *nameConflicts) locate(k key.Key) location {
 	if n.replicas != nil {
 		return n.replicas[k]
 	}
-	n.replicas = map[string]location{}
+	n.replicas = map[key.Key]location{}
 	for c, r := range n.plan.Replicas() {
 		n.replicas[r.Key] = location{cluster: c, replica: r}
 	}

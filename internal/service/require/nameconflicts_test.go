@@ -12,6 +12,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
@@ -70,7 +71,7 @@ func TestNameConflicts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &plan.Plan{Clusters: []plan.ClusterPlan{{Target: tc.target, Groups: []plan.Group{{Replicas: []plan.Replica{{Key: tc.key, Name: tc.name, Role: &plan.Role{Nodes: tc.nodes}}}}}}}}
+			p := &plan.Plan{Clusters: []plan.ClusterPlan{{Target: tc.target, Groups: []plan.Group{{Replicas: []plan.Replica{{Key: key.Parse(tc.key), Name: tc.name, Role: &plan.Role{Nodes: tc.nodes}}}}}}}}
 			s, err := structpb.NewStruct(map[string]any{"apiVersion": lws, "kind": "LeaderWorkerSet", "metadata": map[string]any{"name": tc.name, "namespace": "llm"}})
 			if err != nil {
 				t.Fatal(err)
@@ -80,10 +81,10 @@ func TestNameConflicts(t *testing.T) {
 				req.Observed.Resources[tc.key] = &fnv1.Resource{Resource: s}
 			}
 			rsp := &fnv1.RunFunctionResponse{}
-			Declare(incomingtest.Request(t, req), rsp, p, []kube.Object{{Key: tc.key, Resource: s}})
+			Declare(incomingtest.Request(t, req), rsp, p, []kube.Object{{Key: key.Parse(tc.key), Resource: s}})
 			got := rsp.GetRequirements().GetResources()
 			maps.DeleteFunc(got, func(k string, _ *fnv1.ResourceSelector) bool {
-				return k == composite.Existing(tc.key) || k == Headless(tc.key) || k == Pods
+				return k == composite.Existing(key.Parse(tc.key)) || k == Headless(key.Parse(tc.key)) || k == Pods
 			})
 			names := map[string]string{}
 			for k, sel := range got {

@@ -23,6 +23,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -43,15 +44,15 @@ const (
 
 // Headless is the name of the requirement for a Service that may already have the name of a
 // LeaderWorkerSet. The LeaderWorkerSet controller makes a headless Service of that name.
-func Headless(key string) string { return "headless/" + key }
+func Headless(k key.Key) string { return "headless/" + k.String() }
 
 // WorkersOwner is the name of the requirement for a LeaderWorkerSet whose workers' StatefulSet
 // would have the name of the replica of that key.
-func WorkersOwner(key string) string { return "above/" + key }
+func WorkersOwner(k key.Key) string { return "above/" + k.String() }
 
 // WorkersName is the name of the requirement for a LeaderWorkerSet that may have the name of
 // the StatefulSet of the workers of the replica of that key.
-func WorkersName(key string) string { return "below/" + key }
+func WorkersName(k key.Key) string { return "below/" + k.String() }
 
 // Definition is the name of the requirement for the definition of an object's kind.
 //

@@ -9,6 +9,7 @@ import (
 	apply "k8s.io/client-go/applyconfigurations/core/v1"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -35,5 +36,5 @@ func Render(cluster *plan.ClusterPlan) (kube.Object, error) {
 	if err != nil {
 		return kube.Object{}, fmt.Errorf("cannot render Service %q: %w", cluster.Base, err)
 	}
-	return kube.Object{Key: cluster.Key("service"), Resource: s}, nil
+	return kube.Object{Key: cluster.Key(key.Service), Resource: s}, nil
 }

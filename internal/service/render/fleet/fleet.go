@@ -26,25 +26,25 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 		return nil, nil
 	}
 	var all []kube.Object
-	add := func(key string, obj any) error {
+	add := func(k key.Key, obj any) error {
 		s, err := kube.Encode(obj)
 		if err != nil {
-			return fmt.Errorf("cannot render %q: %w", key, err)
+			return fmt.Errorf("cannot render %q: %w", k, err)
 		}
-		all = append(all, kube.Object{Key: key, Resource: s})
+		all = append(all, kube.Object{Key: k, Resource: s})
 		return nil
 	}
 	request, err := requestOf(p)
 	if err != nil {
 		return nil, err
 	}
-	if err := add(key.Request.String(), request); err != nil {
+	if err := add(key.Request, request); err != nil {
 		return nil, err
 	}
 	if p.FleetRoute == nil {
 		return all, nil
 	}
-	if err := add(key.FleetRoute.String(), route(p)); err != nil {
+	if err := add(key.FleetRoute, route(p)); err != nil {
 		return nil, err
 	}
 	for i := range p.FleetRoute.Backends {

@@ -12,6 +12,7 @@ import (
 	apply "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -46,7 +47,7 @@ func Render(p *plan.Plan, cluster *plan.ClusterPlan) (kube.Object, error) {
 	if err != nil {
 		return kube.Object{}, fmt.Errorf("cannot render NetworkPolicy %q: %w", cluster.NetworkPolicyName(), err)
 	}
-	return kube.Object{Key: cluster.Key("networkpolicy"), Resource: s}, nil
+	return kube.Object{Key: cluster.Key(key.NetworkPolicy), Resource: s}, nil
 }
 
 // ownPods selects all pods of the service: the engines, and the endpoint picker, which reads

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -21,7 +22,7 @@ func rendered(t *testing.T, n inputv1alpha1.NetworkPolicy) *networkingv1.Network
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Key != "networkpolicy" {
+	if o.Key != key.New("", key.NetworkPolicy) {
 		t.Errorf("the key is %q", o.Key)
 	}
 	data, err := o.Resource.MarshalJSON()

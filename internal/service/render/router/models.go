@@ -3,6 +3,7 @@ package router
 import (
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -71,14 +72,14 @@ func (r *rendering) models() []object {
 	for _, m := range r.router.Models {
 		name := r.cluster.ModelName(m.Name)
 		if m.Priority != nil {
-			all = append(all, object{r.cluster.Key("inferenceobjective", name), inferenceObjective{
+			all = append(all, object{r.cluster.Key(key.InferenceObjective, name), inferenceObjective{
 				APIVersion: apiVersionLLMD,
 				Kind:       "InferenceObjective",
 				Metadata:   r.meta(name),
 				Spec:       inferenceObjectiveSpec{Priority: *m.Priority, PoolRef: pool},
 			}})
 		}
-		all = append(all, object{r.cluster.Key("inferencemodelrewrite", name), inferenceModelRewrite{
+		all = append(all, object{r.cluster.Key(key.InferenceModelRewrite, name), inferenceModelRewrite{
 			APIVersion: apiVersionLLMD,
 			Kind:       "InferenceModelRewrite",
 			Metadata:   r.meta(name),

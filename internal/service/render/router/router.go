@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -33,7 +34,7 @@ type rendering struct {
 
 // An object is what is encoded under a key.
 type object struct {
-	key   string
+	key   key.Key
 	value any
 }
 
@@ -41,30 +42,30 @@ type object struct {
 func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	r := &rendering{plan: p, cluster: cluster, router: p.Router}
 	objects := []object{
-		{cluster.Key("serviceaccount", "epp"), r.serviceAccount()},
-		{cluster.Key("role", "epp"), r.role()},
-		{cluster.Key("rolebinding", "epp"), r.roleBinding()},
-		{cluster.Key("configmap", "epp"), r.configMap()},
-		{cluster.Key("deployment", "epp"), r.deployment()},
-		{cluster.Key("service", "epp"), r.service()},
-		{cluster.Key("inferencepool"), r.pool()},
+		{cluster.Key(key.ServiceAccount, "epp"), r.serviceAccount()},
+		{cluster.Key(key.Role, "epp"), r.role()},
+		{cluster.Key(key.RoleBinding, "epp"), r.roleBinding()},
+		{cluster.Key(key.ConfigMap, "epp"), r.configMap()},
+		{cluster.Key(key.Deployment, "epp"), r.deployment()},
+		{cluster.Key(key.Service, "epp"), r.service()},
+		{cluster.Key(key.InferencePool), r.pool()},
 	}
 	if r.highlyAvailable() {
-		objects = append(objects, object{cluster.Key("poddisruptionbudget", "epp"), r.disruptionBudget()})
+		objects = append(objects, object{cluster.Key(key.PodDisruptionBudget, "epp"), r.disruptionBudget()})
 	}
 	if accounts := p.SidecarAccounts(); len(accounts) > 0 {
 		objects = append(objects,
-			object{cluster.Key("role", "sidecar"), r.sidecarRole()},
-			object{cluster.Key("rolebinding", "sidecar"), r.sidecarRoleBinding(accounts)})
+			object{cluster.Key(key.Role, "sidecar"), r.sidecarRole()},
+			object{cluster.Key(key.RoleBinding, "sidecar"), r.sidecarRoleBinding(accounts)})
 	}
 	if r.router.DestinationRule {
-		objects = append(objects, object{cluster.Key("destinationrule", "epp"), r.destinationRule()})
+		objects = append(objects, object{cluster.Key(key.DestinationRule, "epp"), r.destinationRule()})
 	}
 	if r.router.HasGateway {
-		objects = append(objects, object{cluster.Key("gateway"), r.gateway()})
+		objects = append(objects, object{cluster.Key(key.Gateway), r.gateway()})
 	}
 	if r.router.HasRoute {
-		objects = append(objects, object{cluster.Key("httproute"), r.route()})
+		objects = append(objects, object{cluster.Key(key.HTTPRoute), r.route()})
 	}
 	objects = append(objects, r.models()...)
 

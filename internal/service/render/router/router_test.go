@@ -106,7 +106,7 @@ func TestRender(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got.WriteString("# " + o.Key + "\n" + string(y) + "---\n")
+				got.WriteString("# " + o.Key.String() + "\n" + string(y) + "---\n")
 				typed(t, o, j)
 			}
 			golden := filepath.Join("testdata", name+".yaml")

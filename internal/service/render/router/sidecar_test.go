@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -20,8 +21,8 @@ func TestSidecarRights(t *testing.T) {
 	}
 	cluster := &p.Clusters[0]
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
-	decode(t, p, cluster.Key("role", "sidecar"), role)
-	decode(t, p, cluster.Key("rolebinding", "sidecar"), binding)
+	decode(t, p, cluster.Key(key.Role, "sidecar"), role)
+	decode(t, p, cluster.Key(key.RoleBinding, "sidecar"), binding)
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{"inference.networking.k8s.io"}, Resources: []string{"inferencepools"}, ResourceNames: []string{"my-service-pool"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -22,9 +23,9 @@ func TestServiceSelectsEndpointPickerOnly(t *testing.T) {
 	p := everything()
 	cluster := &p.Clusters[0]
 	service, budget, deployment := &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &appsv1.Deployment{}
-	decode(t, p, cluster.Key("service", "epp"), service)
-	decode(t, p, cluster.Key("poddisruptionbudget", "epp"), budget)
-	decode(t, p, cluster.Key("deployment", "epp"), deployment)
+	decode(t, p, cluster.Key(key.Service, "epp"), service)
+	decode(t, p, cluster.Key(key.PodDisruptionBudget, "epp"), budget)
+	decode(t, p, cluster.Key(key.Deployment, "epp"), deployment)
 	budgets, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +48,7 @@ func TestRoleNamesLeases(t *testing.T) {
 	p := everything()
 	cluster := &p.Clusters[0]
 	role := &rbacv1.Role{}
-	decode(t, p, cluster.Key("role", "epp"), role)
+	decode(t, p, cluster.Key(key.Role, "epp"), role)
 	var got []rbacv1.PolicyRule
 	for _, rule := range role.Rules {
 		if rule.Resources[0] == "leases" {
@@ -68,19 +69,19 @@ func TestRoleNamesLeases(t *testing.T) {
 }
 
 // decode decodes a rendered object into its own type.
-func decode(t *testing.T, p *plan.Plan, key string, into any) {
+func decode(t *testing.T, p *plan.Plan, k key.Key, into any) {
 	t.Helper()
 	objects, err := Render(p, &p.Clusters[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range objects {
-		if o.Key == key {
+		if o.Key == k {
 			if err := yaml.UnmarshalStrict(marshal(t, o), into); err != nil {
 				t.Fatal(err)
 			}
 			return
 		}
 	}
-	t.Fatalf("no object has the key %s", key)
+	t.Fatalf("no object has the key %s", k)
 }

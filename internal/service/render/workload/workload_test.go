@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -86,7 +87,7 @@ func service(name string, roles ...*plan.Role) *plan.Plan {
 
 func replica(service string, r *plan.Role, i int32) plan.Replica {
 	task := r.Name + "-" + strconv.Itoa(int(i))
-	rep := plan.Replica{Key: "leaderworkerset/" + r.Name + "/" + strconv.Itoa(int(i)), Name: service + "-" + task, Role: r, Index: i, Task: task}
+	rep := plan.Replica{Key: key.New("", key.LeaderWorkerSet, r.Name, strconv.Itoa(int(i))), Name: service + "-" + task, Role: r, Index: i, Task: task}
 	if r.Scheduler == plan.SchedulerVolcano {
 		rep.PodGroup = service
 	}

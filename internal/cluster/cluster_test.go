@@ -22,6 +22,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
 const (
@@ -317,7 +318,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 8, "u0")}},
 			want: outcome{
 				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: the cluster cannot be read"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"},
-				not: map[string]string{Reachable: remote.NotSynced, Schedulable: reasonUnreachable},
+				not: map[string]string{Reachable: remote.NotSynced, Schedulable: scheduling.ReasonUnreachable},
 			},
 		},
 		"NodesUnknown": {
@@ -348,7 +349,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 1, "u0")}},
 			want: outcome{
 				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: the cluster is on hold: an audit"}, free: "0/8 nvidia.com/gpu",
-				keys: []string{"object/namespace/team"}, not: map[string]string{Schedulable: reasonOnHold},
+				keys: []string{"object/namespace/team"}, not: map[string]string{Schedulable: scheduling.ReasonOnHold},
 			},
 		},
 		"NodesGone": {

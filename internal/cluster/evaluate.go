@@ -34,6 +34,23 @@ const (
 	Schedulable = v1alpha1.ConditionSchedulable
 )
 
+// Reasons of the conditions, besides those why nothing new is reserved.
+const (
+	reasonReachable           = "Reachable"
+	reasonObserved            = "Observed"
+	reasonNotObserved         = "NotObserved"
+	reasonStale               = "Stale"
+	reasonResolved            = "Resolved"
+	reasonNotResolved         = "NotResolved"
+	reasonInvalidRequests     = "InvalidRequests"
+	reasonConsistent          = "Consistent"
+	reasonNotCounted          = "NotCounted"
+	reasonRequirementsChanged = "RequirementsChanged"
+	reasonUnreserved          = "RunsWithoutReservation"
+	reasonNoEntrypoint        = "NoEntrypoint"
+	reasonSchedulable         = "Schedulable"
+)
+
 // ConditionTypes are the types of all conditions, in the order of the response.
 func ConditionTypes() []string {
 	return []string{composite.Accepted, Reachable, NodesObserved, RequestsResolved, CapacityConsistent, EntrypointResolved, Schedulable}
@@ -154,7 +171,7 @@ func isReachable(state *observedState) composite.Condition {
 	s := composite.Condition{Type: Reachable, Reason: state.reach.Reason, Message: state.reach.Message}
 	switch state.reach.Reason {
 	case "":
-		s.Status, s.Reason = composite.True, "Reachable"
+		s.Status, s.Reason = composite.True, reasonReachable
 	case remote.NotSynced:
 		// The message is constant. The provider's message changes with each attempt, and
 		// Crossplane changes lastTransitionTime whenever the message changes.
@@ -167,12 +184,12 @@ func isReachable(state *observedState) composite.Condition {
 
 func nodesObserved(c *parsed, state *observedState) composite.Condition {
 	if len(state.unknown) > 0 {
-		return composite.Condition{Type: NodesObserved, Status: composite.Unknown, Reason: "NotObserved", Message: text.List(state.unknown)}
+		return composite.Condition{Type: NodesObserved, Status: composite.Unknown, Reason: reasonNotObserved, Message: text.List(state.unknown)}
 	}
 	if !state.reach.Readable() && c.observesNodes() {
-		return composite.Condition{Type: NodesObserved, Status: composite.Unknown, Reason: "Stale", Message: "the nodes are those that were read last, while the cluster was reachable"}
+		return composite.Condition{Type: NodesObserved, Status: composite.Unknown, Reason: reasonStale, Message: "the nodes are those that were read last, while the cluster was reachable"}
 	}
-	known := composite.Condition{Type: NodesObserved, Status: composite.True, Reason: "Observed"}
+	known := composite.Condition{Type: NodesObserved, Status: composite.True, Reason: reasonObserved}
 	var empty []string
 	for i := range state.free.Pools {
 		if state.free.Pools[i].NodeCount == 0 {
@@ -188,11 +205,11 @@ func nodesObserved(c *parsed, state *observedState) composite.Condition {
 func requestsResolved(state *observedState) composite.Condition {
 	switch {
 	case !state.resolved:
-		return composite.Condition{Type: RequestsResolved, Status: composite.Unknown, Reason: "NotResolved", Message: "Crossplane has not answered yet which capacity requests there are, or which namespaces"}
+		return composite.Condition{Type: RequestsResolved, Status: composite.Unknown, Reason: reasonNotResolved, Message: "Crossplane has not answered yet which capacity requests there are, or which namespaces"}
 	case len(state.ignored) > 0:
-		return composite.Condition{Type: RequestsResolved, Status: composite.False, Reason: "InvalidRequests", Message: "these capacity requests are ignored: " + text.List(state.ignored)}
+		return composite.Condition{Type: RequestsResolved, Status: composite.False, Reason: reasonInvalidRequests, Message: "these capacity requests are ignored: " + text.List(state.ignored)}
 	}
-	read := composite.Condition{Type: RequestsResolved, Status: composite.True, Reason: "Resolved"}
+	read := composite.Condition{Type: RequestsResolved, Status: composite.True, Reason: reasonResolved}
 	if len(state.notAllowed) > 0 {
 		read.Message = "nothing new is reserved for these services, because allowedNamespaces leaves out their namespaces: " + text.List(state.notAllowed)
 	}
@@ -202,9 +219,9 @@ func requestsResolved(state *observedState) composite.Condition {
 func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition {
 	switch {
 	case p.unchanged:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: "NotCounted", Message: "the capacity requests are not known"}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "the capacity requests are not known"}
 	case len(state.unknown) > 0:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: "NotCounted", Message: "not all nodes are known"}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "not all nodes are known"}
 	case p.Overcommitted:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has: nodes have gone, or replicas have more pods. Nothing new is reserved"}
 	case len(p.RequirementsChanged) > 0:
@@ -212,7 +229,7 @@ func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition
 		for _, s := range p.RequirementsChanged {
 			all = append(all, s.Namespace+"/"+s.Name)
 		}
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: "RequirementsChanged", Message: "the requirements of these services' pods have changed since capacity was reserved for them, and do not fit as they are now. The services keep their reservations, and nothing more is reserved for them: " + text.List(all)}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonRequirementsChanged, Message: "the requirements of these services' pods have changed since capacity was reserved for them, and do not fit as they are now. The services keep their reservations, and nothing more is reserved for them: " + text.List(all)}
 	}
 	var running []string
 	for _, w := range p.Pending {
@@ -221,20 +238,20 @@ func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition
 		}
 	}
 	if len(running) > 0 {
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: "RunsWithoutReservation", Message: "these services say that they run here without a reservation, and were not counted because that does not fit, or not now: " + text.List(running)}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonUnreserved, Message: "these services say that they run here without a reservation, and were not counted because that does not fit, or not now: " + text.List(running)}
 	}
-	return composite.Condition{Type: CapacityConsistent, Status: composite.True, Reason: "Consistent"}
+	return composite.Condition{Type: CapacityConsistent, Status: composite.True, Reason: reasonConsistent}
 }
 
 func entrypointResolved(c *parsed, state *observedState) composite.Condition {
 	switch {
 	case c.Spec.Entrypoint == nil:
-		return composite.Condition{Type: EntrypointResolved, Status: composite.True, Reason: "NoEntrypoint"}
+		return composite.Condition{Type: EntrypointResolved, Status: composite.True, Reason: reasonNoEntrypoint}
 	case state.noAddress != "":
 		ref := c.Spec.Entrypoint.GatewayRef
-		return composite.Condition{Type: EntrypointResolved, Status: composite.Unknown, Reason: "NotResolved", Message: "Gateway " + ref.Namespace + "/" + ref.Name + ": " + state.noAddress}
+		return composite.Condition{Type: EntrypointResolved, Status: composite.Unknown, Reason: reasonNotResolved, Message: "Gateway " + ref.Namespace + "/" + ref.Name + ": " + state.noAddress}
 	}
-	return composite.Condition{Type: EntrypointResolved, Status: composite.True, Reason: "Resolved"}
+	return composite.Condition{Type: EntrypointResolved, Status: composite.True, Reason: reasonResolved}
 }
 
 func schedulable(p *ledgerPlan) composite.Condition {
@@ -242,9 +259,9 @@ func schedulable(p *ledgerPlan) composite.Condition {
 	case p.notSchedulable != "":
 		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: p.notSchedulable, Message: p.message}
 	case p.unchanged:
-		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: "RequestsNotResolved", Message: "the capacity requests are not known"}
+		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: reasonRequests, Message: "the capacity requests are not known"}
 	case p.Overcommitted:
 		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has"}
 	}
-	return composite.Condition{Type: Schedulable, Status: composite.True, Reason: "Schedulable"}
+	return composite.Condition{Type: Schedulable, Status: composite.True, Reason: reasonSchedulable}
 }

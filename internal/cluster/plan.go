@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // A ledgerPlan has the reservations of a cluster and the pending requests.
@@ -36,15 +34,13 @@ const (
 	maxPending = 1000
 )
 
-// Reasons why a cluster reserves nothing new.
+// Reasons why a cluster reserves nothing new, besides those that placements of services also
+// have: scheduling.Stopped and scheduling.ReasonUnreachable.
 const (
-	reasonAbandoned     = "Abandoned"
-	reasonDraining      = "Draining"
-	reasonOnHold        = "OnHold"
 	reasonNoLedger      = "LedgerMissing"
-	reasonUnreachable   = "Unreachable"
 	reasonNodes         = "NodesNotObserved"
 	reasonFull          = "LedgerFull"
+	reasonRequests      = "RequestsNotResolved"
 	reasonOvercommitted = "Overcommitted"
 )
 
@@ -111,20 +107,14 @@ func (p *ledgerPlan) write() (err error) {
 
 // notSchedulable says why a cluster reserves nothing new.
 func notSchedulable(c *parsed, state *observedState) (reason, message string) {
-	switch c.Spec.StopPolicy {
-	case v1alpha1.StopAbandon:
-		return reasonAbandoned, text.WithReason("the cluster is abandoned", c.Spec.StopMessage)
-	case v1alpha1.StopDrain:
-		return reasonDraining, text.WithReason("the cluster is drained", c.Spec.StopMessage)
-	case v1alpha1.StopHold:
-		return reasonOnHold, text.WithReason("the cluster is on hold", c.Spec.StopMessage)
-	case v1alpha1.StopNone:
-	}
+	reason, message = scheduling.Stopped(c.Spec.StopPolicy, c.Spec.StopMessage)
 	switch {
+	case reason != "":
+		return reason, message
 	case !state.ledger.exists:
 		return reasonNoLedger, "the cluster has no ledger yet"
 	case !state.reach.Readable():
-		return reasonUnreachable, "the cluster cannot be read"
+		return scheduling.ReasonUnreachable, "the cluster cannot be read"
 	case len(state.unknown) > 0:
 		return reasonNodes, "the nodes are not known: " + strings.Join(state.unknown, "; ")
 	}

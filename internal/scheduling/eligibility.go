@@ -17,10 +17,26 @@ type eligibility struct {
 
 func (e eligibility) eligible() bool { return e.reason == "" }
 
+// Stopped says why a cluster with a stop policy takes nothing new, as the reason and the
+// message of a condition. Both are empty without such a policy.
+func Stopped(policy v1alpha1.StopPolicy, because string) (reason, message string) {
+	switch policy {
+	case v1alpha1.StopAbandon:
+		return ReasonAbandoned, text.WithReason("the cluster is abandoned", because)
+	case v1alpha1.StopDrain:
+		return ReasonDraining, text.WithReason("the cluster is drained", because)
+	case v1alpha1.StopHold:
+		return ReasonOnHold, text.WithReason("the cluster is on hold", because)
+	case v1alpha1.StopNone:
+	}
+	return "", ""
+}
+
 func (p *scheduler) eligibilityOf(c *Candidate) eligibility {
+	stopped, message := Stopped(c.StopPolicy, c.StopMessage)
 	switch {
 	case c.StopPolicy == v1alpha1.StopAbandon:
-		return eligibility{ReasonAbandoned, text.WithReason("the cluster is abandoned", c.StopMessage), true}
+		return eligibility{stopped, message, true}
 	case c.Unknown != "":
 		return eligibility{ReasonUnknown, c.Unknown, false}
 	case c.DuplicateOf != "":
@@ -30,7 +46,7 @@ func (p *scheduler) eligibilityOf(c *Candidate) eligibility {
 	case c.Deselected:
 		return eligibility{ReasonDeselected, "the placement no longer names or selects it", true}
 	case c.StopPolicy == v1alpha1.StopDrain:
-		return eligibility{ReasonDraining, text.WithReason("the cluster is drained", c.StopMessage), true}
+		return eligibility{stopped, message, true}
 	case c.Unreachable != nil:
 		since := c.Unreachable.UTC().Format(time.RFC3339)
 		// With Replicate nothing moves, since the other clusters already have a copy.

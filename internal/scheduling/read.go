@@ -9,7 +9,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // candidate returns what is known about a member.
@@ -123,6 +122,6 @@ func readSchedulable(c *Candidate, ic *v1alpha1.InferenceCluster) {
 	}
 	// The condition may be older than the spec.
 	if c.StopPolicy == v1alpha1.StopHold && c.NotSchedulable == "" {
-		c.NotSchedulable = text.WithReason("the cluster is on hold", c.StopMessage)
+		_, c.NotSchedulable = Stopped(c.StopPolicy, c.StopMessage)
 	}
 }

@@ -159,17 +159,14 @@ func (b ObjectBuilder) Members(observed incoming.Object) *fnv1.ResourceSelector 
 
 // Synced tells whether the Objects of an observed collection are up to date, or why not.
 func Synced(observed incoming.Object) State {
-	for _, v := range statusConditions.In(observed).GetListValue().GetValues() {
-		f := v.GetStructValue().GetFields()
-		if f["type"].GetStringValue() != "Synced" {
-			continue
-		}
-		if f["status"].GetStringValue() == "True" {
-			return State{}
-		}
-		return State{Reason: NotSynced, Message: f["message"].GetStringValue()}
+	switch status, message := synced(observed); status {
+	case "True":
+		return State{}
+	case "":
+		return State{Reason: NotCreated, Message: "provider-kubernetes has not reported it yet"}
+	default:
+		return State{Reason: NotSynced, Message: message}
 	}
-	return State{Reason: NotCreated, Message: "provider-kubernetes has not reported it yet"}
 }
 
 func (b ObjectBuilder) group() string {

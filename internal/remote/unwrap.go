@@ -43,7 +43,7 @@ func Unwrap(observed incoming.Object) (incoming.Object, State) {
 	if deleted := observed.DeletionTimestamp(); deleted != "" && remote.Exists() {
 		remote = remote.WithDeletionTimestamp(deleted)
 	}
-	if message, failed := notSynced(observed); failed {
+	if status, message := synced(observed); status == "False" {
 		return remote, State{Reason: NotSynced, Message: message}
 	}
 	if remote.Empty() {
@@ -60,13 +60,13 @@ func isObject(o incoming.Object) bool {
 	return group == groupNamespaced || group == groupCluster
 }
 
-// notSynced returns the provider's message if its last attempt failed.
-func notSynced(observed incoming.Object) (string, bool) {
+// synced returns the status and the message of the condition Synced, which tells whether the
+// provider's last attempt succeeded. Both are empty if there is none.
+func synced(observed incoming.Object) (status, message string) {
 	for _, c := range statusConditions.In(observed).GetListValue().GetValues() {
-		f := c.GetStructValue().GetFields()
-		if f["type"].GetStringValue() == "Synced" && f["status"].GetStringValue() == "False" {
-			return f["message"].GetStringValue(), true
+		if f := c.GetStructValue().GetFields(); f["type"].GetStringValue() == "Synced" {
+			return f["status"].GetStringValue(), f["message"].GetStringValue()
 		}
 	}
-	return "", false
+	return "", ""
 }

@@ -3,6 +3,7 @@ package scheduling
 import (
 	"cmp"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -115,10 +116,8 @@ func readCluster(c *Candidate, ic *v1alpha1.InferenceCluster) {
 // readSchedulable reads whether a cluster reserves anything new. If the condition is Unknown,
 // the cluster's spec is refused or its reconcile fails. Its status is then outdated.
 func readSchedulable(c *Candidate, ic *v1alpha1.InferenceCluster) {
-	for _, cond := range ic.Status.Conditions {
-		if cond.Type == v1alpha1.ConditionSchedulable && cond.Status != metav1.ConditionTrue {
-			c.NotSchedulable = cmp.Or(cond.Message, "it does not say that it reserves anything new")
-		}
+	if cond := meta.FindStatusCondition(ic.Status.Conditions, v1alpha1.ConditionSchedulable); cond != nil && cond.Status != metav1.ConditionTrue {
+		c.NotSchedulable = cmp.Or(cond.Message, "it does not say that it reserves anything new")
 	}
 	// The condition may be older than the spec.
 	if c.StopPolicy == v1alpha1.StopHold && c.NotSchedulable == "" {

@@ -115,8 +115,8 @@ func (p *scheduler) fits(free *capacity.Free, c *Candidate, groups []reservation
 	if len(required) == 0 {
 		required = missing[:1]
 	}
-	a := reservation.Request{PodRequirements: p.PodRequirements}
-	ok, _ = free.Allocate(a.PodSets(required))
+	request := reservation.Request{PodRequirements: p.PodRequirements}
+	ok, _ = free.Allocate(request.PodSets(required))
 	return ok, why
 }
 
@@ -129,8 +129,29 @@ func (p *scheduler) fitsWhole(free *capacity.Free, c *Candidate, groups []reserv
 	case c.NotSchedulable != "":
 		return false, c.NotSchedulable
 	}
-	a := reservation.Request{PodRequirements: p.PodRequirements}
-	return free.Allocate(a.PodSets(missing))
+	request := reservation.Request{PodRequirements: p.PodRequirements}
+	return free.Allocate(request.PodSets(missing))
+}
+
+// free returns copies of what is free in the candidates.
+func (p *scheduler) free() []capacity.Free {
+	free := make([]capacity.Free, len(p.Candidates))
+	for i := range p.Candidates {
+		free[i] = p.Candidates[i].Free.Clone()
+	}
+	return free
+}
+
+// fitting returns predicates that tell whether all of some groups fit into a candidate, and
+// whether at least the required replicas do. One that is true has taken their capacity.
+func (p *scheduler) fitting(free []capacity.Free, groups []reservation.ReplicaGroup) (all, required func(int) bool) {
+	by := func(fits func(*capacity.Free, *Candidate, []reservation.ReplicaGroup) (bool, string)) func(int) bool {
+		return func(i int) bool {
+			ok, _ := fits(&free[i], &p.Candidates[i], groups)
+			return ok
+		}
+	}
+	return by(p.fitsWhole), by(p.fits)
 }
 
 // eligible returns the indexes of the eligible candidates, in their order.
@@ -159,9 +180,9 @@ func (p *scheduler) blocked(groups []reservation.ReplicaGroup) bool {
 }
 
 // first returns the first eligible candidate for which a predicate is true, or -1.
-func (p *scheduler) first(is func(*Candidate) bool) int {
+func (p *scheduler) first(is func(int) bool) int {
 	for i := range p.Candidates {
-		if p.eligibility[i].eligible() && is(&p.Candidates[i]) {
+		if p.eligibility[i].eligible() && is(i) {
 			return i
 		}
 	}

@@ -3,21 +3,12 @@ package scheduling
 import (
 	"slices"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // failover assigns the whole service to one cluster. While it fits into none, capacity is
 // requested of all, and the first that reserves it is used.
 func (p *scheduler) failover() {
-	fitting := func(fits func(*capacity.Free, *Candidate, []reservation.ReplicaGroup) (bool, string)) func(*Candidate) bool {
-		return func(c *Candidate) bool {
-			free := c.Free.Clone()
-			ok, _ := fits(&free, c, p.Groups)
-			return ok
-		}
-	}
-	requested := func(c *Candidate) bool { return len(c.Requested) > 0 && fitting(p.fits)(c) }
 	target := p.bestExisting(p.Groups, p.eligible())
 	// The blocked cluster may recover, and then the service would run twice. So nothing is
 	// started elsewhere.
@@ -25,11 +16,13 @@ func (p *scheduler) failover() {
 		return
 	}
 	if target < 0 {
-		target = p.firstOf(preferRoutable(
-			func(c *Candidate) bool {
-				return len(p.Groups) > 0 && !slices.ContainsFunc(p.Groups, func(group reservation.ReplicaGroup) bool { return !c.canStart(&group) })
+		all, required := p.fitting(p.free(), p.Groups)
+		target = p.firstOf(p.preferRoutable(
+			func(i int) bool {
+				return len(p.Groups) > 0 && !slices.ContainsFunc(p.Groups, func(group reservation.ReplicaGroup) bool { return !p.Candidates[i].canStart(&group) })
 			},
-			requested, fitting(p.fitsWhole), fitting(p.fits),
+			func(i int) bool { return len(p.Candidates[i].Requested) > 0 && required(i) },
+			all, required,
 		)...)
 	}
 	p.requestsAll = target < 0
@@ -41,7 +34,7 @@ func (p *scheduler) failover() {
 }
 
 // firstOf returns an eligible candidate for the first predicate that is true for any, or -1.
-func (p *scheduler) firstOf(are ...func(*Candidate) bool) int {
+func (p *scheduler) firstOf(are ...func(int) bool) int {
 	for _, is := range are {
 		if i := p.first(is); i >= 0 {
 			return i
@@ -53,10 +46,10 @@ func (p *scheduler) firstOf(are ...func(*Candidate) bool) int {
 // preferRoutable tries each predicate on routable candidates first, then on all. A service in
 // an unroutable cluster would use capacity without traffic, and could never leave another
 // cluster for it.
-func preferRoutable(are ...func(*Candidate) bool) []func(*Candidate) bool {
-	both := make([]func(*Candidate) bool, 0, 2*len(are))
+func (p *scheduler) preferRoutable(are ...func(int) bool) []func(int) bool {
+	both := make([]func(int) bool, 0, 2*len(are))
 	for _, is := range are {
-		both = append(both, func(c *Candidate) bool { return !c.NoGateway && is(c) })
+		both = append(both, func(i int) bool { return !p.Candidates[i].NoGateway && is(i) })
 	}
 	return append(both, are...)
 }

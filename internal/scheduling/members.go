@@ -100,11 +100,8 @@ func selects(s *metav1.LabelSelector, l map[string]string) bool {
 // already runs there, and tells whether it runs there. Under another name everything would be
 // created again, on capacity that is reserved only once.
 func (v *view) keepName(m *member) bool {
-	if v.snapshot.Request == nil || m.fleet == "" {
-		return false
-	}
-	at, requested := v.snapshot.Request.Clusters[m.fleet]
-	if !requested || v.snapshot.States[at.Name] == nil {
+	at, runs := v.runsIn(m.fleet)
+	if m.fleet == "" || !runs {
 		return false
 	}
 	m.target.Cluster, m.target.Namespace = at.Name, at.Namespace
@@ -139,12 +136,8 @@ func (v *view) occupant(m *member) (string, bool) {
 	if at == nil || m.fleet == "" {
 		return "", false
 	}
-	if v.snapshot.Request != nil {
-		for _, of := range slices.Sorted(maps.Keys(v.snapshot.Request.Clusters)) {
-			if v.snapshot.Request.Clusters[of].Name == m.target.Cluster {
-				return of, of != m.fleet
-			}
-		}
+	if fleet, requested := v.requestedAs(m.target.Cluster); requested {
+		return fleet, fleet != m.fleet
 	}
 	// The cluster was never of the fleet. It is the same cluster if it has the same provider
 	// configuration.
@@ -172,16 +165,11 @@ func (v *view) comparable(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfi
 func (v *view) remembered(name string) member {
 	at := v.snapshot.States[name]
 	m := member{deselected: true, target: Target{Cluster: name, Namespace: cmp.Or(at.Namespace, v.demand.Namespace), ProviderConfig: at.ProviderConfig}}
-	if v.snapshot.Request == nil {
-		return m
-	}
-	for _, of := range slices.Sorted(maps.Keys(v.snapshot.Request.Clusters)) {
-		if v.snapshot.Request.Clusters[of].Name == name {
-			m.fleet = of
-			// Until the clusters of the fleet are known, a selector may still select it.
-			m.deselected = v.snapshot.Resolved || v.placement.ClusterSelector == nil
-			m.target.Namespace = v.snapshot.Request.Clusters[of].Namespace
-		}
+	if fleet, requested := v.requestedAs(name); requested {
+		m.fleet = fleet
+		// Until the clusters of the fleet are known, a selector may still select it.
+		m.deselected = v.snapshot.Resolved || v.placement.ClusterSelector == nil
+		m.target.Namespace = v.snapshot.Request.Clusters[fleet].Namespace
 	}
 	return m
 }

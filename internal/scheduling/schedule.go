@@ -2,9 +2,6 @@ package scheduling
 
 import (
 	"slices"
-	"time"
-
-	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -68,7 +65,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		Policy:          v.placement.Policy,
 		Groups:          demand.Groups,
 		PodRequirements: demand.PodRequirements,
-		FailoverAfter:   failoverAfter(v.placement),
+		FailoverAfter:   v.placement.FailoverAfter(),
 		Now:             snapshot.Now,
 	}
 	for _, m := range members {
@@ -90,10 +87,6 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		})
 	}
 	return r
-}
-
-func failoverAfter(p *v1alpha1.Placement) time.Duration {
-	return time.Duration(ptr.Deref(p.FailoverAfterSeconds, v1alpha1.DefaultFailoverAfterSeconds)) * time.Second
 }
 
 // addUnassigned adds the replicas that no cluster accepts to the pending ones of a cluster: the

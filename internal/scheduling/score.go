@@ -50,7 +50,7 @@ func (p *scheduler) score(i int, groups []reservation.ReplicaGroup) score {
 	s := score{unroutable: c.NoGateway}
 	for _, r := range reservation.Replicas(groups) {
 		switch {
-		case !c.Present[r.Name] && p.first(func(o *Candidate) bool { return o.Present[r.Name] }) >= 0:
+		case !c.Present[r.Name] && p.first(func(i int) bool { return p.Candidates[i].Present[r.Name] }) >= 0:
 			s.duplicates++
 		case c.Present[r.Name] && c.Ready[r.Name]:
 			s.ready++

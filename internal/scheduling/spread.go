@@ -12,10 +12,7 @@ import (
 // reserved, else where it was requested, else where it fits and the fewest groups are for the
 // weight.
 func (p *scheduler) spread() {
-	free := make([]capacity.Free, len(p.Candidates))
-	for i := range p.Candidates {
-		free[i] = p.Candidates[i].Free.Clone()
-	}
+	free := p.free()
 	var withoutCluster []reservation.ReplicaGroup
 	for _, group := range p.Groups {
 		if p.blocked([]reservation.ReplicaGroup{group}) {
@@ -31,7 +28,7 @@ func (p *scheduler) spread() {
 	}
 	var remaining []reservation.ReplicaGroup
 	for _, group := range withoutCluster {
-		target := p.first(func(c *Candidate) bool { return c.Requested[group.Name] })
+		target := p.first(func(i int) bool { return p.Candidates[i].Requested[group.Name] })
 		if target < 0 {
 			remaining = append(remaining, group)
 			continue
@@ -57,17 +54,9 @@ func (p *scheduler) spread() {
 // group fits, then one where it can start. Otherwise the group is pending in the cluster where
 // it would go if it fitted. Routable clusters come first each time.
 func (p *scheduler) mostFree(free []capacity.Free, group *reservation.ReplicaGroup) int {
-	fitting := func(fits func(*capacity.Free, *Candidate, []reservation.ReplicaGroup) (bool, string)) func(int) bool {
-		return func(i int) bool {
-			ok, _ := fits(&free[i], &p.Candidates[i], []reservation.ReplicaGroup{*group})
-			return ok
-		}
-	}
-	all, required, anywhere := fitting(p.fitsWhole), fitting(p.fits), func(int) bool { return true }
-	routable := func(is func(int) bool) func(int) bool {
-		return func(i int) bool { return !p.Candidates[i].NoGateway && is(i) }
-	}
-	for _, takes := range []func(int) bool{routable(all), routable(required), all, required, routable(anywhere), anywhere} {
+	all, required := p.fitting(free, []reservation.ReplicaGroup{*group})
+	anywhere := func(int) bool { return true }
+	for _, takes := range append(p.preferRoutable(all, required), p.preferRoutable(anywhere)...) {
 		if target := p.leastLoaded(takes); target >= 0 {
 			return target
 		}

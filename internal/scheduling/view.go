@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // A view is the fleet as the tenant may see it.
@@ -45,24 +46,39 @@ func newView(demand *Demand, snapshot *Snapshot) *view {
 		v.readsNamespace = v.readsNamespace || reads
 		unknown := reads && !snapshot.NamespaceResolved
 		allowed := !unknown && c.Spec.AllowedNamespaces.Allows(demand.Namespace, snapshot.NamespaceLabels)
+		_, runs := v.runsIn(name)
 		switch {
 		case allowed:
 			v.clusters[name] = c
-		case v.runsIn(name):
+		case runs:
 			v.clusters[name], v.notAllowed[name], v.undecided[name] = c, !unknown, unknown
 		}
 	}
 	return v
 }
 
-// runsIn tells whether something of the service exists in a cluster of the fleet, according to
-// its last request.
-func (v *view) runsIn(name string) bool {
+// runsIn returns what the last request has of a cluster of the fleet, and tells whether
+// something of the service exists there.
+func (v *view) runsIn(fleet string) (reservation.ClusterRequest, bool) {
 	if v.snapshot.Request == nil {
-		return false
+		return reservation.ClusterRequest{}, false
 	}
-	at, requested := v.snapshot.Request.Clusters[name]
-	return requested && v.snapshot.States[at.Name] != nil
+	at, requested := v.snapshot.Request.Clusters[fleet]
+	return at, requested && v.snapshot.States[at.Name] != nil
+}
+
+// requestedAs returns the cluster of the fleet that the last request has under a name of the
+// placement.
+func (v *view) requestedAs(name string) (fleet string, requested bool) {
+	if v.snapshot.Request == nil {
+		return "", false
+	}
+	for _, fleet := range slices.Sorted(maps.Keys(v.snapshot.Request.Clusters)) {
+		if v.snapshot.Request.Clusters[fleet].Name == name {
+			return fleet, true
+		}
+	}
+	return "", false
 }
 
 // InFleet tells whether a placement uses clusters of the fleet.

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import "k8s.io/utils/ptr"
+import (
+	"time"
+
+	"k8s.io/utils/ptr"
+)
 
 // Default sets the defaults that are the same for every service. Planning decides those
 // that depend on the rest of the service or on the Input. The schema has no defaults: once
@@ -22,9 +26,6 @@ func defaultPlacement(p *Placement) {
 	if p.Policy == "" {
 		p.Policy = PlacementReplicate
 	}
-	if p.FailoverAfterSeconds == nil {
-		p.FailoverAfterSeconds = ptr.To(DefaultFailoverAfterSeconds)
-	}
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if c.ProviderConfigRef != nil {
@@ -36,9 +37,11 @@ func defaultPlacement(p *Placement) {
 	}
 }
 
-// DefaultFailoverAfterSeconds is how long a cluster may be unreachable unless the placement
-// says otherwise.
-const DefaultFailoverAfterSeconds int32 = 300
+// FailoverAfter is how long a cluster may be unreachable before its replicas are started
+// elsewhere.
+func (p *Placement) FailoverAfter() time.Duration {
+	return time.Duration(ptr.Deref(p.FailoverAfterSeconds, 300)) * time.Second
+}
 
 // Default sets the kind if it is not set.
 func (r *ProviderConfigRef) Default() {

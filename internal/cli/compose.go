@@ -13,6 +13,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
@@ -40,7 +41,7 @@ func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
 		}
 	}
 	var err error
-	out.xr, err = composite(g.xr, desired.GetComposite(), out.composed)
+	out.xr, err = written(g.xr, desired.GetComposite(), out.composed)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func composed(g *given, key string, o object) object {
 	if xr.GetNamespace() != "" {
 		o.SetNamespace(xr.GetNamespace())
 	}
-	o.SetAnnotations(with(o.GetAnnotations(), annotationResourceName, key))
+	o.SetAnnotations(with(o.GetAnnotations(), composite.AnnotationResourceName, key))
 	o.SetLabels(with(o.GetLabels(), labelComposite, prefix))
 	if name, namespace := xr.GetLabels()[labelClaimName], xr.GetLabels()[labelClaimNamespace]; name != "" && namespace != "" {
 		o.SetLabels(with(with(o.GetLabels(), labelClaimName, name), labelClaimNamespace, namespace))
@@ -111,9 +112,9 @@ func with(m map[string]string, k, v string) map[string]string {
 	return m
 }
 
-// composite returns the part of the XR that Crossplane writes: the references to what it
+// written returns the part of the XR that Crossplane writes: the references to what it
 // composes, and the status.
-func composite(xr object, desired *fnv1.Resource, composed []object) (object, error) {
+func written(xr object, desired *fnv1.Resource, composed []object) (object, error) {
 	o := object{Object: map[string]any{}}
 	o.SetAPIVersion(xr.GetAPIVersion())
 	o.SetKind(xr.GetKind())
@@ -238,11 +239,11 @@ func conditions(o *object, xr object, all []*fnv1.Condition) {
 	}
 }
 
-func ready(composite fnv1.Ready, unready []string) condition {
+func ready(desired fnv1.Ready, unready []string) condition {
 	switch {
-	case composite == fnv1.Ready_READY_TRUE, composite != fnv1.Ready_READY_FALSE && len(unready) == 0:
+	case desired == fnv1.Ready_READY_TRUE, desired != fnv1.Ready_READY_FALSE && len(unready) == 0:
 		return condition{Type: "Ready", Status: "True", Reason: "Available"}
-	case composite == fnv1.Ready_READY_FALSE:
+	case desired == fnv1.Ready_READY_FALSE:
 		return condition{Type: "Ready", Status: "False", Reason: "Creating"}
 	}
 	return condition{Type: "Ready", Status: "False", Reason: "Creating", Message: "Unready resources: " + some(unready)}

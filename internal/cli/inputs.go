@@ -14,14 +14,14 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 )
 
 // Metadata that Crossplane sets and reads.
 const (
-	labelComposite         = "crossplane.io/composite"
-	labelClaimName         = "crossplane.io/claim-name"
-	labelClaimNamespace    = "crossplane.io/claim-namespace"
-	annotationResourceName = "crossplane.io/composition-resource-name"
+	labelComposite      = "crossplane.io/composite"
+	labelClaimName      = "crossplane.io/claim-name"
+	labelClaimNamespace = "crossplane.io/claim-namespace"
 )
 
 // claimed reports whether an XR is the cluster-scoped one behind a claim.
@@ -150,7 +150,7 @@ func (f *files) observed(paths []string, xr object) (map[string]object, error) {
 			if err := adopt(&o, xr); err != nil {
 				return nil, fmt.Errorf("cannot use %s %s in %q: %w", o.GetKind(), o.GetName(), path, err)
 			}
-			key := o.GetAnnotations()[annotationResourceName]
+			key := o.GetAnnotations()[composite.AnnotationResourceName]
 			if _, exists := all[key]; exists {
 				return nil, fmt.Errorf("cannot use %s %s in %q: another observed resource has the key %q, too", o.GetKind(), o.GetName(), path, key)
 			}
@@ -169,8 +169,8 @@ func isXR(o, xr object) bool {
 // adopt checks that the XR may have composed an observed object. An object without a
 // namespace gets the XR's.
 func adopt(o *object, xr object) error {
-	if o.GetAnnotations()[annotationResourceName] == "" {
-		return fmt.Errorf("it has no annotation %s", annotationResourceName)
+	if o.GetAnnotations()[composite.AnnotationResourceName] == "" {
+		return fmt.Errorf("it has no annotation %s", composite.AnnotationResourceName)
 	}
 	if o.GetName() == "" {
 		return errors.New("it has no metadata.name")

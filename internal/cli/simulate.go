@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
@@ -101,7 +102,7 @@ func (p *participant) requestCapacity(ctx context.Context, fn Runner, g *given, 
 		return err
 	}
 	for _, o := range out.composed {
-		if o.GetAnnotations()[annotationResourceName] == key.Request.String() {
+		if o.GetAnnotations()[composite.AnnotationResourceName] == key.Request.String() {
 			p.composed[key.Request.String()] = o
 			text, _, _ := unstructured.NestedString(o.Object, "data", reservation.RequestKey)
 			p.published = text
@@ -130,7 +131,7 @@ func (p *participant) reserve(ctx context.Context, fn Runner, g *given, services
 		return err
 	}
 	for _, o := range out.composed {
-		p.composed[o.GetAnnotations()[annotationResourceName]] = applied(o)
+		p.composed[o.GetAnnotations()[composite.AnnotationResourceName]] = applied(o)
 	}
 	status := out.xr.Object["status"]
 	p.given.xr.Object["status"] = status

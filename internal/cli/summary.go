@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
 )
@@ -80,7 +81,7 @@ func byCluster(r *rendered) []*placedObjects {
 // unwrap returns the object that provider-kubernetes applies in another cluster, or the
 // object itself.
 func unwrap(o object) (cluster, config string, inner object) {
-	cluster = key.Parse(o.GetAnnotations()[annotationResourceName]).Cluster
+	cluster = key.Parse(o.GetAnnotations()[composite.AnnotationResourceName]).Cluster
 	manifest, ok, _ := unstructured.NestedMap(o.Object, "spec", "forProvider", "manifest")
 	if cluster == "" || !ok {
 		return "", "", o

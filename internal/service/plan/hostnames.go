@@ -5,6 +5,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // hostnames are the host names that the platform team allows for a service.
@@ -45,10 +46,7 @@ func (h hostnames) allow(name string) bool {
 // list formats the first patterns for an error message.
 func (h hostnames) list() string {
 	const shown = 8
-	if len(h.patterns) > shown {
-		return strings.Join(h.patterns[:shown], ", ") + ", ..."
-	}
-	return strings.Join(h.patterns, ", ")
+	return text.Names(h.patterns, shown)
 }
 
 // anyName matches every name.

@@ -3,8 +3,8 @@ package scheduling
 import "github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 
 // MembersOf lists the members as "NAME is CLUSTER", with ", deselected" where that is so.
-func MembersOf(demand *Demand, w *Snapshot) (names, warnings []string) {
-	all, warnings := newView(demand, w).members()
+func MembersOf(demand *Demand, snapshot *Snapshot) (names, warnings []string) {
+	all, warnings := newView(demand, snapshot).members()
 	for _, m := range all {
 		text := m.target.Cluster + " is " + m.fleet
 		if m.deselected {

@@ -161,7 +161,7 @@ func (v *view) comparable(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfi
 
 // remembered is a cluster that the placement does not name, and where something exists. The
 // last request tells which cluster of the fleet it is. The service leaves one that was never of
-// the fleet, or the place beside the XR, like any other.
+// the fleet, or that of the XR itself, like any other.
 func (v *view) remembered(name string) member {
 	at := v.snapshot.States[name]
 	m := member{deselected: true, target: Target{Cluster: name, Namespace: cmp.Or(at.Namespace, v.demand.Namespace), ProviderConfig: at.ProviderConfig}}

@@ -11,9 +11,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// A place is a cluster and, outside of the fleet, a namespace in it. Two entries of a
-// placement with the same place would write the same objects.
-type place struct{ fleet, kind, config, namespace string }
+// A clusterNamespace is a cluster and, outside of the fleet, a namespace in it. Two entries of
+// a placement with the same one would write the same objects.
+type clusterNamespace struct{ fleet, kind, config, namespace string }
 
 func validatePlacement(path *field.Path, p *Placement, tenant string, claimed bool) field.ErrorList {
 	if p == nil {
@@ -40,7 +40,7 @@ func validatePlacement(path *field.Path, p *Placement, tenant string, claimed bo
 
 func validateClusters(path *field.Path, p *Placement, tenant string, claimed bool) field.ErrorList {
 	clusters, errs := check.Capped(path, p.Clusters, MaxClusters)
-	names, places := unique{}, map[place]int{}
+	names, known := unique{}, map[clusterNamespace]int{}
 	for i, c := range clusters {
 		at := path.Index(i)
 		errs = append(errs, validatePlacementCluster(at, c)...)
@@ -48,23 +48,23 @@ func validateClusters(path *field.Path, p *Placement, tenant string, claimed boo
 		if p.Policy != PlacementReplicate && c.InferenceClusterRef == nil {
 			errs = append(errs, field.Required(at.Child("inferenceClusterRef"), fmt.Sprintf("must name a cluster of the fleet: policy %s needs to know its capacity", text.Value(string(p.Policy)))))
 		}
-		here := place{fleet: c.FleetName()}
+		in := clusterNamespace{fleet: c.FleetName()}
 		if c.ProviderConfigRef != nil && c.InferenceClusterRef == nil {
-			here = place{kind: c.ProviderConfigRef.Kind, config: c.ProviderConfigRef.Name, namespace: cmp.Or(c.Namespace, tenant)}
+			in = clusterNamespace{kind: c.ProviderConfigRef.Kind, config: c.ProviderConfigRef.Name, namespace: cmp.Or(c.Namespace, tenant)}
 		}
 		if claimed {
 			// The Objects of a claim refer to one kind only.
-			here.kind = ""
+			in.kind = ""
 		}
-		if j, ok := places[here]; ok && here.config+here.fleet != "" {
-			what := "providerConfigRef and namespace"
-			if here.fleet != "" {
-				what = "inferenceClusterRef"
+		if j, ok := known[in]; ok && in.config+in.fleet != "" {
+			other, same := "cluster or namespace", "providerConfigRef and namespace"
+			if in.fleet != "" {
+				other, same = "cluster", "inferenceClusterRef"
 			}
-			errs = append(errs, field.Invalid(at, text.Value(c.Name), fmt.Sprintf("must be another cluster or namespace: %s has the same %s", path.Index(j), what)))
+			errs = append(errs, field.Invalid(at, text.Value(c.Name), fmt.Sprintf("must be another %s: %s has the same %s", other, path.Index(j), same)))
 			continue
 		}
-		places[here] = i
+		known[in] = i
 	}
 	return errs
 }

@@ -16,7 +16,7 @@ import (
 // Build plans a service. The spec and the input are defaulted already. errs are the
 // problems that validation found. Build checks the roles even then, so that the user sees
 // all problems at once. With any problem it returns no plan.
-func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, w scheduling.Snapshot, errs field.ErrorList) (*Plan, field.ErrorList) {
+func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, snapshot scheduling.Snapshot, errs field.ErrorList) (*Plan, field.ErrorList) {
 	p := &Plan{
 		Service:           s,
 		PodLimit:          *in.PodObservationLimit,
@@ -26,14 +26,14 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		Network:           in.NetworkPolicy,
 	}
 	policy := newTenantPolicy(s, in)
-	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &w))...)
+	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &snapshot))...)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	p.Warnings = append(p.Warnings, gang.warnOfQueue(spec.SchedulingStrategy)...)
 	clusters := targets(s, spec.Placement)
-	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &w)
-	errs = append(errs, policy.checkConfigs(s, spec.Placement, &w)...)
-	inFleet := scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&w)
+	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)
+	errs = append(errs, policy.checkConfigs(s, spec.Placement, &snapshot)...)
+	inFleet := scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&snapshot)
 	errs = append(errs, checkPodLimits(p.Roles, gang, inFleet)...)
 	if errs = append(errs, more...); len(errs) == 0 {
 		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(clusters))), policy.checkLimits(p.Roles, p.Router, spec.Replicas)...)
@@ -50,10 +50,10 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	if inFleet {
 		p.FleetRoute = p.fleetRoute(in)
 		demand := p.demand(spec, gang)
-		if errs := scheduling.CheckGrowth(demand, &w); len(errs) > 0 {
+		if errs := scheduling.CheckGrowth(demand, &snapshot); len(errs) > 0 {
 			return nil, errs
 		}
-		p.schedule(spec, gang, demand, &w)
+		p.schedule(spec, gang, demand, &snapshot)
 		return p, nil
 	}
 	for _, t := range clusters {

@@ -35,7 +35,7 @@ func namesConfig(c v1alpha1.PlacementCluster) bool {
 // A configuration of the fleet is always refused: the cluster's ledger would not count what
 // runs there. Until Crossplane has listed the clusters of the fleet, DeferUnchecked defers new
 // objects, and nothing is refused: after a Fatal, Crossplane would not fetch the list.
-func (p *tenantPolicy) checkConfigs(s naming.Identity, placement *v1alpha1.Placement, w *scheduling.Snapshot) field.ErrorList {
+func (p *tenantPolicy) checkConfigs(s naming.Identity, placement *v1alpha1.Placement, snapshot *scheduling.Snapshot) field.ErrorList {
 	if !NamesConfigs(placement) {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (p *tenantPolicy) checkConfigs(s naming.Identity, placement *v1alpha1.Place
 		case len(entries) == 0:
 			errs = append(errs, field.Invalid(at.Child("providerConfigRef"), text.Value(c.ProviderConfigRef.Name), fmt.Sprintf(
 				"must be listed in allowedProviderConfigs of the Composition's input for namespace %s; or name a cluster of the fleet with inferenceClusterRef", s.Namespace)))
-		case usedByFleet(w, c.ProviderConfigRef.Name):
+		case usedByFleet(snapshot, c.ProviderConfigRef.Name):
 			errs = append(errs, field.Invalid(at.Child("providerConfigRef"), text.Value(c.ProviderConfigRef.Name),
 				"must not be the configuration of a cluster of the fleet, whose capacity is reserved: name the cluster with inferenceClusterRef instead"))
 		}
@@ -83,8 +83,8 @@ func sameConfig(s naming.Identity, a, b v1alpha1.ProviderConfigRef) bool {
 // usedByFleet tells whether a cluster of the fleet uses a configuration of this name. The kind
 // does not matter: for claims, a cluster also has a ProviderConfig with the name of its
 // ClusterProviderConfig, and both reach it.
-func usedByFleet(w *scheduling.Snapshot, name string) bool {
-	for _, c := range w.Clusters {
+func usedByFleet(snapshot *scheduling.Snapshot, name string) bool {
+	for _, c := range snapshot.Clusters {
 		if c.Spec.ProviderConfigRef.Name == name {
 			return true
 		}
@@ -112,8 +112,8 @@ func (p *Plan) DeferUnchecked(objects []kube.Object, observed func(key.Key) bool
 
 // unchecked returns the clusters that a placement names by a provider configuration, as long
 // as Crossplane has not listed the configurations of the fleet.
-func unchecked(placement *v1alpha1.Placement, w *scheduling.Snapshot) map[string]bool {
-	if !NamesConfigs(placement) || w.Resolved {
+func unchecked(placement *v1alpha1.Placement, snapshot *scheduling.Snapshot) map[string]bool {
+	if !NamesConfigs(placement) || snapshot.Resolved {
 		return nil
 	}
 	all := map[string]bool{}

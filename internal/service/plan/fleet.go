@@ -7,8 +7,8 @@ import (
 )
 
 // schedule decides which clusters of the fleet the service runs in, and plans each of them.
-func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, demand *scheduling.Demand, w *scheduling.Snapshot) {
-	p.Schedule = scheduling.Schedule(demand, w)
+func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, demand *scheduling.Demand, snapshot *scheduling.Snapshot) {
+	p.Schedule = scheduling.Schedule(demand, snapshot)
 	p.ReadsNamespace = p.Schedule.ReadsNamespace
 	for _, warning := range p.Schedule.Warnings {
 		p.Warnings = append(p.Warnings, Warning{Path: "spec.placement.clusters", Message: warning})

@@ -35,14 +35,14 @@ type routeAccess struct {
 	names hostnames
 }
 
-func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, w *scheduling.Snapshot) *routeAccess {
+func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, snapshot *scheduling.Snapshot) *routeAccess {
 	a := &routeAccess{
 		service:    s,
-		namespaces: routeNamespaces(s, spec.Placement, w),
+		namespaces: routeNamespaces(s, spec.Placement, snapshot),
 		routes:     policy.Routes,
 		platform:   in.Gateway.ParentRefs,
 	}
-	if scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(w) {
+	if scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(snapshot) {
 		a.fleet = in.Fleet.ParentRefs
 	}
 	a.names = hostnamesOf(a.routes, s)
@@ -51,7 +51,7 @@ func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *
 
 // routeNamespaces returns the namespaces that a service may be rendered in, each once. They
 // include those of clusters that it leaves, where it is rendered until it runs elsewhere.
-func routeNamespaces(s naming.Identity, p *v1alpha1.Placement, w *scheduling.Snapshot) []string {
+func routeNamespaces(s naming.Identity, p *v1alpha1.Placement, snapshot *scheduling.Snapshot) []string {
 	var all []string
 	add := func(namespace string) {
 		if n := cmp.Or(namespace, s.Namespace); !slices.Contains(all, n) {
@@ -65,8 +65,8 @@ func routeNamespaces(s naming.Identity, p *v1alpha1.Placement, w *scheduling.Sna
 			add(c.Namespace)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.States)) {
-		add(w.States[name].Namespace)
+	for _, name := range slices.Sorted(maps.Keys(snapshot.States)) {
+		add(snapshot.States[name].Namespace)
 	}
 	return all
 }

@@ -92,9 +92,6 @@ func usedByFleet(snapshot *scheduling.Snapshot, name string) bool {
 	return false
 }
 
-// DeferredForProviderConfigs says that Crossplane has not listed the clusters of the fleet yet.
-const DeferredForProviderConfigs = "ClustersNotKnown"
-
 // DeferUnchecked defers new objects in clusters that the placement names by a provider
 // configuration, until Crossplane has listed the configurations of the fleet.
 func (p *Plan) DeferUnchecked(objects []kube.Object, observed func(key.Key) bool) []Deferred {

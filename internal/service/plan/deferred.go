@@ -23,6 +23,12 @@ const (
 	DeferredForGang = "WaitingForGang"
 	// DeferredForKind: the cluster does not have the kind.
 	DeferredForKind = "KindMissing"
+	// DeferredForCapacity: no cluster has reserved capacity for the replica yet.
+	DeferredForCapacity = "WaitingForCapacity"
+	// DeferredForCluster: no cluster accepts the replica, so no capacity is requested.
+	DeferredForCluster = "NoCluster"
+	// DeferredForProviderConfigs: Crossplane has not listed the clusters of the fleet yet.
+	DeferredForProviderConfigs = "ClustersNotKnown"
 )
 
 // A PodGroupView is the observed state of a PodGroup.
@@ -84,9 +90,3 @@ func (pg *PodGroup) counts(r *Replica, v PodGroupView) bool {
 	want, required := pg.MinTaskMember[r.Task]
 	return !required || v.MinTaskMember[r.Task] == want
 }
-
-// DeferredForCapacity says that no cluster has reserved capacity for the replica yet.
-const DeferredForCapacity = "WaitingForCapacity"
-
-// DeferredForCluster says that no cluster accepts the replica, so no capacity is requested.
-const DeferredForCluster = "NoCluster"

@@ -163,7 +163,7 @@ func Synced(observed incoming.Object) State {
 	case "True":
 		return State{}
 	case "":
-		return State{Reason: NotCreated, Message: "provider-kubernetes has not reported it yet"}
+		return State{Reason: NotCreated, Message: notReported}
 	default:
 		return State{Reason: NotSynced, Message: message}
 	}

@@ -29,6 +29,9 @@ const (
 	NotSynced = "CannotBeRead"
 )
 
+// notReported is the message of NotCreated.
+const notReported = "provider-kubernetes has not reported it yet"
+
 // Readable tells whether the object that Unwrap returned is up to date.
 func (s State) Readable() bool { return s.Reason == "" }
 
@@ -47,7 +50,7 @@ func Unwrap(observed incoming.Object) (incoming.Object, State) {
 		return remote, State{Reason: NotSynced, Message: message}
 	}
 	if remote.Empty() {
-		return incoming.Object{}, State{Reason: NotCreated, Message: "provider-kubernetes has not reported it yet"}
+		return incoming.Object{}, State{Reason: NotCreated, Message: notReported}
 	}
 	return remote, State{}
 }

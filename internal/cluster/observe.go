@@ -23,7 +23,7 @@ type observedState struct {
 
 	ledger ledger
 	// requests are the capacity requests of services.
-	requests []reservation.Request
+	requests []reservation.CapacityRequest
 	// resolved tells whether Crossplane has resolved the requirements for the requests and
 	// for the namespaces that are allowed.
 	resolved bool
@@ -142,7 +142,7 @@ func (r *observedState) readRequests(req incoming.Request) {
 	}
 }
 
-func readRequest(o incoming.Object) (*reservation.Request, error) {
+func readRequest(o incoming.Object) (*reservation.CapacityRequest, error) {
 	request, err := reservation.DecodeRequest(requestData.Text(o))
 	if err != nil {
 		return nil, err

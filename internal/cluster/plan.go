@@ -71,7 +71,7 @@ func planLedger(c *parsed, state *observedState) (*ledgerPlan, error) {
 // withoutRunning leaves out the replicas that services claim to run. They get no reservations
 // in a full ledger either: it would be too large to be written, and every reconcile of the
 // cluster would fail.
-func withoutRunning(cluster string, requests []reservation.Request) []reservation.Request {
+func withoutRunning(cluster string, requests []reservation.CapacityRequest) []reservation.CapacityRequest {
 	some := slices.Clone(requests)
 	for i := range some {
 		if at, requested := some[i].Clusters[cluster]; requested {
@@ -124,8 +124,8 @@ func notSchedulable(c *parsed, state *observedState) (reason, message string) {
 // needed returns the namespaces of services with a reservation. A request may name any
 // namespace, so only one with the name of its tenant's namespace is created. If a service
 // entered the fleet with another namespace, that namespace exists already.
-func needed(cluster string, reservations []reservation.Reservation, requests []reservation.Request) []string {
-	reserved := map[reservation.Owner]bool{}
+func needed(cluster string, reservations []reservation.Reservation, requests []reservation.CapacityRequest) []string {
+	reserved := map[reservation.ServiceID]bool{}
 	for _, r := range reservations {
 		reserved[r.Owner()] = true
 	}

@@ -76,8 +76,8 @@ func (k Key) String() string {
 }
 
 // Replica returns the replica of a LeaderWorkerSet's key, and whether the key is one.
-func (k Key) Replica() (Replica, bool) {
-	return Replica(k.Name), k.Kind == LeaderWorkerSet
+func (k Key) Replica() (ReplicaID, bool) {
+	return ReplicaID(k.Name), k.Kind == LeaderWorkerSet
 }
 
 // Request is the key of the object with the service's request for capacity.
@@ -117,26 +117,26 @@ func (k Key) FleetSliceOf() (cluster string, ipv6, is bool) {
 	return cluster, family == fleetIPv6, k.Cluster == "" && k.Kind == EndpointSlice && (family == fleet || family == fleetIPv6)
 }
 
-// A Replica identifies a replica in its service: {role}/{index}, or {group}/{role}/{index} in a
-// service with spec.replicas. It is a string because it is also a key of JSON objects.
-type Replica string
+// A ReplicaID identifies a replica in its service: {role}/{index}, or {group}/{role}/{index} in
+// a service with spec.replicas. It is a string because it is also a key of JSON objects.
+type ReplicaID string
 
 // ReplicaOf returns a replica of a service without spec.replicas.
-func ReplicaOf(role string, index int32) Replica {
-	return Replica(role + "/" + number(index))
+func ReplicaOf(role string, index int32) ReplicaID {
+	return ReplicaID(role + "/" + number(index))
 }
 
 // ReplicaInGroup returns a replica of a service with spec.replicas.
-func ReplicaInGroup(group int32, role string, index int32) Replica {
-	return Replica(number(group) + "/" + role + "/" + number(index))
+func ReplicaInGroup(group int32, role string, index int32) ReplicaID {
+	return ReplicaID(number(group) + "/" + role + "/" + number(index))
 }
 
 // Grouped tells whether the replica belongs to a service with spec.replicas.
-func (r Replica) Grouped() bool { return strings.Count(string(r), "/") == 2 }
+func (r ReplicaID) Grouped() bool { return strings.Count(string(r), "/") == 2 }
 
 // Parts returns the parts of the replica. The group is 0 in a service without spec.replicas. ok
 // is false for text that is not a replica.
-func (r Replica) Parts() (group int32, role string, index int32, ok bool) {
+func (r ReplicaID) Parts() (group int32, role string, index int32, ok bool) {
 	parts := strings.Split(string(r), "/")
 	if len(parts) == 3 {
 		if group, ok = parse(parts[0]); !ok {
@@ -150,6 +150,22 @@ func (r Replica) Parts() (group int32, role string, index int32, ok bool) {
 	index, ok = parse(parts[1])
 	return group, parts[0], index, ok
 }
+
+// A GroupID identifies a replica group in its service: {group}, or the replica that is a group
+// by itself.
+type GroupID string
+
+// GroupOf returns the group with an index.
+func GroupOf(index int32) GroupID { return GroupID(number(index)) }
+
+// GroupOfReplica returns the group that has one replica only.
+func GroupOfReplica(r ReplicaID) GroupID { return GroupID(r) }
+
+// Index returns the index of the group. ok is false for a replica that is a group by itself.
+func (g GroupID) Index() (index int32, ok bool) { return parse(string(g)) }
+
+// Replica returns the replica that is a group by itself.
+func (g GroupID) Replica() ReplicaID { return ReplicaID(g) }
 
 func number(i int32) string { return strconv.FormatInt(int64(i), 10) }
 

@@ -77,6 +77,20 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
+// TestGroup proves that a group has an index, or is a replica by itself.
+func TestGroup(t *testing.T) {
+	if i, ok := GroupOf(7).Index(); !ok || i != 7 {
+		t.Errorf("GroupOf(7).Index() = %d, %t", i, ok)
+	}
+	alone := ReplicaOf("decode", 1)
+	if i, ok := GroupOfReplica(alone).Index(); ok {
+		t.Errorf("the group of %s has the index %d", alone, i)
+	}
+	if got := GroupOfReplica(alone).Replica(); got != alone {
+		t.Errorf("the group of %s has the replica %s", alone, got)
+	}
+}
+
 func TestReplicaParts(t *testing.T) {
 	type parts struct {
 		Group int32
@@ -86,7 +100,7 @@ func TestReplicaParts(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason  string
-		replica Replica
+		replica ReplicaID
 		want    parts
 	}{
 		"Ungrouped": {reason: "The usual service.", replica: ReplicaOf("decode", 3), want: parts{Role: "decode", Index: 3, OK: true}},

@@ -10,13 +10,13 @@ import (
 
 // requestOf returns a request of one group in each cluster, with the generations of its
 // replicas.
-func requestOf(generation int64, clusters map[string]map[string]int64) *Request {
-	req := &Request{UID: "u", Generation: generation, Clusters: map[string]ClusterRequest{}}
+func requestOf(generation int64, clusters map[string]map[string]int64) *CapacityRequest {
+	req := &CapacityRequest{UID: "u", Generation: generation, Clusters: map[string]ClusterRequest{}}
 	for name, replicas := range clusters {
 		group := ReplicaGroup{Name: "0"}
 		for _, r := range []string{"w/0", "w/1", "w/2"} {
 			if s, ok := replicas[r]; ok {
-				group.Replicas = append(group.Replicas, Replica{Name: key.Replica(r), Generation: s})
+				group.Replicas = append(group.Replicas, ReplicaRequest{Name: key.ReplicaID(r), Generation: s})
 			}
 		}
 		req.Clusters[name] = ClusterRequest{Groups: []ReplicaGroup{group}}
@@ -31,9 +31,9 @@ func TestAssignGenerations(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		request  clusters
-		last     *Request
+		last     *CapacityRequest
 		answered int64
-		want     *Request
+		want     *CapacityRequest
 	}{
 		"First":     {reason: "The first request has generation 1.", request: two, want: requestOf(1, clusters{"east": {"w/0": 1, "w/1": 1}})},
 		"Same":      {reason: "If nothing is added, the generations stay.", request: two, last: requestOf(4, clusters{"east": {"w/0": 4, "w/1": 2}}), answered: 4, want: requestOf(4, clusters{"east": {"w/0": 4, "w/1": 2}})},
@@ -66,16 +66,16 @@ func TestReserved(t *testing.T) {
 		reason     string
 		requested  map[string]int64
 		generation int64
-		replicas   []key.Replica
-		want       map[key.Replica]bool
+		replicas   []key.ReplicaID
+		want       map[key.ReplicaID]bool
 	}{
-		"Answered":  {reason: "The ledger answers the current request.", requested: map[string]int64{"w/0": 1, "w/1": 2}, generation: 2, replicas: []key.Replica{"w/0", "w/1"}, want: set("w/0", "w/1")},
-		"Before":    {reason: "The ledger is from before a replica was withdrawn and added again.", requested: map[string]int64{"w/0": 1, "w/1": 2}, generation: 1, replicas: []key.Replica{"w/0", "w/1"}, want: set("w/0")},
-		"Withdrawn": {reason: "Capacity for a replica that is not requested may have been reserved for another service.", requested: map[string]int64{"w/0": 1}, generation: 1, replicas: []key.Replica{"w/0", "w/1"}, want: set("w/0")},
-		"Shrunk":    {reason: "The replica that was added last is withdrawn. The others keep their reservations.", requested: map[string]int64{"w/0": 1}, generation: 1, replicas: []key.Replica{"w/0"}, want: set("w/0")},
-		"Earlier":   {reason: "Request and ledger are of an earlier version, and have no generations.", requested: map[string]int64{"w/0": 0}, replicas: []key.Replica{"w/0"}, want: set("w/0")},
-		"Pending":   {reason: "A replica that was answered and not reserved is pending.", requested: map[string]int64{"w/0": 1, "w/1": 1}, generation: 1, replicas: []key.Replica{"w/1"}, want: set("w/1")},
-		"Nothing":   {reason: "Nothing is requested.", generation: 1, replicas: []key.Replica{"w/1"}, want: set()},
+		"Answered":  {reason: "The ledger answers the current request.", requested: map[string]int64{"w/0": 1, "w/1": 2}, generation: 2, replicas: []key.ReplicaID{"w/0", "w/1"}, want: set("w/0", "w/1")},
+		"Before":    {reason: "The ledger is from before a replica was withdrawn and added again.", requested: map[string]int64{"w/0": 1, "w/1": 2}, generation: 1, replicas: []key.ReplicaID{"w/0", "w/1"}, want: set("w/0")},
+		"Withdrawn": {reason: "Capacity for a replica that is not requested may have been reserved for another service.", requested: map[string]int64{"w/0": 1}, generation: 1, replicas: []key.ReplicaID{"w/0", "w/1"}, want: set("w/0")},
+		"Shrunk":    {reason: "The replica that was added last is withdrawn. The others keep their reservations.", requested: map[string]int64{"w/0": 1}, generation: 1, replicas: []key.ReplicaID{"w/0"}, want: set("w/0")},
+		"Earlier":   {reason: "Request and ledger are of an earlier version, and have no generations.", requested: map[string]int64{"w/0": 0}, replicas: []key.ReplicaID{"w/0"}, want: set("w/0")},
+		"Pending":   {reason: "A replica that was answered and not reserved is pending.", requested: map[string]int64{"w/0": 1, "w/1": 1}, generation: 1, replicas: []key.ReplicaID{"w/1"}, want: set("w/1")},
+		"Nothing":   {reason: "Nothing is requested.", generation: 1, replicas: []key.ReplicaID{"w/1"}, want: set()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-func set(names ...key.Replica) map[key.Replica]bool {
-	m := map[key.Replica]bool{}
+func set(names ...key.ReplicaID) map[key.ReplicaID]bool {
+	m := map[key.ReplicaID]bool{}
 	for _, n := range names {
 		m[n] = true
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // reserve reserves what a service requests and has not reserved yet.
-func (rs *reserver) reserve(req *Request, notSchedulable string) {
+func (rs *reserver) reserve(req *CapacityRequest, notSchedulable string) {
 	cr, requested := req.Clusters[rs.cluster]
 	if !requested {
 		return
@@ -42,7 +42,7 @@ func (rs *reserver) reserve(req *Request, notSchedulable string) {
 // so: a part of the service would reserve capacity that it cannot use.
 func merged(groups []ReplicaGroup) ReplicaGroup {
 	whole := ReplicaGroup{Replicas: slices.Clone(Replicas(groups))}
-	if !slices.ContainsFunc(whole.Replicas, func(r Replica) bool { return r.Required }) {
+	if !slices.ContainsFunc(whole.Replicas, func(r ReplicaRequest) bool { return r.Required }) {
 		for i := range whole.Replicas {
 			whole.Replicas[i].Required = true
 		}
@@ -53,9 +53,9 @@ func merged(groups []ReplicaGroup) ReplicaGroup {
 // reserveGroup reserves all replicas of a group, or those that it requires to start. A group
 // that has started gets more, replica by replica. It returns the replicas that are pending, and
 // why.
-func (rs *reserver) reserveGroup(req *Request, group ReplicaGroup, notSchedulable string) ([]Replica, string) {
+func (rs *reserver) reserveGroup(req *CapacityRequest, group ReplicaGroup, notSchedulable string) ([]ReplicaRequest, string) {
 	have := rs.reservationOf(req)
-	var missing []Replica
+	var missing []ReplicaRequest
 	for _, r := range group.Replicas {
 		if !slices.Contains(have.Replicas, r.Name) {
 			missing = append(missing, r)
@@ -77,14 +77,14 @@ func (rs *reserver) reserveGroup(req *Request, group ReplicaGroup, notSchedulabl
 		return missing, "its namespace requests more than one round evaluates, and the next round continues"
 	}
 	// Replicas that are not required start one by one.
-	started := len(missing) < len(group.Replicas) || !slices.ContainsFunc(group.Replicas, func(r Replica) bool { return r.Required })
+	started := len(missing) < len(group.Replicas) || !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required })
 	ok, why := rs.Free.Allocate(req.PodSets(missing))
 	if ok {
 		rs.add(req, missing)
 		return nil, ""
 	}
-	required := slices.DeleteFunc(slices.Clone(missing), func(r Replica) bool { return !r.Required })
-	rest := slices.DeleteFunc(slices.Clone(missing), func(r Replica) bool { return r.Required })
+	required := slices.DeleteFunc(slices.Clone(missing), func(r ReplicaRequest) bool { return !r.Required })
+	rest := slices.DeleteFunc(slices.Clone(missing), func(r ReplicaRequest) bool { return r.Required })
 	if len(required) > 0 && len(rest) > 0 {
 		if ok, _ := rs.Free.Allocate(req.PodSets(required)); ok {
 			rs.add(req, required)
@@ -96,10 +96,10 @@ func (rs *reserver) reserveGroup(req *Request, group ReplicaGroup, notSchedulabl
 		return missing, why
 	}
 	// The rest is reserved replica by replica.
-	var waiting []Replica
+	var waiting []ReplicaRequest
 	for _, r := range missing {
-		if ok, short := rs.Free.Allocate(req.PodSets([]Replica{r})); ok {
-			rs.add(req, []Replica{r})
+		if ok, short := rs.Free.Allocate(req.PodSets([]ReplicaRequest{r})); ok {
+			rs.add(req, []ReplicaRequest{r})
 		} else {
 			waiting, why = append(waiting, r), short
 		}
@@ -109,12 +109,12 @@ func (rs *reserver) reserveGroup(req *Request, group ReplicaGroup, notSchedulabl
 }
 
 // find returns the index of the reservation of a service, or -1.
-func (rs *reserver) find(req *Request) int {
+func (rs *reserver) find(req *CapacityRequest) int {
 	return slices.IndexFunc(rs.Reservations, func(r Reservation) bool { return r.Owner() == req.Owner() })
 }
 
 // reservationOf returns the reservation of a service. It adds an empty one if there is none.
-func (rs *reserver) reservationOf(req *Request) *Reservation {
+func (rs *reserver) reservationOf(req *CapacityRequest) *Reservation {
 	if i := rs.find(req); i >= 0 {
 		return &rs.Reservations[i]
 	}
@@ -123,7 +123,7 @@ func (rs *reserver) reservationOf(req *Request) *Reservation {
 	return &rs.Reservations[len(rs.Reservations)-1]
 }
 
-func (rs *reserver) add(req *Request, replicas []Replica) {
+func (rs *reserver) add(req *CapacityRequest, replicas []ReplicaRequest) {
 	g := rs.reservationOf(req)
 	for _, r := range replicas {
 		g.Replicas = append(g.Replicas, r.Name)
@@ -134,7 +134,7 @@ func (rs *reserver) add(req *Request, replicas []Replica) {
 }
 
 // dropEmpty removes the reservation of a service if it has no replicas.
-func (rs *reserver) dropEmpty(req *Request) {
+func (rs *reserver) dropEmpty(req *CapacityRequest) {
 	if i := rs.find(req); i >= 0 && len(rs.Reservations[i].Replicas) == 0 {
 		rs.Reservations = slices.Delete(rs.Reservations, i, i+1)
 		rs.requests = slices.Delete(rs.requests, i, i+1)

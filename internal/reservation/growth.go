@@ -9,7 +9,7 @@ import (
 
 // Grown returns what the replicas after request in addition to the replicas before, for each
 // node selector. Pods that shrink under another node selector do not make up for it.
-func Grown(was *Request, before []Replica, now *Request, after []Replica) []capacity.Growth {
+func Grown(was *CapacityRequest, before []ReplicaRequest, now *CapacityRequest, after []ReplicaRequest) []capacity.Growth {
 	type totals struct {
 		was, now     capacity.Resources
 		nodeSelector map[string]string
@@ -48,7 +48,7 @@ func Grown(was *Request, before []Replica, now *Request, after []Replica) []capa
 }
 
 // Beyond returns what replicas request in addition to what is reserved for them.
-func (req *Request) Beyond(reserved capacity.Resources, replicas []Replica) []capacity.Growth {
+func (req *CapacityRequest) Beyond(reserved capacity.Resources, replicas []ReplicaRequest) []capacity.Growth {
 	more := capacity.Resources{}
 	total, _ := capacity.Sum(req.PodSets(replicas))
 	for name, n := range total {
@@ -61,7 +61,7 @@ func (req *Request) Beyond(reserved capacity.Resources, replicas []Replica) []ca
 
 // Covers tells whether what is reserved suffices for what the replicas request now. If so, the
 // cluster has counted them.
-func (req *Request) Covers(reserved capacity.Resources, replicas []Replica) bool {
+func (req *CapacityRequest) Covers(reserved capacity.Resources, replicas []ReplicaRequest) bool {
 	total, _ := capacity.Sum(req.PodSets(replicas))
 	for name, n := range total {
 		if reserved[name] < n {

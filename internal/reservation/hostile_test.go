@@ -52,15 +52,15 @@ func TestDecodeRequestSizes(t *testing.T) {
 
 // unplaceable returns a request whose groups are all searched for in vain: the sums suffice,
 // but no node has enough.
-func unplaceable(namespace string, groups int) Request {
-	req := Request{
+func unplaceable(namespace string, groups int) CapacityRequest {
+	req := CapacityRequest{
 		UID: "u-" + namespace, Namespace: namespace, Name: "s",
 		PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"nvidia.com/gpu": 60_000}}, "t": {Requests: capacity.Resources{"nvidia.com/gpu": 1}}},
 		Clusters:        map[string]ClusterRequest{},
 	}
 	cr := ClusterRequest{Namespace: namespace}
 	for i := range groups {
-		cr.Groups = append(cr.Groups, ReplicaGroup{Replicas: []Replica{{Name: key.Replica(fmt.Sprint("a/", i)), Pods: map[string]int64{"s": 13, "t": int64(i)}}}})
+		cr.Groups = append(cr.Groups, ReplicaGroup{Replicas: []ReplicaRequest{{Name: key.ReplicaID(fmt.Sprint("a/", i)), Pods: map[string]int64{"s": 13, "t": int64(i)}}}})
 	}
 	req.Clusters[here] = cr
 	return req
@@ -73,20 +73,20 @@ func TestReserveIsBounded(t *testing.T) {
 	for i := range int64(12) {
 		free.Pools = append(free.Pools, capacity.NewPool(fmt.Sprint("p", i), nil, []capacity.NodeClass{{Count: 1, Free: capacity.Resources{"nvidia.com/gpu": 80_000 + 1000*i}}}))
 	}
-	modest := Request{
+	modest := CapacityRequest{
 		UID: "u", Namespace: "modest", Name: "s", Created: "2026-03-01T12:00:00Z", PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"nvidia.com/gpu": 1000}}},
-		Clusters: map[string]ClusterRequest{here: {Namespace: "modest", Groups: []ReplicaGroup{{Replicas: []Replica{{Name: "a/0", Pods: map[string]int64{"s": 1}}}}}}},
+		Clusters: map[string]ClusterRequest{here: {Namespace: "modest", Groups: []ReplicaGroup{{Replicas: []ReplicaRequest{{Name: "a/0", Pods: map[string]int64{"s": 1}}}}}}},
 	}
 	hostile := unplaceable("hostile", 4000)
 	hostile.Created = "2026-01-01T12:00:00Z"
-	result := Reserve(here, free, nil, []Request{hostile, modest}, "")
+	result := Reserve(here, free, nil, []CapacityRequest{hostile, modest}, "")
 	if len(result.Reservations) != 1 || result.Reservations[0].Namespace != "modest" {
 		t.Errorf("nothing is reserved for the other tenant, although it fits: %v", result.Reservations)
 	}
 	if len(result.Pending) != 1 || len(result.Pending[0].Replicas) != 4000 {
 		t.Errorf("not all replicas of the first tenant are pending: %d services", len(result.Pending))
 	}
-	budgets := sharedBudget([]Request{hostile, modest})
+	budgets := sharedBudget([]CapacityRequest{hostile, modest})
 	if got := *budgets["hostile"]; got > reserveBudget/2 {
 		t.Errorf("one of two namespaces has %d of %d steps", got, reserveBudget)
 	}
@@ -99,15 +99,15 @@ func TestReserveContinues(t *testing.T) {
 		free.Pools[0].Free = append(free.Pools[0].Free, capacity.NodeClass{Count: 1, Free: capacity.Resources{"nvidia.com/gpu": 8000 + i}})
 		free.Pools[0].Total = capacity.Resources{"nvidia.com/gpu": 20_000_000}
 	}
-	req := Request{UID: "u", Namespace: "n", Name: "s", PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"nvidia.com/gpu": 1000}}}, Clusters: map[string]ClusterRequest{}}
+	req := CapacityRequest{UID: "u", Namespace: "n", Name: "s", PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"nvidia.com/gpu": 1000}}}, Clusters: map[string]ClusterRequest{}}
 	cr := ClusterRequest{Namespace: "n"}
 	for i := range 300 {
-		cr.Groups = append(cr.Groups, ReplicaGroup{Replicas: []Replica{{Name: key.Replica(fmt.Sprint("a/", i)), Pods: map[string]int64{"s": 1}}}})
+		cr.Groups = append(cr.Groups, ReplicaGroup{Replicas: []ReplicaRequest{{Name: key.ReplicaID(fmt.Sprint("a/", i)), Pods: map[string]int64{"s": 1}}}})
 	}
 	req.Clusters[here] = cr
 	var reservations []Reservation
 	for round := range 10 {
-		result := Reserve(here, free, reservations, []Request{req}, "")
+		result := Reserve(here, free, reservations, []CapacityRequest{req}, "")
 		reservations = result.Reservations
 		if len(result.Pending) == 0 {
 			if round == 0 {
@@ -124,12 +124,12 @@ func TestReserveContinues(t *testing.T) {
 func TestManyChangedRequirements(t *testing.T) {
 	free := capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{{Count: 100, Free: capacity.Resources{"cpu": 64_000}}})}}
 	var reservations []Reservation
-	var requests []Request
+	var requests []CapacityRequest
 	for i := range 3000 {
 		uid := fmt.Sprintf("u%04d", i)
-		reservations = append(reservations, Reservation{UID: uid, Namespace: "n", Name: uid, Replicas: []key.Replica{"a/0"}, PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"cpu": 1000}}}})
-		requests = append(requests, Request{UID: uid, Namespace: "n", Name: uid, Created: strconv.Itoa(i + 1000), PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"cpu": 4000}}}, Clusters: map[string]ClusterRequest{
-			here: {Namespace: "n", Groups: []ReplicaGroup{{Replicas: []Replica{{Name: "a/0", Pods: map[string]int64{"s": 1}}}}}},
+		reservations = append(reservations, Reservation{UID: uid, Namespace: "n", Name: uid, Replicas: []key.ReplicaID{"a/0"}, PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"cpu": 1000}}}})
+		requests = append(requests, CapacityRequest{UID: uid, Namespace: "n", Name: uid, Created: strconv.Itoa(i + 1000), PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"cpu": 4000}}}, Clusters: map[string]ClusterRequest{
+			here: {Namespace: "n", Groups: []ReplicaGroup{{Replicas: []ReplicaRequest{{Name: "a/0", Pods: map[string]int64{"s": 1}}}}}},
 		}})
 	}
 	result := Reserve(here, free, reservations, requests, "")

@@ -9,9 +9,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
-// A Request is the capacity that a service requests of clusters. The service writes it, and
-// each cluster that it names reads it.
-type Request struct {
+// A CapacityRequest is the capacity that a service requests of clusters. The service writes
+// it, and each cluster that it names reads it.
+type CapacityRequest struct {
 	// UID of the service's composite resource.
 	UID string `json:"uid"`
 	// Namespace and Name of the service.
@@ -22,7 +22,7 @@ type Request struct {
 	// Generation is raised whenever something is requested that was not requested before. It
 	// never falls. Requests of earlier versions have none, which is 0.
 	Generation int64 `json:"generation,omitempty"`
-	// PodRequirements of the pods, by the names that Replica.Pods uses.
+	// PodRequirements of the pods, by the names that ReplicaRequest.Pods uses.
 	PodRequirements map[string]capacity.PodRequirements `json:"podRequirements,omitempty"`
 	// Clusters of which capacity is requested, by the names of their InferenceClusters.
 	Clusters map[string]ClusterRequest `json:"clusters,omitempty"`
@@ -49,22 +49,22 @@ type ClusterRequest struct {
 	AllOrNothing bool `json:"allOrNothing,omitempty"`
 	// Running are the replicas that the service claims to run, with or without a reservation.
 	// Untrusted: without a reservation they are counted only if they fit.
-	Running []key.Replica `json:"running,omitempty"`
+	Running []key.ReplicaID `json:"running,omitempty"`
 }
 
 // A ReplicaGroup is a set of replicas that is never split over clusters: a group with its
 // prefill and decode replicas, or a single replica.
 type ReplicaGroup struct {
-	// Name of the group.
-	Name string `json:"name"`
+	// Name of the group in its service.
+	Name key.GroupID `json:"name"`
 	// Replicas of the group.
-	Replicas []Replica `json:"replicas"`
+	Replicas []ReplicaRequest `json:"replicas"`
 }
 
-// A Replica is one LeaderWorkerSet.
-type Replica struct {
+// A ReplicaRequest is the capacity that one replica requests.
+type ReplicaRequest struct {
 	// Name of the replica in its service. Its key ends with it.
-	Name key.Replica `json:"name"`
+	Name key.ReplicaID `json:"name"`
 	// Pods is the number of pods, by the names of their requirements.
 	Pods map[string]int64 `json:"pods"`
 	// Required replicas have to fit together for the group to start.
@@ -73,15 +73,15 @@ type Replica struct {
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// An Owner is the service of a request or a reservation. The UID alone is not enough: whoever
-// writes a request can write any UID, but only in a namespace of their own.
-type Owner struct{ Namespace, Name, UID string }
+// A ServiceID identifies the service of a request or a reservation. The UID alone is not
+// enough: whoever writes a request can write any UID, but only in a namespace of their own.
+type ServiceID struct{ Namespace, Name, UID string }
 
 // Owner of the request.
-func (req *Request) Owner() Owner { return Owner{req.Namespace, req.Name, req.UID} }
+func (req *CapacityRequest) Owner() ServiceID { return ServiceID{req.Namespace, req.Name, req.UID} }
 
 // PodSets returns the pods of some replicas.
-func (req *Request) PodSets(replicas []Replica) []capacity.PodSet {
+func (req *CapacityRequest) PodSets(replicas []ReplicaRequest) []capacity.PodSet {
 	pods := map[string]int64{}
 	for _, r := range replicas {
 		for name, n := range r.Pods {
@@ -98,7 +98,7 @@ func (req *Request) PodSets(replicas []Replica) []capacity.PodSet {
 
 // CompareAge compares requests by age, the oldest first. A request without a time belongs to a
 // service that is planned offline and does not exist yet. It comes last.
-func CompareAge(a, b *Request) int {
+func CompareAge(a, b *CapacityRequest) int {
 	if (a.Created == "") != (b.Created == "") {
 		return cmp.Compare(b.Created, a.Created)
 	}

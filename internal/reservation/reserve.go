@@ -11,10 +11,10 @@ import (
 // A Reservation is the capacity that a cluster has reserved for a service. A cluster keeps its
 // reservations in one ledger, in the order in which it made them.
 type Reservation struct {
-	UID       string        `json:"uid"`
-	Namespace string        `json:"namespace"`
-	Name      string        `json:"name"`
-	Replicas  []key.Replica `json:"replicas"`
+	UID       string          `json:"uid"`
+	Namespace string          `json:"namespace"`
+	Name      string          `json:"name"`
+	Replicas  []key.ReplicaID `json:"replicas"`
 	// PodRequirements of the pods as they are counted, by the names of the request. A ledger
 	// that was restored from the status has none.
 	PodRequirements map[string]capacity.PodRequirements `json:"podRequirements,omitempty"`
@@ -23,15 +23,15 @@ type Reservation struct {
 }
 
 // Owner that has it.
-func (g *Reservation) Owner() Owner { return Owner{g.Namespace, g.Name, g.UID} }
+func (g *Reservation) Owner() ServiceID { return ServiceID{g.Namespace, g.Name, g.UID} }
 
 // A Pending is what a service requests and has not reserved.
 type Pending struct {
 	UID, Namespace, Name string
-	Replicas             []key.Replica
+	Replicas             []key.ReplicaID
 	Message              string
 	// Running are those of the replicas that the service claims to run nevertheless.
-	Running []key.Replica
+	Running []key.ReplicaID
 }
 
 // A Result is what Reserve returns.
@@ -51,7 +51,7 @@ type Result struct {
 	// for them, and do not fit as they are now. They keep their reservations as these were, so
 	// they can change back, and other services are not worse off. Nothing more is reserved for
 	// them.
-	RequirementsChanged []Owner
+	RequirementsChanged []ServiceID
 }
 
 // MessageRequirementsChanged is why a cluster reserves nothing more for a service whose pods
@@ -69,9 +69,9 @@ type Usage struct {
 // requested is reserved if it fits, for the oldest service first. Free is the capacity of the
 // cluster without any reservation. A cluster that is not schedulable reserves nothing new, and
 // notSchedulable says why. Neither does it for a service that is not allowed.
-func Reserve(cluster string, free capacity.Free, reservations []Reservation, requests []Request, notSchedulable string) Result {
+func Reserve(cluster string, free capacity.Free, reservations []Reservation, requests []CapacityRequest, notSchedulable string) Result {
 	requests = slices.Clone(requests)
-	slices.SortStableFunc(requests, func(a, b Request) int { return CompareAge(&a, &b) })
+	slices.SortStableFunc(requests, func(a, b CapacityRequest) int { return CompareAge(&a, &b) })
 	rs := &reserver{cluster: cluster, Result: Result{Free: free.Clone()}}
 	rs.Free.Budget = new(reserveBudget)
 	free.Budget = rs.Free.Budget
@@ -101,7 +101,7 @@ const reserveBudget = 50 * capacity.SearchSteps
 
 // sharedBudget divides the budget among the namespaces, so that no tenant uses up the share of
 // another.
-func sharedBudget(requests []Request) map[string]*int {
+func sharedBudget(requests []CapacityRequest) map[string]*int {
 	all := map[string]*int{}
 	for i := range requests {
 		all[requests[i].Namespace] = nil
@@ -117,23 +117,23 @@ type reserver struct {
 
 	cluster string
 	// requests of the reservations, by the same indexes.
-	requests []*Request
+	requests []*CapacityRequest
 }
 
 // keepReserved keeps what is reserved and still requested.
-func (rs *reserver) keepReserved(reservations []Reservation, requests []Request) {
-	byService := make(map[Owner]*Request, len(requests))
+func (rs *reserver) keepReserved(reservations []Reservation, requests []CapacityRequest) {
+	byService := make(map[ServiceID]*CapacityRequest, len(requests))
 	for i := range requests {
 		byService[requests[i].Owner()] = &requests[i]
 	}
-	known := map[Owner]bool{}
+	known := map[ServiceID]bool{}
 	for _, existing := range reservations {
 		req := byService[existing.Owner()]
 		if req == nil || known[existing.Owner()] {
 			continue
 		}
 		known[existing.Owner()] = true
-		var names []key.Replica
+		var names []key.ReplicaID
 		for _, r := range Replicas(req.Clusters[rs.cluster].Groups) {
 			if slices.Contains(existing.Replicas, r.Name) {
 				names = append(names, r.Name)
@@ -174,8 +174,8 @@ func (rs *reserver) updateRequirements(i int) {
 // If they do run, the cluster uses capacity that it has not counted, which an administrator
 // should look at. If they do not, no other service is worse off. Nothing is reserved for a
 // service that is not allowed.
-func (rs *reserver) reserveRunning(initial *capacity.Free, requests []Request) {
-	var running []*Request
+func (rs *reserver) reserveRunning(initial *capacity.Free, requests []CapacityRequest) {
+	var running []*CapacityRequest
 	var podSets []capacity.PodSet
 	for i := range requests {
 		if r := rs.unreserved(&requests[i]); len(r) > 0 && requests[i].NotAllowed == "" && !slices.Contains(rs.RequirementsChanged, requests[i].Owner()) {
@@ -196,8 +196,8 @@ func (rs *reserver) reserveRunning(initial *capacity.Free, requests []Request) {
 	}
 	for _, req := range running {
 		for _, r := range rs.unreserved(req) {
-			if ok, _ := rs.Free.Allocate(req.PodSets([]Replica{r})); ok {
-				rs.add(req, []Replica{r})
+			if ok, _ := rs.Free.Allocate(req.PodSets([]ReplicaRequest{r})); ok {
+				rs.add(req, []ReplicaRequest{r})
 			}
 		}
 	}
@@ -205,16 +205,16 @@ func (rs *reserver) reserveRunning(initial *capacity.Free, requests []Request) {
 
 // unreserved returns the replicas that a service claims to run, and for which nothing is
 // reserved.
-func (rs *reserver) unreserved(req *Request) []Replica {
+func (rs *reserver) unreserved(req *CapacityRequest) []ReplicaRequest {
 	cr := req.Clusters[rs.cluster]
 	if len(cr.Running) == 0 {
 		return nil
 	}
-	var reserved []key.Replica
+	var reserved []key.ReplicaID
 	if i := rs.find(req); i >= 0 {
 		reserved = rs.Reservations[i].Replicas
 	}
-	return slices.DeleteFunc(Replicas(cr.Groups), func(r Replica) bool {
+	return slices.DeleteFunc(Replicas(cr.Groups), func(r ReplicaRequest) bool {
 		return !slices.Contains(cr.Running, r.Name) || slices.Contains(reserved, r.Name)
 	})
 }
@@ -235,7 +235,7 @@ func (rs *reserver) allocate() {
 
 // podSets returns the pods of a reservation as it counts them.
 func (rs *reserver) podSets(i int) []capacity.PodSet {
-	counted := Request{PodRequirements: rs.Reservations[i].PodRequirements}
+	counted := CapacityRequest{PodRequirements: rs.Reservations[i].PodRequirements}
 	return counted.PodSets(rs.reserved(i))
 }
 
@@ -249,13 +249,13 @@ func (rs *reserver) allPodSets() []capacity.PodSet {
 }
 
 // reserved returns the replicas of a reservation.
-func (rs *reserver) reserved(i int) []Replica {
-	return slices.DeleteFunc(Replicas(rs.requests[i].Clusters[rs.cluster].Groups), func(r Replica) bool { return !slices.Contains(rs.Reservations[i].Replicas, r.Name) })
+func (rs *reserver) reserved(i int) []ReplicaRequest {
+	return slices.DeleteFunc(Replicas(rs.requests[i].Clusters[rs.cluster].Groups), func(r ReplicaRequest) bool { return !slices.Contains(rs.Reservations[i].Replicas, r.Name) })
 }
 
 // Replicas returns the replicas of all groups.
-func Replicas(groups []ReplicaGroup) []Replica {
-	var replicas []Replica
+func Replicas(groups []ReplicaGroup) []ReplicaRequest {
+	var replicas []ReplicaRequest
 	for _, group := range groups {
 		replicas = append(replicas, group.Replicas...)
 	}

@@ -19,13 +19,13 @@ import (
 const here = "us-east"
 
 // request returns a request of one group for each number of replicas, with one pod each.
-func request(uid string, gpus int64, groups ...int) Request {
-	req := Request{UID: uid, Namespace: "team", Name: "s-" + uid, Created: "2026-03-01T10:00:00Z", PodRequirements: map[string]capacity.PodRequirements{"w": *capacitytest.Requirements(gpus, 1)}}
+func request(uid string, gpus int64, groups ...int) CapacityRequest {
+	req := CapacityRequest{UID: uid, Namespace: "team", Name: "s-" + uid, Created: "2026-03-01T10:00:00Z", PodRequirements: map[string]capacity.PodRequirements{"w": *capacitytest.Requirements(gpus, 1)}}
 	cr := ClusterRequest{Namespace: "team"}
 	for i, n := range groups {
-		group := ReplicaGroup{Name: strconv.Itoa(i)}
+		group := ReplicaGroup{Name: key.GroupID(strconv.Itoa(i))}
 		for j := range n {
-			group.Replicas = append(group.Replicas, Replica{Name: key.Replica(fmt.Sprintf("%d/%d", i, j)), Pods: map[string]int64{"w": 1}})
+			group.Replicas = append(group.Replicas, ReplicaRequest{Name: key.ReplicaID(fmt.Sprintf("%d/%d", i, j)), Pods: map[string]int64{"w": 1}})
 		}
 		cr.Groups = append(cr.Groups, group)
 	}
@@ -33,13 +33,13 @@ func request(uid string, gpus int64, groups ...int) Request {
 	return req
 }
 
-func created(req Request, s string) Request {
+func created(req CapacityRequest, s string) CapacityRequest {
 	req.Created = s
 	return req
 }
 
 // allOrNothing makes a request all-or-nothing.
-func allOrNothing(req Request) Request {
+func allOrNothing(req CapacityRequest) CapacityRequest {
 	cr := req.Clusters[here]
 	cr.AllOrNothing = true
 	req.Clusters[here] = cr
@@ -47,7 +47,7 @@ func allOrNothing(req Request) Request {
 }
 
 // required marks the first n replicas of each group as required.
-func required(req Request, n int) Request {
+func required(req CapacityRequest, n int) CapacityRequest {
 	for _, group := range req.Clusters[here].Groups {
 		for i := range group.Replicas[:n] {
 			group.Replicas[i].Required = true
@@ -56,25 +56,25 @@ func required(req Request, n int) Request {
 	return req
 }
 
-func running(req Request, names ...key.Replica) Request {
+func running(req CapacityRequest, names ...key.ReplicaID) CapacityRequest {
 	cr := req.Clusters[here]
 	cr.Running = names
 	req.Clusters[here] = cr
 	return req
 }
 
-func notAllowed(req Request) Request {
+func notAllowed(req CapacityRequest) CapacityRequest {
 	req.NotAllowed = "not allowed"
 	return req
 }
 
-func inNamespace(req Request, namespace string) Request {
+func inNamespace(req CapacityRequest, namespace string) CapacityRequest {
 	req.Namespace = namespace
 	return req
 }
 
 // withGenerations sets the generations of the first replicas of the first group.
-func withGenerations(req Request, generations ...int64) Request {
+func withGenerations(req CapacityRequest, generations ...int64) CapacityRequest {
 	for i, s := range generations {
 		req.Clusters[here].Groups[0].Replicas[i].Generation = s
 	}
@@ -86,7 +86,7 @@ func withGeneration(g Reservation, s int64) Reservation {
 	return g
 }
 
-func reserved(uid string, replicas ...key.Replica) Reservation {
+func reserved(uid string, replicas ...key.ReplicaID) Reservation {
 	return Reservation{UID: uid, Namespace: "team", Name: "s-" + uid, Replicas: replicas}
 }
 
@@ -107,82 +107,82 @@ func TestReserve(t *testing.T) {
 		reason         string
 		nodes          []capacity.NodeClass
 		reservations   []Reservation
-		requests       []Request
+		requests       []CapacityRequest
 		notSchedulable string
 		want           want
 	}{
 		"Whole": {
 			reason:   "All of a group that fits is reserved.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{request("a", 2, 3)},
+			requests: []CapacityRequest{request("a", 2, 3)},
 			want:     want{reservations: []Reservation{reserved("a", "0/0", "0/1", "0/2")}},
 		},
 		"AllOrNothing": {
 			reason:   "A group whose replicas are all required gets all or nothing.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{required(request("a", 4, 3), 3)},
+			requests: []CapacityRequest{required(request("a", 4, 3), 3)},
 			want:     want{pending: map[string]string{"a": "8 of 8 nvidia.com/gpu free in pool p, 4 short"}},
 		},
 		"WholeService": {
 			reason:   "An all-or-nothing request gets all or nothing, although none of its replicas is required.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{allOrNothing(request("a", 4, 1, 1, 1))},
+			requests: []CapacityRequest{allOrNothing(request("a", 4, 1, 1, 1))},
 			want:     want{pending: map[string]string{"a": "8 of 8 nvidia.com/gpu free in pool p, 4 short"}},
 		},
 		"NoMinimum": {
 			reason:   "A group without required replicas gets what fits.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{request("a", 4, 3)},
+			requests: []CapacityRequest{request("a", 4, 3)},
 			want:     want{reservations: []Reservation{reserved("a", "0/0", "0/1")}, pending: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 4 short"}},
 		},
 		"Minimum": {
 			reason:   "The required replicas of a group come first, the rest replica by replica.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{required(request("a", 3, 3), 1)},
+			requests: []CapacityRequest{required(request("a", 3, 3), 1)},
 			want:     want{reservations: []Reservation{reserved("a", "0/0", "0/1")}, pending: map[string]string{"a": "2 of 8 nvidia.com/gpu free in pool p, 1 short"}},
 		},
 		"MinimumDoesNotFit": {
 			reason:   "A group whose required replicas do not fit gets nothing.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{required(request("a", 3, 4), 3)},
+			requests: []CapacityRequest{required(request("a", 3, 4), 3)},
 			want:     want{pending: map[string]string{"a": "8 of 8 nvidia.com/gpu free in pool p, 4 short"}},
 		},
 		"Grows": {
 			reason:       "A group that has started gets as many more replicas as fit.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Reservation{reserved("a", "0/1")},
-			requests:     []Request{request("a", 3, 3)},
+			requests:     []CapacityRequest{request("a", 3, 3)},
 			want:         want{reservations: []Reservation{reserved("a", "0/1", "0/0")}, pending: map[string]string{"a": "2 of 8 nvidia.com/gpu free in pool p, 1 short"}},
 		},
 		"OldestFirst": {
 			reason:   "The oldest service is served first, whatever its name.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{created(request("a", 8, 1), "2026-03-01T11:00:00Z"), created(request("b", 8, 1), "2026-03-01T09:00:00Z")},
+			requests: []CapacityRequest{created(request("a", 8, 1), "2026-03-01T11:00:00Z"), created(request("b", 8, 1), "2026-03-01T09:00:00Z")},
 			want:     want{reservations: []Reservation{reserved("b", "0/0")}, pending: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 8 short"}},
 		},
 		"SmallerPasses": {
 			reason:   "A request that does not fit does not block a younger one that does.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{created(request("a", 9, 1), "2026-03-01T09:00:00Z"), request("b", 8, 1)},
+			requests: []CapacityRequest{created(request("a", 9, 1), "2026-03-01T09:00:00Z"), request("b", 8, 1)},
 			want:     want{reservations: []Reservation{reserved("b", "0/0")}, pending: map[string]string{"a": "8 of 8 nvidia.com/gpu free in pool p, 1 short"}},
 		},
 		"Released": {
 			reason:       "Capacity that is no longer requested is reserved for the next service.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Reservation{reserved("gone", "0/0"), reserved("a", "0/0", "0/1")},
-			requests:     []Request{request("a", 4, 1), request("b", 4, 1)},
+			requests:     []CapacityRequest{request("a", 4, 1), request("b", 4, 1)},
 			want:         want{reservations: []Reservation{reserved("a", "0/0"), reserved("b", "0/0")}},
 		},
 		"Running": {
 			reason:   "Replicas that run without a reservation are counted if they fit.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{request("a", 8, 1), running(created(request("b", 8, 1), "2026-03-01T11:00:00Z"), "0/0")},
+			requests: []CapacityRequest{request("a", 8, 1), running(created(request("b", 8, 1), "2026-03-01T11:00:00Z"), "0/0")},
 			want:     want{reservations: []Reservation{reserved("b", "0/0")}, pending: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 8 short"}},
 		},
 		"RunningWithoutCapacity": {
 			reason:   "Replicas that are claimed to run, and do not fit, get no reservation and do not block other services.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests: []Request{running(created(request("a", 4, 3), "0"), "0/0", "0/1", "0/2"), running(created(request("m", 800, 1), "0"), "0/0"), request("b", 8, 1)},
+			requests: []CapacityRequest{running(created(request("a", 4, 3), "0"), "0/0", "0/1", "0/2"), running(created(request("m", 800, 1), "0"), "0/0"), request("b", 8, 1)},
 			want: want{
 				reservations: []Reservation{reserved("a", "0/0", "0/1")},
 				pending: map[string]string{
@@ -195,7 +195,7 @@ func TestReserve(t *testing.T) {
 		"RunningWhileNotSchedulable": {
 			reason:         "A cluster that is not schedulable counts what runs, since it is not new.",
 			nodes:          []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
-			requests:       []Request{running(request("a", 1, 2), "0/0")},
+			requests:       []CapacityRequest{running(request("a", 1, 2), "0/0")},
 			notSchedulable: "the cluster is drained",
 			want:           want{reservations: []Reservation{reserved("a", "0/0")}, pending: map[string]string{"a": "the cluster is drained"}},
 		},
@@ -203,7 +203,7 @@ func TestReserve(t *testing.T) {
 			reason:       "A service that is not allowed keeps its reservation and gets nothing new, neither by a request nor by a claim to run.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)},
 			reservations: []Reservation{reserved("a", "0/0")},
-			requests:     []Request{notAllowed(request("a", 1, 2)), notAllowed(running(request("m", 1, 1), "0/0")), request("z", 1, 1)},
+			requests:     []CapacityRequest{notAllowed(request("a", 1, 2)), notAllowed(running(request("m", 1, 1), "0/0")), request("z", 1, 1)},
 			want: want{
 				reservations: []Reservation{reserved("a", "0/0"), reserved("z", "0/0")},
 				pending:      map[string]string{"a": "not allowed", "m": "1 replicas run without a reservation: not allowed"},
@@ -213,28 +213,28 @@ func TestReserve(t *testing.T) {
 			reason:       "A reservation is kept although it does not fit.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Reservation{reserved("a", "0/0", "0/1")},
-			requests:     []Request{running(request("a", 8, 2), "0/0", "0/1")},
+			requests:     []CapacityRequest{running(request("a", 8, 2), "0/0", "0/1")},
 			want:         want{reservations: []Reservation{reserved("a", "0/0", "0/1")}, overcommitted: true},
 		},
 		"SameUID": {
 			reason:       "A request with the same UID in another namespace is another service, and takes nothing from the owner of the reservation.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Reservation{reserved("a", "0/0")},
-			requests:     []Request{inNamespace(created(request("a", 8, 1), "0"), "aa-mallory"), request("a", 8, 1)},
+			requests:     []CapacityRequest{inNamespace(created(request("a", 8, 1), "0"), "aa-mallory"), request("a", 8, 1)},
 			want:         want{reservations: []Reservation{reserved("a", "0/0")}, pending: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 8 short"}},
 		},
 		"Answered": {
 			reason:       "A reservation has the generation of the request that it answers. What was reserved for an older one is kept.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Reservation{reserved("a", "0/0"), withGeneration(reserved("b", "0/0"), 4)},
-			requests:     []Request{withGenerations(request("a", 1, 2), 0, 3), withGenerations(request("b", 1, 1), 5)},
+			requests:     []CapacityRequest{withGenerations(request("a", 1, 2), 0, 3), withGenerations(request("b", 1, 1), 5)},
 			want:         want{reservations: []Reservation{withGeneration(reserved("a", "0/0", "0/1"), 3), withGeneration(reserved("b", "0/0"), 5)}},
 		},
 		"NotSchedulable": {
 			reason:         "A cluster that is not schedulable keeps its reservations, and makes none.",
 			nodes:          []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations:   []Reservation{reserved("a", "0/0")},
-			requests:       []Request{request("a", 1, 1, 1), request("b", 1, 1)},
+			requests:       []CapacityRequest{request("a", 1, 1, 1), request("b", 1, 1)},
 			notSchedulable: "the cluster is drained",
 			want:           want{reservations: []Reservation{reserved("a", "0/0")}, pending: map[string]string{"a": "the cluster is drained", "b": "the cluster is drained"}},
 		},
@@ -242,7 +242,7 @@ func TestReserve(t *testing.T) {
 			reason:       "If nodes are gone, every reservation stays, and nothing is added.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Reservation{reserved("a", "0/0"), reserved("c", "0/0")},
-			requests:     []Request{request("a", 6, 1), request("b", 1, 1), request("c", 6, 1)},
+			requests:     []CapacityRequest{request("a", 6, 1), request("b", 1, 1), request("c", 6, 1)},
 			want: want{
 				reservations: []Reservation{reserved("a", "0/0"), reserved("c", "0/0")}, overcommitted: true,
 				pending: map[string]string{"b": "more is reserved than the cluster has"},
@@ -252,7 +252,7 @@ func TestReserve(t *testing.T) {
 			reason:       "If a node is missing for a moment, no reservation is given to another service.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)},
 			reservations: []Reservation{reserved("a", "0/0", "0/1", "0/2"), reserved("b", "0/0", "0/1", "0/2")},
-			requests:     []Request{request("a", 6, 3), request("b", 2, 3), request("c", 2, 2)},
+			requests:     []CapacityRequest{request("a", 6, 3), request("b", 2, 3), request("c", 2, 2)},
 			want: want{
 				reservations: []Reservation{reserved("a", "0/0", "0/1", "0/2"), reserved("b", "0/0", "0/1", "0/2")}, overcommitted: true,
 				pending: map[string]string{"c": "more is reserved than the cluster has"},
@@ -262,7 +262,7 @@ func TestReserve(t *testing.T) {
 			reason:       "Pods that have changed are counted as they are now, if they fit.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)},
 			reservations: []Reservation{withGPUs(reserved("a", "0/0", "0/1"), 2)},
-			requests:     []Request{request("a", 6, 2), request("b", 2, 3)},
+			requests:     []CapacityRequest{request("a", 6, 2), request("b", 2, 3)},
 			want: want{
 				reservations: []Reservation{reserved("a", "0/0", "0/1"), reserved("b", "0/0", "0/1")},
 				pending:      map[string]string{"b": "0 of 16 nvidia.com/gpu free in pool p, 2 short"},
@@ -272,21 +272,21 @@ func TestReserve(t *testing.T) {
 			reason:       "If the pods of two services grow, and only one fits, the older service gets it.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Reservation{withGPUs(reserved("a", "0/0"), 2), withGPUs(reserved("b", "0/0"), 2)},
-			requests:     []Request{request("a", 6, 1), created(request("b", 6, 1), "2026-03-01T09:00:00Z")},
+			requests:     []CapacityRequest{request("a", 6, 1), created(request("b", 6, 1), "2026-03-01T09:00:00Z")},
 			want:         want{reservations: []Reservation{withGPUs(reserved("a", "0/0"), 2), reserved("b", "0/0")}, changed: []string{"s-a"}},
 		},
 		"Smaller": {
 			reason:       "Pods that request less than is reserved release the rest, even if nodes are gone.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Reservation{withGPUs(reserved("a", "0/0", "0/1"), 8)},
-			requests:     []Request{request("a", 3, 2), request("b", 2, 1)},
+			requests:     []CapacityRequest{request("a", 3, 2), request("b", 2, 1)},
 			want:         want{reservations: []Reservation{reserved("a", "0/0", "0/1"), reserved("b", "0/0")}},
 		},
 		"RequirementsChanged": {
 			reason:       "Pods that grow beyond any node keep their reservation and get nothing more. Other services get what is free.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(4, 8, 64)},
 			reservations: []Reservation{withGPUs(reserved("a", "0/0"), 8)},
-			requests:     []Request{request("a", 16, 2), request("b", 8, 4)},
+			requests:     []CapacityRequest{request("a", 16, 2), request("b", 8, 4)},
 			want: want{
 				reservations: []Reservation{withGPUs(reserved("a", "0/0"), 8), reserved("b", "0/0", "0/1", "0/2")}, changed: []string{"s-a"},
 				pending: map[string]string{"a": MessageRequirementsChanged, "b": "0 of 32 nvidia.com/gpu free in pool p, 8 short"},
@@ -296,7 +296,7 @@ func TestReserve(t *testing.T) {
 			reason:       "The same applies to pods that would fit without the other services.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)},
 			reservations: []Reservation{withGPUs(reserved("a", "0/0"), 2), reserved("b", "0/0", "0/1")},
-			requests:     []Request{request("a", 8, 2), request("b", 6, 2), request("c", 2, 1)},
+			requests:     []CapacityRequest{request("a", 8, 2), request("b", 6, 2), request("c", 2, 1)},
 			want: want{
 				reservations: []Reservation{withGPUs(reserved("a", "0/0"), 2), reserved("b", "0/0", "0/1"), reserved("c", "0/0")}, changed: []string{"s-a"},
 				pending: map[string]string{"a": MessageRequirementsChanged},
@@ -306,7 +306,7 @@ func TestReserve(t *testing.T) {
 			reason:       "Replicas that such a service claims to run are not counted either.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)},
 			reservations: []Reservation{withGPUs(reserved("a", "0/0"), 8)},
-			requests:     []Request{running(request("a", 16, 2), "0/0", "0/1"), request("b", 8, 1)},
+			requests:     []CapacityRequest{running(request("a", 16, 2), "0/0", "0/1"), request("b", 8, 1)},
 			want: want{
 				reservations: []Reservation{withGPUs(reserved("a", "0/0"), 8), reserved("b", "0/0")}, changed: []string{"s-a"},
 				pending: map[string]string{"a": "1 replicas run without a reservation: " + MessageRequirementsChanged},
@@ -316,7 +316,7 @@ func TestReserve(t *testing.T) {
 			reason:       "If a reservation does not say what it counts, and the pods do not fit, nothing is added.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(4, 8, 64)},
 			reservations: []Reservation{reserved("a", "0/0")},
-			requests:     []Request{request("a", 16, 1), request("b", 8, 1)},
+			requests:     []CapacityRequest{request("a", 16, 1), request("b", 8, 1)},
 			want: want{
 				reservations: []Reservation{reserved("a", "0/0")}, overcommitted: true,
 				pending: map[string]string{"b": "more is reserved than the cluster has"},
@@ -326,7 +326,7 @@ func TestReserve(t *testing.T) {
 			reason:       "A service that requests capacity of other clusters only has no reservation here.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Reservation{reserved("a", "0/0")},
-			requests:     []Request{{UID: "a", Clusters: map[string]ClusterRequest{"us-west": {}}}},
+			requests:     []CapacityRequest{{UID: "a", Clusters: map[string]ClusterRequest{"us-west": {}}}},
 			want:         want{},
 		},
 	}
@@ -362,7 +362,7 @@ func TestReserve(t *testing.T) {
 // them. The ledger has a version, and is written only over the version that was read.
 type clusterSim struct {
 	free         capacity.Free
-	requests     []Request
+	requests     []CapacityRequest
 	reservations []Reservation
 	version      int
 	next         int
@@ -370,7 +370,7 @@ type clusterSim struct {
 
 // A snapshot is what one call reads.
 type snapshot struct {
-	requests     []Request
+	requests     []CapacityRequest
 	reservations []Reservation
 	version      int
 }
@@ -503,11 +503,11 @@ func checkOrder(t *testing.T, random *rand.Rand, free capacity.Free, snap snapsh
 
 func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result) {
 	t.Helper()
-	byUID := map[string]Request{}
+	byUID := map[string]CapacityRequest{}
 	for _, req := range snap.requests {
 		byUID[req.UID] = req
 	}
-	now := map[string][]key.Replica{}
+	now := map[string][]key.ReplicaID{}
 	var all []capacity.PodSet
 	for i, g := range result.Reservations {
 		if now[g.UID] != nil || len(g.Replicas) == 0 {
@@ -515,11 +515,11 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result)
 		}
 		now[g.UID] = g.Replicas
 		req := byUID[g.UID]
-		replicas := slices.DeleteFunc(allReplicas(req), func(r Replica) bool { return !slices.Contains(g.Replicas, r.Name) })
+		replicas := slices.DeleteFunc(allReplicas(req), func(r ReplicaRequest) bool { return !slices.Contains(g.Replicas, r.Name) })
 		if len(replicas) != len(g.Replicas) {
 			t.Fatalf("%q is reserved for service %s, which does not request all of it", g.Replicas, g.UID)
 		}
-		as := Request{PodRequirements: g.PodRequirements}
+		as := CapacityRequest{PodRequirements: g.PodRequirements}
 		podSets := as.PodSets(replicas)
 		requirementsChanged := slices.Contains(result.RequirementsChanged, req.Owner())
 		for name, s := range g.PodRequirements {
@@ -546,7 +546,7 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result)
 	for _, w := range result.Pending {
 		req := byUID[w.UID]
 		for _, group := range req.Clusters[here].Groups {
-			missing := slices.DeleteFunc(slices.Clone(group.Replicas), func(r Replica) bool { return slices.Contains(now[req.UID], r.Name) })
+			missing := slices.DeleteFunc(slices.Clone(group.Replicas), func(r ReplicaRequest) bool { return slices.Contains(now[req.UID], r.Name) })
 			left := result.Free.Clone()
 			if fits, _ := left.Allocate(req.PodSets(missing)); fits && len(missing) > 0 && !result.Overcommitted && !slices.Contains(result.RequirementsChanged, req.Owner()) {
 				t.Fatalf("group %s of service %s is pending, and would fit", group.Name, req.UID)
@@ -558,7 +558,7 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result)
 	}
 }
 
-func allReplicas(req Request) []Replica { return Replicas(req.Clusters[here].Groups) }
+func allReplicas(req CapacityRequest) []ReplicaRequest { return Replicas(req.Clusters[here].Groups) }
 
 // TestReserveRace lets 50 services race for 10 nodes. The first ten get them and keep them,
 // whatever snapshots the calls read and in whatever order the services come.
@@ -566,7 +566,7 @@ func TestReserveRace(t *testing.T) {
 	for run := range uint64(20) {
 		random := rand.New(rand.NewPCG(run, 6))
 		sim := &clusterSim{free: capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{capacitytest.Nodes(10, 8, 64)})}}}
-		var arriving []Request
+		var arriving []CapacityRequest
 		for i := range 50 {
 			arriving = append(arriving, created(request(fmt.Sprintf("u%02d", i), 8, 1), fmt.Sprintf("2026-03-01T10:%02d:00Z", i)))
 		}

@@ -52,7 +52,7 @@ const maxReplicaName = 100
 const maxGeneration = 1 << 50
 
 // EncodeRequest encodes a request. The same request gives the same text.
-func EncodeRequest(req *Request) (string, error) {
+func EncodeRequest(req *CapacityRequest) (string, error) {
 	b, err := json.Marshal(req)
 	if err != nil {
 		return "", fmt.Errorf("cannot encode the capacity request of %s/%s: %w", req.Namespace, req.Name, err)
@@ -62,11 +62,11 @@ func EncodeRequest(req *Request) (string, error) {
 
 // DecodeRequest decodes and validates a request. Whoever may write a ConfigMap may write a
 // request, and nothing else validates it.
-func DecodeRequest(text string) (*Request, error) {
+func DecodeRequest(text string) (*CapacityRequest, error) {
 	if len(text) > maxRequestBytes {
 		return nil, fmt.Errorf("cannot decode a capacity request of %d bytes: at most %d are allowed", len(text), maxRequestBytes)
 	}
-	req := &Request{}
+	req := &CapacityRequest{}
 	if err := json.Unmarshal([]byte(text), req); err != nil {
 		return nil, fmt.Errorf("cannot decode a capacity request: %w", err)
 	}
@@ -76,7 +76,7 @@ func DecodeRequest(text string) (*Request, error) {
 	return req, nil
 }
 
-func (req *Request) check() error {
+func (req *CapacityRequest) check() error {
 	for _, text := range []string{req.UID, req.Namespace, req.Name} {
 		if len(text) > maxIdentity {
 			return fmt.Errorf("the UID, namespace or name has %d characters: at most %d are allowed", len(text), maxIdentity)
@@ -125,7 +125,7 @@ func checkPodRequirements(requirements map[string]capacity.PodRequirements) erro
 	return nil
 }
 
-func (req *Request) checkCluster(cluster string, cr ClusterRequest) error {
+func (req *CapacityRequest) checkCluster(cluster string, cr ClusterRequest) error {
 	if len(validation.IsDNS1123Label(cluster)) > 0 {
 		return fmt.Errorf("%q is not the name of a cluster", cluster)
 	}
@@ -142,8 +142,8 @@ func (req *Request) checkCluster(cluster string, cr ClusterRequest) error {
 	return req.checkReplicas(replicas)
 }
 
-func (req *Request) checkReplicas(replicas []Replica) error {
-	known := map[key.Replica]bool{}
+func (req *CapacityRequest) checkReplicas(replicas []ReplicaRequest) error {
+	known := map[key.ReplicaID]bool{}
 	for _, r := range replicas {
 		if r.Name == "" || known[r.Name] {
 			return fmt.Errorf("the name %q of a replica is empty or not unique", r.Name)

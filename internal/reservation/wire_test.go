@@ -65,7 +65,7 @@ func TestDecodeRequest(t *testing.T) {
 }
 
 func TestLedger(t *testing.T) {
-	for _, reservations := range [][]Reservation{nil, {{UID: "u", Namespace: "n", Name: "s", Replicas: []key.Replica{"w/0"}}}} {
+	for _, reservations := range [][]Reservation{nil, {{UID: "u", Namespace: "n", Name: "s", Replicas: []key.ReplicaID{"w/0"}}}} {
 		text, err := EncodeLedger(reservations)
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func FuzzDecodeRequest(f *testing.F) {
 			t.Fatalf("an encoded request cannot be decoded: %v", err)
 		}
 		free := capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{capacitytest.Nodes(min(max(nodes, 0), 5000), 8, 64)})}}
-		result := Reserve(here, free, nil, []Request{*req}, "")
+		result := Reserve(here, free, nil, []CapacityRequest{*req}, "")
 		for _, n := range result.Free.Pools[0].Free {
 			for name, left := range n.Free {
 				if left < 0 || n.Count < 0 {
@@ -124,7 +124,7 @@ func FuzzDecodeRequest(f *testing.F) {
 				}
 			}
 		}
-		result = Reserve(here, free, result.Reservations, []Request{*req}, "not schedulable")
+		result = Reserve(here, free, result.Reservations, []CapacityRequest{*req}, "not schedulable")
 		if _, err := EncodeLedger(result.Reservations); err != nil {
 			t.Fatal(err)
 		}

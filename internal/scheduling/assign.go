@@ -47,9 +47,9 @@ type Decision struct {
 	// that still exist there.
 	Groups []reservation.ReplicaGroup
 	// Run are the replicas to run there.
-	Run map[key.Replica]bool
+	Run map[key.ReplicaID]bool
 	// Pending are the replicas that are assigned to the cluster and not reserved yet.
-	Pending []key.Replica
+	Pending []key.ReplicaID
 	// Serves tells that the fleet route should send requests there.
 	Serves bool
 	// AllOrNothing tells that all groups have to fit at once.
@@ -108,14 +108,14 @@ func (p *scheduler) fits(free *capacity.Free, c *Candidate, groups []reservation
 		return ok, why
 	}
 	missing := c.missing(groups)
-	required := slices.DeleteFunc(slices.Clone(missing), func(r reservation.Replica) bool { return !r.Required })
+	required := slices.DeleteFunc(slices.Clone(missing), func(r reservation.ReplicaRequest) bool { return !r.Required })
 	if len(required) == len(missing) || len(required) == 0 && p.Policy == v1alpha1.PlacementFailover {
 		return false, why
 	}
 	if len(required) == 0 {
 		required = missing[:1]
 	}
-	request := reservation.Request{PodRequirements: p.PodRequirements}
+	request := reservation.CapacityRequest{PodRequirements: p.PodRequirements}
 	ok, _ = free.Allocate(request.PodSets(required))
 	return ok, why
 }
@@ -129,7 +129,7 @@ func (p *scheduler) fitsWhole(free *capacity.Free, c *Candidate, groups []reserv
 	case c.NotSchedulable != "":
 		return false, c.NotSchedulable
 	}
-	request := reservation.Request{PodRequirements: p.PodRequirements}
+	request := reservation.CapacityRequest{PodRequirements: p.PodRequirements}
 	return free.Allocate(request.PodSets(missing))
 }
 
@@ -191,7 +191,7 @@ func (p *scheduler) first(is func(int) bool) int {
 
 func (p *scheduler) decide(i int) Decision {
 	c := &p.Candidates[i]
-	d := Decision{Name: c.Name, State: v1alpha1.StateNotPlaced, Run: map[key.Replica]bool{}, AllOrNothing: p.Policy == v1alpha1.PlacementFailover, Abandoned: c.StopPolicy == v1alpha1.StopAbandon}
+	d := Decision{Name: c.Name, State: v1alpha1.StateNotPlaced, Run: map[key.ReplicaID]bool{}, AllOrNothing: p.Policy == v1alpha1.PlacementFailover, Abandoned: c.StopPolicy == v1alpha1.StopAbandon}
 	for _, group := range p.Groups {
 		switch {
 		case contains(p.assigned[i], &group):

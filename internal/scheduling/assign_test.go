@@ -24,16 +24,16 @@ func nodes(name string, n, gpus int64) capacity.Pool {
 
 // group returns a group of a prefill and a decode replica, each with pods of 8 GPUs.
 func group(name string, prefill, decode int64) reservation.ReplicaGroup {
-	return reservation.ReplicaGroup{Name: name, Replicas: []reservation.Replica{
-		{Name: key.Replica(name + "/prefill/0"), Pods: map[string]int64{"large": prefill}, Required: true},
-		{Name: key.Replica(name + "/decode/0"), Pods: map[string]int64{"large": decode}, Required: true},
+	return reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{
+		{Name: key.ReplicaID(name + "/prefill/0"), Pods: map[string]int64{"large": prefill}, Required: true},
+		{Name: key.ReplicaID(name + "/decode/0"), Pods: map[string]int64{"large": decode}, Required: true},
 	}}
 }
 
 var requirements = map[string]capacity.PodRequirements{"large": {Requests: capacity.Resources{capacitytest.GPU: 8000}}, "small": {Requests: capacity.Resources{capacitytest.GPU: 2000}}}
 
-func set(names ...key.Replica) map[key.Replica]bool {
-	m := map[key.Replica]bool{}
+func set(names ...key.ReplicaID) map[key.ReplicaID]bool {
+	m := map[key.ReplicaID]bool{}
 	for _, n := range names {
 		m[n] = true
 	}
@@ -45,7 +45,7 @@ func TestAssign(t *testing.T) {
 	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
 	oneGroup := []reservation.ReplicaGroup{group("0", 1, 1)}
 	twoGroups := []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}
-	twoGroupsAndReplica := []reservation.ReplicaGroup{twoGroups[0], {Name: "1", Replicas: append(slices.Clone(twoGroups[1].Replicas), reservation.Replica{Name: "1/decode/1", Pods: map[string]int64{"large": 1}})}}
+	twoGroupsAndReplica := []reservation.ReplicaGroup{twoGroups[0], {Name: "1", Replicas: append(slices.Clone(twoGroups[1].Replicas), reservation.ReplicaRequest{Name: "1/decode/1", Pods: map[string]int64{"large": 1}})}}
 	firstGroup := set("0/prefill/0", "0/decode/0")
 	bothGroups := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0")
 	east := func(change ...func(*Candidate)) Candidate {
@@ -64,7 +64,7 @@ func TestAssign(t *testing.T) {
 		State   v1alpha1.PlacementState
 		Reason  string
 		Message string
-		Run     []key.Replica
+		Run     []key.ReplicaID
 		Pending int
 		// NoTraffic tells that the cluster leaves, and that requests go elsewhere.
 		NoTraffic bool
@@ -100,7 +100,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(almostFull), named("west", east(almostFull, func(c *Candidate) { c.Reserved = firstGroup }))},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
 		"Stays": {
@@ -109,7 +109,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(), named("west", east(almostFull, running))},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
 		"Unreachable": {
@@ -117,7 +117,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.Unreachable = ago(time.Minute) }), named("west", east())},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
 			},
 		},
@@ -126,7 +126,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.Unreachable = ago(time.Hour) }), named("west", east())},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:00:00Z, longer than 5m0s, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:00:00Z, longer than 5m0s, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
 			},
 		},
@@ -135,8 +135,8 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy, c.StopMessage = v1alpha1.StopDrain, "maintenance" }), named("west", east(running, func(c *Candidate) { c.ReceivesTraffic = false }))},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained: maintenance, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained: maintenance, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
 		"Drained": {
@@ -145,7 +145,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }), named("west", east(running))},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonDraining, Message: "the cluster is drained"},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
 		"Hold": {
@@ -153,7 +153,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, onHold), named("west", east())},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"east": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
 			},
 		},
@@ -170,13 +170,13 @@ func TestAssign(t *testing.T) {
 			reason: "Replicas that are added to a copy in such a cluster are pending.",
 			policy: v1alpha1.PlacementReplicate, groups: twoGroups,
 			candidates: []Candidate{east(running, onHold)},
-			want:       map[string]outcome{"east": {State: v1alpha1.StatePlaced, Reason: ReasonOnHold, Message: "on hold", Run: []key.Replica{"0/decode/0", "0/prefill/0"}, Pending: 2}},
+			want:       map[string]outcome{"east": {State: v1alpha1.StatePlaced, Reason: ReasonOnHold, Message: "on hold", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, Pending: 2}},
 		},
 		"Abandoned": {
 			reason: "What is in an abandoned cluster stays until it can be forgotten without being deleted.",
 			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopAbandon })},
-			want:       map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonAbandoned, Message: "the cluster is abandoned, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}}},
+			want:       map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonAbandoned, Message: "the cluster is abandoned, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}}},
 		},
 		"Forgotten": {
 			reason: "Once it can be forgotten it is, whether or not it runs elsewhere.",
@@ -189,7 +189,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementSpread, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.Unknown = "not read" }), named("west", east(func(c *Candidate) { c.Unknown = "not read" }))},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnknown, Message: "not read", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnknown, Message: "not read", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonUnknown, Message: "not read"},
 			},
 		},
@@ -197,15 +197,15 @@ func TestAssign(t *testing.T) {
 			reason: "The only copy stays in a drained cluster as long as there is no other.",
 			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain })},
-			want:       map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}}},
+			want:       map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}}},
 		},
 		"NotNeeded": {
 			reason: "A copy that is not needed receives no requests once the other one answers. Then it leaves.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.RouterReady, c.MayReceiveTraffic = true, true }), named("west", east(running, func(c *Candidate) { c.RouterReady, c.MayReceiveTraffic = true, true }))},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}, NoTraffic: true},
+				"east": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, NoTraffic: true},
 			},
 		},
 		"FewestDuplicates": {
@@ -216,8 +216,8 @@ func TestAssign(t *testing.T) {
 				named("west", east(func(c *Candidate) { c.Present, c.Reserved = bothGroups, bothGroups })),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
 			},
 		},
 		"MoreReady": {
@@ -229,7 +229,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
 			},
 		},
 		"KeepsReplica": {
@@ -247,8 +247,8 @@ func TestAssign(t *testing.T) {
 				})),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.Replica{"1/decode/0", "1/decode/1", "1/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "0 of 0 nvidia.com/gpu free in pool h100, 8 short", Run: []key.Replica{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}, Pending: 1},
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"1/decode/0", "1/decode/1", "1/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "0 of 0 nvidia.com/gpu free in pool h100, 8 short", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}, Pending: 1},
 			},
 		},
 		"FreeCapacity": {
@@ -262,8 +262,8 @@ func TestAssign(t *testing.T) {
 				})),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.Replica{"1/decode/0", "1/prefill/0"}, Pending: 2},
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.ReplicaID{"1/decode/0", "1/prefill/0"}, Pending: 2},
 			},
 		},
 		"Unroutable": {
@@ -275,7 +275,7 @@ func TestAssign(t *testing.T) {
 				named("north", east(func(c *Candidate) { c.ReceivesTraffic = false })),
 			},
 			want: map[string]outcome{
-				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
+				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in north"},
 				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
 			},
@@ -296,9 +296,9 @@ func TestAssign(t *testing.T) {
 				})),
 			},
 			want: map[string]outcome{
-				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, north, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
-				"west":  {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, north, and leaves this cluster once it is ready there", Run: []key.Replica{"0/decode/0", "0/prefill/0"}},
-				"north": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.Replica{"1/decode/0", "1/prefill/0"}, Pending: 2},
+				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, north, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, north, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"north": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.ReplicaID{"1/decode/0", "1/prefill/0"}, Pending: 2},
 			},
 		},
 		"SpreadFewestDuplicates": {
@@ -315,8 +315,8 @@ func TestAssign(t *testing.T) {
 				})),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.Replica{"1/decode/0", "1/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.Replica{"1/decode/0", "1/decode/1", "1/prefill/0"}},
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"1/decode/0", "1/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"1/decode/0", "1/decode/1", "1/prefill/0"}},
 			},
 		},
 		"SpreadUnroutable": {
@@ -339,7 +339,7 @@ func TestAssign(t *testing.T) {
 		},
 		"AllBeforeSome": {
 			reason: "A cluster where all replicas fit comes before one where only the required ones fit.",
-			policy: v1alpha1.PlacementFailover, groups: []reservation.ReplicaGroup{{Name: "0", Replicas: []reservation.Replica{
+			policy: v1alpha1.PlacementFailover, groups: []reservation.ReplicaGroup{{Name: "0", Replicas: []reservation.ReplicaRequest{
 				{Name: "a", Pods: map[string]int64{"large": 1}, Required: true}, {Name: "b", Pods: map[string]int64{"large": 1}},
 			}}},
 			candidates: []Candidate{east(almostFull), named("west", east())},
@@ -430,7 +430,7 @@ func TestLeavesByGroup(t *testing.T) {
 		{Weight: 1, StopPolicy: v1alpha1.StopDrain, Present: all, Reserved: all, Ready: all, MayReceiveTraffic: true},
 		{Weight: 1, Present: half, Reserved: half, Ready: half, RouterReady: true, ReceivesTraffic: true},
 	}})
-	want := []key.Replica{"1/decode/0", "1/prefill/0"}
+	want := []key.ReplicaID{"1/decode/0", "1/prefill/0"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got[0].Run))); diff != "" || !got[0].Serves {
 		t.Errorf("it serves: %t, want true; it runs: -want, +got:\n%s", got[0].Serves, diff)
 	}

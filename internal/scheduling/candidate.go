@@ -35,9 +35,9 @@ type Candidate struct {
 	// Reserved, Present and Ready replicas of the service there. Reserved are those whose
 	// reservation answers the current request, see reservation.ClusterRequest.Reserved. Present
 	// are those of which an object exists.
-	Reserved, Present, Ready map[key.Replica]bool
+	Reserved, Present, Ready map[key.ReplicaID]bool
 	// Requested are the names of the groups in the last request.
-	Requested map[string]bool
+	Requested map[key.GroupID]bool
 	// NotSchedulable says why the cluster reserves nothing new. Empty if it does.
 	NotSchedulable string
 	// PendingMessage is what the cluster says about pending replicas.
@@ -62,13 +62,13 @@ type Candidate struct {
 }
 
 // hasOrReserved tells whether a replica exists in the cluster or is reserved there.
-func (c *Candidate) hasOrReserved(r *reservation.Replica) bool {
+func (c *Candidate) hasOrReserved(r *reservation.ReplicaRequest) bool {
 	return c.Unmanaged || c.Reserved[r.Name] || c.Present[r.Name]
 }
 
 // present tells whether any replica of a group exists there.
 func (c *Candidate) present(group *reservation.ReplicaGroup) bool {
-	return slices.ContainsFunc(group.Replicas, func(r reservation.Replica) bool { return c.Present[r.Name] })
+	return slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Present[r.Name] })
 }
 
 // canStart tells whether a group can start there: its required replicas exist or are reserved.
@@ -95,8 +95,8 @@ func (c *Candidate) ready(group *reservation.ReplicaGroup) bool {
 }
 
 // missing returns the replicas of some groups that neither exist nor are reserved there.
-func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.Replica {
-	var missing []reservation.Replica
+func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.ReplicaRequest {
+	var missing []reservation.ReplicaRequest
 	for i := range groups {
 		for j := range groups[i].Replicas {
 			if r := &groups[i].Replicas[j]; !c.hasOrReserved(r) {
@@ -111,7 +111,9 @@ func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.Rep
 // it, are ready here. Other replicas may be pending: if they never fit, two copies would stay
 // for ever.
 func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bool {
-	return !slices.ContainsFunc(group.Replicas, func(r reservation.Replica) bool { return (r.Required || other.Present[r.Name]) && !c.Ready[r.Name] })
+	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool {
+		return (r.Required || other.Present[r.Name]) && !c.Ready[r.Name]
+	})
 }
 
 // mayReceive tells whether requests may reach a cluster, now or once its router is ready.
@@ -119,5 +121,5 @@ func (c *Candidate) mayReceive() bool { return c.MayReceiveTraffic || !c.NoGatew
 
 // starts tells whether any replica of a group exists there or is reserved there.
 func (c *Candidate) starts(group reservation.ReplicaGroup) bool {
-	return slices.ContainsFunc(group.Replicas, func(r reservation.Replica) bool { return c.hasOrReserved(&r) })
+	return slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.hasOrReserved(&r) })
 }

@@ -33,7 +33,7 @@ func CheckGrowth(demand *Demand, snapshot *Snapshot) field.ErrorList {
 			continue
 		}
 		at := c.requested.Clusters[name]
-		if lacks := c.lacks(&there.Free, at, reservationOf(ic, demand.Owner)); lacks != "" {
+		if lacks := c.lacks(&there.Free, at, reservationOf(ic, demand.ServiceID)); lacks != "" {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "roles"), at.Name, fmt.Sprintf(
 				"what runs in this cluster must not grow by more than is free there: %s. Request less, or move it to another cluster first", lacks)))
 		}
@@ -44,9 +44,9 @@ func CheckGrowth(demand *Demand, snapshot *Snapshot) field.ErrorList {
 // A change is what a service requested last, and what it needs now.
 type change struct {
 	// requested is the last request. now has the requirements of the pods as they are now.
-	requested, now *reservation.Request
+	requested, now *reservation.CapacityRequest
 	// wanted are the replicas as they are now.
-	wanted map[key.Replica]reservation.Replica
+	wanted map[key.ReplicaID]reservation.ReplicaRequest
 	// states are what exists of the service, by the cluster's name in the placement.
 	states map[string]*ClusterState
 }
@@ -54,8 +54,8 @@ type change struct {
 func newChange(demand *Demand, snapshot *Snapshot) *change {
 	c := &change{
 		requested: snapshot.Request,
-		now:       &reservation.Request{PodRequirements: demand.PodRequirements},
-		wanted:    map[key.Replica]reservation.Replica{},
+		now:       &reservation.CapacityRequest{PodRequirements: demand.PodRequirements},
+		wanted:    map[key.ReplicaID]reservation.ReplicaRequest{},
 		states:    snapshot.States,
 	}
 	for _, r := range reservation.Replicas(demand.Groups) {
@@ -92,8 +92,8 @@ func (c *change) lacks(free *capacity.Free, at reservation.ClusterRequest, reser
 
 // running are the replicas that are reserved or exist in a cluster, as they were requested,
 // and those of them that are still wanted, as they are now.
-func (c *change) running(at reservation.ClusterRequest, reserved *v1alpha1.Reservation) (before, after []reservation.Replica) {
-	has := map[key.Replica]bool{}
+func (c *change) running(at reservation.ClusterRequest, reserved *v1alpha1.Reservation) (before, after []reservation.ReplicaRequest) {
+	has := map[key.ReplicaID]bool{}
 	if reserved != nil {
 		for _, name := range ReplicasOf(reserved.Replicas) {
 			has[name] = true

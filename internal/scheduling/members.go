@@ -68,12 +68,9 @@ func (v *view) named() []member {
 		if v.notAllowed[c.FleetName()] {
 			continue // The service leaves it, as if it were not named.
 		}
-		m := member{fleet: c.FleetName(), weight: 1, target: Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, v.demand.Namespace)}}
+		m := member{fleet: c.FleetName(), weight: 1, target: targetOf(v.demand.Namespace, &c)}
 		if c.Weight != nil {
 			m.weight = int64(*c.Weight)
-		}
-		if c.ProviderConfigRef != nil {
-			m.target.ProviderConfig = *c.ProviderConfigRef
 		}
 		all = append(all, m)
 	}

@@ -23,7 +23,7 @@ func TestJoinsTheFleet(t *testing.T) {
 		snapshot.States["east"] = schedulingtest.Existing("worker/0")
 		snapshot.States["east"].ProviderConfig = v1alpha1.ProviderConfigRef{Kind: kind, Name: "us-east-config"}
 		s := &scheduling.Demand{
-			Owner: schedulingtest.Owner, Claimed: claimed,
+			ServiceID: schedulingtest.Owner, Claimed: claimed,
 			Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, Clusters: []v1alpha1.PlacementCluster{{Name: "east", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "us-east"}}}},
 		}
 		all, warnings := scheduling.MembersOf(s, &snapshot)
@@ -42,7 +42,7 @@ func TestDuplicates(t *testing.T) {
 		snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
 		snapshot.States["old"] = existing
 		s := &scheduling.Demand{
-			Owner: schedulingtest.Owner, Claimed: claimed,
+			ServiceID: schedulingtest.Owner, Claimed: claimed,
 			Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "new", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
 		}
 		got := map[string]string{}
@@ -58,15 +58,15 @@ func TestDuplicates(t *testing.T) {
 // TestUnassigned proves that a replica that no cluster accepts is pending where the rest of its
 // group is.
 func TestUnassigned(t *testing.T) {
-	group := func(name string, replicas ...key.Replica) reservation.ReplicaGroup {
-		g := reservation.ReplicaGroup{Name: name}
+	group := func(name string, replicas ...key.ReplicaID) reservation.ReplicaGroup {
+		g := reservation.ReplicaGroup{Name: key.GroupID(name)}
 		for _, r := range replicas {
-			g.Replicas = append(g.Replicas, reservation.Replica{Name: r})
+			g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: r})
 		}
 		return g
 	}
-	run := func(replicas ...key.Replica) map[key.Replica]bool {
-		m := map[key.Replica]bool{}
+	run := func(replicas ...key.ReplicaID) map[key.ReplicaID]bool {
+		m := map[key.ReplicaID]bool{}
 		for _, r := range replicas {
 			m[r] = true
 		}
@@ -77,11 +77,11 @@ func TestUnassigned(t *testing.T) {
 		{Name: "east", State: v1alpha1.StatePlaced, Run: run("1/w/0")},
 	}
 	scheduling.AddUnassigned([]reservation.ReplicaGroup{group("0", "0/w/0", "0/w/1"), group("1", "1/w/0", "1/w/1"), group("2", "2/w/0")}, decisions)
-	got := map[string][]key.Replica{}
+	got := map[string][]key.ReplicaID{}
 	for _, d := range decisions {
 		got[d.Name] = d.Pending
 	}
-	if diff := cmp.Diff(map[string][]key.Replica{"west": {"2/w/0"}, "east": {"1/w/1"}}, got); diff != "" {
+	if diff := cmp.Diff(map[string][]key.ReplicaID{"west": {"2/w/0"}, "east": {"1/w/1"}}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
@@ -117,7 +117,7 @@ func TestNameInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0")), schedulingtest.Cluster("west"))
 			snapshot.States[tc.as], snapshot.Request = schedulingtest.Existing("worker/0"), schedulingtest.RequestedAs("east", tc.as)
-			got, warnings := scheduling.MembersOf(&scheduling.Demand{Owner: schedulingtest.Owner, Placement: tc.placement}, &snapshot)
+			got, warnings := scheduling.MembersOf(&scheduling.Demand{ServiceID: schedulingtest.Owner, Placement: tc.placement}, &snapshot)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

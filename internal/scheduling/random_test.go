@@ -18,10 +18,10 @@ import (
 func randomProblem(random *rand.Rand) Problem {
 	problem := Problem{Policy: []v1alpha1.PlacementPolicy{v1alpha1.PlacementReplicate, v1alpha1.PlacementSpread, v1alpha1.PlacementFailover}[random.IntN(3)], PodRequirements: requirements, FailoverAfter: time.Minute, Now: time.Now()}
 	for i := range 1 + random.IntN(3) {
-		g := reservation.ReplicaGroup{Name: strconv.Itoa(i)}
+		g := reservation.ReplicaGroup{Name: key.GroupID(strconv.Itoa(i))}
 		required := random.IntN(3)
 		for j := range 1 + random.IntN(3) {
-			g.Replicas = append(g.Replicas, reservation.Replica{Name: key.Replica(g.Name + "/" + strconv.Itoa(j)), Pods: map[string]int64{"large": 1}, Required: j < required})
+			g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: key.ReplicaID(string(g.Name) + "/" + strconv.Itoa(j)), Pods: map[string]int64{"large": 1}, Required: j < required})
 		}
 		problem.Groups = append(problem.Groups, g)
 	}
@@ -35,7 +35,7 @@ func randomProblem(random *rand.Rand) Problem {
 func randomCandidate(random *rand.Rand, name string, hasRoute bool, problem *Problem) Candidate {
 	c := Candidate{
 		Name: name, Weight: int64(1 + random.IntN(2)), RouterReady: random.IntN(3) > 0, Free: capacity.Free{Pools: []capacity.Pool{nodes("a", int64(random.IntN(4)), 8)}},
-		Present: map[key.Replica]bool{}, Ready: map[key.Replica]bool{}, Reserved: map[key.Replica]bool{}, Requested: map[string]bool{},
+		Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, Reserved: map[key.ReplicaID]bool{}, Requested: map[key.GroupID]bool{},
 	}
 	hasSome := random.IntN(4) > 0
 	for _, x := range reservation.Replicas(problem.Groups) {
@@ -90,7 +90,7 @@ func TestAssignServesRandomProblems(t *testing.T) {
 				}
 			}
 			for _, g := range problem.Groups {
-				if !slices.ContainsFunc(g.Replicas, func(x reservation.Replica) bool { return c.Present[x.Name] && !d.Run[x.Name] }) {
+				if !slices.ContainsFunc(g.Replicas, func(x reservation.ReplicaRequest) bool { return c.Present[x.Name] && !d.Run[x.Name] }) {
 					continue
 				}
 				stopped++
@@ -117,7 +117,7 @@ func TestAssignServesRandomProblems(t *testing.T) {
 func readyElsewhere(problem *Problem, decisions []Decision, i int, g *reservation.ReplicaGroup) bool {
 	for j := range decisions {
 		o, d := &problem.Candidates[j], &decisions[j]
-		if j != i && o.RouterReady && !slices.ContainsFunc(g.Replicas, func(x reservation.Replica) bool {
+		if j != i && o.RouterReady && !slices.ContainsFunc(g.Replicas, func(x reservation.ReplicaRequest) bool {
 			return (x.Required || problem.Candidates[i].Present[x.Name]) && (!o.Ready[x.Name] || !d.Run[x.Name])
 		}) {
 			return true
@@ -130,22 +130,22 @@ func readyElsewhere(problem *Problem, decisions []Decision, i int, g *reservatio
 // gets no more reservations, if it fits into another cluster.
 func TestChangedRequirementsGoElsewhere(t *testing.T) {
 	group := func(name, shape string) reservation.ReplicaGroup {
-		return reservation.ReplicaGroup{Name: name, Replicas: []reservation.Replica{{Name: key.Replica(name), Pods: map[string]int64{shape: 1}}}}
+		return reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{{Name: key.ReplicaID(name), Pods: map[string]int64{shape: 1}}}}
 	}
 	now := map[string]capacity.PodRequirements{"big": *capacitytest.Requirements(16, 1), "small": *capacitytest.Requirements(1, 1)}
 	was := map[string]capacity.PodRequirements{"big": *capacitytest.Requirements(4, 1), "small": *capacitytest.Requirements(1, 1)}
 	groups := []reservation.ReplicaGroup{group("big/0", "big"), group("small/0", "small"), group("small/1", "small"), group("small/2", "small"), group("small/3", "small")}
 	free := capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)})}}
-	g := reservation.Reservation{UID: "a", Namespace: "team", Name: "s-a", Replicas: []key.Replica{"big/0", "small/0"}, PodRequirements: was}
+	g := reservation.Reservation{UID: "a", Namespace: "team", Name: "s-a", Replicas: []key.ReplicaID{"big/0", "small/0"}, PodRequirements: was}
 	reservations := map[string][]reservation.Reservation{"east": {g}}
-	request := reservation.Request{UID: "a", Namespace: "team", Name: "s-a", PodRequirements: now, Clusters: map[string]reservation.ClusterRequest{"east": {Groups: groups[:2]}}}
+	request := reservation.CapacityRequest{UID: "a", Namespace: "team", Name: "s-a", PodRequirements: now, Clusters: map[string]reservation.ClusterRequest{"east": {Groups: groups[:2]}}}
 	var decisions []Decision
 	for range 10 {
 		problem := Problem{Policy: v1alpha1.PlacementSpread, Groups: groups, PodRequirements: now}
 		for _, name := range []string{"east", "west"} {
-			result := reservation.Reserve(name, free, reservations[name], []reservation.Request{request}, "")
+			result := reservation.Reserve(name, free, reservations[name], []reservation.CapacityRequest{request}, "")
 			reservations[name] = result.Reservations
-			c := Candidate{Name: name, Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: result.Free, Requested: map[string]bool{}, Reserved: map[key.Replica]bool{}}
+			c := Candidate{Name: name, Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: result.Free, Requested: map[key.GroupID]bool{}, Reserved: map[key.ReplicaID]bool{}}
 			if name == "east" {
 				c.Present, c.Ready = set("big/0", "small/0"), set("small/0")
 			}

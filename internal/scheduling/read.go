@@ -8,6 +8,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
@@ -31,7 +32,7 @@ func (v *view) candidate(m member) Candidate {
 		return c
 	}
 	if v.snapshot.Request != nil {
-		c.Requested = map[string]bool{}
+		c.Requested = map[key.GroupID]bool{}
 		for _, g := range v.snapshot.Request.Clusters[m.fleet].Groups {
 			c.Requested[g.Name] = true
 		}
@@ -70,13 +71,13 @@ func (v *view) entrypoint(m member) *v1alpha1.EntrypointStatus {
 // readReserved reads what a cluster has reserved for the service.
 func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
 	for i := range ic.Status.Pending {
-		if p := &ic.Status.Pending[i]; (reservation.Owner{Namespace: p.Namespace, Name: p.Name, UID: p.UID}) == v.demand.Owner {
+		if p := &ic.Status.Pending[i]; (reservation.ServiceID{Namespace: p.Namespace, Name: p.Name, UID: p.UID}) == v.demand.ServiceID {
 			c.PendingMessage = p.Message
 		}
 	}
 	// A replica that is not requested is not reserved: its capacity may already be reserved for
 	// another service.
-	a := reservationOf(ic, v.demand.Owner)
+	a := reservationOf(ic, v.demand.ServiceID)
 	if a == nil || v.snapshot.Request == nil {
 		return
 	}
@@ -88,9 +89,9 @@ func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name st
 }
 
 // reservationOf returns what a cluster has reserved for a service, or nil.
-func reservationOf(ic *v1alpha1.InferenceCluster, owner reservation.Owner) *v1alpha1.Reservation {
+func reservationOf(ic *v1alpha1.InferenceCluster, owner reservation.ServiceID) *v1alpha1.Reservation {
 	for i := range ic.Status.Reservations {
-		if a := &ic.Status.Reservations[i]; (reservation.Owner{Namespace: a.Namespace, Name: a.Name, UID: a.UID}) == owner {
+		if a := &ic.Status.Reservations[i]; (reservation.ServiceID{Namespace: a.Namespace, Name: a.Name, UID: a.UID}) == owner {
 			return a
 		}
 	}

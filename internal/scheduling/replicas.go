@@ -6,8 +6,8 @@ import (
 )
 
 // ReplicasOf reads replicas of a status.
-func ReplicasOf(list []v1alpha1.Replicas) []key.Replica {
-	var all []key.Replica
+func ReplicasOf(list []v1alpha1.Replicas) []key.ReplicaID {
+	var all []key.ReplicaID
 	for _, r := range list {
 		for _, i := range r.Indexes {
 			if r.Group != nil {
@@ -22,7 +22,7 @@ func ReplicasOf(list []v1alpha1.Replicas) []key.Replica {
 
 // Replicas writes replicas for a status, those of one group and role together. It is the
 // inverse of ReplicasOf for replicas in that order.
-func Replicas(replicas []key.Replica) []v1alpha1.Replicas {
+func Replicas(replicas []key.ReplicaID) []v1alpha1.Replicas {
 	type of struct {
 		group   int32
 		grouped bool

@@ -14,14 +14,14 @@ import (
 func TestReplicas(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
-		replicas []key.Replica
+		replicas []key.ReplicaID
 		want     []v1alpha1.Replicas
 	}{
 		"None":    {reason: "Nothing is reserved."},
-		"Roles":   {reason: "The replicas of a role are one entry.", replicas: []key.Replica{"prefill/0", "decode/0", "decode/2"}, want: []v1alpha1.Replicas{{Role: "prefill", Indexes: []int32{0}}, {Role: "decode", Indexes: []int32{0, 2}}}},
-		"Groups":  {reason: "Each group has entries of its own.", replicas: []key.Replica{"0/decode/0", "1/decode/0"}, want: []v1alpha1.Replicas{{Group: ptr.To[int32](0), Role: "decode", Indexes: []int32{0}}, {Group: ptr.To[int32](1), Role: "decode", Indexes: []int32{0}}}},
-		"Number":  {reason: "A role may be called like a group.", replicas: []key.Replica{"0/1"}, want: []v1alpha1.Replicas{{Role: "0", Indexes: []int32{1}}}},
-		"Unknown": {reason: "Text that is no replica is left out.", replicas: []key.Replica{"decode", "decode/0"}, want: []v1alpha1.Replicas{{Role: "decode", Indexes: []int32{0}}}},
+		"Roles":   {reason: "The replicas of a role are one entry.", replicas: []key.ReplicaID{"prefill/0", "decode/0", "decode/2"}, want: []v1alpha1.Replicas{{Role: "prefill", Indexes: []int32{0}}, {Role: "decode", Indexes: []int32{0, 2}}}},
+		"Groups":  {reason: "Each group has entries of its own.", replicas: []key.ReplicaID{"0/decode/0", "1/decode/0"}, want: []v1alpha1.Replicas{{Group: ptr.To[int32](0), Role: "decode", Indexes: []int32{0}}, {Group: ptr.To[int32](1), Role: "decode", Indexes: []int32{0}}}},
+		"Number":  {reason: "A role may be called like a group.", replicas: []key.ReplicaID{"0/1"}, want: []v1alpha1.Replicas{{Role: "0", Indexes: []int32{1}}}},
+		"Unknown": {reason: "Text that is no replica is left out.", replicas: []key.ReplicaID{"decode", "decode/0"}, want: []v1alpha1.Replicas{{Role: "decode", Indexes: []int32{0}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

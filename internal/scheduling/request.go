@@ -5,8 +5,8 @@ import (
 )
 
 // request returns the capacity that the service requests of the clusters of the fleet.
-func (v *view) request(members []member, decisions []Decision) *reservation.Request {
-	r := &reservation.Request{
+func (v *view) request(members []member, decisions []Decision) *reservation.CapacityRequest {
+	r := &reservation.CapacityRequest{
 		UID: v.demand.UID, Namespace: v.demand.Namespace, Name: v.demand.Name, Created: v.snapshot.Created,
 		PodRequirements: v.demand.PodRequirements, Clusters: map[string]reservation.ClusterRequest{},
 	}
@@ -37,7 +37,7 @@ func (v *view) request(members []member, decisions []Decision) *reservation.Requ
 func (v *view) answeredGeneration() int64 {
 	var highest int64
 	for _, ic := range v.snapshot.Clusters {
-		if a := reservationOf(ic, v.demand.Owner); a != nil {
+		if a := reservationOf(ic, v.demand.ServiceID); a != nil {
 			highest = max(highest, a.Generation)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // A Demand is what scheduling knows of an InferenceService: what it needs, and where it may run.
 type Demand struct {
 	// Owner of the reservations.
-	reservation.Owner
+	reservation.ServiceID
 	// Claimed tells that the service is behind a claim. Its Objects are cluster-scoped.
 	Claimed bool
 	// Placement of its spec. Nil where the service runs beside the XR.
@@ -32,9 +32,9 @@ type Result struct {
 	// Assignments of the members, in the order of the placement.
 	Assignments []Assignment
 	// Unassigned are the replicas that no cluster accepts. Nothing is rendered for them.
-	Unassigned map[key.Replica]bool
+	Unassigned map[key.ReplicaID]bool
 	// Request is the capacity that the service requests.
-	Request *reservation.Request
+	Request *reservation.CapacityRequest
 	// ReadsNamespace tells that a cluster allows namespaces by their labels.
 	ReadsNamespace bool
 	// Warnings about spec.placement.clusters.
@@ -98,7 +98,7 @@ func addUnassigned(groups []reservation.ReplicaGroup, decisions []Decision) {
 	}
 	for _, g := range groups {
 		at := slices.IndexFunc(decisions, func(d Decision) bool {
-			return slices.ContainsFunc(g.Replicas, func(r reservation.Replica) bool { return d.Run[r.Name] })
+			return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool { return d.Run[r.Name] })
 		})
 		if at < 0 {
 			at = slices.IndexFunc(decisions, func(d Decision) bool { return d.State == v1alpha1.StatePlaced })
@@ -115,8 +115,8 @@ func addUnassigned(groups []reservation.ReplicaGroup, decisions []Decision) {
 }
 
 // unassigned returns the replicas that neither run in a cluster nor are pending in one.
-func unassigned(groups []reservation.ReplicaGroup, decisions []Decision) map[key.Replica]bool {
-	assigned := map[key.Replica]bool{}
+func unassigned(groups []reservation.ReplicaGroup, decisions []Decision) map[key.ReplicaID]bool {
+	assigned := map[key.ReplicaID]bool{}
 	for _, d := range decisions {
 		for _, name := range d.Pending {
 			assigned[name] = true
@@ -125,7 +125,7 @@ func unassigned(groups []reservation.ReplicaGroup, decisions []Decision) map[key
 			assigned[name] = true
 		}
 	}
-	none := map[key.Replica]bool{}
+	none := map[key.ReplicaID]bool{}
 	for _, r := range reservation.Replicas(groups) {
 		if !assigned[r.Name] {
 			none[r.Name] = true

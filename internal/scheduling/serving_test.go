@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
@@ -50,7 +51,7 @@ func TestPendingKeepsNoTraffic(t *testing.T) {
 	present := set("0/prefill/0", "0/decode/0")
 	east := Candidate{Name: "east", Weight: 1, Present: present, Ready: present, Reserved: present, RouterReady: true, ReceivesTraffic: true, MayReceiveTraffic: true}
 	west := east
-	west.Name, west.Requested = "west", map[string]bool{"1": true}
+	west.Name, west.Requested = "west", map[key.GroupID]bool{"1": true}
 	got := map[string]bool{}
 	for _, d := range Assign(Problem{Policy: v1alpha1.PlacementSpread, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{east, west}}) {
 		got[d.Name] = d.Serves

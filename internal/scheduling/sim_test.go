@@ -93,8 +93,8 @@ type simService struct {
 	policy v1alpha1.PlacementPolicy
 	// groups are the current ones of allGroups.
 	groups, allGroups []reservation.ReplicaGroup
-	request           reservation.Request
-	present, ready    map[string]map[key.Replica]bool
+	request           reservation.CapacityRequest
+	present, ready    map[string]map[key.ReplicaID]bool
 	// policyChanged tells that the policy was another one before. The service may then have to
 	// move.
 	policyChanged bool
@@ -120,7 +120,7 @@ func newSim(t *testing.T, seed, order uint64) *sim {
 	for i := range 1 + s.rand.IntN(12) {
 		v := &simService{
 			uid: fmt.Sprintf("u%02d", i), policy: []v1alpha1.PlacementPolicy{v1alpha1.PlacementReplicate, v1alpha1.PlacementSpread, v1alpha1.PlacementFailover}[s.rand.IntN(3)], hasFleetRoute: s.rand.IntN(2) == 0,
-			present: map[string]map[key.Replica]bool{}, ready: map[string]map[key.Replica]bool{}, receivesTraffic: map[string]bool{}, rand: rand.New(rand.NewPCG(seed, 100+uint64(i))),
+			present: map[string]map[key.ReplicaID]bool{}, ready: map[string]map[key.ReplicaID]bool{}, receivesTraffic: map[string]bool{}, rand: rand.New(rand.NewPCG(seed, 100+uint64(i))),
 		}
 		if v.policy != v1alpha1.PlacementSpread && s.rand.IntN(3) == 0 {
 			v.allGroups = []reservation.ReplicaGroup{workers(1 + s.rand.IntN(5))}
@@ -132,12 +132,12 @@ func newSim(t *testing.T, seed, order uint64) *sim {
 		for g := range 1 + s.rand.IntN(3) {
 			name := strconv.Itoa(g)
 			if single {
-				v.allGroups = append(v.allGroups, reservation.ReplicaGroup{Name: name, Replicas: []reservation.Replica{{Name: key.Replica(name), Pods: map[string]int64{"small": 1 + s.rand.Int64N(4)}}}})
+				v.allGroups = append(v.allGroups, reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{{Name: key.ReplicaID(name), Pods: map[string]int64{"small": 1 + s.rand.Int64N(4)}}}})
 				continue
 			}
 			g := group(name, 1+s.rand.Int64N(2), 1+s.rand.Int64N(3))
 			if s.rand.IntN(2) == 0 {
-				g.Replicas = append(g.Replicas, reservation.Replica{Name: key.Replica(name + "/decode/1"), Pods: map[string]int64{"small": 1}})
+				g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: key.ReplicaID(name + "/decode/1"), Pods: map[string]int64{"small": 1}})
 			}
 			v.allGroups = append(v.allGroups, g)
 		}
@@ -152,7 +152,7 @@ func newSim(t *testing.T, seed, order uint64) *sim {
 func workers(n int) reservation.ReplicaGroup {
 	g := reservation.ReplicaGroup{Name: "0"}
 	for i := range n {
-		g.Replicas = append(g.Replicas, reservation.Replica{Name: key.Replica("worker/" + strconv.Itoa(i)), Pods: map[string]int64{"large": 1}})
+		g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: key.ReplicaID("worker/" + strconv.Itoa(i)), Pods: map[string]int64{"large": 1}})
 	}
 	return g
 }
@@ -162,7 +162,7 @@ func (s *sim) add(c *simCluster) {
 	s.clusters = append(s.clusters, c)
 }
 
-func (c *simCluster) reserve(requests []reservation.Request) {
+func (c *simCluster) reserve(requests []reservation.CapacityRequest) {
 	notSchedulable := map[trouble]string{drained: "drained", onHold: "on hold", unreachable: "out of reach", brieflyUnreachable: "out of reach", abandoned: "abandoned"}[c.trouble]
 	if len(c.history) == 0 {
 		notSchedulable = "no ledger yet"
@@ -173,7 +173,7 @@ func (c *simCluster) reserve(requests []reservation.Request) {
 }
 
 // reserved tells whether a cluster has reserved a replica of a service.
-func (c *simCluster) reserved(uid string, replica key.Replica) bool {
+func (c *simCluster) reserved(uid string, replica key.ReplicaID) bool {
 	return slices.ContainsFunc(c.reservations, func(g reservation.Reservation) bool { return g.UID == uid && slices.Contains(g.Replicas, replica) })
 }
 
@@ -199,7 +199,7 @@ func (s *sim) round() {
 	for _, v := range s.services {
 		v.becomeReady(s.rand)
 	}
-	requests := make([]reservation.Request, 0, len(s.services))
+	requests := make([]reservation.CapacityRequest, 0, len(s.services))
 	for _, i := range s.order.Perm(len(s.services)) {
 		requests = append(requests, s.services[i].request)
 	}
@@ -214,7 +214,7 @@ func (s *sim) round() {
 // becomeReady makes some of the replicas that exist ready.
 func (v *simService) becomeReady(random *rand.Rand) {
 	for _, c := range slices.Sorted(maps.Keys(v.present)) {
-		ready := map[key.Replica]bool{}
+		ready := map[key.ReplicaID]bool{}
 		for _, r := range slices.Sorted(maps.Keys(v.present[c])) {
 			if v.ready[c][r] || random.IntN(2) == 0 {
 				ready[r] = true
@@ -239,7 +239,7 @@ func (v *simService) scale(random *rand.Rand) {
 
 // candidate returns a cluster as a service reads it.
 func (s *sim) candidate(v *simService, c *simCluster) Candidate {
-	m := Candidate{Name: c.name, Weight: 1, ReceivesTraffic: true, RouterReady: true, Present: v.present[c.name], Ready: v.ready[c.name], Requested: map[string]bool{}}
+	m := Candidate{Name: c.name, Weight: 1, ReceivesTraffic: true, RouterReady: true, Present: v.present[c.name], Ready: v.ready[c.name], Requested: map[key.GroupID]bool{}}
 	if v.hasFleetRoute {
 		m.MayReceiveTraffic, m.ReceivesTraffic = v.receivesTraffic[c.name], v.receivesTraffic[c.name]
 	}
@@ -300,12 +300,12 @@ func (s *sim) act(v *simService) {
 	if s.order.IntN(8) == 0 && v.policy == v1alpha1.PlacementReplicate {
 		s.checkOrder(v, problem, decisions)
 	}
-	before, readable := v.present, map[string]map[key.Replica]bool{}
+	before, readable := v.present, map[string]map[key.ReplicaID]bool{}
 	for _, c := range problem.Candidates {
 		readable[c.Name] = c.Ready
 	}
-	request := reservation.Request{UID: v.uid, Created: v.uid, PodRequirements: requirements, Clusters: map[string]reservation.ClusterRequest{}}
-	v.present = map[string]map[key.Replica]bool{}
+	request := reservation.CapacityRequest{UID: v.uid, Created: v.uid, PodRequirements: requirements, Clusters: map[string]reservation.ClusterRequest{}}
+	v.present = map[string]map[key.ReplicaID]bool{}
 	for _, d := range decisions {
 		v.present[d.Name], v.receivesTraffic[d.Name] = d.Run, d.Serves
 		if len(d.Groups) > 0 {
@@ -330,7 +330,7 @@ func (s *sim) act(v *simService) {
 
 // checkStarted proves that nothing is started without a reservation, or in another cluster than
 // the one that has its group.
-func (s *sim) checkStarted(v *simService, c *simCluster, before map[string]map[key.Replica]bool) {
+func (s *sim) checkStarted(v *simService, c *simCluster, before map[string]map[key.ReplicaID]bool) {
 	s.t.Helper()
 	for _, g := range v.groups {
 		for _, r := range g.Replicas {
@@ -357,7 +357,7 @@ func (s *sim) checkStarted(v *simService, c *simCluster, before map[string]map[k
 // checkStopped proves that a wanted replica is stopped only once two things are ready
 // elsewhere: what existed of its group here, and the required replicas. Abandoned clusters are
 // an exception. It also proves that nothing is stopped where it can stay.
-func (s *sim) checkStopped(v *simService, c *simCluster, before, readable map[string]map[key.Replica]bool) {
+func (s *sim) checkStopped(v *simService, c *simCluster, before, readable map[string]map[key.ReplicaID]bool) {
 	s.t.Helper()
 	for _, g := range v.groups {
 		for _, r := range g.Replicas {
@@ -373,7 +373,7 @@ func (s *sim) checkStopped(v *simService, c *simCluster, before, readable map[st
 				s.t.Fatalf("fleet %d: %s of %s (%s) leaves %s, and need not", s.seed, r.Name, v.uid, v.policy, c.name)
 			}
 			to := slices.IndexFunc(s.clusters, func(o *simCluster) bool {
-				return o != c && !o.trouble.leaves(v.policy) && hasSome(&g, readable[o.name]) && !slices.ContainsFunc(g.Replicas, func(r reservation.Replica) bool {
+				return o != c && !o.trouble.leaves(v.policy) && hasSome(&g, readable[o.name]) && !slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
 					return (r.Required || before[c.name][r.Name]) && !(readable[o.name][r.Name] && v.present[o.name][r.Name])
 				})
 			})
@@ -394,7 +394,7 @@ func (v *simService) hasAll(g *reservation.ReplicaGroup, in []string, noGateway 
 		g = &reservation.ReplicaGroup{Replicas: reservation.Replicas(v.groups)} // They stay together.
 	}
 	return slices.ContainsFunc(in, func(c string) bool {
-		return !noGateway[c] && !slices.ContainsFunc(g.Replicas, func(r reservation.Replica) bool {
+		return !noGateway[c] && !slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
 			return !v.present[c][r.Name] && slices.ContainsFunc(in, func(o string) bool { return v.present[o][r.Name] })
 		})
 	})
@@ -427,15 +427,15 @@ func (s *sim) checkSplit(v *simService) {
 	}
 }
 
-func hasSome(g *reservation.ReplicaGroup, names map[key.Replica]bool) bool {
-	return slices.ContainsFunc(g.Replicas, func(r reservation.Replica) bool { return names[r.Name] })
+func hasSome(g *reservation.ReplicaGroup, names map[key.ReplicaID]bool) bool {
+	return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool { return names[r.Name] })
 }
 
 // checkOrder proves that the order of the candidates does not change what runs.
 func (s *sim) checkOrder(v *simService, problem Problem, decisions []Decision) {
 	s.t.Helper()
-	running := func(all []Decision) map[string]map[key.Replica]bool {
-		m := map[string]map[key.Replica]bool{}
+	running := func(all []Decision) map[string]map[key.ReplicaID]bool {
+		m := map[string]map[key.ReplicaID]bool{}
 		for _, d := range all {
 			m[d.Name] = d.Run
 		}
@@ -462,7 +462,7 @@ func (s *sim) checkCapacity() {
 		if c.result.Overcommitted {
 			s.t.Fatalf("fleet %d: %s is overcommitted: %+v", s.seed, c.name, c.result)
 		}
-		a, running := reservation.Request{PodRequirements: requirements}, []reservation.Replica{}
+		a, running := reservation.CapacityRequest{PodRequirements: requirements}, []reservation.ReplicaRequest{}
 		for _, v := range s.services {
 			for _, r := range reservation.Replicas(v.groups) {
 				if !v.present[c.name][r.Name] {

@@ -27,7 +27,7 @@ type Snapshot struct {
 	NamespaceLabels   map[string]string
 	NamespaceResolved bool
 	// Request is the last capacity request of the service, if any.
-	Request *reservation.Request
+	Request *reservation.CapacityRequest
 	// States has what exists of the service, by the names of the clusters in the service. The
 	// name is empty beside the XR.
 	States map[string]*ClusterState
@@ -44,7 +44,7 @@ type Snapshot struct {
 type ClusterState struct {
 	// Present are the replicas of which an object exists. Ready are those of them that are
 	// ready.
-	Present, Ready map[key.Replica]bool
+	Present, Ready map[key.ReplicaID]bool
 	// RouterReady tells that the endpoint picker runs.
 	RouterReady bool
 	// ProviderConfig and Namespace are those that the objects there were created with. Both are
@@ -53,7 +53,7 @@ type ClusterState struct {
 	Namespace      string
 	// WasReady and RouterWasReady have Ready and RouterReady from when the cluster was last
 	// read. A cluster that cannot be read now may still serve.
-	WasReady       map[key.Replica]bool
+	WasReady       map[key.ReplicaID]bool
 	RouterWasReady bool
 	// Orphaned tells that deleting the Objects keeps the remote objects.
 	Orphaned bool

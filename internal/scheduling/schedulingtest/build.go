@@ -19,7 +19,7 @@ import (
 var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Owner is the service.
-var Owner = reservation.Owner{Namespace: "ns", Name: "svc", UID: "uid"}
+var Owner = reservation.ServiceID{Namespace: "ns", Name: "svc", UID: "uid"}
 
 // A Change is made to a cluster.
 type Change = func(*v1alpha1.InferenceCluster)
@@ -46,7 +46,7 @@ func Cluster(name string, changes ...Change) *v1alpha1.InferenceCluster {
 }
 
 // Reserved makes a cluster reserve capacity for some replicas of the service.
-func Reserved(replicas ...key.Replica) Change {
+func Reserved(replicas ...key.ReplicaID) Change {
 	return func(c *v1alpha1.InferenceCluster) {
 		c.Status.Reservations = []v1alpha1.Reservation{{UID: Owner.UID, Namespace: Owner.Namespace, Name: Owner.Name, Replicas: scheduling.Replicas(replicas)}}
 	}
@@ -72,8 +72,8 @@ func Snapshot(clusters ...*v1alpha1.InferenceCluster) scheduling.Snapshot {
 }
 
 // Existing returns a cluster where some replicas exist, and are ready like the router.
-func Existing(replicas ...key.Replica) *scheduling.ClusterState {
-	s := &scheduling.ClusterState{Present: map[key.Replica]bool{}, Ready: map[key.Replica]bool{}, WasReady: map[key.Replica]bool{}, RouterReady: true, RouterWasReady: true}
+func Existing(replicas ...key.ReplicaID) *scheduling.ClusterState {
+	s := &scheduling.ClusterState{Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, RouterReady: true, RouterWasReady: true}
 	for _, r := range replicas {
 		s.Present[r], s.Ready[r], s.WasReady[r] = true, true, true
 	}
@@ -81,13 +81,13 @@ func Existing(replicas ...key.Replica) *scheduling.ClusterState {
 }
 
 // Requested adds to a request, or to a new one, some replicas of a cluster, with a generation.
-func Requested(r *reservation.Request, cluster string, generation int64, replicas ...key.Replica) *reservation.Request {
+func Requested(r *reservation.CapacityRequest, cluster string, generation int64, replicas ...key.ReplicaID) *reservation.CapacityRequest {
 	if r == nil {
 		r = RequestOf()
 	}
 	g := reservation.ReplicaGroup{Name: "0"}
 	for _, name := range replicas {
-		g.Replicas = append(g.Replicas, reservation.Replica{Name: name, Generation: generation})
+		g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: name, Generation: generation})
 	}
 	r.Generation = max(r.Generation, generation)
 	r.Clusters[cluster] = reservation.ClusterRequest{Name: cluster, Namespace: Owner.Namespace, Groups: []reservation.ReplicaGroup{g}}
@@ -96,13 +96,13 @@ func Requested(r *reservation.Request, cluster string, generation int64, replica
 
 // RequestedAs returns a request for no replicas of a cluster that has another name in the
 // service.
-func RequestedAs(cluster, name string) *reservation.Request {
+func RequestedAs(cluster, name string) *reservation.CapacityRequest {
 	r := RequestOf()
 	r.Clusters[cluster] = reservation.ClusterRequest{Name: name, Namespace: Owner.Namespace, ProviderConfigKind: v1alpha1.KindClusterProviderConfig, ProviderConfig: "remembered"}
 	return r
 }
 
 // RequestOf returns a request of no cluster.
-func RequestOf() *reservation.Request {
-	return &reservation.Request{UID: Owner.UID, Namespace: Owner.Namespace, Name: Owner.Name, Clusters: map[string]reservation.ClusterRequest{}}
+func RequestOf() *reservation.CapacityRequest {
+	return &reservation.CapacityRequest{UID: Owner.UID, Namespace: Owner.Namespace, Name: Owner.Name, Clusters: map[string]reservation.ClusterRequest{}}
 }

@@ -53,7 +53,7 @@ type evaluator struct {
 	// groups are the indices of the replica groups of which something exists.
 	groups map[int32]bool
 	// entrypoints by cluster.
-	entrypoints map[string]entrypoint
+	entrypoints map[string]routeObjects
 	// failures of the pods of the roles, and of those of the endpoint picker.
 	failures, routerFailures []string
 }
@@ -70,7 +70,7 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		pods:        r.pods(),
 		total:       newRoleCounts(p),
 		groups:      map[int32]bool{},
-		entrypoints: make(map[string]entrypoint, len(p.Clusters)),
+		entrypoints: make(map[string]routeObjects, len(p.Clusters)),
 	}
 	e.evaluateObjects(objects)
 	status := e.status()

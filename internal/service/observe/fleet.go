@@ -2,7 +2,6 @@ package observe
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -53,16 +52,16 @@ func (e *evaluator) clusters() []v1alpha1.ClusterStatus {
 // assigned are the replicas that run in a cluster: whole groups, or some of a role's.
 func assigned(a *scheduling.Assignment) []v1alpha1.Replicas {
 	var groups []v1alpha1.Replicas
-	var single []key.Replica
+	var single []key.ReplicaID
 	for _, g := range a.Groups {
-		if !slices.ContainsFunc(g.Replicas, func(r reservation.Replica) bool { return a.Run[r.Name] }) {
+		if !slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool { return a.Run[r.Name] }) {
 			continue
 		}
-		if index, err := strconv.ParseInt(g.Name, 10, 32); err == nil {
-			groups = append(groups, v1alpha1.Replicas{Group: ptr.To(int32(index))})
+		if index, ok := g.Name.Index(); ok {
+			groups = append(groups, v1alpha1.Replicas{Group: ptr.To(index)})
 			continue
 		}
-		single = append(single, key.Replica(g.Name))
+		single = append(single, g.Name.Replica())
 	}
 	return append(groups, scheduling.Replicas(single)...)
 }

@@ -160,7 +160,7 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		return // It may be an object that is always in the cluster of the XR.
 	}
 	if snapshot.States[name] == nil {
-		snapshot.States[name] = &scheduling.ClusterState{Present: map[key.Replica]bool{}, Ready: map[key.Replica]bool{}, WasReady: map[key.Replica]bool{}, Orphaned: true}
+		snapshot.States[name] = &scheduling.ClusterState{Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, Orphaned: true}
 	}
 	at := snapshot.States[name]
 	at.Orphaned = at.Orphaned && remote.Orphaned(observed)

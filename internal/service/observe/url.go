@@ -11,10 +11,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// An entrypoint has the route and the Gateway of one cluster.
-type entrypoint struct{ route, gateway *objectState }
+// routeObjects are the route and the Gateway of one cluster.
+type routeObjects struct{ route, gateway *objectState }
 
-func (e *entrypoint) note(s *objectState) {
+func (e *routeObjects) note(s *objectState) {
 	switch s.kind {
 	case kindRoute:
 		e.route = s
@@ -80,7 +80,7 @@ func (e *evaluator) url(c *plan.ClusterPlan) string {
 
 // listener returns the listener of the service's Gateway to which the route is attached, and
 // prefers one with TLS. Of any other Gateway, only the port may be known.
-func (e entrypoint) listener(refs []parentRef) listener {
+func (e routeObjects) listener(refs []parentRef) listener {
 	for _, ref := range refs {
 		if e.gateway == nil || ref.Name != e.gateway.desired.Name() {
 			continue
@@ -109,7 +109,7 @@ func pick(listeners []listener, ref parentRef) listener {
 }
 
 // address of the service's Gateway, or empty.
-func (e entrypoint) address() string {
+func (e routeObjects) address() string {
 	if e.gateway == nil || e.gateway.view == nil {
 		return ""
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -30,7 +29,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	p.Warnings = append(p.Warnings, gang.warnOfQueue(spec.SchedulingStrategy)...)
-	clusters := targets(s, spec.Placement)
+	clusters := scheduling.OutsideFleet(s.Namespace, spec.Placement)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)
 	errs = append(errs, policy.checkConfigs(s, spec.Placement, &snapshot)...)
 	inFleet := scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&snapshot)
@@ -123,22 +122,6 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.
 		p.Router = router
 	}
 	return errs
-}
-
-// targets are where a service outside the fleet runs: its own namespace, or the clusters that
-// the placement names with provider configurations.
-func targets(s naming.Identity, placement *v1alpha1.Placement) []scheduling.Target {
-	if placement == nil || len(placement.Clusters) == 0 {
-		return []scheduling.Target{{Namespace: s.Namespace}}
-	}
-	all := make([]scheduling.Target, 0, len(placement.Clusters))
-	for _, c := range placement.Clusters {
-		if c.ProviderConfigRef == nil {
-			continue
-		}
-		all = append(all, scheduling.Target{Cluster: c.Name, Namespace: cmp.Or(c.Namespace, s.Namespace), ProviderConfig: *c.ProviderConfigRef})
-	}
-	return all
 }
 
 // layout returns the plan of one cluster with all groups and replicas, and without gangs.

@@ -14,7 +14,7 @@ import (
 // demand returns what scheduling needs to know of the service: its groups and what they request.
 func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *scheduling.Demand {
 	d := &scheduling.Demand{
-		Owner:         reservation.Owner{Namespace: p.Service.Namespace, Name: p.Service.Name, UID: p.Service.UID},
+		ServiceID:     reservation.ServiceID{Namespace: p.Service.Namespace, Name: p.Service.Name, UID: p.Service.UID},
 		Claimed:       p.Service.Claimed,
 		Placement:     spec.Placement,
 		HasRouter:     p.Router != nil,
@@ -50,14 +50,14 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *sch
 func (p *Plan) replicaGroups(group int32, spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, pods []map[string]int64) []reservation.ReplicaGroup {
 	split := spec.Placement != nil && spec.Placement.Policy == v1alpha1.PlacementSpread && !p.Service.Grouped &&
 		!hasType(spec, v1alpha1.ComponentTypePrefiller) && !hasType(spec, v1alpha1.ComponentTypeDecoder)
-	whole := reservation.ReplicaGroup{Name: index(group)}
+	whole := reservation.ReplicaGroup{Name: key.GroupOf(group)}
 	var each []reservation.ReplicaGroup
 	for i, r := range p.Roles {
 		minimum := required(r, spec, gang)
 		for j := range r.Replicas {
-			replica := reservation.Replica{Name: replicaID(p.Service, group, r.Name, j), Pods: pods[i], Required: j < minimum && !split}
+			replica := reservation.ReplicaRequest{Name: replicaID(p.Service, group, r.Name, j), Pods: pods[i], Required: j < minimum && !split}
 			whole.Replicas = append(whole.Replicas, replica)
-			each = append(each, reservation.ReplicaGroup{Name: string(replica.Name), Replicas: []reservation.Replica{replica}})
+			each = append(each, reservation.ReplicaGroup{Name: key.GroupOfReplica(replica.Name), Replicas: []reservation.ReplicaRequest{replica}})
 		}
 	}
 	if split {
@@ -67,7 +67,7 @@ func (p *Plan) replicaGroups(group int32, spec *v1alpha1.InferenceServiceSpec, g
 }
 
 // replicaID identifies a replica in the service.
-func replicaID(s naming.Identity, group int32, role string, i int32) key.Replica {
+func replicaID(s naming.Identity, group int32, role string, i int32) key.ReplicaID {
 	if s.Grouped {
 		return key.ReplicaInGroup(group, role, i)
 	}

@@ -43,7 +43,7 @@ func (p *Plan) planClusters(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy
 // planCluster plans one cluster. Its groups have the replicas that are reserved or exist there.
 // Pending has the replicas whose capacity is requested.
 func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, a *scheduling.Assignment) {
-	pending := map[key.Replica]bool{}
+	pending := map[key.ReplicaID]bool{}
 	for _, name := range a.Pending {
 		pending[name] = true
 	}

@@ -39,7 +39,7 @@ func TestFleet(t *testing.T) {
 		return &c
 	}
 	named := &v1alpha1.Placement{Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}, Weight: ptr.To[int32](1)}, {Name: "b", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "west"}, Weight: ptr.To[int32](1)}}}
-	runs := func(w scheduling.Snapshot, cluster string, replicas ...key.Replica) scheduling.Snapshot {
+	runs := func(w scheduling.Snapshot, cluster string, replicas ...key.ReplicaID) scheduling.Snapshot {
 		w.States[cluster] = schedulingtest.Existing(replicas...)
 		return w
 	}

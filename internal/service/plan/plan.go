@@ -119,7 +119,7 @@ type Group struct {
 // A Replica is one instance of a role: one LeaderWorkerSet.
 type Replica struct {
 	// ID of the replica in its service.
-	ID key.Replica
+	ID key.ReplicaID
 	// Key in the composed resources.
 	Key key.Key
 	// Name of the LeaderWorkerSet.

@@ -374,8 +374,8 @@ func TestRun(t *testing.T) {
 			},
 		},
 		"ForClaims": {
-			reason:   "A ProviderConfig is read for cluster-scoped Objects.",
-			xr:       strings.Replace(typedIn, "{name: us-east}, pools", "{name: us-east, kind: ProviderConfig}, pools", 1),
+			reason:   "A ProviderConfig of the other API is read for cluster-scoped Objects.",
+			xr:       strings.Replace(typedIn, "{name: us-east}, pools", "{name: us-east, apiGroup: kubernetes.crossplane.io}, pools", 1),
 			observed: map[string]string{keyLedger: ledgerOf("[]"), "clusterobject/reachable": strings.Replace(reached, "kubernetes.m.crossplane.io/v1alpha1", "kubernetes.crossplane.io/v1alpha2", 1)},
 			required: one,
 			want:     outcome{ledger: reserved, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"clusterobject/namespace/team"}},

@@ -58,7 +58,7 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 			Spec:       x.Spec,
 		},
 		input:   in,
-		builder: remote.ObjectBuilder{Config: x.Spec.ProviderConfigRef, Namespace: in.Namespace},
+		builder: remote.ObjectBuilder{Config: x.Spec.ProviderConfigRef.Ref(), Namespace: in.Namespace},
 	}
 	errs = append(errs, unread...)
 	errs = append(errs, composite.Without(v1alpha1.ValidateCluster(&c.InferenceCluster), unread)...)

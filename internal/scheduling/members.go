@@ -142,9 +142,7 @@ func (v *view) occupant(m *member) (string, bool) {
 	if c == nil || at.ProviderConfig.Name == "" {
 		return "", false
 	}
-	ref := c.Spec.ProviderConfigRef
-	ref.Default()
-	return at.ProviderConfig.Name, v.comparable(ref) != v.comparable(at.ProviderConfig)
+	return at.ProviderConfig.Name, v.comparable(c.Spec.ProviderConfigRef.Ref()) != v.comparable(at.ProviderConfig)
 }
 
 // comparable is a provider configuration in the form in which Objects name it. Cluster-scoped
@@ -188,8 +186,7 @@ func (v *view) resolveProviderConfig(m *member) {
 		m.target.ProviderConfig = at.ProviderConfig
 		m.target.Namespace = cmp.Or(at.Namespace, m.target.Namespace)
 	case c != nil:
-		m.target.ProviderConfig = c.Spec.ProviderConfigRef
-		m.target.ProviderConfig.Default()
+		m.target.ProviderConfig = c.Spec.ProviderConfigRef.Ref()
 	case requested.Name == m.target.Cluster:
 		m.target.ProviderConfig = v1alpha1.ProviderConfigRef{Kind: requested.ProviderConfigKind, Name: requested.ProviderConfig}
 	}

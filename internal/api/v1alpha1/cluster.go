@@ -52,15 +52,10 @@ type InferenceCluster struct {
 // An InferenceClusterSpec says how to reach a cluster and which nodes it has.
 type InferenceClusterSpec struct {
 	// ProviderConfigRef names the provider-kubernetes configuration with the cluster's
-	// credentials. The kind says which of the provider's APIs reaches the cluster. A
-	// ClusterProviderConfig is of kubernetes.m.crossplane.io, which namespaced services
-	// use, and the function makes namespaced Objects with it. A ProviderConfig is the
-	// cluster-scoped one of kubernetes.crossplane.io, which claims use, and the function
-	// makes cluster-scoped Objects with it. The reference cannot change, because
-	// reservations in one cluster would then count in another. For another cluster, create
-	// another InferenceCluster.
-	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && (has(self.kind) ? self.kind : 'ClusterProviderConfig') == (has(oldSelf.kind) ? oldSelf.kind : 'ClusterProviderConfig')",message="cannot be changed: for another cluster, create another InferenceCluster"
-	ProviderConfigRef ProviderConfigRef `json:"providerConfigRef"`
+	// credentials. It cannot change, because reservations in one cluster would then count in
+	// another. For another cluster, create another InferenceCluster.
+	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && (has(self.apiGroup) ? self.apiGroup : 'kubernetes.m.crossplane.io') == (has(oldSelf.apiGroup) ? oldSelf.apiGroup : 'kubernetes.m.crossplane.io')",message="cannot be changed: for another cluster, create another InferenceCluster"
+	ProviderConfigRef ClusterScopedConfigRef `json:"providerConfigRef"`
 
 	// Pools of nodes. Nodes that are in no pool are not used.
 	// +kubebuilder:validation:MinItems=1

@@ -22,7 +22,7 @@ import (
 const fullCluster = `
 metadata: {name: us-east}
 spec:
-  providerConfigRef: {name: us-east, kind: ProviderConfig}
+  providerConfigRef: {name: us-east, apiGroup: kubernetes.crossplane.io}
   pools:
   - {name: typed-in, nodeCount: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}}
   - {name: observed, nodeSelector: {c: d}}
@@ -277,10 +277,10 @@ func TestClusterUpdate(t *testing.T) {
 		old, new string
 		want     []string
 	}{
-		"Same":        {reason: "Other fields can change.", old: with("name: c"), new: inCluster("stopPolicy: Hold")},
-		"KindWritten": {reason: "Writing out the default is no change.", old: with("name: c"), new: with("name: c, kind: ClusterProviderConfig")},
-		"Name":        {reason: "Reservations in one cluster would count in another.", old: with("name: c"), new: with("name: d"), want: []string{"spec.providerConfigRef"}},
-		"Kind":        {reason: "A configuration of the other kind is a different configuration.", old: with("name: c"), new: with("name: c, kind: ProviderConfig"), want: []string{"spec.providerConfigRef"}},
+		"Same":         {reason: "Other fields can change.", old: with("name: c"), new: inCluster("stopPolicy: Hold")},
+		"GroupWritten": {reason: "Writing out the default is no change.", old: with("name: c"), new: with("name: c, apiGroup: kubernetes.m.crossplane.io")},
+		"Name":         {reason: "Reservations in one cluster would count in another.", old: with("name: c"), new: with("name: d"), want: []string{"spec.providerConfigRef"}},
+		"Group":        {reason: "A configuration of the other API is a different configuration.", old: with("name: c"), new: with("name: c, apiGroup: kubernetes.crossplane.io"), want: []string{"spec.providerConfigRef"}},
 	}
 	s := clusterSchema(t)
 	for name, tc := range cases {
@@ -320,8 +320,8 @@ func TestDefaultCluster(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			want, _ := decodeCluster(t, []byte(tc.want))
-			if want.Spec.ProviderConfigRef.Kind == "" {
-				want.Spec.ProviderConfigRef.Kind = v1alpha1.KindClusterProviderConfig
+			if want.Spec.ProviderConfigRef.APIGroup == "" {
+				want.Spec.ProviderConfigRef.APIGroup = v1alpha1.GroupNamespacedObjects
 			}
 			got, _ := decodeCluster(t, []byte(tc.doc))
 			v1alpha1.DefaultCluster(&got.Spec)

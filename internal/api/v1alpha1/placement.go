@@ -117,7 +117,7 @@ const (
 	KindProviderConfig        = "ProviderConfig"
 )
 
-// A ProviderConfigRef names a configuration of provider-kubernetes.
+// A ProviderConfigRef names a configuration of provider-kubernetes for one service.
 type ProviderConfigRef struct {
 	// Kind is ClusterProviderConfig, or ProviderConfig for one in the namespace of this
 	// object. The Objects of a claim are cluster-scoped and can refer to a ProviderConfig
@@ -131,4 +131,37 @@ type ProviderConfigRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
+}
+
+// Groups of the two APIs of provider-kubernetes.
+const (
+	GroupNamespacedObjects    = "kubernetes.m.crossplane.io"
+	GroupClusterScopedObjects = "kubernetes.crossplane.io"
+)
+
+// A ClusterScopedConfigRef names a configuration of provider-kubernetes that is cluster-scoped,
+// and so serves all namespaces.
+type ClusterScopedConfigRef struct {
+	// APIGroup of the configuration. In kubernetes.m.crossplane.io it is a
+	// ClusterProviderConfig, and the function makes namespaced Objects with it, as for
+	// namespaced services. In kubernetes.crossplane.io it is a ProviderConfig, which is
+	// cluster-scoped there, and so are the Objects, as for claims. Defaults to
+	// kubernetes.m.crossplane.io.
+	// +optional
+	// +kubebuilder:validation:Enum=kubernetes.m.crossplane.io;kubernetes.crossplane.io
+	APIGroup string `json:"apiGroup,omitempty"`
+
+	// Name of the configuration.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+}
+
+// Ref is the configuration as Objects refer to it.
+func (r ClusterScopedConfigRef) Ref() ProviderConfigRef {
+	if r.APIGroup == GroupClusterScopedObjects {
+		return ProviderConfigRef{Kind: KindProviderConfig, Name: r.Name}
+	}
+	return ProviderConfigRef{Kind: KindClusterProviderConfig, Name: r.Name}
 }

@@ -14,7 +14,7 @@ import (
 // DefaultCluster sets the defaults of a cluster. The schema has none, for the reason that
 // Default gives.
 func DefaultCluster(s *InferenceClusterSpec) {
-	s.ProviderConfigRef.Default()
+	s.ProviderConfigRef.APIGroup = cmp.Or(s.ProviderConfigRef.APIGroup, GroupNamespacedObjects)
 	s.StopPolicy = cmp.Or(s.StopPolicy, StopNone)
 	if e := s.Entrypoint; e != nil {
 		if e.Port == nil {

@@ -101,9 +101,16 @@ func validatePlacementCluster(path *field.Path, c PlacementCluster) field.ErrorL
 }
 
 func (r *ProviderConfigRef) validate(path *field.Path) field.ErrorList {
-	errs := check.OneOf(path.Child("kind"), r.Kind, KindClusterProviderConfig, KindProviderConfig)
-	if r.Name == "" {
-		return append(errs, field.Required(path.Child("name"), "must be the name of a provider-kubernetes configuration"))
+	return append(check.OneOf(path.Child("kind"), r.Kind, KindClusterProviderConfig, KindProviderConfig), configName(path.Child("name"), r.Name)...)
+}
+
+func (r *ClusterScopedConfigRef) validate(path *field.Path) field.ErrorList {
+	return append(check.OneOf(path.Child("apiGroup"), r.APIGroup, GroupNamespacedObjects, GroupClusterScopedObjects), configName(path.Child("name"), r.Name)...)
+}
+
+func configName(path *field.Path, name string) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "must be the name of a provider-kubernetes configuration")}
 	}
-	return append(errs, check.Name(path.Child("name"), r.Name)...)
+	return check.Name(path, name)
 }

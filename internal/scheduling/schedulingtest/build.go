@@ -32,7 +32,7 @@ func GPUs(n string) corev1.ResourceList {
 // Cluster returns a cluster of the fleet in region us, with four free nodes of 8 GPUs and an
 // entrypoint.
 func Cluster(name string, changes ...Change) *v1alpha1.InferenceCluster {
-	c := &v1alpha1.InferenceCluster{Spec: v1alpha1.InferenceClusterSpec{ProviderConfigRef: v1alpha1.ProviderConfigRef{Name: name + "-config"}}}
+	c := &v1alpha1.InferenceCluster{Spec: v1alpha1.InferenceClusterSpec{ProviderConfigRef: v1alpha1.ClusterScopedConfigRef{Name: name + "-config"}}}
 	c.Name, c.Labels = name, map[string]string{"region": "us"}
 	c.Status.Pools = []v1alpha1.PoolStatus{{
 		Name: "h100", NodeCount: 4, Capacity: GPUs("32"),

@@ -277,7 +277,7 @@ func TestFleet(t *testing.T) {
 			placement: with(selector, v1alpha1.PlacementReplicate),
 			snapshot: func() scheduling.Snapshot {
 				w := runs(schedulingtest.Snapshot(schedulingtest.Cluster("east-2", func(c *v1alpha1.InferenceCluster) {
-					c.Spec.ProviderConfigRef = v1alpha1.ProviderConfigRef{Kind: v1alpha1.KindClusterProviderConfig, Name: "remembered"}
+					c.Spec.ProviderConfigRef = v1alpha1.ClusterScopedConfigRef{Name: "remembered"}
 				})), "east", "worker/0", "worker/1")
 				w.Request = schedulingtest.RequestedAs("east", "east")
 				w.States["east"].ProviderConfig, w.States["east"].Namespace = v1alpha1.ProviderConfigRef{Kind: v1alpha1.KindClusterProviderConfig, Name: "remembered"}, "ns"

@@ -124,8 +124,8 @@ func (h *hub) install(t *testing.T) {
 // which it selects by a label.
 type member struct {
 	name, remote string
-	// kind of its configuration, if it is not that of namespaced Objects.
-	kind string
+	// API group of its configuration, if it is not that of namespaced Objects.
+	apiGroup string
 	// nodes of 8 GPUs. There are as many as are observed, if it is 0.
 	nodes int64
 	// gateway is its address, or observed: that of the Gateway that each cluster has.
@@ -144,8 +144,8 @@ func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstruct
 		pool = map[string]any{"name": "h100", "nodeCount": m.nodes, "allocatable": map[string]any{"nvidia.com/gpu": int64(8)}}
 	}
 	config := map[string]any{"name": m.remote}
-	if m.kind != "" {
-		config["kind"] = m.kind
+	if m.apiGroup != "" {
+		config["apiGroup"] = m.apiGroup
 	}
 	spec := map[string]any{"providerConfigRef": config, "pools": []any{pool}}
 	switch m.gateway {
@@ -847,8 +847,8 @@ func cleanUp(t *testing.T) (remove, left []string) {
 // and is told so.
 func testFleetClaim(t *testing.T, h *hub) {
 	const ns = "team-b"
-	h.joins(t, "claim", member{name: "claim-east", remote: "cluster-1", nodes: 1, kind: "ProviderConfig"})
-	h.joins(t, "claim", member{name: "claim-west", remote: "cluster-2", nodes: 2, kind: "ProviderConfig"})
+	h.joins(t, "claim", member{name: "claim-east", remote: "cluster-1", nodes: 1, apiGroup: "kubernetes.crossplane.io"})
+	h.joins(t, "claim", member{name: "claim-west", remote: "cluster-2", nodes: 2, apiGroup: "kubernetes.crossplane.io"})
 	claim := placedService(ns, "llama", "Failover", "claim", engine("worker", "worker", 2, 1))
 	apply(t, h.Cluster, claim)
 	h.lands(t, claim, map[string]string{

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,7 +79,7 @@ func ranges(sorted []int32) string {
 			last++
 		}
 		if last == i {
-			parts = append(parts, fmt.Sprint(sorted[i]))
+			parts = append(parts, strconv.Itoa(int(sorted[i])))
 		} else {
 			parts = append(parts, fmt.Sprintf("%d-%d", sorted[i], sorted[last]))
 		}

@@ -2,7 +2,6 @@ package composite
 
 import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 

@@ -297,7 +297,9 @@ func FuzzCheck(f *testing.F) {
 	for _, path := range append(glob(f, "testdata/bad/*/*.yaml"), glob(f, "testdata/good/*/*.yaml")...) {
 		f.Add(read(f, path))
 	}
+	f.Add("k: &k x\na: &a {b: [x]}\nc: [*a, {<<: *a, *k : 1}]\nd: &a [x]\ne: *a\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		checkMeasured(t, text)
 		for d := range dirs {
 			first, second := checkText(text, d), checkText(text, d)
 			if diff := cmp.Diff(first.ToAggregate(), second.ToAggregate(), cmp.Comparer(func(a, b error) bool {

@@ -26,10 +26,12 @@ type Config struct {
 
 // Parse parses a configuration. Path is its field in the service, for errors.
 func Parse(config string, path *field.Path) (*Config, field.ErrorList) {
+	if err := checkAliases(config, path); err != nil {
+		return nil, field.ErrorList{err}
+	}
 	var doc any
 	if err := yaml.UnmarshalStrict([]byte(config), &doc); err != nil {
-		why := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-		return nil, field.ErrorList{field.Invalid(path, text.Value(config), "must be YAML: "+strings.TrimPrefix(why, "yaml: "))}
+		return nil, field.ErrorList{notYAML(err, config, path)}
 	}
 	if hasMoreDocuments(config) {
 		return nil, field.ErrorList{field.Invalid(path, text.Value(config), "must be one document: the endpoint picker reads the first, and nothing after the next line that starts with ---")}
@@ -38,12 +40,16 @@ func Parse(config string, path *field.Path) (*Config, field.ErrorList) {
 	if !ok {
 		return nil, field.ErrorList{field.Invalid(path, text.Value(config), "must be an "+Kind+" with apiVersion, kind, plugins and schedulingProfiles")}
 	}
-	// YAML aliases of aliases can expand a few lines to a huge document.
 	v, err := kube.EncodeValue(object)
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(path, text.Value(config), "must be YAML that is JSON, too: "+err.Error())}
 	}
 	return &Config{doc: object, path: path}, kube.Bounded(v.GetStructValue(), path)
+}
+
+func notYAML(err error, config string, path *field.Path) *field.Error {
+	why := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+	return field.Invalid(path, text.Value(config), "must be YAML: "+text.Cut(strings.TrimPrefix(why, "yaml: "), text.MaxMessage))
 }
 
 // hasMoreDocuments tells whether a text has a second YAML document. Only the first one is

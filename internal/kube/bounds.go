@@ -16,12 +16,12 @@ const (
 	// maxElements limits the elements of a list and the fields of an object. Kubernetes limits
 	// few lists of a pod, but real pods have at most some hundreds of anything.
 	maxElements = 1000
-	// maxDepth limits how deep lists and objects are nested. Objects of Kubernetes are nested
+	// MaxDepth limits how deep lists and objects are nested. Objects of Kubernetes are nested
 	// less than half as deep.
-	maxDepth = 64
-	// maxValues limits the values of a document in all. An empty container takes two hundred
+	MaxDepth = 64
+	// MaxValues limits the values of a document in all. An empty container takes two hundred
 	// times as much memory decoded as encoded.
-	maxValues = 50_000
+	MaxValues = 50_000
 )
 
 // Bounded checks the size of a document that a user wrote, including fields that nobody
@@ -40,8 +40,8 @@ func Bounded(s *structpb.Struct, at *field.Path, passOver ...string) field.Error
 			b.value(s.GetFields()[name], 1, below(at, step{name: name}))
 		}
 	}
-	if b.values > maxValues {
-		b.errs = append(b.errs, field.Invalid(at, fmt.Sprintf("more than %d values", maxValues), fmt.Sprintf("must have at most %d values in all", maxValues)))
+	if b.values > MaxValues {
+		b.errs = append(b.errs, field.Invalid(at, fmt.Sprintf("more than %d values", MaxValues), fmt.Sprintf("must have at most %d values in all", MaxValues)))
 	}
 	return b.errs
 }
@@ -57,11 +57,11 @@ func withinBounds(fields map[string]*structpb.Value, passOver []string, values *
 			return false
 		}
 	}
-	return *values <= maxValues
+	return *values <= MaxValues
 }
 
 func within(v *structpb.Value, depth int, values *int) bool {
-	if *values++; *values > maxValues {
+	if *values++; *values > MaxValues {
 		return false
 	}
 	switch t := v.GetKind().(type) {
@@ -88,7 +88,7 @@ func within(v *structpb.Value, depth int, values *int) bool {
 }
 
 // fits reports whether a list or an object of n elements is allowed at a depth.
-func fits(n, depth int) bool { return n <= maxElements && (n == 0 || depth <= maxDepth) }
+func fits(n, depth int) bool { return n <= maxElements && (n == 0 || depth <= MaxDepth) }
 
 // bounds collects the problems of a document, in the order of its fields' names.
 type bounds struct {
@@ -108,7 +108,7 @@ func (p pathFunc) step(s step) pathFunc {
 }
 
 // done reports whether to stop: there are too many values or problems.
-func (b *bounds) done() bool { return b.values > maxValues || len(b.errs) >= MaxProblems }
+func (b *bounds) done() bool { return b.values > MaxValues || len(b.errs) >= MaxProblems }
 
 func (b *bounds) value(v *structpb.Value, depth int, at pathFunc) {
 	b.values++
@@ -139,8 +139,8 @@ func (b *bounds) fits(n, depth int, of string, at pathFunc) bool {
 	switch {
 	case n > maxElements:
 		b.errs = append(b.errs, field.Invalid(at(), fmt.Sprintf("%d %s", n, of), fmt.Sprintf("must have at most %d", maxElements)))
-	case n > 0 && depth > maxDepth:
-		b.errs = append(b.errs, field.Invalid(at(), "...", fmt.Sprintf("must be nested at most %d deep", maxDepth)))
+	case n > 0 && depth > MaxDepth:
+		b.errs = append(b.errs, field.Invalid(at(), "...", fmt.Sprintf("must be nested at most %d deep", MaxDepth)))
 	default:
 		return true
 	}

@@ -42,6 +42,19 @@ func routers() []Case {
 		config("with one alias often", func() string {
 			return fits(pickerHead+"a: &a ["+text(1000, "x,")+"x]\nb:\n", "- *a\n")
 		}),
+		config("with many aliases of a long text", func() string {
+			return pickerHead + "a: &a " + text(100_000, "x") + "\nb: [" + text(50_000, "*a,") + "*a]\n"
+		}),
+		config("with many aliases of a long text of 4-byte characters", func() string {
+			return pickerHead + "a: &a " + text(800_000, "\U0001F600") + "\nb: [" + text(50_000, "*a,") + "*a]\n"
+		}),
+		config("with many aliases of a long key", func() string {
+			return fits(pickerHead+"? &a "+text(100_000, "x")+"\n: 1\nb:\n", "- {*a : 1, *a : 2}\n")
+		}),
+		config("with merge keys", func() string {
+			return fits(pickerHead+"a: &a {k: "+text(100_000, "x")+"}\nb:\n", "- {<<: *a}\n")
+		}),
+		config("with an alias within itself", func() string { return fits(pickerHead+"a: &a\n", "- [*a]\n") }),
 		config("with lists in lists", func() string { return pickerHead + "plugins: " + text(9000, "[") }),
 		config("with lists in lists, closed", func() string { return pickerHead + "plugins: " + text(9000, "[") + text(9000, "]") }),
 		config("with objects in objects", func() string { return pickerHead + "plugins: " + text(120_000, "{a: ") }),

@@ -1,6 +1,7 @@
 package epp
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -10,14 +11,27 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 )
 
-// maxAllocated is how much checking a configuration may allocate, for each byte of it and of its
-// values with their aliases written out. Small values take most.
+// maxAllocated is how many bytes checking a configuration may allocate for each byte of it. Empty
+// objects take most.
 const maxAllocated = 500
 
 // TestCheckAllocates shows that a configuration takes memory in proportion to its size, whatever
-// its aliases are.
+// its aliases and its errors are.
 func TestCheckAllocates(t *testing.T) {
 	const head = "apiVersion: " + APIVersionGAIE + "\nkind: EndpointPickerConfig\n"
+	manyNames := &strings.Builder{}
+	manyNames.WriteString(head + "plugins:\n")
+	for i := range 99 {
+		_, _ = fmt.Fprintf(manyNames, "- {type: queue-scorer, name: \"%03d%s\"}\n", i, strings.Repeat("a", 1000))
+	}
+	profiles := func(ref string, n, profiles int) string {
+		b := &strings.Builder{}
+		b.WriteString("schedulingProfiles:\n")
+		for i := range profiles {
+			_, _ = fmt.Fprintf(b, "- {name: p%d, plugins: [%s]}\n", i, strings.TrimSuffix(strings.Repeat(ref+",", n), ","))
+		}
+		return b.String()
+	}
 	cases := map[string]struct{ reason, config string }{
 		"Text": {
 			reason: "One long text that has many aliases is written out for none of them.",
@@ -34,6 +48,23 @@ func TestCheckAllocates(t *testing.T) {
 		"MergeKeys": {
 			reason: "Merge keys are aliases too.",
 			config: head + "a: &a {k: " + strings.Repeat("x", 50_000) + "}\nb:\n" + strings.Repeat("- {<<: *a}\n", 8_000),
+		},
+		"MissingNames": {
+			reason: "The names that a reference may have are not listed for each of many errors.",
+			config: manyNames.String() + profiles("{}", 1000, 40),
+		},
+		"WrongNames": {
+			reason: "Nor for each wrong name.",
+			config: manyNames.String() + profiles("{pluginRef: x}", 1000, 9),
+		},
+		"Weights": {
+			reason: "A long name is not repeated in each error about its references.",
+			config: head + "plugins: [{type: max-score-picker}, {type: queue-scorer, name: &n " + strings.Repeat("n", 500) + "}]\n" +
+				profiles("{pluginRef: max-score-picker},{pluginRef: *n}", 400, 4),
+		},
+		"Fields": {
+			reason: "The known fields are not listed for each of many unknown ones.",
+			config: head + "plugins: [" + strings.Repeat("{a: 1,b: 1,c: 1,d: 1,e: 1,f: 1,g: 1},", 999) + "{}]\n" + profiles("{a: 1,b: 1,c: 1,d: 1}", 1000, 7),
 		},
 	}
 	for name, tc := range cases {

@@ -42,37 +42,22 @@ func (c *Config) Check(name inputv1alpha1.Dialect, ownImage bool) ([]Warning, fi
 		return nil, field.ErrorList{field.InternalError(c.path, fmt.Errorf("unknown dialect %q", name))}
 	}
 	var conf config
-	errs := unknownFields(c.path, c.doc, d.fields)
+	found := problems{}
+	found.unknownFields(c.path, c.doc, d.fields)
 	if more := kube.DecodeMap(c.doc, c.path, &conf); len(more) > 0 {
 		// The other checks would report the fields that could not be decoded once more.
-		return nil, capErrors(append(errs, more...), c.path)
+		found.fail(more...)
+		return found.all(c.path)
 	}
 	v := newVerifier(d, c.path, &conf, ownImage)
-	v.errs = errs
+	v.problems = found
 	v.checkHeader()
 	v.checkFeatureGates()
 	v.checkPlugins()
 	v.checkProfileHandler()
 	v.checkProfiles()
 	v.checkReferences()
-	return capWarnings(v.warnings, c.path), capErrors(v.errs, c.path)
-}
-
-// maxErrors is the limit of the errors, and of the warnings, that Check returns.
-const maxErrors = 30
-
-func capErrors(errs field.ErrorList, path *field.Path) field.ErrorList {
-	if len(errs) <= maxErrors {
-		return errs
-	}
-	return append(errs[:maxErrors:maxErrors], field.Invalid(path, "...", fmt.Sprintf("has %d problems, of which the first %d are listed", len(errs), maxErrors)))
-}
-
-func capWarnings(warnings []Warning, path *field.Path) []Warning {
-	if len(warnings) <= maxErrors {
-		return warnings
-	}
-	return append(warnings[:maxErrors:maxErrors], Warning{path.String(), fmt.Sprintf("there are %d warnings, of which the first %d are listed", len(warnings), maxErrors)})
+	return v.all(c.path)
 }
 
 // A verifier checks a configuration against a dialect.
@@ -83,17 +68,18 @@ type verifier struct {
 	ownImage bool
 	// roles are the roles of the plugins, by the name of the plugin.
 	roles map[string]role
+	// has are the roles that some plugin has.
+	has map[role]bool
 	// names are the names of the plugins, in the order of the configuration.
 	names []string
 	// known lists the types of plugins, for messages.
-	known    string
-	errs     field.ErrorList
-	warnings []Warning
+	known string
+	problems
 }
 
 func newVerifier(d *dialect, path *field.Path, conf *config, ownImage bool) *verifier {
-	v := &verifier{d: d, path: path, conf: conf, ownImage: ownImage, roles: map[string]role{}}
-	v.known = list(v.usableTypes())
+	v := &verifier{d: d, path: path, conf: conf, ownImage: ownImage, roles: map[string]role{}, has: map[role]bool{}}
+	v.known = listTypes(v.usableTypes())
 	for i := range conf.Plugins {
 		p := &conf.Plugins[i]
 		if p.Name == "" {
@@ -103,15 +89,10 @@ func newVerifier(d *dialect, path *field.Path, conf *config, ownImage bool) *ver
 			continue
 		}
 		v.names = append(v.names, p.Name)
-		v.roles[p.Name] = v.roleOfType(p.Type)
+		r := v.roleOfType(p.Type)
+		v.roles[p.Name], v.has[r] = r, true
 	}
 	return v
-}
-
-func (v *verifier) fail(e *field.Error) { v.errs = append(v.errs, e) }
-
-func (v *verifier) warn(at *field.Path, message string) {
-	v.warnings = append(v.warnings, Warning{at.String(), message})
 }
 
 func (v *verifier) checkHeader() {
@@ -135,7 +116,7 @@ func (v *verifier) checkFeatureGates() {
 		at := v.path.Child("featureGates").Index(i)
 		name, value, set := v.splitFeatureGate(f)
 		if !slices.Contains(v.d.features, name) {
-			v.fail(field.NotSupported(at, text.Value(f), v.d.features))
+			v.failWith(func() *field.Error { return field.NotSupported(at, text.Value(f), v.d.features) })
 			continue
 		}
 		if _, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(value))); set && err != nil {

@@ -56,9 +56,11 @@ func (v *verifier) checkPlugins() {
 		case p.Type == "":
 			v.fail(field.Required(at.Child("type"), "must be the type of a plugin"))
 		case !ok && v.ownImage:
-			v.warn(at.Child("type"), fmt.Sprintf("%s is not a plugin of the known release of dialect %s: the endpoint picker starts only if its image has this plugin", text.Value(p.Type), v.d.name))
+			v.warn(at.Child("type"), func() string {
+				return fmt.Sprintf("%s is not a plugin of the known release of dialect %s: the endpoint picker starts only if its image has this plugin", text.Value(p.Type), v.d.name)
+			})
 		case !ok:
-			v.fail(v.unknownType(at.Child("type"), p.Type))
+			v.failWith(func() *field.Error { return v.unknownType(at.Child("type"), p.Type) })
 		case known.experimental:
 			v.fail(field.Forbidden(at.Child("type"), p.Type+" is experimental: the endpoint picker loads it only with the flag --allow-experimental-plugins, which is not set"))
 		default:
@@ -99,7 +101,7 @@ func (v *verifier) checkParameters(at *field.Path, p pluginSpec, known plugin) {
 	if c, ok := into.(checker); ok && len(errs) == 0 {
 		errs = c.check(at)
 	}
-	v.errs = append(v.errs, errs...)
+	v.fail(errs...)
 }
 
 // checkParameterNames finds parameters that the plugin does not read. It ignores case in
@@ -118,9 +120,13 @@ func (v *verifier) checkParameterNames(at *field.Path, pluginType string, given 
 			case i >= 0:
 				v.checkParameterNames(at.Child(name), pluginType, g[name], known[names[i]])
 			case v.ownImage:
-				v.warn(at.Child(name), fmt.Sprintf("is not a parameter of %s in the known release of dialect %s: the endpoint picker starts only if its image has this parameter", pluginType, v.d.name))
+				v.warn(at.Child(text.Value(name)), func() string {
+					return fmt.Sprintf("is not a parameter of %s in the known release of dialect %s: the endpoint picker starts only if its image has this parameter", pluginType, v.d.name)
+				})
 			default:
-				v.fail(field.Forbidden(at.Child(name), "is not a parameter of this plugin: the parameters are "+list(names)))
+				v.failWith(func() *field.Error {
+					return field.Forbidden(at.Child(text.Value(name)), "is not a parameter of this plugin: the parameters are "+listTypes(names))
+				})
 			}
 		}
 	case []any:

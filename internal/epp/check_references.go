@@ -31,8 +31,8 @@ func (v *verifier) checkProfileHandler() {
 		first = i
 	}
 	switch {
-	case first < 0 && profiles > 1 && !v.hasRole(unknown):
-		v.fail(field.Required(v.path.Child("plugins"), fmt.Sprintf("%d profiles need a profile handler, which says when each of them runs: %s", profiles, list(v.usableTypesOf(handler)))))
+	case first < 0 && profiles > 1 && !v.has[unknown]:
+		v.fail(field.Required(v.path.Child("plugins"), fmt.Sprintf("%d profiles need a profile handler, which says when each of them runs: %s", profiles, listTypes(v.usableTypesOf(handler)))))
 	case first < 0:
 	case v.conf.Plugins[first].Type == singleProfileHandler && profiles > 1:
 		v.fail(field.Invalid(v.path.Child("schedulingProfiles"), fmt.Sprintf("%d profiles", profiles), "must be one profile: that is what single-profile-handler runs"))
@@ -71,13 +71,17 @@ func (v *verifier) checkProfile(at *field.Path, p profile) {
 		}
 		kind := v.roleOfName(ref.PluginRef)
 		if kind == scorer && picked >= 0 && ref.Weight == nil && v.d.scorersNeedWeights {
-			v.fail(field.Required(here.Child("weight"), fmt.Sprintf("the scorer %s comes after the picker, where it has no weight of its own: give it one, or put the picker last", ref.PluginRef)))
+			v.failWith(func() *field.Error {
+				return field.Required(here.Child("weight"), fmt.Sprintf("the scorer %s comes after the picker, where it has no weight of its own: give it one, or put the picker last", text.Value(ref.PluginRef)))
+			})
 		}
 		if kind != picker {
 			continue
 		}
 		if picked >= 0 {
-			v.fail(field.Invalid(here.Child("pluginRef"), ref.PluginRef, fmt.Sprintf("must not be a second picker: plugins[%d] of this profile is one", picked)))
+			v.failWith(func() *field.Error {
+				return field.Invalid(here.Child("pluginRef"), text.Value(ref.PluginRef), fmt.Sprintf("must not be a second picker: plugins[%d] of this profile is one", picked))
+			})
 			continue
 		}
 		picked = i
@@ -100,20 +104,11 @@ func (v *verifier) roleOfName(name string) role {
 func (v *verifier) isInjected(name string) bool {
 	switch name {
 	case maxScorePicker:
-		return !v.hasRole(picker)
+		return !v.has[picker]
 	case singleProfileHandler:
-		return !v.hasRole(handler) && len(v.conf.SchedulingProfiles) <= 1
+		return !v.has[handler] && len(v.conf.SchedulingProfiles) <= 1
 	}
 	return slices.Contains(v.d.injected, name)
-}
-
-func (v *verifier) hasRole(r role) bool {
-	for _, name := range v.names {
-		if v.roles[name] == r {
-			return true
-		}
-	}
-	return false
 }
 
 // checkReference checks that a plugin with this name exists and, if want is not empty, has
@@ -123,13 +118,21 @@ func (v *verifier) checkReference(at *field.Path, name string, want role) {
 	got := v.roleOfName(name)
 	switch {
 	case name == "":
-		v.fail(field.Required(at, "must be the name of a plugin: "+list(v.names)))
+		v.failWith(func() *field.Error {
+			return field.Required(at, "must be the name of a plugin: "+listNames(v.names))
+		})
 	case got == "":
-		v.fail(field.Invalid(at, text.Value(name), "must be the name of a plugin: "+list(v.names)))
+		v.failWith(func() *field.Error {
+			return field.Invalid(at, text.Value(name), "must be the name of a plugin: "+listNames(v.names))
+		})
 	case got == unknown && (want == source || want == discovery):
-		v.fail(field.Forbidden(at, fmt.Sprintf("must be the name of a known %s, whatever the image: it decides what the endpoint picker connects to", want)))
+		v.failWith(func() *field.Error {
+			return field.Forbidden(at, fmt.Sprintf("must be the name of a known %s, whatever the image: it decides what the endpoint picker connects to", want))
+		})
 	case want != "" && got != want && got != unknown:
-		v.fail(field.Invalid(at, text.Value(name), fmt.Sprintf("must be the name of a plugin that is a %s, and this is a %s", want, got)))
+		v.failWith(func() *field.Error {
+			return field.Invalid(at, text.Value(name), fmt.Sprintf("must be the name of a plugin that is a %s, and this is a %s", want, got))
+		})
 	}
 }
 

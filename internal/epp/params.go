@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // The types below are the parameters of the plugins. Where the dialects differ, each
@@ -108,7 +109,7 @@ func (m *metricsSource) check(path *field.Path) field.ErrorList {
 	if m.Scheme == nil || slices.Contains(schemes, *m.Scheme) {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(path.Child("scheme"), *m.Scheme, schemes)}
+	return field.ErrorList{field.NotSupported(path.Child("scheme"), text.Value(*m.Scheme), schemes)}
 }
 
 type byLabel struct {
@@ -132,7 +133,7 @@ type labelSelector metav1.LabelSelector
 
 func (l *labelSelector) check(path *field.Path) field.ErrorList {
 	if _, err := metav1.LabelSelectorAsSelector((*metav1.LabelSelector)(l)); err != nil {
-		return field.ErrorList{field.Invalid(path, "{...}", fmt.Sprintf("must be a label selector: %v", err))}
+		return field.ErrorList{field.Invalid(path, "{...}", "must be a label selector: "+text.Cut(err.Error(), text.MaxMessage))}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package epp
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -139,37 +138,26 @@ type band struct {
 	OrderingPolicyRef string             `json:"orderingPolicyRef"`
 }
 
-// unknownFields returns an error for each unknown field. The endpoint picker refuses them
-// too, but reports only the first.
-func unknownFields(path *field.Path, v any, known fields) field.ErrorList {
-	var errs field.ErrorList
+// unknownFields fails for each unknown field. The endpoint picker refuses them too, but
+// reports only the first.
+func (p *problems) unknownFields(path *field.Path, v any, known fields) {
 	switch t := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(t)) {
 			below, ok := known[name]
 			if !ok {
-				errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("is not a field here: the fields are %s", list(slices.Sorted(maps.Keys(known))))))
+				p.failWith(func() *field.Error {
+					return field.Forbidden(path.Child(text.Value(name)), "is not a field here: the fields are "+listTypes(slices.Sorted(maps.Keys(known))))
+				})
 				continue
 			}
 			if below != nil {
-				errs = append(errs, unknownFields(path.Child(name), t[name], below)...)
+				p.unknownFields(path.Child(name), t[name], below)
 			}
 		}
 	case []any:
 		for i, e := range t {
-			errs = append(errs, unknownFields(path.Index(i), e, known)...)
+			p.unknownFields(path.Index(i), e, known)
 		}
 	}
-	return errs
-}
-
-// maxListed is more than the number of known plugins, so that messages list them all.
-const maxListed = 100
-
-// list joins names for a message.
-func list(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return text.Names(names, maxListed)
 }

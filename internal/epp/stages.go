@@ -2,7 +2,6 @@ package epp
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -54,7 +53,7 @@ func (v *verifier) checkDisaggregation(at *field.Path, d *disagg) {
 	}
 	profiles, deciders := d.stages()
 	if prefillFirst && deciders.Prefill != "" {
-		v.fail(field.Invalid(at.Child("deciders", "prefill"), deciders.Prefill, "must be left out where stageOrder is prefill-first: prefill has run before anything is decided"))
+		v.fail(field.Invalid(at.Child("deciders", "prefill"), text.Value(deciders.Prefill), "must be left out where stageOrder is prefill-first: prefill has run before anything is decided"))
 	}
 	v.checkOptionalReference(at.Child("deciders", "prefill"), deciders.Prefill, decider)
 	v.checkOptionalReference(at.Child("deciders", "encode"), deciders.Encode, decider)
@@ -96,5 +95,5 @@ func (v *verifier) checkStage(at *field.Path, name string) {
 		}
 		names = append(names, p.Name)
 	}
-	v.fail(field.Invalid(at, text.Value(name), fmt.Sprintf("must be the name of a scheduling profile: %s", list(names))))
+	v.fail(field.Invalid(at, text.Value(name), "must be the name of a scheduling profile: "+listNames(names)))
 }

@@ -55,6 +55,30 @@ func routers() []Case {
 			return fits(pickerHead+"a: &a {k: "+text(100_000, "x")+"}\nb:\n", "- {<<: *a}\n")
 		}),
 		config("with an alias within itself", func() string { return fits(pickerHead+"a: &a\n", "- [*a]\n") }),
+		config("with references to nothing and long names", func() string {
+			b := &strings.Builder{}
+			b.WriteString(pickerHead + "plugins:\n")
+			for i := range 99 {
+				_, _ = fmt.Fprintf(b, "- {type: queue-scorer, name: \"%03d%s\"}\n", i, text(1000, "a"))
+			}
+			b.WriteString("schedulingProfiles:\n")
+			for i := range 45 {
+				_, _ = fmt.Fprintf(b, "- {name: p%d, plugins: [%s{}]}\n", i, text(3*999, "{},"))
+			}
+			return b.String()
+		}),
+		config("with unknown parameters", func() string {
+			b := &strings.Builder{}
+			b.WriteString(strings.Replace(pickerHead, "inference.networking.x-k8s.io/v1alpha1", "llm-d.ai/v1alpha1", 1) + "plugins:\n")
+			for range 900 {
+				b.WriteString("- {type: max-score-picker, parameters: {")
+				for i := range 40 {
+					_, _ = fmt.Fprintf(b, "p%d: ,", i)
+				}
+				b.WriteString("}}\n")
+			}
+			return b.String()
+		}),
 		config("with lists in lists", func() string { return pickerHead + "plugins: " + text(9000, "[") }),
 		config("with lists in lists, closed", func() string { return pickerHead + "plugins: " + text(9000, "[") + text(9000, "]") }),
 		config("with objects in objects", func() string { return pickerHead + "plugins: " + text(120_000, "{a: ") }),

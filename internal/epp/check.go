@@ -13,10 +13,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-const (
-	flowControlFeature   = "flowControl"
-	legacyMetricsFeature = "enableLegacyMetrics"
-)
+const flowControlFeature = "flowControl"
 
 // A Warning is about a part of a configuration that no known release reads. An image that
 // the platform team chose may read it.
@@ -33,9 +30,9 @@ type Warning struct {
 //
 // OwnImage tells that the platform team chose the image. Endpoint pickers are extended by
 // plugins, so the image may have its own. Unknown plugins and unknown parameters are then
-// warnings. Everything else stays an error, also a data source or a discovery of an unknown
-// type: the one connects to addresses, and the other finds endpoints outside of the
-// service's pool.
+// warnings. Everything else stays an error, also a data source, a discovery or a
+// cross-replica syncer of an unknown type. They connect to addresses, find endpoints outside
+// of the service's pool, or send state to a store.
 func (c *Config) Check(name inputv1alpha1.Dialect, ownImage bool) ([]Warning, field.ErrorList) {
 	d, ok := dialects[name]
 	if !ok {
@@ -70,6 +67,8 @@ type verifier struct {
 	roles map[string]role
 	// has are the roles that some plugin has.
 	has map[role]bool
+	// unlisted has the names of the plugins whose types the dialect does not have.
+	unlisted map[string]bool
 	// names are the names of the plugins, in the order of the configuration.
 	names []string
 	// known lists the types of plugins, for messages.
@@ -78,7 +77,7 @@ type verifier struct {
 }
 
 func newVerifier(d *dialect, path *field.Path, conf *config, ownImage bool) *verifier {
-	v := &verifier{d: d, path: path, conf: conf, ownImage: ownImage, roles: map[string]role{}, has: map[role]bool{}}
+	v := &verifier{d: d, path: path, conf: conf, ownImage: ownImage, roles: map[string]role{}, has: map[role]bool{}, unlisted: map[string]bool{}}
 	v.known = listTypes(v.usableTypes())
 	for i := range conf.Plugins {
 		p := &conf.Plugins[i]
@@ -91,6 +90,9 @@ func newVerifier(d *dialect, path *field.Path, conf *config, ownImage bool) *ver
 		v.names = append(v.names, p.Name)
 		r := v.roleOfType(p.Type)
 		v.roles[p.Name], v.has[r] = r, true
+		if _, known := d.plugins[p.Type]; !known {
+			v.unlisted[p.Name] = true
+		}
 	}
 	return v
 }

@@ -13,15 +13,31 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// roleOfType returns the role of the plugins of a type.
+// roleOfType returns the role of the plugins of a type. A type that only the other dialect has
+// may be any plugin of the platform team's image, unless it decides what the endpoint picker
+// connects to.
 func (v *verifier) roleOfType(pluginType string) role {
 	if p, ok := v.d.plugins[pluginType]; ok {
 		return p.role
+	}
+	if r := connecting(pluginType); r != "" {
+		return r
 	}
 	if v.ownImage {
 		return unknown
 	}
 	return other
+}
+
+// connecting returns the role of a type that some dialect has as a data source or a discovery.
+// For other types it returns an empty string.
+func connecting(pluginType string) role {
+	for _, d := range []*dialect{&gaie, &llmd} {
+		if r := d.plugins[pluginType].role; r == source || r == discovery {
+			return r
+		}
+	}
+	return ""
 }
 
 // usableTypes returns the types of plugins that a configuration may have, without those
@@ -52,6 +68,11 @@ func (v *verifier) checkPlugins() {
 			seen[p.Name] = i
 		}
 		known, ok := v.d.plugins[p.Type]
+		if r := connecting(p.Name); r != "" && !ok && p.Name != p.Type {
+			v.failWith(func() *field.Error {
+				return field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("must be another name: endpoint pickers use the %s of this name even where no reference names it", r))
+			})
+		}
 		switch {
 		case p.Type == "":
 			v.fail(field.Required(at.Child("type"), "must be the type of a plugin"))

@@ -1,6 +1,7 @@
 package epp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -112,8 +113,7 @@ func (v *verifier) isInjected(name string) bool {
 }
 
 // checkReference checks that a plugin with this name exists and, if want is not empty, has
-// this role. An unknown plugin may have any role except source and discovery, which decide
-// what the endpoint picker connects to.
+// this role. An unknown plugin may have any role.
 func (v *verifier) checkReference(at *field.Path, name string, want role) {
 	got := v.roleOfName(name)
 	switch {
@@ -125,15 +125,23 @@ func (v *verifier) checkReference(at *field.Path, name string, want role) {
 		v.failWith(func() *field.Error {
 			return field.Invalid(at, text.Value(name), "must be the name of a plugin: "+listNames(v.names))
 		})
-	case got == unknown && (want == source || want == discovery):
-		v.failWith(func() *field.Error {
-			return field.Forbidden(at, fmt.Sprintf("must be the name of a known %s, whatever the image: it decides what the endpoint picker connects to", want))
-		})
 	case want != "" && got != want && got != unknown:
 		v.failWith(func() *field.Error {
 			return field.Invalid(at, text.Value(name), fmt.Sprintf("must be the name of a plugin that is a %s, and this is a %s", want, got))
 		})
 	}
+}
+
+// checkConnection checks a reference that decides what the endpoint picker connects to. Its
+// plugin has to be known, whatever the image.
+func (v *verifier) checkConnection(at *field.Path, name string, want role) {
+	if name == "" || !v.unlisted[name] {
+		v.checkReference(at, name, want)
+		return
+	}
+	v.failWith(func() *field.Error {
+		return field.Forbidden(at, fmt.Sprintf("must be the name of a known %s, whatever the image: it decides what the endpoint picker connects to", cmp.Or(want, "plugin")))
+	})
 }
 
 // checkReferences checks the references in the other parts of the configuration.
@@ -196,21 +204,25 @@ func (v *verifier) checkParser(at *field.Path, name string) {
 	v.checkReference(at, name, parser)
 }
 
+// checkDataLayer does not ask for feature gates. With enableLegacyMetrics, the known release of
+// dialect GAIE does not read the data layer, and an image of the platform team may do so.
 func (v *verifier) checkDataLayer() {
 	l := v.conf.DataLayer
-	if l == nil || v.featureEnabled(legacyMetricsFeature) {
+	if l == nil {
 		return
 	}
 	at := v.path.Child("dataLayer")
 	for i, s := range l.Sources {
 		here := at.Child("sources").Index(i)
-		v.checkReference(here.Child("pluginRef"), s.PluginRef, source)
+		v.checkConnection(here.Child("pluginRef"), s.PluginRef, source)
 		for j, e := range s.Extractors {
 			v.checkReference(here.Child("extractors").Index(j).Child("pluginRef"), e.PluginRef, extractor)
 		}
 	}
 	if l.Discovery != nil {
-		v.checkReference(at.Child("discovery", "pluginRef"), l.Discovery.PluginRef, discovery)
+		v.checkConnection(at.Child("discovery", "pluginRef"), l.Discovery.PluginRef, discovery)
 	}
-	v.checkOptionalReference(at.Child("crossReplicaSyncerPluginRef"), l.CrossReplicaSyncerPluginRef, "")
+	if name := l.CrossReplicaSyncerPluginRef; name != "" {
+		v.checkConnection(at.Child("crossReplicaSyncerPluginRef"), name, "")
+	}
 }

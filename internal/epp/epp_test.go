@@ -167,13 +167,14 @@ func TestCheckSaysWhatIsRight(t *testing.T) {
 // platform team chose the image.
 func TestCheckOwnImage(t *testing.T) {
 	const (
-		noPlugin    = "is not a plugin of the known release of dialect LLMD: the endpoint picker starts only if its image has this plugin"
-		noParameter = "is not a parameter of max-score-picker in the known release of dialect LLMD: the endpoint picker starts only if its image has this parameter"
-		header      = "apiVersion: " + APIVersionLLMD + "\nkind: EndpointPickerConfig\n"
-		one         = "schedulingProfiles: [{name: default, plugins: [{pluginRef: mine, weight: 1}]}]\n"
+		noPluginGAIE = "is not a plugin of the known release of dialect GAIE: the endpoint picker starts only if its image has this plugin"
+		noPlugin     = "is not a plugin of the known release of dialect LLMD: the endpoint picker starts only if its image has this plugin"
+		noParameter  = "is not a parameter of max-score-picker in the known release of dialect LLMD: the endpoint picker starts only if its image has this parameter"
+		one          = "schedulingProfiles: [{name: default, plugins: [{pluginRef: mine, weight: 1}]}]\n"
 	)
 	cases := map[string]struct {
 		reason   string
+		dialect  inputv1alpha1.Dialect // LLMD if empty.
 		config   string
 		warnings []Warning
 		errs     []string
@@ -216,6 +217,39 @@ func TestCheckOwnImage(t *testing.T) {
 			warnings: []Warning{{"config.plugins[0].type", "mine " + noPlugin}, {"config.plugins[1].type", "mine " + noPlugin}},
 			errs:     []string{"config.dataLayer.sources[0].pluginRef", "config.dataLayer.discovery.pluginRef"},
 		},
+		"LegacyMetrics": {
+			reason:  "No feature gate keeps data sources from the checks: the image decides what the gate does.",
+			dialect: inputv1alpha1.DialectGAIE,
+			config: "featureGates: [enableLegacyMetrics]\nplugins: [{type: mine, name: src}, {type: metrics-data-source}]\nschedulingProfiles: [{name: default}]\n" +
+				"dataLayer: {sources: [{pluginRef: src}, {pluginRef: metrics-data-source}]}\n",
+			warnings: []Warning{{"config.plugins[0].type", "mine " + noPluginGAIE}},
+			errs:     []string{"config.dataLayer.sources[0].pluginRef"},
+		},
+		"Syncer": {
+			reason: "Nor is an unknown plugin the cross-replica syncer, which connects to a store or to other replicas.",
+			config: "plugins: [{type: mine}]\nschedulingProfiles: [{name: default}]\n" +
+				"dataLayer: {crossReplicaSyncerPluginRef: mine}\n",
+			warnings: []Warning{{"config.plugins[0].type", "mine " + noPlugin}},
+			errs:     []string{"config.dataLayer.crossReplicaSyncerPluginRef"},
+		},
+		"NameOfASource": {
+			reason:   "The endpoint picker uses the plugin metrics-data-source, even where the configuration has no data layer. So no unknown plugin has such a name.",
+			config:   "plugins: [{type: mine, name: metrics-data-source}, {type: mine, name: file-discovery}]\nschedulingProfiles: [{name: default}]\n",
+			warnings: []Warning{{"config.plugins[0].type", "mine " + noPlugin}, {"config.plugins[1].type", "mine " + noPlugin}},
+			errs:     []string{"config.plugins[0].name", "config.plugins[1].name"},
+		},
+		"SourceOfTheOtherDialect": {
+			reason:  "A data source that only the other dialect knows is one here, too, and nothing else. It is not known of the image that it is the same.",
+			dialect: inputv1alpha1.DialectGAIE,
+			config: "featureGates: [flowControl]\nplugins: [{type: models-data-source}, {type: file-discovery, name: find}]\nschedulingProfiles: [{name: default}]\n" +
+				"dataLayer: {sources: [{pluginRef: models-data-source, extractors: [{pluginRef: models-data-source}]}]}\n" +
+				"parser: {pluginRef: find}\nsaturationDetector: {pluginRef: models-data-source}\n",
+			warnings: []Warning{{"config.plugins[0].type", "models-data-source " + noPluginGAIE}, {"config.plugins[1].type", "file-discovery " + noPluginGAIE}},
+			errs: []string{
+				"config.saturationDetector.pluginRef", "config.parser.pluginRef",
+				"config.dataLayer.sources[0].pluginRef", "config.dataLayer.sources[0].extractors[0].pluginRef",
+			},
+		},
 		"Experimental": {
 			reason: "An experimental plugin needs a flag that is not set, in any image.",
 			config: "plugins: [{type: multicluster-file-discovery}]\nschedulingProfiles: [{name: default}]\n",
@@ -233,11 +267,15 @@ func TestCheckOwnImage(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, errs := Parse(header+tc.config, field.NewPath("config"))
+			d := tc.dialect
+			if d == "" {
+				d = inputv1alpha1.DialectLLMD
+			}
+			c, errs := Parse("apiVersion: "+dialects[d].apiVersions[0]+"\nkind: EndpointPickerConfig\n"+tc.config, field.NewPath("config"))
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			warnings, errs := c.Check(inputv1alpha1.DialectLLMD, true)
+			warnings, errs := c.Check(d, true)
 			if diff := cmp.Diff(tc.warnings, warnings); diff != "" {
 				t.Errorf("%s\nwarnings: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -249,7 +287,7 @@ func TestCheckOwnImage(t *testing.T) {
 				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%v", tc.reason, diff, errs)
 			}
 			// With the default image there are errors in place of the warnings.
-			if warnings, errs := c.Check(inputv1alpha1.DialectLLMD, false); len(warnings) > 0 || len(errs) < len(tc.errs)+min(1, len(tc.warnings)) {
+			if warnings, errs := c.Check(d, false); len(warnings) > 0 || len(errs) < len(tc.errs)+min(1, len(tc.warnings)) {
 				t.Errorf("with the default image: warnings %v, errors %v", warnings, errs)
 			}
 		})

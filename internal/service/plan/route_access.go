@@ -106,9 +106,10 @@ func parentOf(ref inputv1alpha1.ParentRef) parent {
 	return parent{cmp.Or(ref.Group, gateway.GroupName), cmp.Or(ref.Kind, kindGateway), ref.Namespace, ref.Name, ref.SectionName}
 }
 
+// parentOfRoute tells a group that is left out from an empty one, which is the core group.
 func parentOfRoute(ref *gateway.ParentReference) parent {
 	return parent{
-		group:     cmp.Or(string(ptr.Deref(ref.Group, "")), gateway.GroupName),
+		group:     string(ptr.Deref(ref.Group, gateway.GroupName)),
 		kind:      cmp.Or(string(ptr.Deref(ref.Kind, "")), kindGateway),
 		namespace: string(ptr.Deref(ref.Namespace, "")),
 		name:      string(ref.Name),

@@ -245,7 +245,7 @@ func TestRun(t *testing.T) {
 			required: one,
 			want: outcome{
 				fatal: "nothing was changed: cannot use ConfigMap inferencecluster-us-east in namespace crossplane-system, which is the ledger of all reservations " +
-					"(delete it, and it is created again from the status): cannot decode the ledger: unexpected end of JSON input", not: notEvaluated(),
+					"(restore what it had; if you delete it, it is made again from status.reservations, so check first that these are complete): cannot decode the ledger: unexpected end of JSON input", not: notEvaluated(),
 			},
 		},
 		"NotAnswered": {

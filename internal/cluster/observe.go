@@ -113,7 +113,7 @@ func readLedger(req incoming.Request, c *parsed) (ledger, error) {
 		err = errors.New("it has no resourceVersion")
 	}
 	if err != nil {
-		return ledger{}, fmt.Errorf("cannot use ConfigMap %s in namespace %s, which is the ledger of all reservations (delete it, and it is created again from the status): %w", ledgerName(c.Name), c.input.Namespace, err)
+		return ledger{}, fmt.Errorf("cannot use ConfigMap %s in namespace %s, which is the ledger of all reservations (restore what it had; if you delete it, it is made again from status.reservations, so check first that these are complete): %w", ledgerName(c.Name), c.input.Namespace, err)
 	}
 	return l, nil
 }

@@ -73,10 +73,10 @@ type measurer struct {
 // measure visits the values in the order of the text. So an alias always comes after the start of
 // what it stands for, and its depth does not matter for the stack.
 func (m *measurer) measure(n *goyaml.Node) size {
-	switch n.Kind {
-	case goyaml.DocumentNode:
+	if n.Kind == goyaml.DocumentNode {
 		return m.measure(n.Content[0])
-	case goyaml.AliasNode:
+	}
+	if n.Kind == goyaml.AliasNode {
 		m.aliases++
 		s := m.anchored[n.Alias]
 		if s == nil {

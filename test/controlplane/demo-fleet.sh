@@ -31,11 +31,11 @@ heading "Installed with a gateway for all services, which is set in a copy of th
 show kubectl apply -f package/install/rbac.yaml -f package/install/function.yaml
 mine=.cache/controlplane/package
 rm -rf "$mine" && cp -r package/xr "$mine"
-show sed -i 's|^      missingKinds: Skip$|&\n      fleet: {parentRefs: [{name: hub, namespace: gateway-system}]}\n      routes: {allowedParentRefs: [{namespace: gateway-system}], allowedHostnames: ["*.example.com"]}|' "$mine/composition.yaml"
+show sed -i 's|^      missingKinds: Skip$|&\n      fleet: {parentRefs: [{name: fleet-gateway, namespace: gateway-system}]}\n      routes: {allowedParentRefs: [{namespace: gateway-system}], allowedHostnames: ["*.example.com"]}|' "$mine/composition.yaml"
 show kubectl apply -f "$mine/definition.yaml" -f "$mine/cluster-definition.yaml" -f "$mine/composition.yaml" -f "$mine/cluster-composition.yaml"
 show kubectl wait --for=condition=Healthy --timeout=2m functions.pkg.crossplane.io --all
 show kubectl wait --for=condition=Established --timeout=1m xrd --all
-gateway hub | kubectl apply -f - >/dev/null
+gateway fleet-gateway | kubectl apply -f - >/dev/null
 for c in cluster-1 cluster-2 cluster-3; do gateway inference-gateway | kubectl --context "$c" apply -f - >/dev/null; done
 
 heading "Three clusters"

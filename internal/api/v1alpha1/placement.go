@@ -31,7 +31,8 @@ type Placement struct {
 	Clusters []PlacementCluster `json:"clusters,omitempty"`
 
 	// ClusterSelector selects InferenceClusters by their labels. They are preferred in the
-	// order of their names.
+	// order of their names. An empty selector selects every InferenceCluster that allows the
+	// namespace.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 

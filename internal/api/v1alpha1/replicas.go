@@ -2,7 +2,9 @@ package v1alpha1
 
 // Replicas are some replicas of a service.
 type Replicas struct {
-	// Group is the index of the group. Absent in a service without spec.replicas.
+	// Group is the index of the group. A service without spec.replicas has only group 0. It is
+	// absent where such a service is listed replica by replica: in the reservations of a
+	// cluster, and in status.clusters if the policy Spread splits the service.
 	// +optional
 	Group *int32 `json:"group,omitempty"`
 

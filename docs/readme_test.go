@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,8 +86,11 @@ func blocks(doc, language string) []string {
 
 var exampleDir = regexp.MustCompile(`example/[a-z0-9-]+`)
 
-// TestShownOutput compares what documents show of a command with the command's golden, of
-// which it is the beginning.
+// cut is the last line of shown output of which a document leaves out the rest.
+const cut = "...\n"
+
+// TestShownOutput compares what documents show of a command with the command's golden. It is
+// all of it, or the beginning of it and a line that says so.
 func TestShownOutput(t *testing.T) {
 	t.Chdir("..")
 	shown := 0
@@ -98,8 +102,13 @@ func TestShownOutput(t *testing.T) {
 			if strings.Contains(command, "--format summary") {
 				golden = filepath.Join(exampleDir.FindString(command), "summary.txt")
 			}
-			if !strings.HasPrefix(read(t, golden), output) {
+			all := read(t, golden)
+			begin, more := strings.CutSuffix(output, cut)
+			switch rest, begins := strings.CutPrefix(all, begin); {
+			case !begins:
 				t.Errorf("%s shows of %s what %s does not begin with:\n%s", file, command, golden, output)
+			case more != (rest != ""):
+				t.Errorf("%s shows of %s what ends with %q: %t, and %s has more: %t", file, command, strings.TrimSpace(cut), more, golden, rest != "")
 			}
 		}
 	}
@@ -115,7 +124,12 @@ func TestReadmeServices(t *testing.T) {
 	first := read(t, "example/first-service/xr.yaml")
 	fn := function.Start(t)
 	same, fragments := false, 0
-	for _, block := range blocks(read(t, "README.md"), "yaml") {
+	all := blocks(read(t, "README.md"), "yaml")
+	input := slices.IndexFunc(all, func(block string) bool { return strings.Contains(block, "kind: Input\n") })
+	if input < 0 {
+		t.Fatal("README.md shows no Input")
+	}
+	for _, block := range all {
 		switch {
 		case strings.Contains(block, "kind: InferenceService\n"):
 			same = same || strings.HasSuffix(first, "\n"+block)
@@ -125,6 +139,12 @@ func TestReadmeServices(t *testing.T) {
 			xr := grown(t, first, block)
 			if err := os.WriteFile(filepath.Join(dir, "xr.yaml"), xr, 0o600); err != nil {
 				t.Fatal(err)
+			}
+			// Gateways of a fleet are shared, so the Input has to allow them.
+			if strings.Contains(block, "  placement:\n") {
+				if err := os.WriteFile(filepath.Join(dir, "input.yaml"), []byte(all[input]), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if _, errs, exit := fn.Render(t, dir, "yaml"); exit != 0 || errs != "" {
 				t.Errorf("exit code %d\n%s\nof this fragment in README.md:\n%s", exit, errs, block)

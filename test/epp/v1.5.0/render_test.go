@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const rendered = "../../../internal/render/router/testdata"
+const rendered = "../../../internal/service/render/router/testdata"
 
 // TestFlags reads the rendered flags as the endpoint picker does.
 func TestFlags(t *testing.T) {

@@ -43,14 +43,11 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 	r := &Router{
 		Name:            role.Name,
 		Disaggregated:   disaggregated(spec),
-		Replicas:        1,
-		FailureMode:     cmp.Or(picker.FailureMode, v1alpha1.FailClose),
+		Replicas:        ptr.Deref(role.Replicas, 0),
+		FailureMode:     picker.FailureMode,
 		Pod:             planEndpointPickerPod(picker, in),
 		DestinationRule: in.Gateway.IstioDestinationRule,
 		Models:          planModels(role.ServedModels),
-	}
-	if role.Replicas != nil {
-		r.Replicas = *role.Replicas
 	}
 	path := rolePath(i)
 	warnings, errs := r.planConfig(path, role, spec, in)

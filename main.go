@@ -34,7 +34,7 @@ type serving struct {
 	Address            string `default:":9443" help:"Address at which to listen for gRPC connections."`
 	TLSCertsDir        string `name:"tls-certs-dir" env:"TLS_SERVER_CERTS_DIR" help:"Directory with the server's key and certificate (tls.key, tls.crt) and the CA of its clients (ca.crt)."`
 	Insecure           bool   `help:"Serve without mTLS. TLS certificates are then ignored."`
-	MaxRecvMessageSize int    `default:"64" help:"Largest request to accept, in MB."`
+	MaxRecvMessageSize int    `default:"64" help:"Largest request to accept, in MiB."`
 	MetricsAddress     string `default:":8080" help:"Address of the Prometheus metrics. Empty serves none."`
 	Memory             int64  `default:"0" help:"Memory that the process may take, in MiB. 0 means the limit of the container, or 512 if it has none."`
 	HeapHeadroom       uint32 `default:"6" hidden:"" help:"Size of an allocation that only delays garbage collection, in MiB."`
@@ -42,13 +42,11 @@ type serving struct {
 
 // Run serves until it fails.
 func (s *serving) Run(fn fnv1.FunctionRunnerServiceServer) error {
-	// Go collects garbage once the heap has twice its size after the last collection. An idle
-	// process has a few MiB, so that is every sixth call. The collector counts this slice as
-	// part of the heap, so it waits longer. Nobody touches the slice, so it takes no physical
-	// memory.
-	//
-	// GOGC multiplies the heap where the slice adds to it, so a large heap takes more memory.
-	// docs/performance.md compares both.
+	// Go collects garbage whenever the heap has doubled since the last collection. The heap of
+	// an idle process is a few MiB, so that would happen every few calls. This slice counts as
+	// heap, so the next collection comes later. Nobody writes to it, so it takes no physical
+	// memory. A higher GOGC would do the same, but lets a large heap grow further: see
+	// docs/performance.md.
 	headroom := make([]byte, int64(s.HeapHeadroom)<<20)
 	defer runtime.KeepAlive(headroom)
 	memory := s.Memory << 20

@@ -11,9 +11,9 @@ import (
 type Free struct {
 	Pools []Pool
 
-	// Budget is how many node classes all searches together may look at. Clones share it. Nil
-	// gives each search a budget of its own. Allocate still tries the fast ways when the budget
-	// is used up: callers that want to stop then have to check it.
+	// Budget is how many node classes all calls of Allocate together may look at. Clones share
+	// it. Nil gives each search a budget of its own. Allocate still tries the fast ways when the
+	// budget is used up: callers that want to stop then have to check it.
 	Budget *int
 }
 

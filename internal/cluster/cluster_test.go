@@ -440,7 +440,7 @@ func TestNothingIsDeletedThere(t *testing.T) {
 			t.Errorf("want the Objects of kube-system and of the namespace, got %d", objects)
 		}
 		// An abandoned cluster is not waited for.
-		if ttl := rsp.GetMeta().GetTtl().AsDuration(); (ttl == composite.Later) != (policy == "Abandon") {
+		if ttl := rsp.GetMeta().GetTtl().AsDuration(); (ttl == composite.WhileStable) != (policy == "Abandon") {
 			t.Errorf("%s: the answer lives for %s", policy, ttl)
 		}
 	}

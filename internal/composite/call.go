@@ -45,8 +45,8 @@ func NewCall(req *fnv1.RunFunctionRequest, now time.Time) *Call {
 // Kind of the composite resource.
 func (c *Call) Kind() string { return c.Request.Composite().Kind() }
 
-// A ProblemsError says why a composite resource is not accepted. The author of the spec or of the Input
-// can fix them.
+// A ProblemsError says why a composite resource is not accepted. The author of the spec or of
+// the Input can fix the problems.
 type ProblemsError struct {
 	// Reason of the condition Accepted, which is False.
 	Reason string

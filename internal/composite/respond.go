@@ -23,11 +23,11 @@ import (
 const (
 	// Soon is for what has just changed or failed, or depends on the time.
 	Soon = 10 * time.Second
-	// Seldom is for what is not ready, and has not changed for long. On each call Crossplane
+	// WhileStuck is for what is not ready, and has not changed for long. On each call Crossplane
 	// applies every object again, so many pending services would keep a control plane busy.
-	Seldom = 2 * time.Minute
-	// Later is for what is stable.
-	Later = 5 * time.Minute
+	WhileStuck = 2 * time.Minute
+	// WhileStable is for what is ready and known, with nothing pending.
+	WhileStable = 5 * time.Minute
 )
 
 // An Answer is the desired state, status and conditions of a composite resource of either kind.
@@ -68,7 +68,7 @@ func (c *Call) Accept(a Answer) error {
 func timeToLive(before map[string]observedCondition, a Answer, now time.Time) time.Duration {
 	switch {
 	case a.Stable:
-		return Later
+		return WhileStable
 	case a.AwaitsFailover:
 		return Soon
 	}
@@ -77,7 +77,7 @@ func timeToLive(before map[string]observedCondition, a Answer, now time.Time) ti
 			return Soon
 		}
 	}
-	idle := Seldom
+	idle := WhileStuck
 	for _, c := range before {
 		since, _ := time.Parse(time.RFC3339, c.since) // The zero time if there is none.
 		idle = min(idle, now.Sub(since))
@@ -110,8 +110,8 @@ func ready(ok bool) fnv1.Ready {
 // setStatus sets the status of the desired XR, beside the fields that earlier functions set.
 // Crossplane derives the XR's readiness from its resources. It does not see deferred ones, so
 // the XR is then set to not ready.
-func setStatus(req incoming.Request, rsp *fnv1.RunFunctionResponse, encoded any, deferred bool) error {
-	status, err := kube.Encode(encoded)
+func setStatus(req incoming.Request, rsp *fnv1.RunFunctionResponse, value any, deferred bool) error {
+	status, err := kube.Encode(value)
 	if err != nil {
 		return fmt.Errorf("cannot write the status: %w", err)
 	}

@@ -2,9 +2,10 @@
 Package key has the keys of composed resources.
 
 A key identifies a composed resource for Crossplane. If the key changes, Crossplane deletes the
-object and creates another one. A key starts with the kind: if an object of another kind had
-the same key, the old object would stay behind. Names of clusters, roles and kinds have no
-'/', so different objects have different keys.
+object and creates another one. A key contains the kind (leaderworkerset/decode/0,
+cluster/east/leaderworkerset/decode/0): if an object of another kind had the same key, the old
+object would stay behind. Names of clusters, roles and kinds have no '/', so different objects
+have different keys.
 */
 package key
 
@@ -118,7 +119,7 @@ func (k Key) FleetSliceOf() (cluster string, ipv6, is bool) {
 }
 
 // A ReplicaID identifies a replica in its service: {role}/{index}, or {group}/{role}/{index} in
-// a service with spec.replicas. It is a string because it is also a key of JSON objects.
+// a service with spec.replicas. It is a string, because requests and ledgers have it as JSON.
 type ReplicaID string
 
 // ReplicaOf returns a replica of a service without spec.replicas.
@@ -134,8 +135,8 @@ func ReplicaInGroup(group int32, role string, index int32) ReplicaID {
 // Grouped tells whether the replica belongs to a service with spec.replicas.
 func (r ReplicaID) Grouped() bool { return strings.Count(string(r), "/") == 2 }
 
-// Parts returns the parts of the replica. The group is 0 in a service without spec.replicas. ok
-// is false for text that is not a replica.
+// Parts returns the parts of the ID. The group is 0 in a service without spec.replicas. ok is
+// false for text that is not an ID.
 func (r ReplicaID) Parts() (group int32, role string, index int32, ok bool) {
 	parts := strings.Split(string(r), "/")
 	if len(parts) == 3 {

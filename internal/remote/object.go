@@ -67,7 +67,7 @@ type readiness struct {
 	CelQuery string `json:"celQuery,omitempty"`
 }
 
-// Manifest returns the object that an Object made by Wrap has.
+// Manifest returns the remote object in an Object that Wrap made.
 func Manifest(o *structpb.Struct) *structpb.Struct {
 	return kube.Lookup(o, "spec", "forProvider", "manifest").GetStructValue()
 }

@@ -21,8 +21,6 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 		APIVersion: apiVersionNamespaced,
 		Kind:       kindObject,
 		Metadata: metadata{
-			// The name depends on the remote object, so that two services that want the same
-			// one conflict. See ObjectName.
 			Name:      ObjectName(s, t, group, o.Kind(), o.Name()),
 			Namespace: s.Namespace,
 			Labels:    map[string]string{naming.LabelService: s.Name},
@@ -50,9 +48,9 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 	return kube.Object{Key: o.Key, Resource: r}, nil
 }
 
-// queries say when an Object is ready. provider-kubernetes polls a remote object that it does
-// not watch every 30 seconds while its Object is not ready, and every 10 minutes (--poll)
-// afterwards. So an Object becomes ready only when the status of the remote object has all that
+// queries say when an Object is ready. While an Object is not ready, provider-kubernetes polls
+// its remote object every 30 seconds. Afterwards it does so every 10 minutes (--poll), unless it
+// watches it. So an Object becomes ready only when the status of the remote object has all that
 // the function waits for.
 var queries = map[string]string{
 	"LeaderWorkerSet.leaderworkerset.x-k8s.io":  condition("Available"),

@@ -34,7 +34,7 @@ func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered in
 	}
 }
 
-// generation is the generation that a ledger has which answers this request.
+// generation returns the generation with which a ledger answers this request.
 func (cr *ClusterRequest) generation() int64 {
 	var highest int64
 	for _, r := range Replicas(cr.Groups) {

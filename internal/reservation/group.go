@@ -74,7 +74,7 @@ func (rs *reserver) reserveGroup(req *CapacityRequest, group ReplicaGroup, notSc
 		return missing, "more is reserved than the cluster has"
 	case *rs.Free.Budget <= 0:
 		rs.dropEmpty(req)
-		return missing, "its namespace requests more than one round evaluates, and the next round continues"
+		return missing, "its namespace requests more than one call evaluates, and the next call continues"
 	}
 	// Replicas that are not required start one by one.
 	started := len(missing) < len(group.Replicas) || !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required })

@@ -18,11 +18,12 @@ type Reservation struct {
 	// PodRequirements of the pods as they are counted, by the names of the request. A ledger
 	// that was restored from the status has none.
 	PodRequirements map[string]capacity.PodRequirements `json:"podRequirements,omitempty"`
-	// Generation of the requests that the reservation answers. See Request.AssignGenerations.
+	// Generation of the requests that the reservation answers. See
+	// CapacityRequest.AssignGenerations.
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// Owner that has it.
+// Owner returns the ServiceID of the service that has the reservation.
 func (g *Reservation) Owner() ServiceID { return ServiceID{g.Namespace, g.Name, g.UID} }
 
 // A Pending is what a service requests and has not reserved.
@@ -68,7 +69,7 @@ type Usage struct {
 // replicas are requested. Replicas that already run are counted next, if they fit. What else is
 // requested is reserved if it fits, for the oldest service first. Free is the capacity of the
 // cluster without any reservation. A cluster that is not schedulable reserves nothing new, and
-// notSchedulable says why. Neither does it for a service that is not allowed.
+// notSchedulable says why. It also reserves nothing new for a service that is not allowed.
 func Reserve(cluster string, free capacity.Free, reservations []Reservation, requests []CapacityRequest, notSchedulable string) Result {
 	requests = slices.Clone(requests)
 	slices.SortStableFunc(requests, func(a, b CapacityRequest) int { return CompareAge(&a, &b) })
@@ -94,7 +95,8 @@ func Reserve(cluster string, free capacity.Free, reservations []Reservation, req
 	return rs.Result
 }
 
-// reserveBudget bounds Reserve to some hundred milliseconds, in node classes that it looks at.
+// reserveBudget is how many node classes the searches for existing reservations may look at, and
+// again those for new ones of all namespaces. Each namespace may look at SearchSteps at least.
 // Without it, a service could request thousands of groups, each of which starts a search.
 // Reservations are kept, so the next call continues where this one stopped.
 const reserveBudget = 50 * capacity.SearchSteps

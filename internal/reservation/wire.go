@@ -48,7 +48,7 @@ const (
 // maxReplicaName limits the name of a replica: a role's name and two numbers.
 const maxReplicaName = 100
 
-// maxGeneration is never reached, and a status can represent it exactly.
+// maxGeneration is never reached. A status has numbers as float64, which represent it exactly.
 const maxGeneration = 1 << 50
 
 // EncodeRequest encodes a request. The same request gives the same text.

@@ -21,7 +21,7 @@ type Problem struct {
 	Now time.Time
 }
 
-// Reasons why a service is not placed in a cluster.
+// Reasons of a Decision, in any state.
 const (
 	ReasonUnknown              = "ClusterUnknown"
 	ReasonDeselected           = "NotSelected"
@@ -61,9 +61,9 @@ type Decision struct {
 	Abandoned bool
 }
 
-// Assign decides for each candidate which replicas run there. What exists stays, unless its
-// cluster drains, is abandoned or deselected, or stays out of reach. In these cases it leaves
-// only after it runs elsewhere.
+// Assign decides for each candidate which replicas run there. What exists in a cluster and must
+// leave it (see eligibility) does so only after it runs elsewhere. An abandoned cluster is left
+// as soon as its Objects are orphaned.
 func Assign(problem Problem) []Decision {
 	p := &scheduler{Problem: problem, assigned: make([][]reservation.ReplicaGroup, len(problem.Candidates)), eligibility: make([]eligibility, len(problem.Candidates))}
 	for i := range problem.Candidates {
@@ -100,8 +100,10 @@ type scheduler struct {
 	requestsAll bool
 }
 
-// fits tells whether the missing replicas of some groups fit, or at least the required ones,
-// and takes their capacity. The message says why not all of them fit.
+// fits tells whether the missing replicas of some groups fit, or at least those that suffice to
+// start: the required ones, or the first one if none is required. Under Failover, a service
+// without required replicas starts only as a whole. It takes their capacity. The message says
+// why not all of them fit.
 func (p *scheduler) fits(free *capacity.Free, c *Candidate, groups []reservation.ReplicaGroup) (bool, string) {
 	ok, why := p.fitsWhole(free, c, groups)
 	if ok || c.NotSchedulable != "" {
@@ -166,7 +168,7 @@ func (p *scheduler) eligible() []int {
 }
 
 // blocked tells whether some of the groups exist in a cluster where they can neither stay nor
-// leave: one that cannot be read, or has been out of reach for a short time.
+// leave. Such a cluster cannot be read, or has been out of reach for a short time.
 func (p *scheduler) blocked(groups []reservation.ReplicaGroup) bool {
 	for i := range p.Candidates {
 		if p.eligibility[i].eligible() || p.eligibility[i].mustLeave {
@@ -202,7 +204,8 @@ func (p *scheduler) decide(i int) Decision {
 	}
 	d.State, d.Reason, d.Message = p.explain(i, &d)
 	d.AwaitsFailover = d.Reason == ReasonUnreachable && len(d.Run) > 0 && !p.eligibility[i].mustLeave && p.Policy != v1alpha1.PlacementReplicate
-	// Groups that are assigned and pending are no reason to send requests to those that leave.
+	// A cluster keeps its traffic for groups that are assigned to it and exist there. Groups that
+	// are only pending there do not count.
 	stays := slices.ContainsFunc(p.assigned[i], func(group reservation.ReplicaGroup) bool { return c.present(&group) })
 	d.Serves = len(d.Run) > 0 && c.StopPolicy != v1alpha1.StopAbandon && (stays || p.mayServeCopy(i) || !p.servedElsewhere(i))
 	return d

@@ -108,8 +108,8 @@ func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.Rep
 }
 
 // covers tells whether the required replicas of a group, and all that another cluster has of
-// it, are ready here. Other replicas may be pending: if they never fit, two copies would stay
-// for ever.
+// it, are ready here. Other replicas may be pending. If they never fit, waiting for them would
+// keep two copies for ever.
 func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bool {
 	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool {
 		return (r.Required || other.Present[r.Name]) && !c.Ready[r.Name]

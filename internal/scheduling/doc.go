@@ -16,9 +16,9 @@ their maps are read.
     requested and still fits, else the first candidate with enough free capacity. Each try
     prefers clusters that a route can reach. While none has capacity, it requests capacity of
     all. While a cluster that cannot be read may run the service, it assigns nothing.
-    Spread assigns each replica group by itself: where it exists, else where it was
-    reserved, else where it was requested, else where there is capacity and the fewest
-    groups for the weight.
+    Spread assigns each replica group by itself. It goes where it exists, else where it was
+    reserved, else where it was requested and still fits. Else it goes to the cluster where
+    it fits that has the fewest groups for its weight.
  4. Decisions: of what is assigned, replicas that are reserved or exist run, and the others
     are pending. What exists elsewhere leaves, or stays until its successor serves.
  5. Request: the capacity that the service requests of each cluster, for what runs there and
@@ -28,7 +28,8 @@ their maps are read.
 
   - NotPlaced: nothing is assigned, and nothing exists.
   - Pending: something is assigned, and all of it is pending.
-  - Placed: something of what is assigned runs, or the cluster cannot be told to change.
+  - Placed: something of what is assigned runs. Or something runs in a cluster that is unknown
+    or out of reach, and that need not be left.
   - Leaving: something exists that is assigned elsewhere.
 
 # Invariants
@@ -44,7 +45,8 @@ at once.
   - A cluster that cannot be read is neither assigned nor left. Under Failover and Spread,
     nothing of what it may have is started elsewhere, unless an eligible cluster has some of it
     already (TestAssign).
-  - A cluster that takes nothing new keeps what it has, unless it drains, was abandoned, was
-    deselected, or is out of reach for longer than the failover time (TestAssign).
+  - A cluster that takes nothing new keeps what it has. It loses it if it drains, was abandoned,
+    was deselected, or has weight 0 under Spread. Under Failover and Spread it also loses it
+    once it is out of reach for longer than the failover time (TestAssign).
 */
 package scheduling

@@ -13,10 +13,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
-// CheckGrowth refuses a change that makes what runs in a cluster of the fleet larger than all
-// that is free there. Such a change is applied where it runs, and the cluster counts it
-// afterwards: one GPU that was reserved would become 320. A change is checked while it is
-// new, until the request has it. What is reserved for others later does not stop this service.
+// CheckGrowth refuses a change by which what runs in a cluster of the fleet grows by more than is
+// free there. The change is applied in place, and the cluster counts it only afterwards, so one
+// reserved GPU could become 320. It is checked until the service's request includes it. Later
+// reservations of others do not stop this service.
 func CheckGrowth(demand *Demand, snapshot *Snapshot) field.ErrorList {
 	if snapshot.Request == nil {
 		return nil

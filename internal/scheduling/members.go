@@ -24,8 +24,8 @@ type member struct {
 	deselected bool
 }
 
-// members are the clusters that the placement names or selects, and then those where
-// something is that it no longer names. It returns warnings about names in use.
+// members returns the clusters that the placement names or selects, and then others where
+// something of the service exists. It also returns warnings about conflicts of names.
 func (v *view) members() ([]member, []string) {
 	named := v.named()
 	// taken has the names in the service, and which cluster each is. What runs keeps its name.
@@ -155,8 +155,8 @@ func (v *view) comparable(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfi
 }
 
 // remembered is a cluster that the placement does not name, and where something exists. The
-// last request tells which cluster of the fleet it is. The service leaves one that was never of
-// the fleet, or that of the XR itself, like any other.
+// last request tells which cluster of the fleet it is. A cluster that was never of the fleet, or
+// that of the XR, is left like any other.
 func (v *view) remembered(name string) member {
 	at := v.snapshot.States[name]
 	m := member{deselected: true, target: Target{Cluster: name, Namespace: cmp.Or(at.Namespace, v.demand.Namespace), ProviderConfig: at.ProviderConfig}}

@@ -11,7 +11,7 @@ import (
 
 // A Demand is what scheduling knows of an InferenceService: what it needs, and where it may run.
 type Demand struct {
-	// Owner of the reservations.
+	// ServiceID of the service that has the reservations.
 	reservation.ServiceID
 	// Claimed tells that the service is behind a claim. Its Objects are cluster-scoped.
 	Claimed bool
@@ -89,8 +89,9 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	return r
 }
 
-// addUnassigned adds the replicas that no cluster accepts to the pending ones of a cluster: the
-// one with the rest of their group, or else the one with the service. They are wanted.
+// addUnassigned adds the replicas that no cluster accepts to the pending ones of a cluster,
+// because they are wanted. It is the cluster with the rest of their group, or else one with the
+// service.
 func addUnassigned(groups []reservation.ReplicaGroup, decisions []Decision) {
 	none := unassigned(groups, decisions)
 	if len(none) == 0 {

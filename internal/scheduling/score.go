@@ -9,12 +9,15 @@ import (
 
 // A score tells how good it is to keep the service in a candidate that has something of it.
 type score struct {
-	// duplicates is the number of replicas that are missing here and exist elsewhere, so they
-	// would be started a second time. insufficient tells that they do not fit here.
+	// insufficient tells that the missing replicas do not fit here.
 	insufficient bool
 	// unroutable tells that no requests can be sent there, so no other copy could leave for it.
-	unroutable        bool
-	duplicates, ready int
+	unroutable bool
+	// duplicates is the number of replicas that are missing here and exist in another eligible
+	// candidate. They would be started a second time.
+	duplicates int
+	// ready is the number of ready replicas.
+	ready int
 }
 
 // better compares scores. Best is a candidate that has all replicas that exist elsewhere, or

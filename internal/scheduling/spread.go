@@ -8,9 +8,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
-// spread assigns each group by itself: to the cluster where it exists, else where it was
-// reserved, else where it was requested, else where it fits and the fewest groups are for the
-// weight.
+// spread assigns each group by itself. It goes where it exists, else where it was reserved, else
+// where it was requested and still fits. Else it goes to the cluster where it fits that has the
+// fewest groups for its weight.
 func (p *scheduler) spread() {
 	free := p.free()
 	var withoutCluster []reservation.ReplicaGroup

@@ -12,13 +12,13 @@ import (
 type view struct {
 	demand   *Demand
 	snapshot *Snapshot
-	// placement of the service. It is one of the whole service beside the XR where the spec
-	// has none.
+	// placement of the service. Where the spec has none, it names no cluster: the whole service
+	// runs beside the XR.
 	placement *v1alpha1.Placement
 	// clusters that the tenant may know of.
 	clusters map[string]*v1alpha1.InferenceCluster
-	// notAllowed are those of them that the tenant may no longer use. undecided are those of
-	// which that is not known yet.
+	// notAllowed are those of them that the tenant may no longer use. undecided are those of them
+	// about which this is not known yet.
 	notAllowed, undecided map[string]bool
 	// readsNamespace tells that a cluster allows namespaces by their labels.
 	readsNamespace bool

@@ -22,8 +22,8 @@ func TestQuiet(t *testing.T) {
 	fixture.Observe(req, fn.Run(t, req))
 	fixture.MakeReady(t, req)
 	rsp := fn.Run(t, req)
-	if got := rsp.GetMeta().GetTtl().AsDuration(); got != composite.Later {
-		t.Errorf("the service is ready: want TTL %s, got %s", composite.Later, got)
+	if got := rsp.GetMeta().GetTtl().AsDuration(); got != composite.WhileStable {
+		t.Errorf("the service is ready: want TTL %s, got %s", composite.WhileStable, got)
 	}
 	for key, r := range rsp.GetDesired().GetResources() {
 		if r.GetReady() != fnv1.Ready_READY_TRUE {

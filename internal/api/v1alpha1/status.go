@@ -88,7 +88,7 @@ type ClusterStatus struct {
 	// service stays until it runs elsewhere) or NotPlaced.
 	State PlacementState `json:"state"`
 
-	// Reason why the state is not Placed, in one word.
+	// Reason for the state, in one word. Absent if everything runs as it should.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 

@@ -37,7 +37,7 @@ func (f *floor) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*f
 type commands struct {
 	Address            string   `default:":9443" help:"Address at which to listen."`
 	Insecure           bool     `help:"Serve without mTLS."`
-	MaxRecvMessageSize int      `default:"64" help:"Largest request to accept, in MB."`
+	MaxRecvMessageSize int      `default:"64" help:"Largest request to accept, in MiB."`
 	Answers            []string `arg:"" help:"Answers to give, by the tag of the request."`
 }
 

@@ -388,7 +388,7 @@ func BenchmarkFleet(b *testing.B) {
 	fn := newFunction(logging.NewNopLogger())
 	for b.Loop() {
 		rsp, err := fn.RunFunction(b.Context(), req)
-		if err != nil || rsp.GetDesired().GetResources()[key.Request.String()] == nil {
+		if err != nil || rsp.GetDesired().GetResources()[key.CapacityRequest.String()] == nil {
 			b.Fatalf("no capacity request: %v %v", err, rsp.GetResults())
 		}
 	}

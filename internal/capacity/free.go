@@ -61,7 +61,7 @@ func (f *Free) Clone() Free {
 // searches for another way. A search that exceeds its budget counts as "does not fit". So
 // capacity may stay unused, but it is never used twice.
 func (f *Free) Allocate(podSets []PodSet) (bool, string) {
-	podSets = slices.DeleteFunc(slices.Clone(podSets), func(n PodSet) bool { return n.Count <= 0 })
+	podSets = slices.DeleteFunc(slices.Clone(podSets), func(podSet PodSet) bool { return podSet.Count <= 0 })
 	sortBySize(podSets)
 	f.spend(f.classCount())
 	if missing := f.insufficient(podSets); missing != "" {
@@ -85,9 +85,9 @@ func (f *Free) Allocate(podSets []PodSet) (bool, string) {
 // once, since there may be thousands of pod sets.
 func sortBySize(podSets []PodSet) {
 	ids := make(map[*PodRequirements]string, len(podSets))
-	for _, n := range podSets {
-		if _, known := ids[n.Requirements]; !known {
-			ids[n.Requirements] = n.Requirements.Key()
+	for _, podSet := range podSets {
+		if _, known := ids[podSet.Requirements]; !known {
+			ids[podSet.Requirements] = podSet.Requirements.Key()
 		}
 	}
 	slices.SortStableFunc(podSets, func(a, b PodSet) int {
@@ -105,8 +105,8 @@ func (f *Free) ForceAllocate(podSets []PodSet) bool {
 		return true
 	}
 	all := true
-	for _, n := range podSets {
-		if n.Count > 0 && f.fillPodSet(n) > 0 {
+	for _, podSet := range podSets {
+		if podSet.Count > 0 && f.fillPodSet(podSet) > 0 {
 			all = false
 		}
 	}

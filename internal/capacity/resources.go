@@ -172,9 +172,9 @@ func NodeResources(allocatable corev1.ResourceList) Resources {
 // Sum returns the resources that pod sets request in total, and their number of pods.
 func Sum(podSets []PodSet) (Resources, int64) {
 	total, pods := Resources{}, int64(0)
-	for _, n := range podSets {
-		total.Add(n.Requirements.Requests, n.Count)
-		pods += n.Count
+	for _, podSet := range podSets {
+		total.Add(podSet.Requirements.Requests, podSet.Count)
+		pods += podSet.Count
 	}
 	return total, pods
 }

@@ -18,21 +18,21 @@ type poolGroup struct {
 // where the sums suffice.
 func (f *Free) insufficient(podSets []PodSet) string {
 	var groups []*poolGroup
-	for _, n := range podSets {
-		pools := f.poolsFor(n.Requirements)
+	for _, podSet := range podSets {
+		pools := f.poolsFor(podSet.Requirements)
 		if len(f.Pools) == 0 {
 			return "the cluster has no nodes, or they are not known yet"
 		}
 		if len(pools) == 0 {
-			return "no pool has the labels " + labelText(n.Requirements.NodeSelector)
+			return "no pool has the labels " + labelText(podSet.Requirements.NodeSelector)
 		}
 		i := slices.IndexFunc(groups, func(g *poolGroup) bool { return slices.Equal(g.pools, pools) })
 		if i < 0 {
 			i = len(groups)
 			groups = append(groups, &poolGroup{pools: pools, want: Resources{}})
 		}
-		groups[i].want.Add(n.Requirements.Requests, n.Count)
-		groups[i].want.Add(Resources{"pods": 1000}, n.Count)
+		groups[i].want.Add(podSet.Requirements.Requests, podSet.Count)
+		groups[i].want.Add(Resources{"pods": 1000}, podSet.Count)
 	}
 	for _, g := range groups {
 		for _, name := range sortedNames(g.want) {

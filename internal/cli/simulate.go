@@ -102,8 +102,8 @@ func (p *participant) requestCapacity(ctx context.Context, fn Runner, g *given, 
 		return err
 	}
 	for _, o := range out.composed {
-		if o.GetAnnotations()[composite.AnnotationResourceName] == key.Request.String() {
-			p.composed[key.Request.String()] = o
+		if o.GetAnnotations()[composite.AnnotationResourceName] == key.CapacityRequest.String() {
+			p.composed[key.CapacityRequest.String()] = o
 			text, _, _ := unstructured.NestedString(o.Object, "data", reservation.RequestKey)
 			p.published = text
 		}
@@ -122,7 +122,7 @@ func (p *participant) reserve(ctx context.Context, fn Runner, g *given, services
 		}
 	}
 	for _, s := range services {
-		if o, ok := s.composed[key.Request.String()]; ok {
+		if o, ok := s.composed[key.CapacityRequest.String()]; ok {
 			now.cluster = append(now.cluster, o)
 		}
 	}

@@ -117,8 +117,8 @@ func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alp
 	}
 	for i, g := range p.Reservations {
 		st.Reservations = append(st.Reservations, v1alpha1.Reservation{
-			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Replicas: scheduling.Replicas(g.Replicas), Generation: g.Generation,
-			Pods: count(p.Usage[i].Pods), Resources: p.Usage[i].Resources.List(false), RequirementsChanged: slices.Contains(p.RequirementsChanged, g.Owner()),
+			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Replicas: scheduling.ReplicasToStatus(g.Replicas), Generation: g.Generation,
+			Pods: count(p.Usage[i].Pods), Resources: p.Usage[i].Resources.List(false), RequirementsChanged: slices.Contains(p.RequirementsChanged, g.ServiceID()),
 		})
 	}
 	for _, w := range p.Pending[:min(len(p.Pending), maxPending)] {

@@ -102,7 +102,7 @@ func readLedger(req incoming.Request, c *parsed) (ledger, error) {
 		l := ledger{}
 		for i := range c.Status.Reservations {
 			a := &c.Status.Reservations[i]
-			l.reservations = append(l.reservations, reservation.Reservation{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: scheduling.ReplicasOf(a.Replicas), Generation: a.Generation})
+			l.reservations = append(l.reservations, reservation.Reservation{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: scheduling.ReplicasFromStatus(a.Replicas), Generation: a.Generation})
 		}
 		return l, nil
 	}

@@ -88,7 +88,7 @@ func (p *ledgerPlan) size() int {
 	const more, ofReplicas = 150, 50
 	n := len(p.ledger) + more*len(p.Reservations)
 	for i := range p.Reservations {
-		for _, r := range scheduling.Replicas(p.Reservations[i].Replicas) {
+		for _, r := range scheduling.ReplicasToStatus(p.Reservations[i].Replicas) {
 			n += ofReplicas + len(r.Role)
 		}
 	}
@@ -127,11 +127,11 @@ func notSchedulable(c *parsed, state *observedState) (reason, message string) {
 func needed(cluster string, reservations []reservation.Reservation, requests []reservation.CapacityRequest) []string {
 	reserved := map[reservation.ServiceID]bool{}
 	for _, r := range reservations {
-		reserved[r.Owner()] = true
+		reserved[r.ServiceID()] = true
 	}
 	all := map[string]bool{}
 	for i := range requests {
-		if r := &requests[i]; reserved[r.Owner()] && r.Clusters[cluster].Namespace == r.Namespace {
+		if r := &requests[i]; reserved[r.ServiceID()] && r.Clusters[cluster].Namespace == r.Namespace {
 			all[r.Namespace] = true
 		}
 	}

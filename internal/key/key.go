@@ -76,13 +76,13 @@ func (k Key) String() string {
 	return s
 }
 
-// Replica returns the replica of a LeaderWorkerSet's key, and whether the key is one.
-func (k Key) Replica() (ReplicaID, bool) {
+// ReplicaID returns the replica of a LeaderWorkerSet's key, and whether the key is one.
+func (k Key) ReplicaID() (ReplicaID, bool) {
 	return ReplicaID(k.Name), k.Kind == LeaderWorkerSet
 }
 
-// Request is the key of the object with the service's request for capacity.
-var Request = New("", ConfigMap, "capacity-request")
+// CapacityRequest is the key of the object with the service's request for capacity.
+var CapacityRequest = New("", ConfigMap, "capacity-request")
 
 // FleetRoute is the key of the fleet route.
 var FleetRoute = New("", HTTPRoute, "fleet")
@@ -165,8 +165,8 @@ func GroupOfReplica(r ReplicaID) GroupID { return GroupID(r) }
 // Index returns the index of the group. ok is false for a replica that is a group by itself.
 func (g GroupID) Index() (index int32, ok bool) { return parse(string(g)) }
 
-// Replica returns the replica that is a group by itself.
-func (g GroupID) Replica() ReplicaID { return ReplicaID(g) }
+// ReplicaID returns the replica that is a group by itself.
+func (g GroupID) ReplicaID() ReplicaID { return ReplicaID(g) }
 
 func number(i int32) string { return strconv.FormatInt(int64(i), 10) }
 

@@ -86,7 +86,7 @@ func TestGroup(t *testing.T) {
 	if i, ok := GroupOfReplica(alone).Index(); ok {
 		t.Errorf("the group of %s has the index %d", alone, i)
 	}
-	if got := GroupOfReplica(alone).Replica(); got != alone {
+	if got := GroupOfReplica(alone).ReplicaID(); got != alone {
 		t.Errorf("the group of %s has the replica %s", alone, got)
 	}
 }

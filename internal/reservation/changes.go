@@ -23,11 +23,11 @@ func (rs *reserver) applyChanges(initial *capacity.Free) {
 		if n == len(order) {
 			return
 		}
-		rs.RequirementsChanged = append(rs.RequirementsChanged, rs.Reservations[order[n]].Owner())
+		rs.RequirementsChanged = append(rs.RequirementsChanged, rs.Reservations[order[n]].ServiceID())
 		order = order[n+1:]
 		if tries <= 0 {
 			for _, i := range order {
-				rs.RequirementsChanged = append(rs.RequirementsChanged, rs.Reservations[i].Owner())
+				rs.RequirementsChanged = append(rs.RequirementsChanged, rs.Reservations[i].ServiceID())
 			}
 			return
 		}

@@ -54,7 +54,7 @@ func merged(groups []ReplicaGroup) ReplicaGroup {
 // that has started gets more, replica by replica. It returns the replicas that are pending, and
 // why.
 func (rs *reserver) reserveGroup(req *CapacityRequest, group ReplicaGroup, notSchedulable string) ([]ReplicaRequest, string) {
-	have := rs.reservationOf(req)
+	have := rs.findOrAdd(req)
 	var missing []ReplicaRequest
 	for _, r := range group.Replicas {
 		if !slices.Contains(have.Replicas, r.Name) {
@@ -67,7 +67,7 @@ func (rs *reserver) reserveGroup(req *CapacityRequest, group ReplicaGroup, notSc
 	case notSchedulable != "":
 		rs.dropEmpty(req)
 		return missing, notSchedulable
-	case slices.Contains(rs.RequirementsChanged, req.Owner()):
+	case slices.Contains(rs.RequirementsChanged, req.ServiceID()):
 		return missing, MessageRequirementsChanged
 	case rs.Overcommitted:
 		rs.dropEmpty(req)
@@ -110,11 +110,11 @@ func (rs *reserver) reserveGroup(req *CapacityRequest, group ReplicaGroup, notSc
 
 // find returns the index of the reservation of a service, or -1.
 func (rs *reserver) find(req *CapacityRequest) int {
-	return slices.IndexFunc(rs.Reservations, func(r Reservation) bool { return r.Owner() == req.Owner() })
+	return slices.IndexFunc(rs.Reservations, func(r Reservation) bool { return r.ServiceID() == req.ServiceID() })
 }
 
-// reservationOf returns the reservation of a service. It adds an empty one if there is none.
-func (rs *reserver) reservationOf(req *CapacityRequest) *Reservation {
+// findOrAdd returns the reservation of a service. It adds an empty one if there is none.
+func (rs *reserver) findOrAdd(req *CapacityRequest) *Reservation {
 	if i := rs.find(req); i >= 0 {
 		return &rs.Reservations[i]
 	}
@@ -124,11 +124,11 @@ func (rs *reserver) reservationOf(req *CapacityRequest) *Reservation {
 }
 
 func (rs *reserver) add(req *CapacityRequest, replicas []ReplicaRequest) {
-	g := rs.reservationOf(req)
+	reservation := rs.findOrAdd(req)
 	for _, r := range replicas {
-		g.Replicas = append(g.Replicas, r.Name)
+		reservation.Replicas = append(reservation.Replicas, r.Name)
 		for name := range r.Pods {
-			g.PodRequirements[name] = req.PodRequirements[name]
+			reservation.PodRequirements[name] = req.PodRequirements[name]
 		}
 	}
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 )
 
-// Grown returns what the replicas after request in addition to the replicas before, for each
+// Grown returns what the replicas request now in addition to what they requested before, for each
 // node selector. Pods that shrink under another node selector do not make up for it.
-func Grown(was *CapacityRequest, before []ReplicaRequest, now *CapacityRequest, after []ReplicaRequest) []capacity.Growth {
+func Grown(oldRequest *CapacityRequest, oldReplicas []ReplicaRequest, newRequest *CapacityRequest, newReplicas []ReplicaRequest) []capacity.Growth {
 	type totals struct {
 		was, now     capacity.Resources
 		nodeSelector map[string]string
 	}
 	all := map[string]*totals{}
-	totalsOf := func(s *capacity.PodRequirements) *totals {
-		selector := (&capacity.PodRequirements{NodeSelector: s.NodeSelector}).Key()
+	totalsOf := func(requirements *capacity.PodRequirements) *totals {
+		selector := (&capacity.PodRequirements{NodeSelector: requirements.NodeSelector}).Key()
 		if all[selector] == nil {
-			all[selector] = &totals{was: capacity.Resources{}, now: capacity.Resources{}, nodeSelector: s.NodeSelector}
+			all[selector] = &totals{was: capacity.Resources{}, now: capacity.Resources{}, nodeSelector: requirements.NodeSelector}
 		}
 		return all[selector]
 	}
@@ -26,10 +26,10 @@ func Grown(was *CapacityRequest, before []ReplicaRequest, now *CapacityRequest, 
 		total.Add(podSet.Requirements.Requests, podSet.Count)
 		total.Add(capacity.Resources{"pods": 1000}, podSet.Count)
 	}
-	for _, podSet := range was.PodSets(before) {
+	for _, podSet := range oldRequest.PodSets(oldReplicas) {
 		count(totalsOf(podSet.Requirements).was, podSet)
 	}
-	for _, podSet := range now.PodSets(after) {
+	for _, podSet := range newRequest.PodSets(newReplicas) {
 		count(totalsOf(podSet.Requirements).now, podSet)
 	}
 	var grown []capacity.Growth
@@ -59,14 +59,8 @@ func (req *CapacityRequest) Beyond(reserved capacity.Resources, replicas []Repli
 	return []capacity.Growth{{More: more}}
 }
 
-// Covers tells whether what is reserved suffices for what the replicas request now. If so, the
+// CoveredBy tells whether what is reserved suffices for what the replicas request now. If so, the
 // cluster has counted them.
-func (req *CapacityRequest) Covers(reserved capacity.Resources, replicas []ReplicaRequest) bool {
-	total, _ := capacity.Sum(req.PodSets(replicas))
-	for name, n := range total {
-		if reserved[name] < n {
-			return false
-		}
-	}
-	return true
+func (req *CapacityRequest) CoveredBy(reserved capacity.Resources, replicas []ReplicaRequest) bool {
+	return len(req.Beyond(reserved, replicas)[0].More) == 0
 }

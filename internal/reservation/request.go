@@ -77,8 +77,8 @@ type ReplicaRequest struct {
 // enough: whoever writes a request can write any UID, but only in a namespace of their own.
 type ServiceID struct{ Namespace, Name, UID string }
 
-// Owner of the request.
-func (req *CapacityRequest) Owner() ServiceID { return ServiceID{req.Namespace, req.Name, req.UID} }
+// ServiceID returns the ServiceID of the service that has the request.
+func (req *CapacityRequest) ServiceID() ServiceID { return ServiceID{req.Namespace, req.Name, req.UID} }
 
 // PodSets returns the pods of some replicas.
 func (req *CapacityRequest) PodSets(replicas []ReplicaRequest) []capacity.PodSet {
@@ -90,8 +90,8 @@ func (req *CapacityRequest) PodSets(replicas []ReplicaRequest) []capacity.PodSet
 	}
 	all := make([]capacity.PodSet, 0, len(pods))
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
-		s := req.PodRequirements[name]
-		all = append(all, capacity.PodSet{Requirements: &s, Count: pods[name]})
+		requirements := req.PodRequirements[name]
+		all = append(all, capacity.PodSet{Requirements: &requirements, Count: pods[name]})
 	}
 	return all
 }

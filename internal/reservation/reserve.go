@@ -23,8 +23,8 @@ type Reservation struct {
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// Owner returns the ServiceID of the service that has the reservation.
-func (g *Reservation) Owner() ServiceID { return ServiceID{g.Namespace, g.Name, g.UID} }
+// ServiceID returns the ServiceID of the service that has the reservation.
+func (r *Reservation) ServiceID() ServiceID { return ServiceID{r.Namespace, r.Name, r.UID} }
 
 // A Pending is what a service requests and has not reserved.
 type Pending struct {
@@ -126,15 +126,15 @@ type reserver struct {
 func (rs *reserver) keepReserved(reservations []Reservation, requests []CapacityRequest) {
 	byService := make(map[ServiceID]*CapacityRequest, len(requests))
 	for i := range requests {
-		byService[requests[i].Owner()] = &requests[i]
+		byService[requests[i].ServiceID()] = &requests[i]
 	}
 	known := map[ServiceID]bool{}
 	for _, existing := range reservations {
-		req := byService[existing.Owner()]
-		if req == nil || known[existing.Owner()] {
+		req := byService[existing.ServiceID()]
+		if req == nil || known[existing.ServiceID()] {
 			continue
 		}
-		known[existing.Owner()] = true
+		known[existing.ServiceID()] = true
 		var names []key.ReplicaID
 		for _, r := range Replicas(req.Clusters[rs.cluster].Groups) {
 			if slices.Contains(existing.Replicas, r.Name) {
@@ -180,7 +180,7 @@ func (rs *reserver) reserveRunning(initial *capacity.Free, requests []CapacityRe
 	var running []*CapacityRequest
 	var podSets []capacity.PodSet
 	for i := range requests {
-		if r := rs.unreserved(&requests[i]); len(r) > 0 && requests[i].NotAllowed == "" && !slices.Contains(rs.RequirementsChanged, requests[i].Owner()) {
+		if r := rs.unreserved(&requests[i]); len(r) > 0 && requests[i].NotAllowed == "" && !slices.Contains(rs.RequirementsChanged, requests[i].ServiceID()) {
 			running, podSets = append(running, &requests[i]), append(podSets, requests[i].PodSets(r)...)
 		}
 	}

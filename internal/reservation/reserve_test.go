@@ -336,7 +336,7 @@ func TestReserve(t *testing.T) {
 			// Most reservations count the pods as they are requested.
 			for i, g := range tc.want.reservations {
 				for _, req := range tc.requests {
-					if g.PodRequirements == nil && req.Owner() == g.Owner() {
+					if g.PodRequirements == nil && req.ServiceID() == g.ServiceID() {
 						tc.want.reservations[i].PodRequirements = req.PodRequirements
 					}
 				}
@@ -521,7 +521,7 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result)
 		}
 		as := CapacityRequest{PodRequirements: g.PodRequirements}
 		podSets := as.PodSets(replicas)
-		requirementsChanged := slices.Contains(result.RequirementsChanged, req.Owner())
+		requirementsChanged := slices.Contains(result.RequirementsChanged, req.ServiceID())
 		for name, s := range g.PodRequirements {
 			if now := req.PodRequirements[name]; s.Key() != now.Key() && !requirementsChanged {
 				t.Fatalf("service %s is counted as %s, requests %s, and is not reported as changed", g.UID, s.Key(), now.Key())
@@ -548,7 +548,7 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result)
 		for _, group := range req.Clusters[here].Groups {
 			missing := slices.DeleteFunc(slices.Clone(group.Replicas), func(r ReplicaRequest) bool { return slices.Contains(now[req.UID], r.Name) })
 			left := result.Free.Clone()
-			if fits, _ := left.Allocate(req.PodSets(missing)); fits && len(missing) > 0 && !result.Overcommitted && !slices.Contains(result.RequirementsChanged, req.Owner()) {
+			if fits, _ := left.Allocate(req.PodSets(missing)); fits && len(missing) > 0 && !result.Overcommitted && !slices.Contains(result.RequirementsChanged, req.ServiceID()) {
 				t.Fatalf("group %s of service %s is pending, and would fit", group.Name, req.UID)
 			}
 		}

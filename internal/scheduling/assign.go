@@ -216,7 +216,7 @@ func (p *scheduler) decide(i int) Decision {
 func (p *scheduler) addAssigned(d *Decision, c *Candidate, group reservation.ReplicaGroup) {
 	d.Groups = append(d.Groups, group)
 	for i := range group.Replicas {
-		if r := &group.Replicas[i]; c.hasOrReserved(r) && !p.requestsAll {
+		if r := &group.Replicas[i]; c.existsOrReserved(r) && !p.requestsAll {
 			d.Run[r.Name] = true
 		} else {
 			d.Pending = append(d.Pending, r.Name)

@@ -271,7 +271,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{
 				east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain; c.MayReceiveTraffic = true }),
-				named("west", east(func(c *Candidate) { c.NoGateway, c.Reserved, c.ReceivesTraffic = true, firstGroup, false })),
+				named("west", east(func(c *Candidate) { c.NoEntrypoint, c.Reserved, c.ReceivesTraffic = true, firstGroup, false })),
 				named("north", east(func(c *Candidate) { c.ReceivesTraffic = false })),
 			},
 			want: map[string]outcome{
@@ -322,7 +322,7 @@ func TestAssign(t *testing.T) {
 		"SpreadUnroutable": {
 			reason: "Spread does not use an unroutable cluster either.",
 			policy: v1alpha1.PlacementSpread, groups: oneGroup,
-			candidates: []Candidate{named("west", east(func(c *Candidate) { c.NoGateway = true })), named("north", east())},
+			candidates: []Candidate{named("west", east(func(c *Candidate) { c.NoEntrypoint = true })), named("north", east())},
 			want: map[string]outcome{
 				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in north"},
 				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},

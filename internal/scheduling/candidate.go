@@ -16,9 +16,9 @@ type Candidate struct {
 	Name string
 	// Weight of the cluster under the policy Spread.
 	Weight int64
-	// Unmanaged clusters are not of the fleet. Everything fits there, and no capacity is
+	// OutsideFleet clusters are not of the fleet. Everything fits there, and no capacity is
 	// requested of them.
-	Unmanaged bool
+	OutsideFleet bool
 	// Unknown says why the cluster cannot be read. Nothing new goes there, and nothing leaves.
 	Unknown string
 	// Deselected clusters are no longer named by the placement, but something exists there.
@@ -47,9 +47,9 @@ type Candidate struct {
 	// RouterReady tells that the endpoint picker runs, so requests are answered. It is true for
 	// a service without one.
 	RouterReady bool
-	// NoGateway tells that the fleet route cannot send requests there, because the cluster's
+	// NoEntrypoint tells that the fleet route cannot send requests there, because the cluster's
 	// entrypoint is not known.
-	NoGateway bool
+	NoEntrypoint bool
 	// ReceivesTraffic tells that requests reach the cluster. It is true for a service without a
 	// fleet route.
 	ReceivesTraffic bool
@@ -61,9 +61,9 @@ type Candidate struct {
 	MayReceiveTraffic bool
 }
 
-// hasOrReserved tells whether a replica exists in the cluster or is reserved there.
-func (c *Candidate) hasOrReserved(r *reservation.ReplicaRequest) bool {
-	return c.Unmanaged || c.Reserved[r.Name] || c.Present[r.Name]
+// existsOrReserved tells whether a replica exists in the cluster or is reserved there.
+func (c *Candidate) existsOrReserved(r *reservation.ReplicaRequest) bool {
+	return c.OutsideFleet || c.Reserved[r.Name] || c.Present[r.Name]
 }
 
 // present tells whether any replica of a group exists there.
@@ -76,10 +76,10 @@ func (c *Candidate) canStart(group *reservation.ReplicaGroup) bool {
 	some := false
 	for i := range group.Replicas {
 		r := &group.Replicas[i]
-		if r.Required && !c.hasOrReserved(r) {
+		if r.Required && !c.existsOrReserved(r) {
 			return false
 		}
-		some = some || c.hasOrReserved(r)
+		some = some || c.existsOrReserved(r)
 	}
 	return some || len(group.Replicas) == 0
 }
@@ -99,7 +99,7 @@ func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.Rep
 	var missing []reservation.ReplicaRequest
 	for i := range groups {
 		for j := range groups[i].Replicas {
-			if r := &groups[i].Replicas[j]; !c.hasOrReserved(r) {
+			if r := &groups[i].Replicas[j]; !c.existsOrReserved(r) {
 				missing = append(missing, *r)
 			}
 		}
@@ -116,10 +116,10 @@ func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bo
 	})
 }
 
-// mayReceive tells whether requests may reach a cluster, now or once its router is ready.
-func (c *Candidate) mayReceive() bool { return c.MayReceiveTraffic || !c.NoGateway }
+// mayEverReceive tells whether requests may reach a cluster, now or once its router is ready.
+func (c *Candidate) mayEverReceive() bool { return c.MayReceiveTraffic || !c.NoEntrypoint }
 
-// starts tells whether any replica of a group exists there or is reserved there.
-func (c *Candidate) starts(group reservation.ReplicaGroup) bool {
-	return slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.hasOrReserved(&r) })
+// anyExistsOrReserved tells whether any replica of a group exists there or is reserved there.
+func (c *Candidate) anyExistsOrReserved(group reservation.ReplicaGroup) bool {
+	return slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.existsOrReserved(&r) })
 }

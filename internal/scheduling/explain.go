@@ -23,13 +23,13 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 	case len(p.assigned[i]) == 0 && len(d.Run) > 0:
 		return v1alpha1.StateLeaving, ReasonNotNeeded, p.locations(i) + ", and leaves this cluster once it is ready there"
 	case len(d.Pending) > 0 && c.PendingMessage != "":
-		return waitState(d), ReasonNotReserved, c.PendingMessage
+		return pendingState(d), ReasonNotReserved, c.PendingMessage
 	case len(d.Pending) > 0:
 		free := c.Free.Clone()
 		if ok, short := p.fits(&free, c, p.assigned[i]); !ok {
-			return waitState(d), c.shortageReason(), short
+			return pendingState(d), c.shortageReason(), short
 		}
-		return waitState(d), ReasonRequested, "capacity was requested, and the cluster has not answered yet"
+		return pendingState(d), ReasonRequested, "capacity was requested, and the cluster has not answered yet"
 	case len(p.assigned[i]) > 0:
 		return v1alpha1.StatePlaced, "", ""
 	}
@@ -48,8 +48,8 @@ func (c *Candidate) shortageReason() string {
 	return ReasonInsufficientCapacity
 }
 
-// waitState is Placed if something runs there already, else Pending.
-func waitState(d *Decision) v1alpha1.PlacementState {
+// pendingState is Placed if something runs there already, else Pending.
+func pendingState(d *Decision) v1alpha1.PlacementState {
 	if len(d.Run) > 0 {
 		return v1alpha1.StatePlaced
 	}
@@ -63,7 +63,7 @@ func (p *scheduler) locations(except int) string {
 		c := &p.Candidates[i]
 		switch {
 		case i == except || len(p.assigned[i]) == 0 && (len(c.Present) == 0 || p.eligibility[i].mustLeave):
-		case len(c.Present) > 0 || slices.ContainsFunc(p.assigned[i], c.starts):
+		case len(c.Present) > 0 || slices.ContainsFunc(p.assigned[i], c.anyExistsOrReserved):
 			runs = append(runs, c.Name)
 		default:
 			requested = append(requested, c.Name)

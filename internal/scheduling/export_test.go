@@ -6,7 +6,7 @@ import "github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 func MembersOf(demand *Demand, snapshot *Snapshot) (names, warnings []string) {
 	all, warnings := newView(demand, snapshot).members()
 	for _, m := range all {
-		text := m.target.Cluster + " is " + m.fleet
+		text := m.target.Cluster + " is " + m.inferenceCluster
 		if m.deselected {
 			text += ", deselected"
 		}

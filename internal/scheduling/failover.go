@@ -49,7 +49,7 @@ func (p *scheduler) firstOf(are ...func(int) bool) int {
 func (p *scheduler) preferRoutable(are ...func(int) bool) []func(int) bool {
 	both := make([]func(int) bool, 0, 2*len(are))
 	for _, is := range are {
-		both = append(both, func(i int) bool { return !p.Candidates[i].NoGateway && is(i) })
+		both = append(both, func(i int) bool { return !p.Candidates[i].NoEntrypoint && is(i) })
 	}
 	return append(both, are...)
 }

@@ -73,7 +73,7 @@ func (c *change) lacks(free *capacity.Free, at reservation.ClusterRequest, reser
 	if reserved != nil {
 		resources, changed = capacity.ResourcesOf(reserved.Resources), reserved.RequirementsChanged
 	}
-	if len(grown) == 0 || c.now.Covers(resources, after) {
+	if len(grown) == 0 || c.now.CoveredBy(resources, after) {
 		return ""
 	}
 	if lacks := free.Shortage(grown); lacks != "" {
@@ -95,7 +95,7 @@ func (c *change) lacks(free *capacity.Free, at reservation.ClusterRequest, reser
 func (c *change) running(at reservation.ClusterRequest, reserved *v1alpha1.Reservation) (before, after []reservation.ReplicaRequest) {
 	has := map[key.ReplicaID]bool{}
 	if reserved != nil {
-		for _, name := range ReplicasOf(reserved.Replicas) {
+		for _, name := range ReplicasFromStatus(reserved.Replicas) {
 			has[name] = true
 		}
 	}

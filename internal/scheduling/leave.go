@@ -28,7 +28,7 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
 	for j := range p.Candidates {
 		c := &p.Candidates[j]
-		reached := c.ReceivesTraffic || c.NoGateway && c.RouterReady && !p.Candidates[i].mayReceive()
+		reached := c.ReceivesTraffic || c.NoEntrypoint && c.RouterReady && !p.Candidates[i].mayEverReceive()
 		if j != i && contains(p.assigned[j], group) && c.covers(&p.Candidates[i], group) && reached {
 			return true
 		}
@@ -40,7 +40,7 @@ func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
 // be sent.
 func (p *scheduler) unroutableTarget(i int) string {
 	for j := range p.Candidates {
-		if c := &p.Candidates[j]; j != i && len(p.assigned[j]) > 0 && p.Candidates[i].mayReceive() && c.RouterReady && c.NoGateway {
+		if c := &p.Candidates[j]; j != i && len(p.assigned[j]) > 0 && p.Candidates[i].mayEverReceive() && c.RouterReady && c.NoEntrypoint {
 			return c.Name
 		}
 	}
@@ -64,7 +64,7 @@ func (p *scheduler) servedElsewhere(i int) bool {
 		serves := false
 		for j := range p.Candidates {
 			c := &p.Candidates[j]
-			serves = serves || j != i && contains(p.assigned[j], &group) && c.covers(&p.Candidates[i], &group) && c.RouterReady && !c.NoGateway
+			serves = serves || j != i && contains(p.assigned[j], &group) && c.covers(&p.Candidates[i], &group) && c.RouterReady && !c.NoEntrypoint
 		}
 		if !serves {
 			return false

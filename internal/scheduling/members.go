@@ -17,9 +17,9 @@ import (
 // A member is a cluster that is named, selected, or has something of the service.
 type member struct {
 	target Target
-	// fleet is the name of the InferenceCluster. Empty outside of the fleet.
-	fleet  string
-	weight int64
+	// inferenceCluster is the name of the InferenceCluster. Empty outside of the fleet.
+	inferenceCluster string
+	weight           int64
 	// deselected tells that the placement no longer names or selects it.
 	deselected bool
 }
@@ -32,7 +32,7 @@ func (v *view) members() ([]member, []string) {
 	taken, runs := map[string]string{}, make([]bool, len(named))
 	for i := range named {
 		if runs[i] = v.keepName(&named[i]); runs[i] {
-			taken[named[i].target.Cluster] = named[i].fleet
+			taken[named[i].target.Cluster] = named[i].inferenceCluster
 		}
 	}
 	var all []member
@@ -47,7 +47,7 @@ func (v *view) members() ([]member, []string) {
 				continue
 			}
 		}
-		taken[named[i].target.Cluster] = named[i].fleet
+		taken[named[i].target.Cluster] = named[i].inferenceCluster
 		all = append(all, named[i])
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.snapshot.States)) {
@@ -68,7 +68,7 @@ func (v *view) named() []member {
 		if v.notAllowed[c.FleetName()] {
 			continue // The service leaves it, as if it were not named.
 		}
-		m := member{fleet: c.FleetName(), weight: 1, target: targetOf(v.demand.Namespace, &c)}
+		m := member{inferenceCluster: c.FleetName(), weight: 1, target: targetOf(v.demand.Namespace, &c)}
 		if c.Weight != nil {
 			m.weight = int64(*c.Weight)
 		}
@@ -76,7 +76,7 @@ func (v *view) named() []member {
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.clusters)) {
 		if !v.notAllowed[name] && selects(v.placement.ClusterSelector, v.clusters[name].Labels) {
-			all = append(all, member{fleet: name, weight: 1, target: Target{Cluster: name, Namespace: v.demand.Namespace}})
+			all = append(all, member{inferenceCluster: name, weight: 1, target: Target{Cluster: name, Namespace: v.demand.Namespace}})
 		}
 	}
 	if len(v.placement.Clusters) == 0 && v.placement.ClusterSelector == nil {
@@ -97,8 +97,8 @@ func selects(s *metav1.LabelSelector, l map[string]string) bool {
 // already runs there, and tells whether it runs there. Under another name everything would be
 // created again, on capacity that is reserved only once.
 func (v *view) keepName(m *member) bool {
-	at, runs := v.runsIn(m.fleet)
-	if m.fleet == "" || !runs {
+	at, runs := v.runsIn(m.inferenceCluster)
+	if m.inferenceCluster == "" || !runs {
 		return false
 	}
 	m.target.Cluster, m.target.Namespace = at.Name, at.Namespace
@@ -117,37 +117,37 @@ func (v *view) resolveNameConflict(m *member, taken map[string]string) (usable b
 	if !conflict {
 		return true, ""
 	}
-	if m.fleet == "" {
+	if m.inferenceCluster == "" {
 		return false, fmt.Sprintf("%q is left out, because the service already uses this name for %s: use another name", name, other)
 	}
-	m.target.Cluster = m.fleet
-	if _, conflict := taken[m.fleet]; conflict || v.snapshot.States[m.fleet] != nil {
-		m.target.Cluster = naming.Shorten(name+"-"+m.fleet, name+"/"+m.fleet, naming.MaxLabel)
+	m.target.Cluster = m.inferenceCluster
+	if _, conflict := taken[m.inferenceCluster]; conflict || v.snapshot.States[m.inferenceCluster] != nil {
+		m.target.Cluster = naming.Shorten(name+"-"+m.inferenceCluster, name+"/"+m.inferenceCluster, naming.MaxLabel)
 	}
-	return true, fmt.Sprintf("%s is named %q, because the service already uses the name %q for %s", m.fleet, m.target.Cluster, name, other)
+	return true, fmt.Sprintf("%s is named %q, because the service already uses the name %q for %s", m.inferenceCluster, m.target.Cluster, name, other)
 }
 
 // occupant is another cluster where the service runs under the name of a member.
 func (v *view) occupant(m *member) (string, bool) {
 	at := v.snapshot.States[m.target.Cluster]
-	if at == nil || m.fleet == "" {
+	if at == nil || m.inferenceCluster == "" {
 		return "", false
 	}
-	if fleet, requested := v.requestedAs(m.target.Cluster); requested {
-		return fleet, fleet != m.fleet
+	if inferenceCluster, requested := v.requestedAs(m.target.Cluster); requested {
+		return inferenceCluster, inferenceCluster != m.inferenceCluster
 	}
 	// The cluster was never of the fleet. It is the same cluster if it has the same provider
 	// configuration.
-	c := v.clusters[m.fleet]
+	c := v.clusters[m.inferenceCluster]
 	if c == nil || at.ProviderConfig.Name == "" {
 		return "", false
 	}
-	return at.ProviderConfig.Name, v.comparable(c.Spec.ProviderConfigRef.Ref()) != v.comparable(at.ProviderConfig)
+	return at.ProviderConfig.Name, v.asObjectsNameIt(c.Spec.ProviderConfigRef.Ref()) != v.asObjectsNameIt(at.ProviderConfig)
 }
 
-// comparable is a provider configuration in the form in which Objects name it. Cluster-scoped
+// asObjectsNameIt returns a provider configuration in the form in which Objects name it. Cluster-scoped
 // Objects, which claims use, do not name its kind.
-func (v *view) comparable(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfigRef {
+func (v *view) asObjectsNameIt(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfigRef {
 	if v.demand.Claimed {
 		ref.Kind = ""
 	}
@@ -160,11 +160,11 @@ func (v *view) comparable(ref v1alpha1.ProviderConfigRef) v1alpha1.ProviderConfi
 func (v *view) remembered(name string) member {
 	at := v.snapshot.States[name]
 	m := member{deselected: true, target: Target{Cluster: name, Namespace: cmp.Or(at.Namespace, v.demand.Namespace), ProviderConfig: at.ProviderConfig}}
-	if fleet, requested := v.requestedAs(name); requested {
-		m.fleet = fleet
+	if inferenceCluster, requested := v.requestedAs(name); requested {
+		m.inferenceCluster = inferenceCluster
 		// Until the clusters of the fleet are known, a selector may still select it.
 		m.deselected = v.snapshot.Resolved || v.placement.ClusterSelector == nil
-		m.target.Namespace = v.snapshot.Request.Clusters[fleet].Namespace
+		m.target.Namespace = v.snapshot.Request.Clusters[inferenceCluster].Namespace
 	}
 	return m
 }
@@ -173,14 +173,14 @@ func (v *view) remembered(name string) member {
 // there keeps the one that it was created with. Otherwise it is that of the InferenceCluster.
 // While that cannot be read, it is that of the last request.
 func (v *view) resolveProviderConfig(m *member) {
-	if m.fleet == "" {
+	if m.inferenceCluster == "" {
 		return
 	}
 	requested := reservation.ClusterRequest{}
 	if v.snapshot.Request != nil {
-		requested = v.snapshot.Request.Clusters[m.fleet]
+		requested = v.snapshot.Request.Clusters[m.inferenceCluster]
 	}
-	at, c := v.snapshot.States[m.target.Cluster], v.clusters[m.fleet]
+	at, c := v.snapshot.States[m.target.Cluster], v.clusters[m.inferenceCluster]
 	switch {
 	case at != nil && at.ProviderConfig.Name != "" && (requested.Name == m.target.Cluster || c == nil):
 		m.target.ProviderConfig = at.ProviderConfig
@@ -203,7 +203,7 @@ func (v *view) markDuplicates(members []member, candidates []Candidate) {
 			if at.ProviderConfig.Name == "" || exists != (v.snapshot.States[at.Cluster] != nil) {
 				continue
 			}
-			at.Cluster, at.ProviderConfig = "", v.comparable(at.ProviderConfig)
+			at.Cluster, at.ProviderConfig = "", v.asObjectsNameIt(at.ProviderConfig)
 			if other, taken := first[at]; taken && !exists {
 				candidates[i].DuplicateOf = other
 				continue

@@ -23,7 +23,7 @@ func TestJoinsTheFleet(t *testing.T) {
 		snapshot.States["east"] = schedulingtest.Existing("worker/0")
 		snapshot.States["east"].ProviderConfig = v1alpha1.ProviderConfigRef{Kind: kind, Name: "us-east-config"}
 		s := &scheduling.Demand{
-			ServiceID: schedulingtest.Owner, Claimed: claimed,
+			ServiceID: schedulingtest.Service, Claimed: claimed,
 			Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, Clusters: []v1alpha1.PlacementCluster{{Name: "east", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "us-east"}}}},
 		}
 		all, warnings := scheduling.MembersOf(s, &snapshot)
@@ -42,7 +42,7 @@ func TestDuplicates(t *testing.T) {
 		snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
 		snapshot.States["old"] = existing
 		s := &scheduling.Demand{
-			ServiceID: schedulingtest.Owner, Claimed: claimed,
+			ServiceID: schedulingtest.Service, Claimed: claimed,
 			Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "new", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
 		}
 		got := map[string]string{}
@@ -117,7 +117,7 @@ func TestNameInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0")), schedulingtest.Cluster("west"))
 			snapshot.States[tc.as], snapshot.Request = schedulingtest.Existing("worker/0"), schedulingtest.RequestedAs("east", tc.as)
-			got, warnings := scheduling.MembersOf(&scheduling.Demand{ServiceID: schedulingtest.Owner, Placement: tc.placement}, &snapshot)
+			got, warnings := scheduling.MembersOf(&scheduling.Demand{ServiceID: schedulingtest.Service, Placement: tc.placement}, &snapshot)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

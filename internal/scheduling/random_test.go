@@ -46,8 +46,8 @@ func randomCandidate(random *rand.Rand, name string, hasRoute bool, problem *Pro
 	}
 	c.ReceivesTraffic = c.RouterReady
 	if hasRoute {
-		c.NoGateway = random.IntN(4) == 0
-		c.MayReceiveTraffic = !c.NoGateway && random.IntN(2) == 0
+		c.NoEntrypoint = random.IntN(4) == 0
+		c.MayReceiveTraffic = !c.NoEntrypoint && random.IntN(2) == 0
 		c.ReceivesTraffic = c.RouterReady && c.MayReceiveTraffic && random.IntN(3) > 0
 	}
 	message, since := "a test", problem.Now.Add(-time.Hour)
@@ -66,7 +66,7 @@ func randomCandidate(random *rand.Rand, name string, hasRoute bool, problem *Pro
 	case 5:
 		c.Weight = int64(random.IntN(3))
 	case 6:
-		c.Unmanaged = random.IntN(3) == 0
+		c.OutsideFleet = random.IntN(3) == 0
 	}
 	return c
 }
@@ -82,7 +82,7 @@ func TestAssignServesRandomProblems(t *testing.T) {
 		for i := range decisions {
 			c, d := &problem.Candidates[i], &decisions[i]
 			for _, x := range reservation.Replicas(problem.Groups) {
-				if c.Ready[x.Name] && c.RouterReady && !c.NoGateway {
+				if c.Ready[x.Name] && c.RouterReady && !c.NoEntrypoint {
 					ready++
 					if d.Serves && d.Run[x.Name] {
 						serving++

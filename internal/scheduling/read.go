@@ -23,21 +23,21 @@ func (v *view) candidate(m member) Candidate {
 	// A service that leaves the fleet also loses its fleet route.
 	if v.demand.HasFleetRoute && InFleet(v.demand.Placement) {
 		backend := naming.FleetBackend(v.demand.Name, m.target.Cluster)
-		c.NoGateway = v.entrypoint(m) == nil
+		c.NoEntrypoint = v.entrypoint(m) == nil
 		c.ReceivesTraffic, c.MayReceiveTraffic = v.snapshot.ReceivesTraffic[backend], v.snapshot.MayReceiveTraffic[backend]
 	}
-	c.ReceivesTraffic = c.ReceivesTraffic && c.RouterReady && !c.NoGateway
-	if m.fleet == "" {
-		c.Unmanaged = true
+	c.ReceivesTraffic = c.ReceivesTraffic && c.RouterReady && !c.NoEntrypoint
+	if m.inferenceCluster == "" {
+		c.OutsideFleet = true
 		return c
 	}
 	if v.snapshot.Request != nil {
 		c.Requested = map[key.GroupID]bool{}
-		for _, g := range v.snapshot.Request.Clusters[m.fleet].Groups {
+		for _, g := range v.snapshot.Request.Clusters[m.inferenceCluster].Groups {
 			c.Requested[g.Name] = true
 		}
 	}
-	ic := v.clusters[m.fleet]
+	ic := v.clusters[m.inferenceCluster]
 	switch {
 	case !v.snapshot.Resolved:
 		c.Unknown = "the clusters of the fleet are not known yet"
@@ -45,14 +45,14 @@ func (v *view) candidate(m member) Candidate {
 	case ic == nil:
 		c.Unknown = "there is no InferenceCluster of that name"
 		return c
-	case v.undecided[m.fleet]:
+	case v.undecided[m.inferenceCluster]:
 		c.Unknown = "it is not known yet whether it allows namespace " + v.demand.Namespace
 	case len(ic.Status.Pools) == 0:
 		c.Unknown = "it has not reported its capacity yet"
 	}
-	c.NotAllowed = v.notAllowed[m.fleet]
+	c.NotAllowed = v.notAllowed[m.inferenceCluster]
 	readCluster(&c, ic)
-	v.readReserved(&c, ic, m.fleet)
+	v.readReserved(&c, ic, m.inferenceCluster)
 	return c
 }
 
@@ -60,7 +60,7 @@ func (v *view) candidate(m member) Candidate {
 // it is the last known one. A later version of the function may report addresses of other
 // types, which are ignored.
 func (v *view) entrypoint(m member) *v1alpha1.EntrypointStatus {
-	if c := v.clusters[m.fleet]; c != nil && c.Status.Entrypoint != nil {
+	if c := v.clusters[m.inferenceCluster]; c != nil && c.Status.Entrypoint != nil {
 		if a := c.Status.Entrypoint.Address; a.Type == string(v1alpha1.AddressTypeIP) && a.Value != "" {
 			return c.Status.Entrypoint
 		}
@@ -77,22 +77,22 @@ func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name st
 	}
 	// A replica that is not requested is not reserved: its capacity may already be reserved for
 	// another service.
-	a := reservationOf(ic, v.demand.ServiceID)
-	if a == nil || v.snapshot.Request == nil {
+	reserved := reservationOf(ic, v.demand.ServiceID)
+	if reserved == nil || v.snapshot.Request == nil {
 		return
 	}
 	requested := v.snapshot.Request.Clusters[name]
-	c.Reserved = requested.Reserved(a.Generation, ReplicasOf(a.Replicas))
-	if a.RequirementsChanged && c.NotSchedulable == "" {
+	c.Reserved = requested.Reserved(reserved.Generation, ReplicasFromStatus(reserved.Replicas))
+	if reserved.RequirementsChanged && c.NotSchedulable == "" {
 		c.NotSchedulable = reservation.MessageRequirementsChanged
 	}
 }
 
 // reservationOf returns what a cluster has reserved for a service, or nil.
-func reservationOf(ic *v1alpha1.InferenceCluster, owner reservation.ServiceID) *v1alpha1.Reservation {
+func reservationOf(ic *v1alpha1.InferenceCluster, id reservation.ServiceID) *v1alpha1.Reservation {
 	for i := range ic.Status.Reservations {
-		if a := &ic.Status.Reservations[i]; (reservation.ServiceID{Namespace: a.Namespace, Name: a.Name, UID: a.UID}) == owner {
-			return a
+		if reserved := &ic.Status.Reservations[i]; (reservation.ServiceID{Namespace: reserved.Namespace, Name: reserved.Name, UID: reserved.UID}) == id {
+			return reserved
 		}
 	}
 	return nil

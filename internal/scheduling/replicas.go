@@ -5,8 +5,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
-// ReplicasOf reads replicas of a status.
-func ReplicasOf(list []v1alpha1.Replicas) []key.ReplicaID {
+// ReplicasFromStatus reads replicas of a status.
+func ReplicasFromStatus(list []v1alpha1.Replicas) []key.ReplicaID {
 	var all []key.ReplicaID
 	for _, r := range list {
 		for _, i := range r.Indexes {
@@ -20,9 +20,9 @@ func ReplicasOf(list []v1alpha1.Replicas) []key.ReplicaID {
 	return all
 }
 
-// Replicas writes replicas for a status, those of one group and role together. It is the
-// inverse of ReplicasOf for replicas in that order.
-func Replicas(replicas []key.ReplicaID) []v1alpha1.Replicas {
+// ReplicasToStatus writes replicas for a status, those of one group and role together. It is the
+// inverse of ReplicasFromStatus for replicas in that order.
+func ReplicasToStatus(replicas []key.ReplicaID) []v1alpha1.Replicas {
 	type of struct {
 		group   int32
 		grouped bool

@@ -25,12 +25,12 @@ func TestReplicas(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := scheduling.Replicas(tc.replicas)
+			got := scheduling.ReplicasToStatus(tc.replicas)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(got, scheduling.Replicas(scheduling.ReplicasOf(got))); diff != "" {
-				t.Errorf("ReplicasOf is not the inverse: -want +got:\n%s", diff)
+			if diff := cmp.Diff(got, scheduling.ReplicasToStatus(scheduling.ReplicasFromStatus(got))); diff != "" {
+				t.Errorf("ReplicasFromStatus is not the inverse: -want +got:\n%s", diff)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ func (v *view) request(members []member, decisions []Decision) *reservation.Capa
 	}
 	for i, d := range decisions {
 		m := members[i]
-		if m.fleet == "" || len(d.Groups) == 0 {
+		if m.inferenceCluster == "" || len(d.Groups) == 0 {
 			continue
 		}
 		at := reservation.ClusterRequest{
@@ -26,7 +26,7 @@ func (v *view) request(members []member, decisions []Decision) *reservation.Capa
 				}
 			}
 		}
-		r.Clusters[m.fleet] = at
+		r.Clusters[m.inferenceCluster] = at
 	}
 	r.AssignGenerations(v.snapshot.Request, v.answeredGeneration())
 	return r
@@ -37,8 +37,8 @@ func (v *view) request(members []member, decisions []Decision) *reservation.Capa
 func (v *view) answeredGeneration() int64 {
 	var highest int64
 	for _, ic := range v.snapshot.Clusters {
-		if a := reservationOf(ic, v.demand.ServiceID); a != nil {
-			highest = max(highest, a.Generation)
+		if reserved := reservationOf(ic, v.demand.ServiceID); reserved != nil {
+			highest = max(highest, reserved.Generation)
 		}
 	}
 	return highest

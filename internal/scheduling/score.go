@@ -11,8 +11,8 @@ import (
 type score struct {
 	// insufficient tells that the missing replicas do not fit here.
 	insufficient bool
-	// unroutable tells that no requests can be sent there, so no other copy could leave for it.
-	unroutable bool
+	// noEntrypoint tells that no requests can be sent there, so no other copy could leave for it.
+	noEntrypoint bool
 	// duplicates is the number of replicas that are missing here and exist in another eligible
 	// candidate. They would be started a second time.
 	duplicates int
@@ -27,8 +27,8 @@ func (s score) better(o score) bool {
 	switch {
 	case s.insufficient != o.insufficient:
 		return o.insufficient
-	case s.unroutable != o.unroutable:
-		return o.unroutable
+	case s.noEntrypoint != o.noEntrypoint:
+		return o.noEntrypoint
 	}
 	return cmp.Or(cmp.Compare(s.duplicates, o.duplicates), cmp.Compare(o.ready, s.ready)) < 0
 }
@@ -50,7 +50,7 @@ func (p *scheduler) bestExisting(groups []reservation.ReplicaGroup, candidates [
 
 func (p *scheduler) score(i int, groups []reservation.ReplicaGroup) score {
 	c := &p.Candidates[i]
-	s := score{unroutable: c.NoGateway}
+	s := score{noEntrypoint: c.NoEntrypoint}
 	for _, r := range reservation.Replicas(groups) {
 		switch {
 		case !c.Present[r.Name] && p.first(func(i int) bool { return p.Candidates[i].Present[r.Name] }) >= 0:

@@ -279,7 +279,7 @@ func (s *sim) candidate(v *simService, c *simCluster) Candidate {
 		m.NotSchedulable = why
 	}
 	if v.hasFleetRoute && c.noGateway {
-		m.NoGateway, m.ReceivesTraffic, m.MayReceiveTraffic = true, false, false
+		m.NoEntrypoint, m.ReceivesTraffic, m.MayReceiveTraffic = true, false, false
 	}
 	for _, g := range result.Reservations {
 		if g.UID == v.uid {

@@ -40,7 +40,7 @@ func (p *scheduler) spread() {
 		p.assigned[target] = append(p.assigned[target], group)
 	}
 	for _, group := range remaining {
-		target := p.mostFree(free, &group)
+		target := p.newCluster(free, &group)
 		if target >= 0 {
 			p.assigned[target] = append(p.assigned[target], group)
 		}
@@ -50,10 +50,10 @@ func (p *scheduler) spread() {
 	}
 }
 
-// mostFree returns the cluster for a group without one. Best is a cluster where all of the
+// newCluster returns the cluster for a group without one. Best is a cluster where all of the
 // group fits, then one where it can start. Otherwise the group is pending in the cluster where
 // it would go if it fitted. Routable clusters come first each time.
-func (p *scheduler) mostFree(free []capacity.Free, group *reservation.ReplicaGroup) int {
+func (p *scheduler) newCluster(free []capacity.Free, group *reservation.ReplicaGroup) int {
 	all, required := p.fitting(free, []reservation.ReplicaGroup{*group})
 	anywhere := func(int) bool { return true }
 	for _, takes := range append(p.preferRoutable(all, required), p.preferRoutable(anywhere)...) {

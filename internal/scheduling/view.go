@@ -59,23 +59,23 @@ func newView(demand *Demand, snapshot *Snapshot) *view {
 
 // runsIn returns what the last request has of a cluster of the fleet, and tells whether
 // something of the service exists there.
-func (v *view) runsIn(fleet string) (reservation.ClusterRequest, bool) {
+func (v *view) runsIn(inferenceCluster string) (reservation.ClusterRequest, bool) {
 	if v.snapshot.Request == nil {
 		return reservation.ClusterRequest{}, false
 	}
-	at, requested := v.snapshot.Request.Clusters[fleet]
+	at, requested := v.snapshot.Request.Clusters[inferenceCluster]
 	return at, requested && v.snapshot.States[at.Name] != nil
 }
 
 // requestedAs returns the cluster of the fleet that the last request has under a name of the
 // placement.
-func (v *view) requestedAs(name string) (fleet string, requested bool) {
+func (v *view) requestedAs(name string) (inferenceCluster string, requested bool) {
 	if v.snapshot.Request == nil {
 		return "", false
 	}
-	for _, fleet := range slices.Sorted(maps.Keys(v.snapshot.Request.Clusters)) {
-		if v.snapshot.Request.Clusters[fleet].Name == name {
-			return fleet, true
+	for _, inferenceCluster := range slices.Sorted(maps.Keys(v.snapshot.Request.Clusters)) {
+		if v.snapshot.Request.Clusters[inferenceCluster].Name == name {
+			return inferenceCluster, true
 		}
 	}
 	return "", false

@@ -76,7 +76,7 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 		return nil
 	}
 	for _, o := range objects {
-		if n := proto.Size(o.Resource); o.Key == key.Request && n > maxRequest {
+		if n := proto.Size(o.Resource); o.Key == key.CapacityRequest && n > maxRequest {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", n),
 				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes, which is some %d replicas in all clusters. Use fewer replicas or fewer clusters", maxRequest, maxRequest/64))}
 		}

@@ -135,7 +135,7 @@ func TestAllowedByLabels(t *testing.T) {
 	req := fixture.Request(t, fixture.Service(inEast), `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, missingKinds: Skip}`)
 	// The capacity request from before the cluster reserved capacity.
 	first, _ := fixture.Reconcile(t, fn, req, map[string][]string{"fleet": {strings.Replace(goldIn, "generation: 99", "generation: 1", 1)}, "namespace": {gold}})
-	req.Observed.Resources[key.Request.String()] = first.GetDesired().GetResources()[key.Request.String()]
+	req.Observed.Resources[key.CapacityRequest.String()] = first.GetDesired().GetResources()[key.CapacityRequest.String()]
 	rsp, calls := fixture.Reconcile(t, fn, req, has)
 	if got := remoteClusters(rsp); fixture.Fatals(rsp) != "" || !slices.Equal(got, []string{"east"}) {
 		t.Errorf("it runs in %v (%s)", got, fixture.Fatals(rsp))

@@ -47,8 +47,8 @@ func Nodes(count, gpus, cpus int64) capacity.NodeClass {
 func Conserved(t testing.TB, before, after capacity.Free, podSets []capacity.PodSet) {
 	t.Helper()
 	want := capacity.Resources{}
-	for _, n := range podSets {
-		want.Add(n.Requirements.Requests, n.Count)
+	for _, podSet := range podSets {
+		want.Add(podSet.Requirements.Requests, podSet.Count)
 	}
 	got := capacity.Resources{}
 	for i := range after.Pools {
@@ -88,8 +88,8 @@ func sum(t testing.TB, pool capacity.Pool) (capacity.Resources, int64) {
 // Text lists pod sets for a message.
 func Text(podSets []capacity.PodSet) string {
 	all := make([]string, 0, len(podSets))
-	for _, n := range podSets {
-		all = append(all, fmt.Sprintf("%d x %s", n.Count, n.Requirements.Key()))
+	for _, podSet := range podSets {
+		all = append(all, fmt.Sprintf("%d x %s", podSet.Count, podSet.Requirements.Key()))
 	}
 	return strings.Join(all, "; ")
 }

@@ -18,8 +18,8 @@ import (
 // Noon is the time of all snapshots.
 var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Owner is the service.
-var Owner = reservation.ServiceID{Namespace: "ns", Name: "svc", UID: "uid"}
+// Service is the service that all of them are about.
+var Service = reservation.ServiceID{Namespace: "ns", Name: "svc", UID: "uid"}
 
 // A Change is made to a cluster.
 type Change = func(*v1alpha1.InferenceCluster)
@@ -48,7 +48,7 @@ func Cluster(name string, changes ...Change) *v1alpha1.InferenceCluster {
 // Reserved makes a cluster reserve capacity for some replicas of the service.
 func Reserved(replicas ...key.ReplicaID) Change {
 	return func(c *v1alpha1.InferenceCluster) {
-		c.Status.Reservations = []v1alpha1.Reservation{{UID: Owner.UID, Namespace: Owner.Namespace, Name: Owner.Name, Replicas: scheduling.Replicas(replicas)}}
+		c.Status.Reservations = []v1alpha1.Reservation{{UID: Service.UID, Namespace: Service.Namespace, Name: Service.Name, Replicas: scheduling.ReplicasToStatus(replicas)}}
 	}
 }
 
@@ -65,7 +65,7 @@ func Snapshot(clusters ...*v1alpha1.InferenceCluster) scheduling.Snapshot {
 	for _, c := range clusters {
 		snapshot.Clusters[c.Name] = c
 		for _, a := range c.Status.Reservations {
-			snapshot.Request = Requested(snapshot.Request, c.Name, a.Generation, scheduling.ReplicasOf(a.Replicas)...)
+			snapshot.Request = Requested(snapshot.Request, c.Name, a.Generation, scheduling.ReplicasFromStatus(a.Replicas)...)
 		}
 	}
 	return snapshot
@@ -90,7 +90,7 @@ func Requested(r *reservation.CapacityRequest, cluster string, generation int64,
 		g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: name, Generation: generation})
 	}
 	r.Generation = max(r.Generation, generation)
-	r.Clusters[cluster] = reservation.ClusterRequest{Name: cluster, Namespace: Owner.Namespace, Groups: []reservation.ReplicaGroup{g}}
+	r.Clusters[cluster] = reservation.ClusterRequest{Name: cluster, Namespace: Service.Namespace, Groups: []reservation.ReplicaGroup{g}}
 	return r
 }
 
@@ -98,11 +98,11 @@ func Requested(r *reservation.CapacityRequest, cluster string, generation int64,
 // service.
 func RequestedAs(cluster, name string) *reservation.CapacityRequest {
 	r := RequestOf()
-	r.Clusters[cluster] = reservation.ClusterRequest{Name: name, Namespace: Owner.Namespace, ProviderConfigKind: v1alpha1.KindClusterProviderConfig, ProviderConfig: "remembered"}
+	r.Clusters[cluster] = reservation.ClusterRequest{Name: name, Namespace: Service.Namespace, ProviderConfigKind: v1alpha1.KindClusterProviderConfig, ProviderConfig: "remembered"}
 	return r
 }
 
 // RequestOf returns a request of no cluster.
 func RequestOf() *reservation.CapacityRequest {
-	return &reservation.CapacityRequest{UID: Owner.UID, Namespace: Owner.Namespace, Name: Owner.Name, Clusters: map[string]reservation.ClusterRequest{}}
+	return &reservation.CapacityRequest{UID: Service.UID, Namespace: Service.Namespace, Name: Service.Name, Clusters: map[string]reservation.ClusterRequest{}}
 }

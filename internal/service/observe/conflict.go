@@ -172,7 +172,7 @@ func neighbourOf(o incoming.Object) neighbour {
 // That would rename everything that it runs.
 func (r *ObservedState) groupingChanged() field.ErrorList {
 	for _, k := range r.req.ObservedKeys() {
-		if replica, is := k.Replica(); is && replica.Grouped() != r.plan.Service.Grouped {
+		if replica, is := k.ReplicaID(); is && replica.Grouped() != r.plan.Service.Grouped {
 			return field.ErrorList{field.Forbidden(field.NewPath("spec", "replicas"),
 				"cannot be added to an existing service or removed from it: that would rename, and so restart, everything that it runs")}
 		}

@@ -61,9 +61,9 @@ func assigned(a *scheduling.Assignment) []v1alpha1.Replicas {
 			groups = append(groups, v1alpha1.Replicas{Group: ptr.To(index)})
 			continue
 		}
-		single = append(single, g.Name.Replica())
+		single = append(single, g.Name.ReplicaID())
 	}
-	return append(groups, scheduling.Replicas(single)...)
+	return append(groups, scheduling.ReplicasToStatus(single)...)
 }
 
 // stable tells that no replica waits for capacity, and none moves from one cluster to

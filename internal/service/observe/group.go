@@ -18,7 +18,7 @@ type conditionGroup struct {
 func (e *evaluator) conditionGroups() map[string]*conditionGroup {
 	groups := map[string]*conditionGroup{GangScheduled: {}, WorkloadsReady: {}, RouterReady: {}, RouteReady: {}}
 	for _, s := range e.objects {
-		if s.key == key.Request {
+		if s.key == key.CapacityRequest {
 			continue // The condition Placed is about it.
 		}
 		g := groups[e.conditionOf(s.key)]

@@ -19,7 +19,7 @@ import (
 // Snapshot reads what planning goes by, for a service that is or was placed in the fleet.
 // For any other it reads no observed objects, since that costs as much as to evaluate them.
 func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now time.Time) scheduling.Snapshot {
-	if !scheduling.InFleet(spec.Placement) && !req.Observed(key.Request).Exists() {
+	if !scheduling.InFleet(spec.Placement) && !req.Observed(key.CapacityRequest).Exists() {
 		return configsOf(req, spec.Placement)
 	}
 	snapshot := scheduling.Snapshot{
@@ -48,10 +48,10 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 	}
 	// Crossplane observes what the XR refers to, and users can edit these references. A
 	// capacity request that the service controls counts even where that reference is gone.
-	existing, _ := req.Required(composite.Existing(key.Request))
+	existing, _ := req.Required(composite.Existing(key.CapacityRequest))
 	for _, i := range existing {
 		if owner := composite.ControllerUID(i); snapshot.Request == nil && owner != "" && owner == uid.Text(req.Composite().Object) {
-			addObserved(&snapshot, key.Request, i)
+			addObserved(&snapshot, key.CapacityRequest, i)
 		}
 	}
 	return snapshot
@@ -135,7 +135,7 @@ func (c *cluster) inferenceCluster() *v1alpha1.InferenceCluster {
 // addObserved adds what one composed resource shows of the service in its cluster.
 func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object) {
 	switch k {
-	case key.Request:
+	case key.CapacityRequest:
 		// A request that cannot be read counts as absent, and is written again.
 		if a, err := reservation.DecodeRequest(requestData.Text(observed)); err == nil {
 			snapshot.Request = a
@@ -172,7 +172,7 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 	}
 	switch k.Kind {
 	case key.LeaderWorkerSet:
-		replica, _ := k.Replica()
+		replica, _ := k.ReplicaID()
 		at.Present[replica] = true
 		readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
 	case key.Deployment:

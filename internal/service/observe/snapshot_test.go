@@ -31,7 +31,7 @@ func TestSnapshotOutsideFleet(t *testing.T) {
 	if diff := cmp.Diff(scheduling.Snapshot{}, Snapshot(incomingtest.Request(t, req), &v1alpha1.InferenceServiceSpec{}, time.Time{})); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	observed[key.Request.String()] = &fnv1.Resource{Resource: &structpb.Struct{}}
+	observed[key.CapacityRequest.String()] = &fnv1.Resource{Resource: &structpb.Struct{}}
 	if w := Snapshot(incomingtest.Request(t, req), &v1alpha1.InferenceServiceSpec{}, time.Time{}); w.States[""] == nil || !w.States[""].Ready["worker/0"] {
 		t.Errorf("the replica in the cluster of the XR is not known: %+v", w.States)
 	}
@@ -167,7 +167,7 @@ func TestSnapshotFindsRequest(t *testing.T) {
 	for uid, want := range map[string]bool{"u": true, "another": false} {
 		w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{
 			Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}},
-			RequiredResources: map[string]*fnv1.Resources{composite.Existing(key.Parse(key.Request.String())): {Items: []*fnv1.Resource{{Resource: request(uid)}}}},
+			RequiredResources: map[string]*fnv1.Resources{composite.Existing(key.Parse(key.CapacityRequest.String())): {Items: []*fnv1.Resource{{Resource: request(uid)}}}},
 		}), spec, time.Time{})
 		if got := w.Request != nil; got != want {
 			t.Errorf("a capacity request that %s controls is the service's: %t, want %t", uid, got, want)

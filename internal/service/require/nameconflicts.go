@@ -30,7 +30,7 @@ type location struct {
 // are created at the same moment do not see each other then. Only a role whose name ends with a
 // number can have such a conflict.
 func (n *nameConflicts) workersOwner(o kube.Object) {
-	replica, is := o.Key.Replica()
+	replica, is := o.Key.ReplicaID()
 	if _, _, i, ok := replica.Parts(); !is || !ok || i != 0 {
 		return
 	}

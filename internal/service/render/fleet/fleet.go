@@ -38,7 +38,7 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := add(key.Request, request); err != nil {
+	if err := add(key.CapacityRequest, request); err != nil {
 		return nil, err
 	}
 	if p.FleetRoute == nil {

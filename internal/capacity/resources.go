@@ -72,6 +72,12 @@ func (r Resources) Add(o Resources, n int64) {
 	}
 }
 
+// AddPods adds what the pods request, and their number.
+func (r Resources) AddPods(podSet PodSet) {
+	r.Add(podSet.Requirements.Requests, podSet.Count)
+	r.Add(Resources{"pods": 1000}, podSet.Count)
+}
+
 // saturated returns sum + each*n, or the largest int64 where that overflows.
 func saturated(sum, each, n int64) int64 {
 	if each != 0 && n > math.MaxInt64/each {

@@ -31,8 +31,7 @@ func (f *Free) insufficient(podSets []PodSet) string {
 			i = len(groups)
 			groups = append(groups, &poolGroup{pools: pools, want: Resources{}})
 		}
-		groups[i].want.Add(podSet.Requirements.Requests, podSet.Count)
-		groups[i].want.Add(Resources{"pods": 1000}, podSet.Count)
+		groups[i].want.AddPods(podSet)
 	}
 	for _, g := range groups {
 		for _, name := range sortedNames(g.want) {

@@ -22,15 +22,11 @@ func Grown(oldRequest *CapacityRequest, oldReplicas []ReplicaRequest, newRequest
 		}
 		return all[selector]
 	}
-	count := func(total capacity.Resources, podSet capacity.PodSet) {
-		total.Add(podSet.Requirements.Requests, podSet.Count)
-		total.Add(capacity.Resources{"pods": 1000}, podSet.Count)
-	}
 	for _, podSet := range oldRequest.PodSets(oldReplicas) {
-		count(totalsOf(podSet.Requirements).was, podSet)
+		totalsOf(podSet.Requirements).was.AddPods(podSet)
 	}
 	for _, podSet := range newRequest.PodSets(newReplicas) {
-		count(totalsOf(podSet.Requirements).now, podSet)
+		totalsOf(podSet.Requirements).now.AddPods(podSet)
 	}
 	var grown []capacity.Growth
 	for _, selector := range slices.Sorted(maps.Keys(all)) {

@@ -174,18 +174,18 @@ func (p *scheduler) blocked(groups []reservation.ReplicaGroup) bool {
 		if p.eligibility[i].eligible() || p.eligibility[i].mustLeave {
 			continue
 		}
-		if slices.ContainsFunc(groups, func(group reservation.ReplicaGroup) bool { return p.Candidates[i].present(&group) }) {
+		if slices.ContainsFunc(groups, p.Candidates[i].present) {
 			return true
 		}
 	}
 	return false
 }
 
-// first returns the first eligible candidate for which a predicate is true, or -1.
-func (p *scheduler) first(is func(int) bool) int {
-	for i := range p.Candidates {
-		if p.eligibility[i].eligible() && is(i) {
-			return i
+// first returns the first of some candidates for the first predicate that is true for any, or -1.
+func first(candidates []int, are ...func(int) bool) int {
+	for _, is := range are {
+		if at := slices.IndexFunc(candidates, is); at >= 0 {
+			return candidates[at]
 		}
 	}
 	return -1
@@ -198,7 +198,7 @@ func (p *scheduler) decide(i int) Decision {
 		switch {
 		case contains(p.assigned[i], &group):
 			p.addAssigned(&d, c, group)
-		case c.present(&group) && p.mustStay(i, &group):
+		case c.present(group) && p.mustStay(i, &group):
 			d.addPresent(c, group)
 		}
 	}
@@ -206,7 +206,7 @@ func (p *scheduler) decide(i int) Decision {
 	d.AwaitsFailover = d.Reason == ReasonUnreachable && len(d.Run) > 0 && !p.eligibility[i].mustLeave && p.Policy != v1alpha1.PlacementReplicate
 	// A cluster keeps its traffic for groups that are assigned to it and exist there. Groups that
 	// are only pending there do not count.
-	stays := slices.ContainsFunc(p.assigned[i], func(group reservation.ReplicaGroup) bool { return c.present(&group) })
+	stays := slices.ContainsFunc(p.assigned[i], c.present)
 	d.Serves = len(d.Run) > 0 && c.StopPolicy != v1alpha1.StopAbandon && (stays || p.mayServeCopy(i) || !p.servedElsewhere(i))
 	return d
 }

@@ -67,7 +67,7 @@ func (c *Candidate) existsOrReserved(r *reservation.ReplicaRequest) bool {
 }
 
 // present tells whether any replica of a group exists there.
-func (c *Candidate) present(group *reservation.ReplicaGroup) bool {
+func (c *Candidate) present(group reservation.ReplicaGroup) bool {
 	return slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Present[r.Name] })
 }
 

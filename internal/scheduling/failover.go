@@ -17,7 +17,7 @@ func (p *scheduler) failover() {
 	}
 	if target < 0 {
 		all, required := p.fitting(p.free(), p.Groups)
-		target = p.firstOf(p.preferRoutable(
+		target = first(p.eligible(), p.preferRoutable(
 			func(i int) bool {
 				return len(p.Groups) > 0 && !slices.ContainsFunc(p.Groups, func(group reservation.ReplicaGroup) bool { return !p.Candidates[i].canStart(&group) })
 			},
@@ -31,16 +31,6 @@ func (p *scheduler) failover() {
 			p.assigned[i] = p.Groups
 		}
 	}
-}
-
-// firstOf returns an eligible candidate for the first predicate that is true for any, or -1.
-func (p *scheduler) firstOf(are ...func(int) bool) int {
-	for _, is := range are {
-		if i := p.first(is); i >= 0 {
-			return i
-		}
-	}
-	return -1
 }
 
 // preferRoutable tries each predicate on routable candidates first, then on all. A service in

@@ -26,10 +26,17 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 // replaced tells whether what a cluster has of a group is ready in another one. If requests may
 // reach it here, they also have to reach it there.
 func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
+	received := p.Candidates[i].mayEverReceive()
+	return p.readyElsewhere(i, group, func(c *Candidate) bool {
+		return c.ReceivesTraffic || c.NoEntrypoint && c.RouterReady && !received
+	})
+}
+
+// readyElsewhere tells whether what a cluster has of a group is ready in another one that the
+// group is assigned to, and for which the predicate is true.
+func (p *scheduler) readyElsewhere(i int, group *reservation.ReplicaGroup, is func(*Candidate) bool) bool {
 	for j := range p.Candidates {
-		c := &p.Candidates[j]
-		reached := c.ReceivesTraffic || c.NoEntrypoint && c.RouterReady && !p.Candidates[i].mayEverReceive()
-		if j != i && contains(p.assigned[j], group) && c.covers(&p.Candidates[i], group) && reached {
+		if c := &p.Candidates[j]; j != i && contains(p.assigned[j], group) && c.covers(&p.Candidates[i], group) && is(c) {
 			return true
 		}
 	}
@@ -57,16 +64,9 @@ func (p *scheduler) mayServeCopy(i int) bool {
 // servedElsewhere tells whether all that exists in a cluster is ready to serve in others that
 // it is assigned to. Of two copies that both leave, neither counts for the other.
 func (p *scheduler) servedElsewhere(i int) bool {
+	serves := func(c *Candidate) bool { return c.RouterReady && !c.NoEntrypoint }
 	for _, group := range p.Groups {
-		if !p.Candidates[i].present(&group) {
-			continue
-		}
-		serves := false
-		for j := range p.Candidates {
-			c := &p.Candidates[j]
-			serves = serves || j != i && contains(p.assigned[j], &group) && c.covers(&p.Candidates[i], &group) && c.RouterReady && !c.NoEntrypoint
-		}
-		if !serves {
+		if p.Candidates[i].present(group) && !p.readyElsewhere(i, &group, serves) {
 			return false
 		}
 	}

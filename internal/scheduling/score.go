@@ -38,7 +38,7 @@ func (s score) better(o score) bool {
 func (p *scheduler) bestExisting(groups []reservation.ReplicaGroup, candidates []int) int {
 	target, best := -1, score{}
 	for _, i := range candidates {
-		if !slices.ContainsFunc(groups, func(group reservation.ReplicaGroup) bool { return p.Candidates[i].present(&group) }) {
+		if !slices.ContainsFunc(groups, p.Candidates[i].present) {
 			continue
 		}
 		if s := p.score(i, groups); target < 0 || s.better(best) {
@@ -49,11 +49,11 @@ func (p *scheduler) bestExisting(groups []reservation.ReplicaGroup, candidates [
 }
 
 func (p *scheduler) score(i int, groups []reservation.ReplicaGroup) score {
-	c := &p.Candidates[i]
+	c, eligible := &p.Candidates[i], p.eligible()
 	s := score{noEntrypoint: c.NoEntrypoint}
 	for _, r := range reservation.Replicas(groups) {
 		switch {
-		case !c.Present[r.Name] && p.first(func(i int) bool { return p.Candidates[i].Present[r.Name] }) >= 0:
+		case !c.Present[r.Name] && slices.ContainsFunc(eligible, func(i int) bool { return p.Candidates[i].Present[r.Name] }):
 			s.duplicates++
 		case c.Present[r.Name] && c.Ready[r.Name]:
 			s.ready++

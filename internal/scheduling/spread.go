@@ -28,7 +28,7 @@ func (p *scheduler) spread() {
 	}
 	var remaining []reservation.ReplicaGroup
 	for _, group := range withoutCluster {
-		target := p.first(func(i int) bool { return p.Candidates[i].Requested[group.Name] })
+		target := first(p.eligible(), func(i int) bool { return p.Candidates[i].Requested[group.Name] })
 		if target < 0 {
 			remaining = append(remaining, group)
 			continue
@@ -56,12 +56,7 @@ func (p *scheduler) spread() {
 func (p *scheduler) newCluster(free []capacity.Free, group *reservation.ReplicaGroup) int {
 	all, required := p.fitting(free, []reservation.ReplicaGroup{*group})
 	anywhere := func(int) bool { return true }
-	for _, takes := range append(p.preferRoutable(all, required), p.preferRoutable(anywhere)...) {
-		if target := p.leastLoaded(takes); target >= 0 {
-			return target
-		}
-	}
-	return -1
+	return first(p.byLoad(), append(p.preferRoutable(all, required), p.preferRoutable(anywhere)...)...)
 }
 
 // currentCluster returns the cluster where a group exists or was reserved, or -1. Of equal ones
@@ -70,7 +65,7 @@ func (p *scheduler) currentCluster(group *reservation.ReplicaGroup) int {
 	if i := p.bestExisting([]reservation.ReplicaGroup{*group}, p.byLoad()); i >= 0 {
 		return i
 	}
-	return p.leastLoaded(func(i int) bool { return len(group.Replicas) > 0 && p.Candidates[i].canStart(group) })
+	return first(p.byLoad(), func(i int) bool { return len(group.Replicas) > 0 && p.Candidates[i].canStart(group) })
 }
 
 // byLoad returns the eligible candidates, those with the fewest groups for their weight first.
@@ -83,17 +78,6 @@ func (p *scheduler) byLoad() []int {
 		return cmp.Compare(x, y)
 	})
 	return order
-}
-
-// leastLoaded returns the eligible candidate with the fewest groups for its weight that takes
-// one more, or -1.
-func (p *scheduler) leastLoaded(takes func(int) bool) int {
-	for _, i := range p.byLoad() {
-		if takes(i) {
-			return i
-		}
-	}
-	return -1
 }
 
 // inOrder sorts groups in the order of the service.

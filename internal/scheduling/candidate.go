@@ -30,6 +30,8 @@ type Candidate struct {
 	StopMessage string
 	// Unreachable is the time since when the cluster is out of reach, if it is.
 	Unreachable *time.Time
+	// InOutage tells that most of the fleet went out of reach at the same time.
+	InOutage bool
 	// Free is the capacity that is free in addition to the service's own reservation.
 	Free capacity.Free
 	// Reserved, Present and Ready replicas of the service there. Reserved are those whose

@@ -49,6 +49,9 @@ func (p *scheduler) eligibilityOf(c *Candidate) eligibility {
 		return eligibility{stopped, message, true}
 	case c.Unreachable != nil:
 		since := c.Unreachable.UTC().Format(time.RFC3339)
+		if c.InOutage {
+			return eligibility{ReasonUnreachable, "out of reach since " + since + ", like most of the fleet: the control plane is probably the cause, so nothing moves", false}
+		}
 		// With Replicate nothing moves, since the other clusters already have a copy.
 		if p.Policy != v1alpha1.PlacementReplicate && p.Now.Sub(*c.Unreachable) >= p.FailoverAfter {
 			return eligibility{ReasonUnreachable, fmt.Sprintf("out of reach since %s, longer than %s", since, p.FailoverAfter), true}

@@ -52,6 +52,7 @@ func (v *view) candidate(m member) Candidate {
 	}
 	c.NotAllowed = v.notAllowed[m.inferenceCluster]
 	readCluster(&c, ic)
+	c.InOutage = c.Unreachable != nil && outageAt(v.snapshot.Clusters, *c.Unreachable)
 	v.readReserved(&c, ic, m.inferenceCluster)
 	return c
 }

@@ -28,6 +28,7 @@ const (
 	ReasonDraining             = "Draining"
 	ReasonAbandoned            = "Abandoned"
 	ReasonOnHold               = "OnHold"
+	ReasonPaused               = "Paused"
 	ReasonUnreachable          = "Unreachable"
 	ReasonWeight               = "WeightIsZero"
 	ReasonDuplicate            = "DuplicateTarget"

@@ -166,6 +166,20 @@ func TestAssign(t *testing.T) {
 				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
 			},
 		},
+		"Paused": {
+			reason: "Nobody answers a request of a paused cluster, so the next one is asked.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(func(c *Candidate) {
+					c.Paused, c.NotSchedulable, c.Requested = true, "it is paused", map[key.GroupID]bool{"0": true}
+				}),
+				named("west", east()),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonPaused, Message: "it is paused"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
 		"HoldGrowth": {
 			reason: "Replicas that are added to a copy in such a cluster are pending.",
 			policy: v1alpha1.PlacementReplicate, groups: twoGroups,

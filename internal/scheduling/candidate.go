@@ -40,6 +40,8 @@ type Candidate struct {
 	Reserved, Present, Ready map[key.ReplicaID]bool
 	// Requested are the names of the groups in the last request.
 	Requested map[key.GroupID]bool
+	// Paused tells that Crossplane does not reconcile the cluster.
+	Paused bool
 	// NotSchedulable says why the cluster reserves nothing new. Empty if it does.
 	NotSchedulable string
 	// PendingMessage is what the cluster says about pending replicas.

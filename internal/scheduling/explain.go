@@ -42,8 +42,11 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 
 // shortageReason is the reason why a cluster reserves nothing more.
 func (c *Candidate) shortageReason() string {
-	if c.StopPolicy == v1alpha1.StopHold {
+	switch {
+	case c.StopPolicy == v1alpha1.StopHold:
 		return ReasonOnHold
+	case c.Paused:
+		return ReasonPaused
 	}
 	return ReasonInsufficientCapacity
 }

@@ -142,6 +142,10 @@ func TestNotSchedulable(t *testing.T) {
 		"NoReason": {reason: "There is always a message.", change: func(c *v1alpha1.InferenceCluster) {
 			c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSchedulable, Status: metav1.ConditionUnknown}}
 		}, want: "it does not say that it reserves anything new"},
+		"Paused": {reason: "Crossplane does not reconcile it, so no request is answered. Its conditions are as old as the pause.", change: func(c *v1alpha1.InferenceCluster) {
+			schedulingtest.Schedulable(metav1.ConditionTrue)(c)
+			c.Annotations = map[string]string{"crossplane.io/paused": "true"}
+		}, want: "Crossplane does not reconcile it, because it has the annotation crossplane.io/paused"},
 		"NoConditions": {reason: "A file that is planned offline has no conditions.", change: func(*v1alpha1.InferenceCluster) {}},
 	}
 	for name, tc := range cases {

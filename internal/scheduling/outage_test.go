@@ -56,7 +56,7 @@ func TestOutage(t *testing.T) {
 			snapshot := schedulingtest.Snapshot(tc.fleet...)
 			snapshot.States["east"] = schedulingtest.Existing("worker/0")
 			r := scheduling.Schedule(&scheduling.Demand{
-				ServiceID: schedulingtest.Owner,
+				ServiceID: schedulingtest.Service,
 				Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, ClusterSelector: &metav1.LabelSelector{}},
 				Groups:    schedulingtest.Requested(nil, "east", 0, "worker/0").Clusters["east"].Groups,
 			}, &snapshot)

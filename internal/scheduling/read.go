@@ -3,8 +3,10 @@ package scheduling
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -116,9 +118,14 @@ func readCluster(c *Candidate, ic *v1alpha1.InferenceCluster) {
 }
 
 // readSchedulable reads whether a cluster reserves anything new. If the condition is Unknown,
-// the cluster's spec is refused or its reconcile fails. Its status is then outdated.
+// the cluster's spec is refused or its reconcile fails. Its status is then outdated. The status
+// of a paused cluster is as old as the pause, and says nothing of it.
 func readSchedulable(c *Candidate, ic *v1alpha1.InferenceCluster) {
-	if cond := meta.FindStatusCondition(ic.Status.Conditions, v1alpha1.ConditionSchedulable); cond != nil && cond.Status != metav1.ConditionTrue {
+	if c.Paused = meta.IsPaused(ic); c.Paused {
+		c.NotSchedulable = "Crossplane does not reconcile it, because it has the annotation " + meta.AnnotationKeyReconciliationPaused
+		return
+	}
+	if cond := apimeta.FindStatusCondition(ic.Status.Conditions, v1alpha1.ConditionSchedulable); cond != nil && cond.Status != metav1.ConditionTrue {
 		c.NotSchedulable = cmp.Or(cond.Message, "it does not say that it reserves anything new")
 	}
 	// The condition may be older than the spec.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
@@ -117,8 +119,11 @@ func configsOf(req incoming.Request, p *v1alpha1.Placement) scheduling.Snapshot 
 // A cluster is the part of an InferenceCluster that is read.
 type cluster struct {
 	Metadata struct {
-		Name   string            `json:"name"`
-		Labels map[string]string `json:"labels"`
+		Name        string            `json:"name"`
+		Labels      map[string]string `json:"labels"`
+		Annotations struct {
+			Paused string `json:"crossplane.io/paused"`
+		} `json:"annotations"`
 	} `json:"metadata"`
 	Spec   v1alpha1.InferenceClusterSpec   `json:"spec"`
 	Status v1alpha1.InferenceClusterStatus `json:"status"`
@@ -129,6 +134,9 @@ var clusterView = incoming.NewView[cluster]()
 func (c *cluster) inferenceCluster() *v1alpha1.InferenceCluster {
 	ic := &v1alpha1.InferenceCluster{Spec: c.Spec, Status: c.Status}
 	ic.Name, ic.Labels = c.Metadata.Name, c.Metadata.Labels
+	if paused := c.Metadata.Annotations.Paused; paused != "" {
+		ic.Annotations = map[string]string{xpmeta.AnnotationKeyReconciliationPaused: paused}
+	}
 	return ic
 }
 

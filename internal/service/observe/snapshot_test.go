@@ -17,6 +17,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
 
 // TestSnapshotOutsideFleet proves that no observed objects are read for a service that was
@@ -167,10 +168,26 @@ func TestSnapshotFindsRequest(t *testing.T) {
 	for uid, want := range map[string]bool{"u": true, "another": false} {
 		w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{
 			Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}},
-			RequiredResources: map[string]*fnv1.Resources{composite.Existing(key.Parse(key.CapacityRequest.String())): {Items: []*fnv1.Resource{{Resource: request(uid)}}}},
+			RequiredResources: map[string]*fnv1.Resources{composite.Existing(key.CapacityRequest): {Items: []*fnv1.Resource{{Resource: request(uid)}}}},
 		}), spec, time.Time{})
 		if got := w.Request != nil; got != want {
 			t.Errorf("a capacity request that %s controls is the service's: %t, want %t", uid, got, want)
 		}
+	}
+}
+
+// TestSnapshotReadsPause proves that the annotation by which Crossplane pauses a cluster of the
+// fleet is read.
+func TestSnapshotReadsPause(t *testing.T) {
+	cluster := &structpb.Struct{}
+	if err := cluster.UnmarshalJSON([]byte(`{"metadata": {"name": "east", "annotations": {"crossplane.io/paused": "true", "other": "x"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{
+		RequiredResources: map[string]*fnv1.Resources{require.Fleet: {Items: []*fnv1.Resource{{Resource: cluster}}}},
+	}), spec, time.Time{})
+	if diff := cmp.Diff(map[string]string{"crossplane.io/paused": "true"}, w.Clusters["east"].Annotations); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,14 +22,30 @@ func Bounded(c incoming.Composite) field.ErrorList {
 	return kube.Bounded(c.Spec().GetStructValue(), field.NewPath("spec"), "crossplane", "resourceRefs")
 }
 
-// Without removes the errors of fields that could not be read. unread already has an error for
-// each of them.
+// Without removes the errors that follow from fields that could not be read. unread already has
+// an error for each of them.
 func Without(errs, unread field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {
-		return slices.ContainsFunc(unread, func(u *field.Error) bool {
-			return e.Field == u.Field || strings.HasPrefix(e.Field, u.Field+".") || strings.HasPrefix(e.Field, u.Field+"[")
-		})
+		return slices.ContainsFunc(unread, func(u *field.Error) bool { return follows(e, u.Field) })
 	})
+}
+
+// follows tells whether an error may follow from a field that could not be read. It is about that
+// field, about the selector that the field is a part of, or about a field beside it that depends
+// on it. The message of the last names the other field, such as "must be set unless x is set".
+func follows(e *field.Error, unread string) bool {
+	if e.Field == unread || strings.HasPrefix(e.Field, unread+".") || strings.HasPrefix(e.Field, unread+"[") || strings.HasPrefix(unread, e.Field+".matchExpressions[") {
+		return true
+	}
+	parent, name := splitPath(unread)
+	beside, _ := splitPath(e.Field)
+	return parent == beside && slices.Contains(strings.FieldsFunc(e.Detail, func(r rune) bool { return !unicode.IsLetter(r) }), name)
+}
+
+// splitPath splits the path of a field into its parent's path and its name.
+func splitPath(path string) (parent, name string) {
+	i := strings.LastIndexByte(path, '.')
+	return path[:max(i, 0)], path[i+1:]
 }
 
 // Supported refuses a composite resource or an Input of another API version or kind, whose
@@ -72,9 +89,9 @@ func readInput[T any](s *structpb.Struct, kind string, setDefaults func(*T), val
 		setDefaults(in)
 		return in, errs
 	}
-	errs = append(unknown[T](s, kind, root), kube.Decode(s, root, in)...)
+	unread := kube.Decode(s, root, in)
 	setDefaults(in)
-	return in, append(errs, validate(in, root)...)
+	return in, slices.Concat(unknown[T](s, kind, root), unread, Without(validate(in, root), unread))
 }
 
 // unknown refuses fields that the kind does not have. No API server validates an Input, and a

@@ -194,7 +194,7 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 		p := reflect.New(into.Type().Elem())
 		n := d.problems
 		d.value(v, p.Elem())
-		if d.problems == n {
+		if d.problems == n || isObject(v, p.Elem()) {
 			into.Set(p)
 		}
 		return
@@ -239,6 +239,12 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 	default:
 		d.fail(v, fmt.Sprintf("a %s, which cannot be decoded", into.Type()))
 	}
+}
+
+// isObject tells whether a value is an object whose fields are decoded one by one. It counts even
+// if some of them cannot be read.
+func isObject(v *structpb.Value, into reflect.Value) bool {
+	return v.GetStructValue() != nil && into.Kind() == reflect.Struct && !infoOf(into.Type()).unmarshals
 }
 
 // document sets a Document without a copy.

@@ -255,6 +255,32 @@ doc: []
 	}
 }
 
+// A value that cannot be read hides nothing beside it.
+func TestDecodeOtherValues(t *testing.T) {
+	type limits struct {
+		Name  string             `json:"name"`
+		Count *int32             `json:"count"`
+		Size  *resource.Quantity `json:"size"`
+	}
+	type sampled struct {
+		Limits *limits `json:"limits"`
+		Absent *limits `json:"absent"`
+		Text   *string `json:"text"`
+	}
+	got := sampled{}
+	errs := Decode(mustStruct(t, `{limits: {name: a, count: two, size: {}}, absent: x, text: {}}`), nil, &got)
+	var paths []string
+	for _, e := range errs {
+		paths = append(paths, e.Field)
+	}
+	if diff := cmp.Diff([]string{"limits.count", "limits.size", "absent", "text"}, paths); diff != "" {
+		t.Errorf("errors: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(sampled{Limits: &limits{Name: "a"}}, got); diff != "" {
+		t.Errorf("an object has the values that can be read, and all else is absent: -want, +got:\n%s", diff)
+	}
+}
+
 func TestWithSharesTheRest(t *testing.T) {
 	before := mustStruct(t, `{metadata: {name: a}, spec: {x: 1}}`)
 	after := With(before, structpb.NewStringValue("b"), "metadata", "labels", "l")

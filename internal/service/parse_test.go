@@ -1,13 +1,135 @@
 package service
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
+	"sigs.k8s.io/yaml"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 )
+
+// documentOf reads YAML.
+func documentOf(t *testing.T, text string) *structpb.Struct {
+	t.Helper()
+	s := &structpb.Struct{}
+	b, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = s.UnmarshalJSON(b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// problemsOf plans a service with a spec and an Input. It returns the reason of the condition
+// Accepted, and the problems.
+func problemsOf(t *testing.T, spec, in string) (reason string, problems []string) {
+	t.Helper()
+	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: documentOf(t, `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: s, namespace: team}, spec: `+spec+`}`)}}}
+	if in != "" {
+		req.Input = documentOf(t, `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, `+in+`}`)
+	}
+	s := New(composite.NewCall(req, time.Unix(0, 0)))
+	for _, step := range []func() error{s.Parse, s.Observe, s.Plan} {
+		err := step()
+		var refused *composite.ProblemsError
+		switch {
+		case errors.As(err, &refused):
+			for _, e := range refused.Errors {
+				problems = append(problems, e.Error())
+			}
+			return refused.Reason, problems
+		case err != nil:
+			t.Fatal(err)
+		}
+	}
+	return "", nil
+}
+
+// A value that cannot be read hides no other problem, and causes none.
+func TestEveryProblem(t *testing.T) {
+	const container = `{spec: {containers: [{name: vllm, image: x}]}}`
+	const roles = `roles: [{name: w, componentType: worker, template: ` + container + `}]`
+	cases := map[string]struct {
+		reason, spec, input string
+		wantReason          string
+		want                []string
+	}{
+		"Placement": {
+			reason:     "Both values are wrong.",
+			spec:       `{` + roles + `, placement: {policy: FailOver, failoverAfterSeconds: 5m, clusters: [{name: a, inferenceClusterRef: {name: a}}]}}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want: []string{
+				`spec.placement.failoverAfterSeconds: Invalid value: "5m": must be a whole number`,
+				`spec.placement.policy: Unsupported value: "FailOver": supported values: "Replicate", "Spread", "Failover"`,
+			},
+		},
+		"Multinode": {
+			reason:     "Both values are wrong.",
+			spec:       `{roles: [{name: w, componentType: worker, multinode: {nodeCount: two, launcher: vllm}, template: ` + container + `}]}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want: []string{
+				`spec.roles[0].multinode.nodeCount: Invalid value: "two": must be a whole number`,
+				`spec.roles[0].multinode.launcher: Unsupported value: "vllm": supported values: "Ray", "VLLM", "SGLang", "None"`,
+			},
+		},
+		"Selector": {
+			reason:     "A selector that cannot be read is there.",
+			spec:       `{` + roles + `, placement: {clusterSelector: {matchExpressions: [{key: a, operator: 5}]}}}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want:       []string{`spec.placement.clusterSelector.matchExpressions[0].operator: Invalid value: 5: must be a string`},
+		},
+		"Reference": {
+			reason:     "A reference that cannot be read is there.",
+			spec:       `{` + roles + `, placement: {clusters: [{name: a, inferenceClusterRef: x}, {name: b, providerConfigRef: {name: 5}}]}}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want: []string{
+				`spec.placement.clusters[0].inferenceClusterRef: Invalid value: "x": must be an object`,
+				`spec.placement.clusters[1].providerConfigRef.name: Invalid value: 5: must be a string`,
+			},
+		},
+		"Topology": {
+			reason:     "Nobody knows which fields the mode requires.",
+			spec:       `{` + roles + `, schedulingStrategy: {gang: {networkTopology: {mode: 5}}}}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want:       []string{`spec.schedulingStrategy.gang.networkTopology.mode: Invalid value: 5: must be a string`},
+		},
+		"Tier": {
+			reason:     "One tier is enough.",
+			spec:       `{` + roles + `, schedulingStrategy: {gang: {networkTopology: {highestTierName: 5}}}}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want:       []string{`spec.schedulingStrategy.gang.networkTopology.highestTierName: Invalid value: 5: must be a string`},
+		},
+		"Input": {
+			reason:     "An Input is read in the same way.",
+			spec:       `{` + roles + `}`,
+			input:      `networkPolicy: {ingressFrom: x, egressTo: []}, routes: {ownGateways: allow, allowedHostnames: 5}, endpointPicker: {dialect: 5, image: x}`,
+			wantReason: composite.ReasonInvalidInput,
+			want: []string{
+				`input.endpointPicker.dialect: Invalid value: 5: must be a string`,
+				`input.networkPolicy.ingressFrom: Invalid value: "x": must be a list`,
+				`input.routes.allowedHostnames: Invalid value: 5: must be a list`,
+				`input.routes.ownGateways: Unsupported value: "allow": supported values: "Allow", "Deny"`,
+				`input.networkPolicy.egressTo: Required value: must list at least the API server, or be left out to let the engines reach anything`,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			reason, got := problemsOf(t, tc.spec, tc.input)
+			if diff := cmp.Diff(tc.want, got); diff != "" || reason != tc.wantReason {
+				t.Errorf("%s\nThe reason is %q, want %q. Problems: -want, +got:\n%s", tc.reason, reason, tc.wantReason, diff)
+			}
+		})
+	}
+}
 
 // No API server looks at an input. What is misspelt in it must not be passed over.
 func TestUnknownInput(t *testing.T) {

@@ -53,6 +53,8 @@ func (p *tenantPolicy) checkConfigs(s naming.Identity, placement *v1alpha1.Place
 			}
 		}
 		switch {
+		case c.ProviderConfigRef.Name == "":
+			// Validation of the API refuses it.
 		case len(entries) == 0:
 			errs = append(errs, field.Invalid(at.Child("providerConfigRef"), text.Value(c.ProviderConfigRef.Name), fmt.Sprintf(
 				"must be listed in allowedProviderConfigs of the Composition's input for namespace %s; or name a cluster of the fleet with inferenceClusterRef", s.Namespace)))

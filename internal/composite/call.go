@@ -66,17 +66,23 @@ func Refusal(reason string, errs field.ErrorList) error {
 }
 
 // Invalid returns the problems of a spec and of an Input as an error, or nil if there are none.
-// The paths of an Input's fields start with InputPath.
+// The reason is that of the Input if it has problems: until they are fixed, no spec is accepted.
 func Invalid(errs field.ErrorList) error {
-	ofSpec := func(e *field.Error) bool { return e.Field != InputPath && !strings.HasPrefix(e.Field, InputPath+".") }
-	if slices.ContainsFunc(errs, ofSpec) {
-		return Refusal(ReasonInvalidSpec, errs)
+	if InputInvalid(errs) {
+		return Refusal(ReasonInvalidInput, errs)
 	}
-	return Refusal(ReasonInvalidInput, errs)
+	return Refusal(ReasonInvalidSpec, errs)
 }
 
 // InputPath is the first part of the paths of an Input's fields in errors.
 const InputPath = "input"
+
+// InputInvalid tells whether any problem is one of the Input.
+func InputInvalid(errs field.ErrorList) bool {
+	return slices.ContainsFunc(errs, func(e *field.Error) bool {
+		return e.Field == InputPath || strings.HasPrefix(e.Field, InputPath+".")
+	})
+}
 
 // Refuse responds with a Fatal. Crossplane applies the conditions of such a response, so they
 // say what is wrong. Ready stays as it was.

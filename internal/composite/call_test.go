@@ -26,7 +26,7 @@ func TestInvalid(t *testing.T) {
 		"Metadata":  {reason: "The author of the spec can fix metadata, too.", errs: of("metadata.name"), want: ReasonInvalidSpec},
 		"Input":     {reason: "The platform team can fix it.", errs: of("input", "input.sidecar.image"), want: ReasonInvalidInput},
 		"InputLike": {reason: "A field with the same prefix is not a field of an Input.", errs: of("inputs"), want: ReasonInvalidSpec},
-		"Both":      {reason: "The author of the spec, who reads the condition, can fix a part of it.", errs: of("input.ray", "spec.roles"), want: ReasonInvalidSpec},
+		"Both":      {reason: "No spec is accepted until the platform team has fixed the Input.", errs: of("spec.roles", "input.ray"), want: ReasonInvalidInput},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

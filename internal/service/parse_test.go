@@ -57,11 +57,12 @@ func problemsOf(t *testing.T, spec, in string) (reason string, problems []string
 func TestEveryProblem(t *testing.T) {
 	const container = `{spec: {containers: [{name: vllm, image: x}]}}`
 	const roles = `roles: [{name: w, componentType: worker, template: ` + container + `}]`
-	cases := map[string]struct {
+	type testCase struct {
 		reason, spec, input string
 		wantReason          string
 		want                []string
-	}{
+	}
+	cases := map[string]testCase{
 		"Placement": {
 			reason:     "Both values are wrong.",
 			spec:       `{` + roles + `, placement: {policy: FailOver, failoverAfterSeconds: 5m, clusters: [{name: a, inferenceClusterRef: {name: a}}]}}`,
@@ -119,6 +120,28 @@ func TestEveryProblem(t *testing.T) {
 				`input.routes.ownGateways: Unsupported value: "allow": supported values: "Allow", "Deny"`,
 				`input.networkPolicy.egressTo: Required value: must list at least the API server, or be left out to let the engines reach anything`,
 			},
+		},
+	}
+	const router = `{name: r, componentType: router, httproute: {parentRefs: [{name: g, namespace: gateways}]}}`
+	cases["InputPolicy"] = testCase{
+		reason:     "What an Input with errors allows is not known, so no one is told to change a spec because of it.",
+		spec:       `{` + roles[:len(roles)-1] + `, ` + router + `], schedulingStrategy: {queueName: team}}`,
+		input:      `routes: {defaultHostName: "{service}.{namespace}.example.com", allowedParentRefs: [{namespace: gateways}]}, allowedQueue: [team]`,
+		wantReason: composite.ReasonInvalidInput,
+		want: []string{
+			`input.allowedQueue: Forbidden: is not a field of Input: see docs/api.md`,
+			`input.routes.defaultHostName: Forbidden: is not a field of Input: see docs/api.md`,
+		},
+	}
+	cases["InputAndSpec"] = testCase{
+		reason:     "What is wrong with the spec alone is reported, too.",
+		spec:       `{replicas: -1, roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm}]}}}]}`,
+		input:      `limits: {device: 8}`,
+		wantReason: composite.ReasonInvalidInput,
+		want: []string{
+			`input.limits.device: Forbidden: is not a field of Input: see docs/api.md`,
+			`spec.replicas: Invalid value: -1: must be from 0 to 500`,
+			`spec.roles[0].template.spec.containers[0].image: Required value: must be set: Kubernetes creates no pod without it`,
 		},
 	}
 	for name, tc := range cases {

@@ -60,9 +60,14 @@ func (s *Service) Observe() error {
 	return nil
 }
 
-// Plan decides what is needed, and where it runs.
+// Plan decides what is needed, and where it runs. An Input with problems does not say what is
+// allowed, so then only the templates are checked.
 func (s *Service) Plan() error {
 	p := s.parsed
+	if composite.InputInvalid(s.problems) {
+		s.problems = append(s.problems, plan.CheckTemplates(p.spec, p.input)...)
+		return composite.Invalid(s.problems)
+	}
 	s.plan, s.problems = plan.Build(p.service, p.spec, p.input, s.snapshot, s.problems)
 	return composite.Invalid(s.problems)
 }

@@ -65,6 +65,19 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	return p, nil
 }
 
+// CheckTemplates returns the problems that the serving roles have whatever the Input allows.
+func CheckTemplates(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input) field.ErrorList {
+	var errs field.ErrorList
+	pd := disaggregated(spec)
+	for i := range spec.Roles {
+		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter {
+			_, _, more := planRole(i, spec.Roles[i], in, pd)
+			errs = append(errs, more...)
+		}
+	}
+	return errs
+}
+
 // maxWorkloads limits the LeaderWorkerSets of a service before they are rendered. Crossplane
 // takes an answer of at most 4 MiB, and each LeaderWorkerSet takes at least 1 KiB of it.
 const maxWorkloads = 4096

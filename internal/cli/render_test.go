@@ -61,7 +61,7 @@ const (
 	xrDoc = `apiVersion: fusioninfer.io/v1alpha1
 kind: InferenceService
 metadata: {name: chat}
-spec: {roles: [{name: a, componentType: worker, template: {anything: {goes: here}}}]}
+spec: {roles: [{name: a, componentType: worker, template: {spec: {}}}]}
 `
 	xrTypo = `apiVersion: fusioninfer.io/v1alpha1
 kind: InferenceService
@@ -246,7 +246,19 @@ func TestRender(t *testing.T) {
 				out: echoed("echo", 7, 0, 0, 0),
 				err: "warning: xr.yaml: unknown field spec.roles[0].endpointPicker.resources.limit: an API server drops it\n" +
 					"warning: xr.yaml: unknown field spec.roles[0].replcas: an API server drops it\n" +
-					"warning: xr.yaml: unknown field spec.rolse: an API server drops it\n",
+					"warning: xr.yaml: unknown field spec.rolse: an API server drops it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].template.any: Kubernetes 1.36 has none of that name\n",
+			},
+		},
+		"UnknownTemplateFields": {
+			reason: "Pod templates have no schema in the CRD. What Kubernetes does not know is named, too.",
+			args: args{fn: echo, files: map[string]string{"xr.yaml": strings.Replace(xrDoc, "template: {spec: {}}",
+				`template: {spec: {containers: [{name: vllm, readynessProbe: {}, resources: {limits: {any: 1}, limit: {}}}]}}, leaderTemplate: {spec: {nodeSelectors: {}}}`, 1)}, render: Render{XR: "xr.yaml"}},
+			want: want{
+				out: echoed("echo", 0, 0, 0, 0),
+				err: "warning: xr.yaml: unknown field spec.roles[0].template.spec.containers[0].readynessProbe: Kubernetes 1.36 has none of that name\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].template.spec.containers[0].resources.limit: Kubernetes 1.36 has none of that name\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].leaderTemplate.spec.nodeSelectors: Kubernetes 1.36 has none of that name\n",
 			},
 		},
 		"UnknownRequired": {

@@ -6,10 +6,12 @@ import (
 	"reflect"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 )
 
 // unknown lists the fields that an API server would drop, with file and path. The function
@@ -23,7 +25,24 @@ func (g *given) unknown() []string {
 	for _, path := range kube.UnknownFields(specOf(g.xr), of, "spec") {
 		all = append(all, fmt.Sprintf("%s: unknown field %s: an API server drops it", g.xrFile, path))
 	}
+	for _, path := range unknownOfTemplates(g.xr) {
+		all = append(all, fmt.Sprintf("%s: unknown field %s: %s", g.xrFile, path, podspec.UnknownField))
+	}
 	return append(all, g.unknownRequired()...)
+}
+
+// unknownOfTemplates lists the fields of pod templates that Kubernetes does not have. An API server
+// keeps them in the XR, because the XRD has no schema of a template.
+func unknownOfTemplates(xr object) []string {
+	var all []string
+	roles, _ := specOf(xr)["roles"].([]any)
+	for i, r := range roles {
+		role, _ := r.(map[string]any)
+		for _, name := range []string{"template", "leaderTemplate"} {
+			all = append(all, kube.UnknownFields(role[name], reflect.TypeFor[corev1.PodTemplateSpec](), fmt.Sprintf("spec.roles[%d].%s", i, name))...)
+		}
+	}
+	return all
 }
 
 // unknownRequired lists the unknown fields of required services and clusters, and duplicates.

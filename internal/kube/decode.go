@@ -22,12 +22,16 @@ import (
 // the other values are decoded. Of more than MaxProblems errors, the rest is counted in one
 // last error.
 func Decode(s *structpb.Struct, root *field.Path, into any) field.ErrorList {
-	d := &decoder{root: root, steps: make([]step, 0, 16)}
-	d.structFields(s, reflect.ValueOf(into).Elem())
-	if more := d.problems - len(d.errs); more > 0 {
-		d.errs = append(d.errs, field.Invalid(root, "...", fmt.Sprintf("%d more values cannot be read", more)))
-	}
-	return d.errs
+	return newDecoder(root).decode(s, into)
+}
+
+// DecodeKnown decodes as Decode does. It also returns the paths of fields that into does not
+// have, at most MaxProblems of them.
+func DecodeKnown(s *structpb.Struct, root *field.Path, into any) (unknown []string, errs field.ErrorList) {
+	d := newDecoder(root)
+	d.notesUnknown = true
+	errs = d.decode(s, into)
+	return d.unknown, errs
 }
 
 // DecodeMap decodes the result of a YAML parser as Decode does a Struct.
@@ -98,6 +102,21 @@ type decoder struct {
 	// errs are the first problems, and problems is the number of all.
 	errs     field.ErrorList
 	problems int
+	// unknown are the paths of the first fields that are not decoded, if notesUnknown is set.
+	notesUnknown bool
+	unknown      []string
+}
+
+func newDecoder(root *field.Path) *decoder {
+	return &decoder{root: root, steps: make([]step, 0, 16)}
+}
+
+func (d *decoder) decode(s *structpb.Struct, into any) field.ErrorList {
+	d.structFields(s, reflect.ValueOf(into).Elem())
+	if more := d.problems - len(d.errs); more > 0 {
+		d.errs = append(d.errs, field.Invalid(d.root, "...", fmt.Sprintf("%d more values cannot be read", more)))
+	}
+	return d.errs
 }
 
 type step struct {
@@ -155,11 +174,14 @@ func shorten(v *structpb.Value) any {
 func (d *decoder) structFields(s *structpb.Struct, into reflect.Value) {
 	info := infoOf(into.Type())
 	if len(s.GetFields()) >= len(info.fields) {
+		known := 0
 		for i := range info.fields {
 			if v, ok := s.GetFields()[info.fields[i].name]; ok {
 				d.field(info.fields[i].name, v, info.fields[i].of(into))
+				known++
 			}
 		}
+		d.noteUnknown(s, info, known)
 		return
 	}
 	// Sorted, for a stable order of the errors.
@@ -173,6 +195,25 @@ func (d *decoder) structFields(s *structpb.Struct, into reflect.Value) {
 	slices.Sort(known)
 	for _, name := range known {
 		d.field(name, s.GetFields()[name], info.fields[info.byName[name]].of(into))
+	}
+	d.noteUnknown(s, info, len(known))
+}
+
+// noteUnknown notes the fields of an object that its type does not have. known is how many it has.
+func (d *decoder) noteUnknown(s *structpb.Struct, info *typeInfo, known int) {
+	if !d.notesUnknown || known == len(s.GetFields()) || len(d.unknown) >= MaxProblems {
+		return
+	}
+	var names []string
+	for name, v := range s.GetFields() {
+		if _, ok := info.byName[name]; !ok && !isNull(v) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	at := d.path()
+	for _, name := range names[:min(len(names), MaxProblems-len(d.unknown))] {
+		d.unknown = append(d.unknown, at.Child(text.Value(name)).String())
 	}
 }
 

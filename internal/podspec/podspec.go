@@ -42,6 +42,12 @@ var options = validation.PodValidationOptions{
 // each with each.
 const maxSpread = 100
 
+// kubernetesVersion is the version of Kubernetes that the types of this module are of.
+const kubernetesVersion = "1.36"
+
+// UnknownField says what is known of a template's field that the types do not have.
+const UnknownField = "Kubernetes " + kubernetesVersion + " has none of that name"
+
 // Validate returns why Kubernetes could not create pods from a template at a path. The
 // template need not be defaulted, and is not changed.
 func Validate(template *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {

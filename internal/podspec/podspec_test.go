@@ -2,7 +2,9 @@ package podspec_test
 
 import (
 	"fmt"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +30,18 @@ func template(t testing.TB, doc string) *corev1.PodTemplateSpec {
 // and image.
 func container(fields string) string {
 	return `{spec: {containers: [{name: vllm, image: x, ` + fields + `}]}}`
+}
+
+// The message about an unknown field names the version of Kubernetes in go.mod.
+func TestUnknownField(t *testing.T) {
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^\tk8s\.io/api v0(\.[0-9]+)\.`).FindSubmatch(mod)
+	if found == nil || !strings.Contains(podspec.UnknownField, " 1"+string(found[1])+" ") {
+		t.Errorf("go.mod has k8s.io/api v0%s, and the message is %q", found, podspec.UnknownField)
+	}
 }
 
 func TestValidate(t *testing.T) {

@@ -32,11 +32,13 @@ type podTemplate struct {
 // one exception: see checkPodResources. The fuzzers and TestRenderedTemplatesAreValid test this.
 func readTemplate(doc *kube.Document, at *field.Path) (*PodTemplate, []Warning, field.ErrorList) {
 	t := podTemplate{}
-	if errs := kube.Decode(doc, at, &t); len(errs) > 0 {
+	unknown, errs := kube.DecodeKnown(doc, at, &t)
+	if len(errs) > 0 {
 		return nil, nil, errs
 	}
-	errs := checkLists(structpb.NewStructValue(doc), at)
+	errs = checkLists(structpb.NewStructValue(doc), at)
 	warnings, more := checkMetadata(doc, at)
+	warnings = slices.Concat(warnings, unknownFields(unknown, at), warnOfProbes(&t.Spec, at.Child("spec")))
 	errs = append(errs, more...)
 	p := &PodTemplate{Document: doc, Spec: t.Spec, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}
 	containers := at.Child("spec", "containers")

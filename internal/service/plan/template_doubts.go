@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// unknownFields warns of the fields of a template that Kubernetes does not have. They are not
+// refused, because the cluster may run a later version. checkMetadata checks the metadata.
+func unknownFields(paths []string, at *field.Path) []Warning {
+	var warnings []Warning
+	metadata := at.Child("metadata").String() + "."
+	for _, p := range paths {
+		if !strings.HasPrefix(p, metadata) {
+			warnings = append(warnings, Warning{Path: p, Message: "unknown field: " + podspec.UnknownField})
+		}
+	}
+	return warnings
+}
+
+// warnOfProbes warns of probes at a port that their container does not name. Such a probe fails,
+// so the pod is never ready, or it is restarted again and again.
+func warnOfProbes(spec *corev1.PodSpec, at *field.Path) []Warning {
+	var warnings []Warning
+	for i := range spec.InitContainers {
+		// Other init containers have no probes.
+		if p := spec.InitContainers[i].RestartPolicy; p != nil && *p == corev1.ContainerRestartPolicyAlways {
+			warnings = append(warnings, warnOfProbesOf(&spec.InitContainers[i], at.Child("initContainers").Index(i))...)
+		}
+	}
+	for i := range spec.Containers {
+		warnings = append(warnings, warnOfProbesOf(&spec.Containers[i], at.Child("containers").Index(i))...)
+	}
+	return warnings
+}
+
+func warnOfProbesOf(c *corev1.Container, at *field.Path) []Warning {
+	var warnings []Warning
+	for _, probe := range []struct {
+		name string
+		*corev1.Probe
+	}{{"readinessProbe", c.ReadinessProbe}, {"livenessProbe", c.LivenessProbe}, {"startupProbe", c.StartupProbe}} {
+		if probe.Probe == nil {
+			continue
+		}
+		check := func(handler string, port intstr.IntOrString) {
+			if port.Type != intstr.String || slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal }) {
+				return
+			}
+			warnings = append(warnings, Warning{
+				Path:    at.Child(probe.name, handler, "port").String(),
+				Message: fmt.Sprintf("no port of this container is named %q", text.Value(port.StrVal)),
+			})
+		}
+		if h := probe.HTTPGet; h != nil {
+			check("httpGet", h.Port)
+		}
+		if h := probe.TCPSocket; h != nil {
+			check("tcpSocket", h.Port)
+		}
+	}
+	return warnings
+}

@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -98,11 +99,11 @@ func readInput[T any](s *structpb.Struct, kind string, setDefaults func(*T), val
 // misspelt limit would have no effect.
 func unknown[T any](s *structpb.Struct, kind string, root *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, path := range kube.UnknownFields(kube.AsMap(s), reflect.TypeFor[T](), "") {
-		if len(errs) == kube.MaxProblems {
-			break
-		}
-		errs = append(errs, field.Forbidden(root.Child(path), "is not a field of "+kind+": see docs/api.md"))
+	for _, u := range kube.FindUnknownFields(kube.AsMap(s), reflect.TypeFor[T]()) {
+		errs = append(errs, field.Forbidden(root.Child(u.Path), fmt.Sprintf("is not a field of %s, which has here only %s: see docs/api.md", kind, text.Names(u.Known, maxFields))))
 	}
 	return errs
 }
+
+// maxFields is the most fields that an error lists. An Input has fewer at any level.
+const maxFields = 32

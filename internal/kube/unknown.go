@@ -14,36 +14,58 @@ import (
 // UnknownFields returns the paths of the fields of v that the type t does not have. v has the
 // types of a YAML parser.
 func UnknownFields(v any, t reflect.Type, path string) []string {
+	var all []string
+	eachUnknown(v, t, path, func(path string, _ map[string]reflect.Type) { all = append(all, path) })
+	return all
+}
+
+// An UnknownField is a field that a type does not have.
+type UnknownField struct {
+	Path string
+	// Known are the fields that the type has instead.
+	Known []string
+}
+
+// FindUnknownFields returns the first fields that UnknownFields finds, up to MaxProblems.
+func FindUnknownFields(v any, t reflect.Type) []UnknownField {
+	var all []UnknownField
+	eachUnknown(v, t, "", func(path string, known map[string]reflect.Type) {
+		if len(all) < MaxProblems {
+			all = append(all, UnknownField{Path: path, Known: slices.Sorted(maps.Keys(known))})
+		}
+	})
+	return all
+}
+
+func eachUnknown(v any, t reflect.Type, path string, found func(path string, known map[string]reflect.Type)) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if p := reflect.PointerTo(t); p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
-		return nil
+		return
 	}
-	var all []string
 	switch v := v.(type) {
 	case []any:
 		if t.Kind() != reflect.Slice {
-			return nil
+			return
 		}
 		for i, e := range v {
-			all = append(all, UnknownFields(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i))...)
+			eachUnknown(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i), found)
 		}
 	case map[string]any:
 		fields := fieldsOf(t)
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			switch of, known := fields[k]; {
 			case t.Kind() == reflect.Map:
-				all = append(all, UnknownFields(v[k], t.Elem(), fmt.Sprintf("%s[%s]", path, k))...)
+				eachUnknown(v[k], t.Elem(), fmt.Sprintf("%s[%s]", path, k), found)
 			case t.Kind() != reflect.Struct:
 			case known:
-				all = append(all, UnknownFields(v[k], of, childPath(path, k))...)
+				eachUnknown(v[k], of, childPath(path, k), found)
 			default:
-				all = append(all, childPath(path, k))
+				found(childPath(path, k), fields)
 			}
 		}
 	}
-	return all
 }
 
 func childPath(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }

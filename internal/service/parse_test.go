@@ -129,8 +129,8 @@ func TestEveryProblem(t *testing.T) {
 		input:      `routes: {defaultHostName: "{service}.{namespace}.example.com", allowedParentRefs: [{namespace: gateways}]}, allowedQueue: [team]`,
 		wantReason: composite.ReasonInvalidInput,
 		want: []string{
-			`input.allowedQueue: Forbidden: is not a field of Input: see docs/api.md`,
-			`input.routes.defaultHostName: Forbidden: is not a field of Input: see docs/api.md`,
+			`input.allowedQueue: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, annotations, apiVersion, defaults, endpointPicker, fleet, gateway, kind, labels, limits, metadata, missingKinds, networkPolicy, podObservationLimit, podSecurity, ray, routes, sidecar, tenants: see docs/api.md`,
+			`input.routes.defaultHostName: Forbidden: is not a field of Input, which has here only allowedBackendNamespaces, allowedFilters, allowedGatewayClassNames, allowedHostnames, allowedParentRefs, defaultHostname, ownGateways: see docs/api.md`,
 		},
 	}
 	cases["InputAndSpec"] = testCase{
@@ -139,7 +139,7 @@ func TestEveryProblem(t *testing.T) {
 		input:      `limits: {device: 8}`,
 		wantReason: composite.ReasonInvalidInput,
 		want: []string{
-			`input.limits.device: Forbidden: is not a field of Input: see docs/api.md`,
+			`input.limits.device: Forbidden: is not a field of Input, which has here only devices, nodes, replicas: see docs/api.md`,
 			`spec.replicas: Invalid value: -1: must be from 0 to 500`,
 			`spec.roles[0].template.spec.containers[0].image: Required value: must be set: Kubernetes creates no pod without it`,
 		},
@@ -173,9 +173,9 @@ func TestUnknownInput(t *testing.T) {
 		got = append(got, e.Error())
 	}
 	want := []string{
-		"input.limits.device: Forbidden: is not a field of Input: see docs/api.md",
-		"input.podSecurty: Forbidden: is not a field of Input: see docs/api.md",
-		"input.tenants[0].allowedQueue: Forbidden: is not a field of Input: see docs/api.md",
+		"input.limits.device: Forbidden: is not a field of Input, which has here only devices, nodes, replicas: see docs/api.md",
+		"input.podSecurty: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, annotations, apiVersion, defaults, endpointPicker, fleet, gateway, kind, labels, limits, metadata, missingKinds, networkPolicy, podObservationLimit, podSecurity, ray, routes, sidecar, tenants: see docs/api.md",
+		"input.tenants[0].allowedQueue: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, limits, namespaces, podSecurity, routes: see docs/api.md",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

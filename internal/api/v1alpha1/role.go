@@ -131,7 +131,7 @@ type Multinode struct {
 	// same as no multinode.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
-	NodeCount int32 `json:"nodeCount"`
+	NodeCount *int32 `json:"nodeCount"`
 
 	// Launcher says how the leader and the workers of a replica find each other. Ray starts
 	// a Ray cluster: the image needs Ray, which newer vLLM images lack. VLLM uses vLLM's

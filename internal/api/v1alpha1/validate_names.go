@@ -75,15 +75,16 @@ func validateNoCollision(path *field.Path, i int, roles []Role) field.ErrorList 
 		return nil
 	}
 	j := slices.IndexFunc(roles, func(r Role) bool { return r.Name == roles[i].Name[:cut] })
-	if j < 0 || roles[j].Multinode == nil || roles[j].Multinode.NodeCount < 2 || index >= int64(count(roles[j].Replicas)) {
+	if j < 0 || roles[j].Multinode == nil || count(roles[j].Multinode.NodeCount) < 2 || index >= int64(count(roles[j].Replicas)) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path.Index(i).Child("name"), roles[i].Name, fmt.Sprintf("must be another name: the workers of replica %d of %s would have the same name as replica 0 of this role", index, path.Index(j)))}
 }
 
-func count(replicas *int32) int32 {
-	if replicas == nil {
+// count returns the number of replicas or of nodes, which is 1 where it is not set.
+func count(n *int32) int32 {
+	if n == nil {
 		return 1
 	}
-	return *replicas
+	return *n
 }

@@ -90,7 +90,12 @@ func validateMultinode(path *field.Path, m *Multinode) field.ErrorList {
 	if m == nil {
 		return nil
 	}
-	errs := check.Between(path.Child("nodeCount"), m.NodeCount, 1, MaxNodes)
+	var errs field.ErrorList
+	if n := m.NodeCount; n != nil {
+		errs = check.Between(path.Child("nodeCount"), *n, 1, MaxNodes)
+	} else {
+		errs = append(errs, field.Required(path.Child("nodeCount"), fmt.Sprintf("must be the number of nodes of a replica, 1 to %d", MaxNodes)))
+	}
 	return append(errs, check.OneOf(path.Child("launcher"), m.Launcher, LauncherRay, LauncherVLLM, LauncherSGLang, LauncherNone)...)
 }
 

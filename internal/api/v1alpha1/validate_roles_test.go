@@ -111,9 +111,9 @@ func TestValidateRoles(t *testing.T) {
 		},
 		"NoNodeCount": {
 			reason: "multinode requires nodeCount.",
-			doc:    roles(`{name: w, componentType: worker, multinode: {}, template: {}}`),
+			doc:    roles(`{name: w, componentType: worker, multinode: {launcher: VLLM}, template: {}}`),
 			schema: []string{`spec.roles[0].multinode.nodeCount`},
-			want:   []string{`spec.roles[0].multinode.nodeCount: Invalid value: 0: must be from 1 to 1024`},
+			want:   []string{`spec.roles[0].multinode.nodeCount: Required value: must be the number of nodes of a replica, 1 to 1024`},
 		},
 		"UnknownLauncher": {
 			reason: "The error lists the supported values.",

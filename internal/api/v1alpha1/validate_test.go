@@ -117,7 +117,7 @@ func TestValidateIsQuick(t *testing.T) {
 			Name:          "w",
 			ComponentType: v1alpha1.ComponentTypeWorker,
 			Replicas:      ptr.To[int32](2000000000),
-			Multinode:     &v1alpha1.Multinode{NodeCount: 2000000000},
+			Multinode:     &v1alpha1.Multinode{NodeCount: ptr.To[int32](2000000000)},
 		})
 	}
 	errs := v1alpha1.Validate(xr, v1alpha1.ClaimReference{})

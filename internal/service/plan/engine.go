@@ -68,7 +68,7 @@ func nodes(m *v1alpha1.Multinode) int32 {
 	if m == nil {
 		return 1
 	}
-	return max(m.NodeCount, 1)
+	return max(ptr.Deref(m.NodeCount, 1), 1)
 }
 
 // launcher returns the launcher of the role. A replica on one node needs none.

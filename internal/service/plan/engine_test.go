@@ -47,7 +47,7 @@ const (
 )
 
 func multinode(n int32, l v1alpha1.Launcher) *v1alpha1.Multinode {
-	return &v1alpha1.Multinode{NodeCount: n, Launcher: l}
+	return &v1alpha1.Multinode{NodeCount: &n, Launcher: l}
 }
 
 // noConnector is said of prefill and decode engines that cannot hand over the KV

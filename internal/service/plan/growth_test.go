@@ -29,7 +29,7 @@ func TestGrowth(t *testing.T) {
 		spec := &v1alpha1.InferenceServiceSpec{
 			Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, FailoverAfterSeconds: ptr.To[int32](300), ClusterSelector: &metav1.LabelSelector{}},
 			Roles: []v1alpha1.Role{{
-				Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To(replicas), Multinode: &v1alpha1.Multinode{NodeCount: nodes, Launcher: v1alpha1.LauncherNone},
+				Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To(replicas), Multinode: &v1alpha1.Multinode{NodeCount: &nodes, Launcher: v1alpha1.LauncherNone},
 				Template: document(t, fmt.Sprintf(`{"spec":{"containers":[{"name":"vllm","image":"i","resources":{"limits":{"nvidia.com/gpu":%d}}}]}}`, gpus)),
 			}},
 		}

@@ -55,7 +55,7 @@ func TestPodLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			role := v1alpha1.Role{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](1), Template: document(t, tc.template)}
 			if tc.gang == v1alpha1.GangAllOrNothing || tc.leader != "" {
-				role.Multinode = &v1alpha1.Multinode{NodeCount: 2, Launcher: v1alpha1.LauncherNone}
+				role.Multinode = &v1alpha1.Multinode{NodeCount: ptr.To[int32](2), Launcher: v1alpha1.LauncherNone}
 			}
 			if tc.leader != "" {
 				role.LeaderTemplate = document(t, tc.leader)

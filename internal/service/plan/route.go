@@ -57,13 +57,20 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 	if readable {
 		errs = append(errs, r.planHostnames(path.Child("httproute"), &spec, access)...)
 	}
+	var warnings []Warning
 	if role.HTTPRoute != nil && !r.HasRoute && len(errs) == 0 {
-		return []Warning{{
+		warnings = append(warnings, Warning{
 			Path:    path.Child("httproute", "parentRefs").String(),
 			Message: "must name a gateway, because neither the router nor the Composition's input has one: no HTTPRoute is created",
-		}}, errs
+		})
 	}
-	return nil, errs
+	if r.HasGateway && len(access.fleet) > 0 {
+		warnings = append(warnings, Warning{
+			Path:    path.Child("gateway").String(),
+			Message: "the fleet route sends requests to the entrypoint of each cluster, and a Gateway of the service's own is not behind it: leave gateway out, and name the entrypoint's Gateway in httproute.parentRefs",
+		})
+	}
+	return warnings, errs
 }
 
 // planHostnames decides the host names of the route, and checks its gateways.
@@ -75,7 +82,7 @@ func (r *Router) planHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, ac
 		return nil
 	}
 	shared, errs := access.checkParents(path, spec, r.HasGateway, r.Parents)
-	name, more := access.checkHostnames(path, spec, shared)
+	name, more := access.checkHostnames(path, spec, shared, r.HasGateway)
 	if name != "" {
 		r.Hostnames = []string{name}
 	}

@@ -117,16 +117,30 @@ func parentOfRoute(ref *gateway.ParentReference) parent {
 	}
 }
 
-// checkParents refuses gateways that the tenant may not use. It also tells whether the routes
-// attach to a gateway that other tenants may use too.
-func (a *routeAccess) checkParents(path *field.Path, spec *gateway.HTTPRouteSpec, hasGateway bool, platform []inputv1alpha1.ParentRef) (bool, field.ErrorList) {
+// sharedGateways are the gateways of a service's routes that other tenants may use too.
+type sharedGateways struct {
+	// first of the service's own route, for an error. It is empty if there are none.
+	first string
+	// fleet tells that the fleet route has some.
+	fleet bool
+}
+
+func (s *sharedGateways) any() bool { return s.first != "" || s.fleet }
+
+func (s *sharedGateways) add(p parent, namespace string) {
+	s.first = cmp.Or(s.first, text.Value(p.kind+" "+namespace+"/"+p.name))
+}
+
+// checkParents refuses gateways that the tenant may not use. It also returns those that other
+// tenants may use too.
+func (a *routeAccess) checkParents(path *field.Path, spec *gateway.HTTPRouteSpec, hasGateway bool, platform []inputv1alpha1.ParentRef) (sharedGateways, field.ErrorList) {
 	var errs field.ErrorList
-	shared := false
+	var shared sharedGateways
 	for i := range spec.ParentRefs {
 		ref := &spec.ParentRefs[i]
 		p := parentOfRoute(ref)
 		for _, n := range a.foreignNamespaces(p, hasGateway) {
-			shared = true
+			shared.add(p, n)
 			if p.name != "" && !a.allowsParent(p, n, ptr.Deref(ref.Port, 0)) {
 				errs = append(errs, a.refuseParent(path.Child("parentRefs").Index(i), p, n))
 				break
@@ -134,17 +148,20 @@ func (a *routeAccess) checkParents(path *field.Path, spec *gateway.HTTPRouteSpec
 		}
 	}
 	if s := spec.UseDefaultGateways; s != "" && s != gateway.GatewayDefaultScopeNone {
-		shared = true
+		shared.first = cmp.Or(shared.first, "the cluster's default gateways")
 		if !slices.ContainsFunc(a.routes.AllowedParentRefs, anyParent) {
 			errs = append(errs, field.Invalid(path.Child("useDefaultGateways"), text.Value(string(s)),
 				`must be None or left out: other tenants use the cluster's default gateways too; the platform team can allow all gateways with {namespace: "*", name: "*"} in routes.allowedParentRefs of the Composition's input`))
 		}
 	}
 	for _, ref := range platform {
-		shared = shared || len(a.foreignNamespaces(parentOf(ref), false)) > 0
+		p := parentOf(ref)
+		for _, n := range a.foreignNamespaces(p, false) {
+			shared.add(p, n)
+		}
 	}
 	for _, ref := range a.fleet {
-		shared = shared || cmp.Or(ref.Namespace, a.service.Namespace) != a.service.Namespace
+		shared.fleet = shared.fleet || cmp.Or(ref.Namespace, a.service.Namespace) != a.service.Namespace
 	}
 	return shared, errs
 }
@@ -177,17 +194,34 @@ func (a *routeAccess) refuseParent(path *field.Path, p parent, namespace string)
 	return field.Invalid(path, text.Value(value), fmt.Sprintf("must be a gateway in namespace %s, or be listed in routes.allowedParentRefs or gateway.parentRefs of the Composition's input", a.service.Namespace))
 }
 
+// refuse says why shared gateways cannot be used without assigned host names, and what helps. The
+// author of the spec cannot avoid the gateways of the fleet.
+func (s *sharedGateways) refuse(hasGateway bool) string {
+	const assign = "the platform team sets routes.defaultHostname or routes.allowedHostnames in the Composition's input"
+	if s.first == "" {
+		return "the gateways of fleet.parentRefs are shared: " + assign
+	}
+	why := "must not use " + s.first + ", shared with other tenants, until host names are assigned: " + assign
+	switch {
+	case s.fleet:
+		return why
+	case hasGateway:
+		return why + ". Or attach the route to the router's own Gateway alone"
+	}
+	return why + ". Or give the router a Gateway of its own"
+}
+
 // checkHostnames refuses host names that may belong to other services. It returns the default
 // host name for a route that has none and needs one.
 //
 // At a shared gateway each route needs host names that the platform team allows. A route without
 // any would get the requests that match no other route. At the tenant's own gateway host names
 // are checked if the platform team has assigned them, because external-dns may publish them.
-func (a *routeAccess) checkHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, shared bool) (string, field.ErrorList) {
+func (a *routeAccess) checkHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, shared sharedGateways, hasGateway bool) (string, field.ErrorList) {
 	switch {
-	case !a.names.restricted() && shared:
-		return "", field.ErrorList{field.Forbidden(path, "must not use a shared gateway until host names are assigned: the platform team sets routes.defaultHostname or routes.allowedHostnames in the Composition's input. Or give the router a Gateway of its own")}
-	case !a.names.restricted(), len(spec.Hostnames) == 0 && !shared:
+	case !a.names.restricted() && shared.any():
+		return "", field.ErrorList{field.Forbidden(path, shared.refuse(hasGateway))}
+	case !a.names.restricted(), len(spec.Hostnames) == 0 && !shared.any():
 		return "", nil
 	case len(spec.Hostnames) > 0:
 		var errs field.ErrorList

@@ -228,3 +228,79 @@ func TestRoutesOfPlacesThatAreLeft(t *testing.T) {
 		t.Errorf("-want, +got:\n%s\n%s", diff, messages)
 	}
 }
+
+// The refusal of a shared gateway names it, and advises what helps.
+func TestSharedGatewayAdvice(t *testing.T) {
+	const assign = "the platform team sets routes.defaultHostname or routes.allowedHostnames in the Composition's input"
+	const refused = "spec.roles[0].httproute: Forbidden: "
+	const shared = `{"parentRefs":[{"name":"mine"},{"name":"gw","namespace":"infra"}]}`
+	in := func(platform, fleet bool) inputv1alpha1.Input {
+		in := inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{AllowedParentRefs: []inputv1alpha1.AllowedParentRef{{Namespace: "*", Name: "*"}}}}}
+		if platform {
+			in.Gateway.ParentRefs = []inputv1alpha1.ParentRef{{Name: "ours", Namespace: "infra"}}
+		}
+		if fleet {
+			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub", Namespace: "infra"}}
+		}
+		return in
+	}
+	inFleet := &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
+	cases := map[string]struct {
+		reason         string
+		route, gateway string
+		in             inputv1alpha1.Input
+		want           string
+	}{
+		"Named":       {reason: "The first shared gateway of the route is named.", route: shared, want: "must not use Gateway infra/gw, shared with other tenants, until host names are assigned: " + assign + ". Or give the router a Gateway of its own"},
+		"NamedAndOwn": {reason: "The router has a Gateway of its own already.", route: shared, gateway: listensHTTP, want: "must not use Gateway infra/gw, shared with other tenants, until host names are assigned: " + assign + ". Or attach the route to the router's own Gateway alone"},
+		"Platform":    {reason: "The platform team's gateways are shared.", in: in(true, false), want: "must not use Gateway infra/ours, shared with other tenants, until host names are assigned: " + assign + ". Or give the router a Gateway of its own"},
+		"Default":     {reason: "So are the default gateways.", route: `{"useDefaultGateways":"All"}`, want: "must not use the cluster's default gateways, shared with other tenants, until host names are assigned: " + assign + ". Or give the router a Gateway of its own"},
+		"Fleet":       {reason: "No Gateway of the router's own helps against the fleet route.", gateway: listensHTTP, in: in(false, true), want: "the gateways of fleet.parentRefs are shared: " + assign},
+		"FleetToo":    {reason: "The same applies beside another shared gateway.", in: in(true, true), want: "must not use Gateway infra/ours, shared with other tenants, until host names are assigned: " + assign},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.in.Routes == nil {
+				tc.in = in(false, false)
+			}
+			_, _, got := routed(t, tc.route, tc.gateway, &tc.in, inFleet, scheduling.Snapshot{})
+			if want := refused + tc.want + "\n"; got != want {
+				t.Errorf("%s\ngot  %swant %s", tc.reason, got, want)
+			}
+		})
+	}
+}
+
+// A Gateway of the service's own gets no requests of the fleet route, which ends at entrypoints.
+func TestOwnGatewayBesideFleetRoute(t *testing.T) {
+	warning := []Warning{{
+		Path:    "spec.roles[0].gateway",
+		Message: "the fleet route sends requests to the entrypoint of each cluster, and a Gateway of the service's own is not behind it: leave gateway out, and name the entrypoint's Gateway in httproute.parentRefs",
+	}}
+	cases := map[string]struct {
+		reason    string
+		gateway   string
+		fleet     []inputv1alpha1.ParentRef
+		placement *v1alpha1.Placement
+		want      []Warning
+	}{
+		"FleetRoute":   {reason: "Both are there.", gateway: listensHTTP, fleet: []inputv1alpha1.ParentRef{{Name: "hub"}}, placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, want: warning},
+		"NoGateway":    {reason: "The route names the entrypoint's Gateway.", fleet: []inputv1alpha1.ParentRef{{Name: "hub"}}, placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}},
+		"NoFleetRoute": {reason: "Clients come to each cluster.", gateway: listensHTTP, placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}},
+		"NoFleet":      {reason: "Outside of the fleet there is no fleet route.", gateway: listensHTTP, fleet: []inputv1alpha1.ParentRef{{Name: "hub"}}, placement: inNamespaces("team")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := defaultInput()
+			in.Fleet.ParentRefs = tc.fleet
+			role := v1alpha1.Role{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, `{"parentRefs":[{"name":"mine"}]}`), Gateway: document(t, tc.gateway)}
+			spec := &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{role}, Placement: tc.placement}
+			service := naming.Identity{Name: "svc", Namespace: "team"}
+			serving := []*Role{{Name: "w", Type: worker, Port: defaultPort, path: rolePath(1)}}
+			_, got, errs := planRouter(0, role, spec, in, serving, newRouteAccess(service, spec, in, newTenantPolicy(service, in), &scheduling.Snapshot{}))
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" || len(errs) > 0 {
+				t.Errorf("%s\nerrors %v, warnings -want, +got:\n%s", tc.reason, errs, diff)
+			}
+		})
+	}
+}

@@ -23,13 +23,16 @@ type rendered struct {
 	composed []object
 	// specReplicas is how many replicas the spec of a service has of each role.
 	specReplicas map[string]int64
+	// placed tells that the spec of a service has a placement.
+	placed bool
 	// fleet has the clusters after a simulation.
 	fleet []object
 }
 
 // compose does what Crossplane does with the response of the last function.
 func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
-	out := &rendered{specReplicas: specReplicas(g.xr)}
+	_, placed, _ := unstructured.NestedFieldNoCopy(g.xr.Object, "spec", "placement")
+	out := &rendered{specReplicas: specReplicas(g.xr), placed: placed}
 	desired := rsp.GetDesired()
 	var unready []string
 	for _, key := range slices.Sorted(maps.Keys(desired.GetResources())) {

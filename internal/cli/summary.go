@@ -28,7 +28,7 @@ func writeSummary(w io.Writer, r *rendered) error {
 		writePlacement(b, r.xr)
 		writeFleet(b, r.fleet)
 		for _, p := range byCluster(r) {
-			p.write(b, r.specReplicas)
+			p.write(b, r.placed, r.specReplicas)
 		}
 	}
 	writeConditions(b, "Not ready", r.xr, func(c condition) bool { return c.Status != "True" })
@@ -106,18 +106,28 @@ func url(xr object, cluster string) string {
 	return ""
 }
 
-func (p *placedObjects) write(b *strings.Builder, specReplicas map[string]int64) {
-	where := "this cluster"
-	if p.cluster != "" {
-		where = fmt.Sprintf("cluster %s (provider configuration %s)", p.cluster, p.config)
+// write describes the objects of one cluster. placed tells that the service has a placement, so
+// what is beside the XR only serves other clusters.
+func (p *placedObjects) write(b *strings.Builder, placed bool, specReplicas map[string]int64) {
+	where := "In this cluster"
+	switch {
+	case p.cluster != "":
+		where = fmt.Sprintf("In cluster %s (provider configuration %s)", p.cluster, p.config)
+	case placed:
+		where = "On the control plane"
 	}
 	if len(p.objects) > 0 && p.objects[0].GetNamespace() != "" {
 		where += ", namespace " + p.objects[0].GetNamespace()
 	}
-	fmt.Fprintf(b, "\nIn %s: %d objects\n", where, len(p.objects))
-	p.writeRoles(b, specReplicas)
-	fmt.Fprintln(b)
-	p.writeGangs(b)
+	objects := "objects"
+	if len(p.objects) == 1 {
+		objects = "object"
+	}
+	fmt.Fprintf(b, "\n%s: %d %s\n", where, len(p.objects), objects)
+	if p.writeRoles(b, specReplicas) {
+		fmt.Fprintln(b)
+		p.writeGangs(b)
+	}
 	p.writeRouter(b)
 	if p.url != "" {
 		fmt.Fprintf(b, "  URL\t%s\n", p.url)

@@ -20,11 +20,12 @@ type role struct {
 }
 
 // writeRoles writes a line for each role. Where fewer replicas are rendered than the spec
-// has, it says how many the spec has: others wait, or are in other clusters.
-func (p *placedObjects) writeRoles(b *strings.Builder, specReplicas map[string]int64) {
+// has, it says how many the spec has: others wait, or are in other clusters. It tells whether
+// there are any roles.
+func (p *placedObjects) writeRoles(b *strings.Builder, specReplicas map[string]int64) bool {
 	roles := p.roles()
 	if len(roles) == 0 {
-		return
+		return false
 	}
 	fmt.Fprintln(b, "  ROLE\tTYPE\tREPLICAS\tNODES\tPODS\tGPUS/POD\tGPUS\tLAUNCHER\tPORT\tSCHEDULER")
 	pods, gpus := int64(0), int64(0)
@@ -38,6 +39,7 @@ func (p *placedObjects) writeRoles(b *strings.Builder, specReplicas map[string]i
 		pods, gpus = pods+r.pods, gpus+r.gpus
 	}
 	fmt.Fprintf(b, "  total\t\t\t\t%d\t\t%d\t\t\t\n", pods, gpus)
+	return true
 }
 
 func (p *placedObjects) roles() []*role {

@@ -15,9 +15,9 @@ import (
 // TestOutage proves that a service does not fail over when most of the fleet goes out of reach
 // at the same time. The service runs in east, which is out of reach for an hour.
 func TestOutage(t *testing.T) {
-	lost := func(minutes time.Duration) schedulingtest.Change {
+	lost := func(minutes int) schedulingtest.Change {
 		return func(c *v1alpha1.InferenceCluster) {
-			since := metav1.NewTime(schedulingtest.Noon.Add(-minutes * time.Minute))
+			since := metav1.NewTime(schedulingtest.Noon.Add(-time.Duration(minutes) * time.Minute))
 			c.Status.UnreachableSince = &since
 		}
 	}

@@ -24,13 +24,13 @@ func TestOutage(t *testing.T) {
 	stop := func(policy v1alpha1.StopPolicy) schedulingtest.Change {
 		return func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = policy }
 	}
-	const held = "out of reach since 2026-03-01T11:00:00Z, like most of the fleet: the control plane is probably the cause, so nothing moves"
+	const message = "out of reach since 2026-03-01T11:00:00Z, like most of the fleet: the control plane is probably the cause, so nothing moves"
 	type outcome struct {
 		State   v1alpha1.PlacementState
 		Message string
 	}
 	leaves := outcome{State: v1alpha1.StateLeaving, Message: "out of reach since 2026-03-01T11:00:00Z, longer than 5m0s, and is left once it runs elsewhere"}
-	stays := outcome{State: v1alpha1.StatePlaced, Message: held}
+	stays := outcome{State: v1alpha1.StatePlaced, Message: message}
 	east := func(changes ...schedulingtest.Change) *v1alpha1.InferenceCluster {
 		return schedulingtest.Cluster("east", append([]schedulingtest.Change{schedulingtest.Reserved("worker/0"), lost(60)}, changes...)...)
 	}

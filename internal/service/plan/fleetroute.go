@@ -70,6 +70,18 @@ func (p *Plan) fleetRoute(in *inputv1alpha1.Input) *FleetRoute {
 	}
 }
 
+// warnOfFailover warns of a failover that clients do not follow: without a fleet route, each
+// cluster has a URL of its own.
+func (p *Plan) warnOfFailover(placement *v1alpha1.Placement) []Warning {
+	if placement == nil || placement.Policy != v1alpha1.PlacementFailover || p.Router == nil || !p.Router.HasRoute || p.FleetRoute != nil {
+		return nil
+	}
+	return []Warning{{
+		Path:    "spec.placement.policy",
+		Message: "Failover moves the service and not its URL, because the platform team sets no fleet.parentRefs in the Composition's input: clients have to follow status.url",
+	}}
+}
+
 // matchesOf returns the matches of each rule of the service's own route. The route in each
 // cluster still decides which backend gets a request.
 func matchesOf(r *Router) [][]any {

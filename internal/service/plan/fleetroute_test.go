@@ -174,3 +174,31 @@ func TestNameBackends(t *testing.T) {
 		})
 	}
 }
+
+// TestWarnOfFailover proves that a service whose URL does not move with it is warned.
+func TestWarnOfFailover(t *testing.T) {
+	failover := &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover}
+	cases := map[string]struct {
+		reason    string
+		placement *v1alpha1.Placement
+		router    *Router
+		route     *FleetRoute
+		want      bool
+	}{
+		"NoFleetRoute": {reason: "Each cluster has a URL of its own.", placement: failover, router: &Router{HasRoute: true}, want: true},
+		"FleetRoute":   {reason: "One URL is for all clusters.", placement: failover, router: &Router{HasRoute: true}, route: &FleetRoute{}},
+		"Replicate":    {reason: "Nothing moves.", placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}, router: &Router{HasRoute: true}},
+		"NoRoute":      {reason: "There is no URL.", placement: failover, router: &Router{}},
+		"NoRouter":     {reason: "There is no URL.", placement: failover},
+		"NoPlacement":  {reason: "The service leaves the fleet.", router: &Router{HasRoute: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{Router: tc.router, FleetRoute: tc.route}
+			warnings := p.warnOfFailover(tc.placement)
+			if got := len(warnings) == 1 && warnings[0].Path == "spec.placement.policy"; got != tc.want {
+				t.Errorf("%s A warning: %t, want %t: %v", tc.reason, got, tc.want, warnings)
+			}
+		})
+	}
+}

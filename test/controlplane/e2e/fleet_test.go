@@ -37,18 +37,18 @@ var (
 	sliceKind     = schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}
 )
 
-// A hub is a control plane above two clusters, with a gateway for all services.
-type hub struct{ *cluster.Cluster }
+// A controlPlane is above two clusters, and has a gateway for all services.
+type controlPlane struct{ *cluster.Cluster }
 
 // TestFleet proves on real clusters, through the real provider-kubernetes, what
 // docs/placement.md says: who lands where and why, that nothing is booked twice, and that a
 // service is served at every moment while it moves. On the same clusters it serves those that
 // name their clusters themselves, and claims.
 func TestFleet(t *testing.T) {
-	h := &hub{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 6, GPUs: 64, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
+	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 6, GPUs: 64, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
 	h.install(t)
 	t.Run("Undisturbed", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T, *hub){
+		for name, test := range map[string]func(*testing.T, *controlPlane){
 			"Failover": testFailover, "Spread": testSpread, "SameNames": testFleetSameNames, "Drain": testDrain, "StaleLedger": testStaleLedger,
 			"Gang": testRemoteGang,
 		} {
@@ -77,7 +77,7 @@ func TestFleet(t *testing.T) {
 // What the platform team sets: the gateway of all clusters; the one that each cluster has, and
 // the names that services may have there.
 const (
-	fleetInput  = "fleet: {parentRefs: [{name: hub, namespace: gateway-system}]}\n" + routesInput
+	fleetInput  = "fleet: {parentRefs: [{name: fleet-gateway, namespace: gateway-system}]}\n" + routesInput
 	routesInput = "routes: {allowedParentRefs: [{namespace: gateway-system}], allowedHostnames: ['*.example.com']}\n"
 )
 
@@ -99,7 +99,7 @@ func compositionWith(t *testing.T, api, input string) string {
 // install does what package/xr/composition.yaml says to set something: it applies the
 // definitions and the Compositions as they are, but for the gateway that all services have, and
 // the configurations that services may name themselves.
-func (h *hub) install(t *testing.T) {
+func (h *controlPlane) install(t *testing.T) {
 	t.Helper()
 	if err := h.PushPackages(first); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func (h *hub) install(t *testing.T) {
 		"-f", "package/xr/cluster-composition.yaml", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()))
 	healthy(t, h.Cluster, "Function", function, first)
 	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
-	gateway(t, h.Cluster, "gateway-system", "hub")
+	gateway(t, h.Cluster, "gateway-system", "fleet-gateway")
 	for _, r := range h.Remotes() {
 		if err := r.Namespace(t.Context(), "gateway-system"); err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ type member struct {
 const observedGateway = "observed"
 
 // joins makes a member of a fleet, and waits until it reserves capacity.
-func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstructured {
+func (h *controlPlane) joins(t *testing.T, fleet string, m member) *unstructured.Unstructured {
 	t.Helper()
 	o := object(clusterKind, "", m.name)
 	o.SetLabels(map[string]string{"fleet": fleet})
@@ -173,7 +173,7 @@ func (h *hub) joins(t *testing.T, fleet string, m member) *unstructured.Unstruct
 }
 
 // stop gives a cluster this stopPolicy.
-func (h *hub) stop(t *testing.T, o *unstructured.Unstructured, policy string) {
+func (h *controlPlane) stop(t *testing.T, o *unstructured.Unstructured, policy string) {
 	t.Helper()
 	spec := o.Object["spec"].(map[string]any)
 	spec["stopPolicy"], spec["stopMessage"] = policy, "a test"
@@ -181,7 +181,7 @@ func (h *hub) stop(t *testing.T, o *unstructured.Unstructured, policy string) {
 }
 
 // is waits until an object has these conditions.
-func (h *hub) is(t *testing.T, o *unstructured.Unstructured, want ...string) {
+func (h *controlPlane) is(t *testing.T, o *unstructured.Unstructured, want ...string) {
 	t.Helper()
 	until(t, h, title(o)+" is "+strings.Join(want, ", "), func(ctx context.Context) (bool, error) {
 		now, err := h.Get(ctx, o)
@@ -257,7 +257,7 @@ func placement(s *unstructured.Unstructured) map[string]string {
 
 // lands waits until a service is ready where it should be, says so of each cluster, and the
 // clusters have as many pods of it.
-func (h *hub) lands(t *testing.T, xr *unstructured.Unstructured, want map[string]string, pods map[string]int) *unstructured.Unstructured {
+func (h *controlPlane) lands(t *testing.T, xr *unstructured.Unstructured, want map[string]string, pods map[string]int) *unstructured.Unstructured {
 	t.Helper()
 	var s *unstructured.Unstructured
 	until(t, h, xr.GetName()+" is where it should be", func(ctx context.Context) (bool, error) {
@@ -316,7 +316,7 @@ func weights(route *unstructured.Unstructured) map[string]int64 {
 }
 
 // routes waits until the route over all clusters has these weights.
-func (h *hub) routes(t *testing.T, xr *unstructured.Unstructured, want map[string]int64) {
+func (h *controlPlane) routes(t *testing.T, xr *unstructured.Unstructured, want map[string]int64) {
 	t.Helper()
 	until(t, h, "requests for "+xr.GetName()+" go where it is", func(ctx context.Context) (bool, error) {
 		r, err := h.Get(ctx, object(routeKind, xr.GetNamespace(), xr.GetName()+"-fleet"))
@@ -331,7 +331,7 @@ func (h *hub) routes(t *testing.T, xr *unstructured.Unstructured, want map[strin
 }
 
 // addresses to which the EndpointSlices of a namespace lead.
-func (h *hub) addresses(t *testing.T, ns string) []string {
+func (h *controlPlane) addresses(t *testing.T, ns string) []string {
 	t.Helper()
 	var all []string
 	for _, s := range list(t, h, sliceKind, ns) {
@@ -347,7 +347,7 @@ func (h *hub) addresses(t *testing.T, ns string) []string {
 
 // asRendered proves that a service became what the render command renders from the files that
 // its users and the platform team wrote: every Object here and what it carries there.
-func (h *hub) asRendered(t *testing.T, xr *unstructured.Unstructured, of string) {
+func (h *controlPlane) asRendered(t *testing.T, xr *unstructured.Unstructured, of string) {
 	t.Helper()
 	now, err := h.Get(t.Context(), xr)
 	if err != nil {
@@ -430,7 +430,7 @@ func asWritten(t *testing.T, o *unstructured.Unstructured) string {
 }
 
 // remove deletes a service, and waits until nothing is left of it here and there.
-func (h *hub) remove(t *testing.T, xr *unstructured.Unstructured) {
+func (h *controlPlane) remove(t *testing.T, xr *unstructured.Unstructured) {
 	t.Helper()
 	all := parts(t, h.Cluster, xr)
 	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", xr.GetName(), "--namespace="+xr.GetNamespace())
@@ -439,7 +439,7 @@ func (h *hub) remove(t *testing.T, xr *unstructured.Unstructured) {
 }
 
 // gone waits until nothing is left of a service in some clusters.
-func (h *hub) gone(t *testing.T, xr *unstructured.Unstructured, remotes ...string) {
+func (h *controlPlane) gone(t *testing.T, xr *unstructured.Unstructured, remotes ...string) {
 	t.Helper()
 	for _, name := range remotes {
 		r := h.Remote(name)
@@ -455,7 +455,7 @@ func (h *hub) gone(t *testing.T, xr *unstructured.Unstructured, remotes ...strin
 
 // testFailover proves that a service runs in the first cluster with free capacity, that it says why not
 // on the other, that its pods run there, and that weights follow what is ready.
-func testFailover(t *testing.T, h *hub) {
+func testFailover(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	h.joins(t, "failover", member{name: "failover-east", remote: "cluster-1", nodes: 1, gateway: "10.1.0.10"})
 	h.joins(t, "failover", member{name: "failover-west", remote: "cluster-2", nodes: 3, gateway: "10.2.0.10"})
@@ -517,7 +517,7 @@ func testFailover(t *testing.T, h *hub) {
 
 // testSpread proves that groups are split over clusters, one of them with nodes that are
 // observed, and that none straddles them.
-func testSpread(t *testing.T, h *hub) {
+func testSpread(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	h.joins(t, "spread", member{name: "spread-east", remote: "cluster-1", nodes: 2, gateway: observedGateway})
 	west := h.joins(t, "spread", member{name: "spread-west", remote: "cluster-2", gateway: "10.2.0.10"})
@@ -563,7 +563,7 @@ func testSpread(t *testing.T, h *hub) {
 }
 
 // testFleetSameNames proves that two tenants' services of one name do not meet in a cluster.
-func testFleetSameNames(t *testing.T, h *hub) {
+func testFleetSameNames(t *testing.T, h *controlPlane) {
 	h.joins(t, "same", member{name: "same", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
 	var services []*unstructured.Unstructured
 	for i := range 2 {
@@ -583,13 +583,13 @@ func testFleetSameNames(t *testing.T, h *hub) {
 // An observer has what happened to a service's route and to its pods, in the order in which it
 // happened: all clusters are in one etcd.
 type observer struct {
-	h      *hub
+	h      *controlPlane
 	xr     *unstructured.Unstructured
 	routes *recording
 	pods   map[string]*recording
 }
 
-func (h *hub) watch(t *testing.T, xr *unstructured.Unstructured, members map[string]string) *observer {
+func (h *controlPlane) watch(t *testing.T, xr *unstructured.Unstructured, members map[string]string) *observer {
 	t.Helper()
 	o := &observer{h: h, xr: xr, routes: record(t, h, routeKind, xr.GetNamespace()), pods: map[string]*recording{}}
 	for name, remote := range members {
@@ -710,7 +710,7 @@ func acceptedAsItIs(o *unstructured.Unstructured) bool {
 
 // testDrain proves that a service leaves a cluster that is drained, and at no moment has
 // nothing ready that requests are sent to.
-func testDrain(t *testing.T, h *hub) {
+func testDrain(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	east := h.joins(t, "drain", member{name: "drain-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
 	h.joins(t, "drain", member{name: "drain-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
@@ -736,7 +736,7 @@ func testDrain(t *testing.T, h *hub) {
 // testFleetCutOff proves that a service moves away from a cluster that is out of reach for
 // longer than failoverAfterSeconds, that nothing is lost meanwhile, and that the old copy goes when
 // the cluster is back.
-func testFleetCutOff(t *testing.T, h *hub) {
+func testFleetCutOff(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	h.joins(t, "cutoff", member{name: "cutoff-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
 	h.joins(t, "cutoff", member{name: "cutoff-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
@@ -776,7 +776,7 @@ func testFleetCutOff(t *testing.T, h *hub) {
 
 // testDead proves that nothing hangs because of a cluster that is out of reach and declared
 // dead: the service's Objects go, and so does the service, and the cluster itself.
-func testDead(t *testing.T, h *hub) {
+func testDead(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	east := h.joins(t, "dead", member{name: "dead-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
 	h.joins(t, "dead", member{name: "dead-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
@@ -845,7 +845,7 @@ func cleanUp(t *testing.T) (remove, left []string) {
 
 // testFleetClaim proves that a claim lands in a cluster of the fleet as a namespaced XR does,
 // and is told so.
-func testFleetClaim(t *testing.T, h *hub) {
+func testFleetClaim(t *testing.T, h *controlPlane) {
 	const ns = "team-b"
 	h.joins(t, "claim", member{name: "claim-east", remote: "cluster-1", nodes: 1, apiGroup: "kubernetes.crossplane.io"})
 	h.joins(t, "claim", member{name: "claim-west", remote: "cluster-2", nodes: 2, apiGroup: "kubernetes.crossplane.io"})
@@ -862,7 +862,7 @@ func testFleetClaim(t *testing.T, h *hub) {
 
 // testStaleLedger proves that the API server refuses to apply a ledger over another version than
 // the one that was read, so no capacity is reserved twice.
-func testStaleLedger(t *testing.T, h *hub) {
+func testStaleLedger(t *testing.T, h *controlPlane) {
 	h.joins(t, "ledger", member{name: "ledger", remote: "cluster-1", nodes: 1})
 	at := object(configMapKind, "crossplane-system", "inferencecluster-ledger")
 	read, err := h.Get(t.Context(), at)
@@ -913,7 +913,7 @@ const watchedFor = 25 * time.Second
 // testRace lets 50 services request the ten nodes of two clusters. Exactly ten get one, and the
 // same ten have it after a restart of the control plane, its API server included, which moves
 // nothing.
-func testRace(t *testing.T, h *hub) {
+func testRace(t *testing.T, h *controlPlane) {
 	var clusters []*unstructured.Unstructured
 	for i, r := range h.Remotes() {
 		clusters = append(clusters, h.joins(t, "race", member{name: fmt.Sprintf("race-%d", i+1), remote: r.Name(), nodes: 5}))
@@ -940,7 +940,7 @@ func testRace(t *testing.T, h *hub) {
 }
 
 // race is one of the races. Each starts in an order of its own.
-func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number int, watched time.Duration) {
+func (h *controlPlane) race(t *testing.T, clusters []*unstructured.Unstructured, number int, watched time.Duration) {
 	t.Helper()
 	ns := namespace(t, h.Cluster)
 	const services, slots = 50, 10
@@ -996,7 +996,7 @@ func (h *hub) race(t *testing.T, clusters []*unstructured.Unstructured, number i
 
 // everything that a service is made of: what it is composed of, and its replicas and pods in
 // the clusters.
-func (h *hub) everything(t *testing.T, xr *unstructured.Unstructured) map[string]string {
+func (h *controlPlane) everything(t *testing.T, xr *unstructured.Unstructured) map[string]string {
 	t.Helper()
 	all := each(parts(t, h.Cluster, xr), identity)
 	for _, r := range h.Remotes() {
@@ -1012,7 +1012,7 @@ func (h *hub) everything(t *testing.T, xr *unstructured.Unstructured) map[string
 
 // racers are the workloads of the services that have a slot, by cluster and name, if they are as
 // many as there are slots, and all other services say that they wait.
-func (h *hub) racers(ctx context.Context, ns string, services, slots int) (map[string]string, error) {
+func (h *controlPlane) racers(ctx context.Context, ns string, services, slots int) (map[string]string, error) {
 	all, err := h.List(ctx, kindService, ns)
 	if err != nil {
 		return nil, err
@@ -1059,7 +1059,7 @@ func (h *hub) racers(ctx context.Context, ns string, services, slots int) (map[s
 }
 
 // notOvercommitted proves that clusters have reserved no more capacity than they have.
-func (h *hub) notOvercommitted(t *testing.T, all []*unstructured.Unstructured) {
+func (h *controlPlane) notOvercommitted(t *testing.T, all []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range all {
 		now, err := h.Get(t.Context(), o)
@@ -1075,7 +1075,7 @@ func (h *hub) notOvercommitted(t *testing.T, all []*unstructured.Unstructured) {
 
 // testKubeconfig types what docs/operations.md says to let the control plane into a cluster, and
 // proves that the Secret which comes of it opens that cluster, and no more of it than is needed.
-func testKubeconfig(t *testing.T, h *hub) {
+func testKubeconfig(t *testing.T, h *controlPlane) {
 	const block = "```sh\nremote="
 	_, text, found := strings.Cut(read(t, "docs", "operations.md"), block)
 	text, _, closed := strings.Cut(text, "\n```")
@@ -1125,7 +1125,7 @@ func testKubeconfig(t *testing.T, h *hub) {
 }
 
 // testMinimalRBAC proves that everything here was done with the permissions of package/install.
-func testMinimalRBAC(t *testing.T, h *hub) {
+func testMinimalRBAC(t *testing.T, h *controlPlane) {
 	may(t, h.Cluster, "no", "*", "*")
 	for _, r := range h.Remotes() {
 		for what, want := range map[string]string{

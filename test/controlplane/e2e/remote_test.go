@@ -42,7 +42,7 @@ type fleet struct {
 
 // withoutFleet is for services that name their clusters themselves. What is in the clusters by
 // now stays.
-func (h *hub) withoutFleet(t *testing.T) *fleet {
+func (h *controlPlane) withoutFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{Cluster: h.Cluster, before: map[string]sets.Set[string]{}}
 	tenants := []string{"llm", "llm-2", "team-a", "team-b"}
@@ -72,7 +72,7 @@ func (h *hub) withoutFleet(t *testing.T) *fleet {
 }
 
 // installClaims installs the API as a claim in place of the other.
-func (h *hub) installClaims(t *testing.T) {
+func (h *controlPlane) installClaims(t *testing.T) {
 	t.Helper()
 	kubectl(t, h.Cluster, "delete", "inferenceclusters.fusioninfer.io,inferenceservices.fusioninfer.io", "--all", "--all-namespaces")
 	kubectl(t, h.Cluster, "delete", "composition", "--all")
@@ -223,7 +223,7 @@ func testCutOff(t *testing.T, f *fleet, xr *unstructured.Unstructured) {
 
 // testRemoteGang serves prefill and decode on several nodes in each of two clusters:
 // Volcano starts each gang in its own.
-func testRemoteGang(t *testing.T, h *hub) {
+func testRemoteGang(t *testing.T, h *controlPlane) {
 	f, ns := &fleet{Cluster: h.Cluster}, namespace(t, h.Cluster)
 	for _, r := range h.Remotes() {
 		if err := r.Namespace(t.Context(), ns); err != nil {
@@ -317,7 +317,7 @@ func (f *fleet) withRemotes(text string) string {
 
 // directConfigs is the part of an input that lets services name these configurations, as the
 // input.yaml of the examples does.
-func (h *hub) directConfigs() string {
+func (h *controlPlane) directConfigs() string {
 	text := "allowedProviderConfigs:\n"
 	for _, r := range h.Remotes() {
 		text += "- {name: " + r.Direct() + ", namespaces: [models]}\n"

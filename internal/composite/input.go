@@ -63,7 +63,8 @@ func (c *Call) Supported(inputKind string, kinds ...string) error {
 	return Invalid(errs)
 }
 
-// oneOf refuses any other value of a field.
+// oneOf refuses any other value of a field. check.OneOf accepts an empty one, because fields of a
+// spec may be left out. These may not.
 func oneOf(path *field.Path, got string, want ...string) field.ErrorList {
 	if slices.Contains(want, got) {
 		return nil

@@ -100,6 +100,17 @@ func observedConditions(xr incoming.Composite) map[string]observedCondition {
 	return all
 }
 
+// FalseSince returns since when a condition of a composite resource is False, or the zero time.
+// Crossplane also changes that time with the condition's message.
+func FalseSince(xr incoming.Composite, conditionType string) time.Time {
+	c := observedConditions(xr)[conditionType]
+	since, err := time.Parse(time.RFC3339, c.since)
+	if c.status != string(False) || err != nil {
+		return time.Time{}
+	}
+	return since
+}
+
 func ready(ok bool) fnv1.Ready {
 	if ok {
 		return fnv1.Ready_READY_TRUE

@@ -26,6 +26,8 @@ type CapacityRequest struct {
 	PodRequirements map[string]capacity.PodRequirements `json:"podRequirements,omitempty"`
 	// Clusters of which capacity is requested, by the names of their InferenceClusters.
 	Clusters map[string]ClusterRequest `json:"clusters,omitempty"`
+	// Homes of the replica groups, by their names.
+	Homes map[key.GroupID]Home `json:"homes,omitempty"`
 
 	// NotAllowed says why the cluster reserves nothing new for this service. The cluster that
 	// reads the request sets it.

@@ -7,6 +7,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
@@ -16,8 +17,14 @@ type Problem struct {
 	Groups          []reservation.ReplicaGroup
 	PodRequirements map[string]capacity.PodRequirements
 	Candidates      []Candidate
-	FailoverAfter   time.Duration
-	// Now is compared with the time since when a cluster is out of reach.
+	// Homes of the groups, as the last request that was observed has them.
+	Homes         map[key.GroupID]reservation.Home
+	FailoverAfter time.Duration
+	// StartTimeout is how long a group may take to become ready in a new home. 0 means any time.
+	StartTimeout time.Duration
+	// Seed orders clusters that are equally good.
+	Seed string
+	// Now is compared with times of clusters, homes and requests.
 	Now time.Time
 }
 
@@ -36,6 +43,7 @@ const (
 	ReasonNotNeeded            = "NotNeeded"
 	ReasonRequested            = "Requested"
 	ReasonNotReserved          = "NotReserved"
+	ReasonStartTimedOut        = "StartTimedOut"
 )
 
 // A Decision is what Assign decides about a service in one cluster.
@@ -62,31 +70,41 @@ type Decision struct {
 	Abandoned bool
 }
 
-// Assign decides for each candidate which replicas run there. What exists in a cluster and must
-// leave it (see eligibility) does so only after it runs elsewhere. An abandoned cluster is left
-// as soon as its Objects are orphaned.
-func Assign(problem Problem) []Decision {
-	p := &scheduler{Problem: problem, assigned: make([][]reservation.ReplicaGroup, len(problem.Candidates)), eligibility: make([]eligibility, len(problem.Candidates))}
-	for i := range problem.Candidates {
-		p.eligibility[i] = p.eligibilityOf(&problem.Candidates[i])
+// A Solution is what Assign decides.
+type Solution struct {
+	// Decisions about the candidates, in their order.
+	Decisions []Decision
+	// Homes of the groups from now on.
+	Homes map[key.GroupID]reservation.Home
+}
+
+// Assign decides for each candidate which replicas run there, and which home each group has.
+// What exists in a cluster and must leave it (see eligibility) does so only after it runs
+// elsewhere. An abandoned cluster is left as soon as its Objects are orphaned.
+func Assign(problem Problem) Solution {
+	n := len(problem.Candidates)
+	p := &scheduler{
+		Problem: problem, eligibility: make([]eligibility, n), rank: make([]string, n),
+		assigned: make([][]reservation.ReplicaGroup, n), asked: make([][]reservation.ReplicaGroup, n), homes: map[key.GroupID]reservation.Home{}, startTimedOut: map[int]bool{},
 	}
-	switch problem.Policy {
-	case v1alpha1.PlacementFailover:
-		p.failover()
-	case v1alpha1.PlacementSpread:
-		p.spread()
-	default:
+	for i := range p.Candidates {
+		p.eligibility[i] = p.eligibilityOf(&p.Candidates[i])
+		p.rank[i] = naming.Hash(p.Seed, p.Candidates[i].Name)
+	}
+	if p.Policy == v1alpha1.PlacementFailover || p.Policy == v1alpha1.PlacementSpread {
+		p.placeUnits()
+	} else {
 		for i := range p.Candidates {
 			if p.eligibility[i].eligible() {
-				p.assigned[i] = problem.Groups
+				p.assigned[i] = p.Groups
 			}
 		}
 	}
-	all := make([]Decision, 0, len(problem.Candidates))
-	for i := range problem.Candidates {
+	all := make([]Decision, 0, n)
+	for i := range p.Candidates {
 		all = append(all, p.decide(i))
 	}
-	return all
+	return Solution{Decisions: all, Homes: p.homes}
 }
 
 type scheduler struct {
@@ -94,11 +112,17 @@ type scheduler struct {
 
 	// eligibility has, for each candidate, whether it can be used, and why not.
 	eligibility []eligibility
-	// assigned has the groups that are assigned to each candidate.
-	assigned [][]reservation.ReplicaGroup
-	// requestsAll tells that capacity is requested of all candidates, and that only one of them
-	// will be used.
-	requestsAll bool
+	// rank orders equally good candidates.
+	rank []string
+	// free is what is left in each candidate after what was assigned or asked so far.
+	free []capacity.Free
+	// assigned has the groups that each candidate is to run: those whose home it is, or all
+	// under Replicate. asked has the groups for which it is only asked to reserve capacity.
+	assigned, asked [][]reservation.ReplicaGroup
+	// startTimedOut has the candidates where a unit never became ready in time.
+	startTimedOut map[int]bool
+	// homes are the new homes.
+	homes map[key.GroupID]reservation.Home
 }
 
 // fits tells whether the missing replicas of some groups fit, or at least those that suffice to
@@ -136,52 +160,6 @@ func (p *scheduler) fitsWhole(free *capacity.Free, c *Candidate, groups []reserv
 	return free.Allocate(request.PodSets(missing))
 }
 
-// free returns copies of what is free in the candidates.
-func (p *scheduler) free() []capacity.Free {
-	free := make([]capacity.Free, len(p.Candidates))
-	for i := range p.Candidates {
-		free[i] = p.Candidates[i].Free.Clone()
-	}
-	return free
-}
-
-// fitting returns predicates that tell whether all of some groups fit into a candidate, and
-// whether at least the required replicas do. One that is true has taken their capacity.
-func (p *scheduler) fitting(free []capacity.Free, groups []reservation.ReplicaGroup) (all, required func(int) bool) {
-	by := func(fits func(*capacity.Free, *Candidate, []reservation.ReplicaGroup) (bool, string)) func(int) bool {
-		return func(i int) bool {
-			ok, _ := fits(&free[i], &p.Candidates[i], groups)
-			return ok
-		}
-	}
-	return by(p.fitsWhole), by(p.fits)
-}
-
-// eligible returns the indexes of the eligible candidates, in their order.
-func (p *scheduler) eligible() []int {
-	var all []int
-	for i := range p.Candidates {
-		if p.eligibility[i].eligible() {
-			all = append(all, i)
-		}
-	}
-	return all
-}
-
-// blocked tells whether some of the groups exist in a cluster where they can neither stay nor
-// leave. Such a cluster cannot be read, or has been out of reach for a short time.
-func (p *scheduler) blocked(groups []reservation.ReplicaGroup) bool {
-	for i := range p.Candidates {
-		if p.eligibility[i].eligible() || p.eligibility[i].mustLeave {
-			continue
-		}
-		if slices.ContainsFunc(groups, p.Candidates[i].present) {
-			return true
-		}
-	}
-	return false
-}
-
 // first returns the first of some candidates for the first predicate that is true for any, or -1.
 func first(candidates []int, are ...func(int) bool) int {
 	for _, is := range are {
@@ -195,10 +173,13 @@ func first(candidates []int, are ...func(int) bool) int {
 func (p *scheduler) decide(i int) Decision {
 	c := &p.Candidates[i]
 	d := Decision{Name: c.Name, State: v1alpha1.StateNotPlaced, Run: map[key.ReplicaID]bool{}, AllOrNothing: p.Policy == v1alpha1.PlacementFailover, Abandoned: c.StopPolicy == v1alpha1.StopAbandon}
+	assigned, asked := names(p.assigned[i]), names(p.asked[i])
 	for _, group := range p.Groups {
 		switch {
-		case contains(p.assigned[i], &group):
-			p.addAssigned(&d, c, group)
+		case assigned[group.Name] && !p.eligibility[i].mustLeave:
+			d.add(group, c.existsOrReserved)
+		case asked[group.Name]:
+			d.add(group, func(r *reservation.ReplicaRequest) bool { return c.Present[r.Name] })
 		case c.present(group) && p.mustStay(i, &group):
 			d.addPresent(c, group)
 		}
@@ -207,17 +188,17 @@ func (p *scheduler) decide(i int) Decision {
 	d.AwaitsFailover = d.Reason == ReasonUnreachable && len(d.Run) > 0 && !p.eligibility[i].mustLeave && p.Policy != v1alpha1.PlacementReplicate
 	// A cluster keeps its traffic for groups that are assigned to it and exist there. Groups that
 	// are only pending there do not count.
-	stays := slices.ContainsFunc(p.assigned[i], c.present)
+	stays := !p.eligibility[i].mustLeave && slices.ContainsFunc(p.assigned[i], c.present)
 	d.Serves = len(d.Run) > 0 && c.StopPolicy != v1alpha1.StopAbandon && (stays || p.mayServeCopy(i) || !p.servedElsewhere(i))
 	return d
 }
 
-// addAssigned adds a group that is assigned to the cluster. Replicas that are reserved or exist
-// run, and the others are pending.
-func (p *scheduler) addAssigned(d *Decision, c *Candidate, group reservation.ReplicaGroup) {
+// add adds a group that is wanted in the cluster. Some of its replicas run, and the others are
+// pending.
+func (d *Decision) add(group reservation.ReplicaGroup, runs func(*reservation.ReplicaRequest) bool) {
 	d.Groups = append(d.Groups, group)
 	for i := range group.Replicas {
-		if r := &group.Replicas[i]; c.existsOrReserved(r) && !p.requestsAll {
+		if r := &group.Replicas[i]; runs(r) {
 			d.Run[r.Name] = true
 		} else {
 			d.Pending = append(d.Pending, r.Name)
@@ -235,6 +216,15 @@ func (d *Decision) addPresent(c *Candidate, group reservation.ReplicaGroup) {
 		}
 	}
 	d.Groups = append(d.Groups, present)
+}
+
+// names returns the names of some groups.
+func names(groups []reservation.ReplicaGroup) map[key.GroupID]bool {
+	all := make(map[key.GroupID]bool, len(groups))
+	for i := range groups {
+		all[groups[i].Name] = true
+	}
+	return all
 }
 
 func contains(groups []reservation.ReplicaGroup, group *reservation.ReplicaGroup) bool {

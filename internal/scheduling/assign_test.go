@@ -40,6 +40,15 @@ func set(names ...key.ReplicaID) map[key.ReplicaID]bool {
 	return m
 }
 
+// homeIn is the record that some groups have their home in a cluster.
+func homeIn(cluster string, groups ...key.GroupID) map[key.GroupID]reservation.Home {
+	all := map[key.GroupID]reservation.Home{}
+	for _, g := range groups {
+		all[g] = reservation.Home{Cluster: cluster, Epoch: 1}
+	}
+	return all
+}
+
 func TestAssign(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
@@ -74,6 +83,7 @@ func TestAssign(t *testing.T) {
 		policy     v1alpha1.PlacementPolicy
 		groups     []reservation.ReplicaGroup
 		candidates []Candidate
+		homes      map[key.GroupID]reservation.Home
 		want       map[string]outcome
 	}{
 		"Requested": {
@@ -92,6 +102,95 @@ func TestAssign(t *testing.T) {
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
 				"west": {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+			},
+		},
+		"RefusedAsksAll": {
+			reason: "Once a cluster has refused, all are asked, although one of them seems to have the capacity. The service is then in each queue.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(almostFull, func(c *Candidate) {
+					c.Requested, c.Answered, c.PendingMessage = map[key.GroupID]bool{"0": true}, true, "8 short"
+				}),
+				named("west", east()), named("north", east(almostFull)),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"AwaitsAnswer": {
+			reason: "Until the cluster answers, no other is asked, although the capacity seems to be gone.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(almostFull, func(c *Candidate) { c.Requested, c.AskedFor = map[key.GroupID]bool{"0": true}, RequestTimeout-1 }),
+				named("west", east()),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in east"},
+			},
+		},
+		"RequestTimesOut": {
+			reason: "A cluster that does not answer in time is asked further, beside all others.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(func(c *Candidate) { c.Requested, c.AskedFor = map[key.GroupID]bool{"0": true}, RequestTimeout }),
+				named("west", east()),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"NeverReady": {
+			reason: "A service that was never ready in its home moves to a cluster with room after the start time-out.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(func(c *Candidate) {
+					c.Present, c.Reserved, c.Created = firstGroup, firstGroup, map[key.ReplicaID]time.Time{"0/decode/0": *ago(time.Hour)}
+				}),
+				named("west", east(almostFull)), named("north", east()),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in north", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"NeverReadyNoRoom": {
+			reason: "Without room elsewhere it stays.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(func(c *Candidate) {
+					c.Present, c.Reserved, c.Created = firstGroup, firstGroup, map[key.ReplicaID]time.Time{"0/decode/0": *ago(time.Hour)}
+				}),
+				named("west", east(almostFull)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and no other cluster has room for it", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
+			},
+		},
+		"FailedToStart": {
+			reason: "What never became ready serves nobody, so it is removed as soon as the record names another home.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: map[key.GroupID]reservation.Home{"0": {Cluster: "west", Epoch: 2, FailedIn: "east"}},
+			candidates: []Candidate{
+				east(func(c *Candidate) { c.Present, c.Reserved = firstGroup, firstGroup }),
+				named("west", east(func(c *Candidate) { c.Reserved = firstGroup })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"NotRecorded": {
+			reason: "Nothing is removed before the record of its new home was read back.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }), named("west", east(running))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
 		"FirstReservationWins": {
@@ -143,6 +242,7 @@ func TestAssign(t *testing.T) {
 			reason: "Once the new copy is ready and receives traffic, the old one is removed.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }), named("west", east(running))},
+			homes:      homeIn("west", "0"),
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonDraining, Message: "the cluster is drained"},
 				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
@@ -222,9 +322,9 @@ func TestAssign(t *testing.T) {
 				"west": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, NoTraffic: true},
 			},
 		},
-		"FewestDuplicates": {
-			reason: "Of two copies, the complete one stays, although more of the other is ready. The other serves meanwhile.",
-			policy: v1alpha1.PlacementFailover, groups: twoGroups,
+		"RecordedHome": {
+			reason: "Of two copies, the one in the recorded home stays, although more of the other is ready. The other serves meanwhile.",
+			policy: v1alpha1.PlacementFailover, groups: twoGroups, homes: homeIn("west", "0", "1"),
 			candidates: []Candidate{
 				east(func(c *Candidate) { c.Present, c.Ready, c.Reserved = firstGroup, firstGroup, firstGroup }),
 				named("west", east(func(c *Candidate) { c.Present, c.Reserved = bothGroups, bothGroups })),
@@ -236,7 +336,7 @@ func TestAssign(t *testing.T) {
 		},
 		"MoreReady": {
 			reason: "Of two complete copies, the one with more ready replicas stays, although the other comes first.",
-			policy: v1alpha1.PlacementFailover, groups: twoGroups,
+			policy: v1alpha1.PlacementFailover, groups: twoGroups, homes: homeIn("west", "0", "1"),
 			candidates: []Candidate{
 				east(func(c *Candidate) { c.Present, c.Ready, c.Reserved = bothGroups, firstGroup, bothGroups }),
 				named("west", east(func(c *Candidate) { c.Present, c.Ready, c.Reserved = bothGroups, bothGroups, bothGroups })),
@@ -315,9 +415,9 @@ func TestAssign(t *testing.T) {
 				"north": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.ReplicaID{"1/decode/0", "1/prefill/0"}, Pending: 2},
 			},
 		},
-		"SpreadFewestDuplicates": {
-			reason: "A group that is in two clusters stays where nothing of it has to be started twice.",
-			policy: v1alpha1.PlacementSpread, groups: twoGroupsAndReplica[1:],
+		"SpreadRecordedHome": {
+			reason: "A group that is in two clusters stays in its recorded home.",
+			policy: v1alpha1.PlacementSpread, groups: twoGroupsAndReplica[1:], homes: homeIn("west", "1"),
 			candidates: []Candidate{
 				east(func(c *Candidate) {
 					c.Present = set("1/prefill/0", "1/decode/0")
@@ -378,7 +478,7 @@ func TestAssign(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]outcome{}
-			for _, d := range Assign(Problem{Policy: tc.policy, Groups: tc.groups, PodRequirements: requirements, Candidates: tc.candidates, FailoverAfter: 5 * time.Minute, Now: now}) {
+			for _, d := range Assign(Problem{Policy: tc.policy, Groups: tc.groups, PodRequirements: requirements, Candidates: tc.candidates, FailoverAfter: 5 * time.Minute, StartTimeout: time.Hour, Now: now, Homes: tc.homes}).Decisions {
 				got[d.Name] = outcome{State: d.State, Reason: d.Reason, Message: d.Message, Run: slices.Sorted(maps.Keys(d.Run)), Pending: len(d.Pending), NoTraffic: d.Reason == ReasonNotNeeded && len(d.Run) > 0 && !d.Serves}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -427,8 +527,9 @@ func TestServesWhileLeaving(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			tc.east.Name, tc.west.Name = "east", "west"
 			tc.east.StopPolicy, tc.east.Present, tc.east.Reserved, tc.west.Reserved = v1alpha1.StopDrain, all, all, all
-			got := Assign(Problem{Policy: v1alpha1.PlacementFailover, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{tc.east, tc.west}})
+			got := Assign(Problem{Policy: v1alpha1.PlacementFailover, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{tc.east, tc.west}, Homes: homeIn("west", "0", "1")}).Decisions
 			if d := got[0]; d.Serves != tc.serving || (len(d.Run) > 0) != tc.runs {
 				t.Errorf("%s It serves: %t, want %t; it runs: %v, want some: %t", tc.reason, d.Serves, tc.serving, d.Run, tc.runs)
 			}
@@ -442,8 +543,8 @@ func TestLeavesByGroup(t *testing.T) {
 	all, half := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0"), set("0/prefill/0", "0/decode/0")
 	got := Assign(Problem{Policy: v1alpha1.PlacementSpread, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{
 		{Weight: 1, StopPolicy: v1alpha1.StopDrain, Present: all, Reserved: all, Ready: all, MayReceiveTraffic: true},
-		{Weight: 1, Present: half, Reserved: half, Ready: half, RouterReady: true, ReceivesTraffic: true},
-	}})
+		{Name: "west", Weight: 1, Present: half, Reserved: half, Ready: half, RouterReady: true, ReceivesTraffic: true},
+	}, Homes: homeIn("west", "0")}).Decisions
 	want := []key.ReplicaID{"1/decode/0", "1/prefill/0"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got[0].Run))); diff != "" || !got[0].Serves {
 		t.Errorf("it serves: %t, want true; it runs: -want, +got:\n%s", got[0].Serves, diff)

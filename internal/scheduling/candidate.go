@@ -38,8 +38,14 @@ type Candidate struct {
 	// reservation answers the current request, see reservation.ClusterRequest.Reserved. Present
 	// are those of which an object exists.
 	Reserved, Present, Ready map[key.ReplicaID]bool
+	// Created is when the objects of present replicas were created.
+	Created map[key.ReplicaID]time.Time
 	// Requested are the names of the groups in the last request.
 	Requested map[key.GroupID]bool
+	// Answered tells that the cluster has evaluated what is requested of it now. AskedFor is for
+	// how long this has been requested.
+	Answered bool
+	AskedFor time.Duration
 	// Paused tells that Crossplane does not reconcile the cluster.
 	Paused bool
 	// NotSchedulable says why the cluster reserves nothing new. Empty if it does.
@@ -86,16 +92,6 @@ func (c *Candidate) canStart(group *reservation.ReplicaGroup) bool {
 		some = some || c.existsOrReserved(r)
 	}
 	return some || len(group.Replicas) == 0
-}
-
-// ready tells whether all replicas of a group are ready there.
-func (c *Candidate) ready(group *reservation.ReplicaGroup) bool {
-	for _, r := range group.Replicas {
-		if !c.Ready[r.Name] {
-			return false
-		}
-	}
-	return true
 }
 
 // missing returns the replicas of some groups that neither exist nor are reserved there.

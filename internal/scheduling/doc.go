@@ -10,27 +10,39 @@ their maps are read.
     namespace is left out, unless the service runs there.
  2. Candidates: each member with what its InferenceCluster says, what was reserved there and
     what exists there. Eligibility says why a candidate takes nothing new, if so.
- 3. Assign, by the placement's policy:
-    Replicate assigns the whole service to each eligible candidate.
-    Failover assigns it to one: where it exists, else where it is reserved, else where it was
-    requested and still fits, else the first candidate with enough free capacity. Each try
-    prefers clusters that a route can reach. While none has capacity, it requests capacity of
-    all. While a cluster that cannot be read may run the service, it assigns nothing.
-    Spread assigns each replica group by itself. It goes where it exists, else where it was
-    reserved, else where it was requested and still fits. Else it goes to the cluster where
-    it fits that has the fewest groups for its weight.
+ 3. Assign, by the placement's policy. Replicate assigns the whole service to each eligible
+    candidate. Under Failover and Spread, each unit has one home: all groups together under
+    Failover, and each replica group by itself under Spread.
  4. Decisions: of what is assigned, replicas that are reserved or exist run, and the others
     are pending. What exists elsewhere leaves, or stays until its successor serves.
  5. Request: the capacity that the service requests of each cluster, for what runs there and
-    for what is pending.
+    for what is pending. It also records the homes.
 
-# States of a service in a cluster
+# Homes
 
-  - NotPlaced: nothing is assigned, and nothing exists.
-  - Pending: something is assigned, and all of it is pending.
-  - Placed: something of what is assigned runs. Or something runs in a cluster that is unknown
-    or out of reach, and that need not be left.
-  - Leaving: something exists that is assigned elsewhere.
+The home of a unit is recorded in the request, with an epoch. It stays what it is, unless:
+
+  - the cluster has to be left (eligibility);
+  - the unit never became ready there within the start time-out, and another cluster has room;
+  - several clusters have the unit, its home has no room for the rest, and another has all.
+
+It changes only to a cluster where the unit exists or is reserved. So until another cluster has
+reserved what the unit needs, nothing changes. A unit without such a cluster asks:
+
+  - first, one cluster that seems to have the capacity: under Failover the first one, under
+    Spread the one with the fewest groups for its weight;
+  - all of them, as soon as that has refused, or has not answered for RequestTimeout, or if none
+    seems to have the capacity. The unit is then in the queue of each cluster.
+
+# Phases of a unit in a cluster
+
+  - Absent: it does not exist there, and no capacity is requested.
+  - Requested: capacity is requested, and not reserved so far.
+  - Reserved: what the unit needs to start is reserved, and this is its home.
+  - Running: some of it exists there, and this is its home.
+  - Leaving: some of it exists there, and its home is another cluster or has to be left.
+
+The state of a service in a cluster sums these up: NotPlaced, Pending, Placed, Leaving.
 
 # Invariants
 
@@ -39,8 +51,9 @@ at once.
 
   - Nothing runs in a cluster of the fleet without a reservation, except what exists there
     (TestFleets).
-  - What exists of a replica group is removed only after all of it is ready in a cluster that
-    it is assigned to. If requests can reach it here, they have to reach it there
+  - What exists of a replica group is removed only after the request that was read back names
+    another home, and all of it is ready there. So reads of different age never stop two copies.
+    What never became ready within the start time-out is an exception. If requests can reach it here, they have to reach it there
     (TestAssignServesRandomProblems). A group in an abandoned cluster is the exception.
   - A cluster that cannot be read is neither assigned nor left. Under Failover and Spread,
     nothing of what it may have is started elsewhere, unless an eligible cluster has some of it

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // explain returns the state of a candidate, with a reason and a message.
@@ -20,17 +21,21 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 		return v1alpha1.StatePlaced, e.reason, e.message
 	case !e.eligible():
 		return v1alpha1.StateNotPlaced, e.reason, e.message
-	case len(p.assigned[i]) == 0 && len(d.Run) > 0:
+	case len(p.wanted(i)) == 0 && len(d.Run) > 0:
 		return v1alpha1.StateLeaving, ReasonNotNeeded, p.locations(i) + ", and leaves this cluster once it is ready there"
 	case len(d.Pending) > 0 && c.PendingMessage != "":
 		return pendingState(d), ReasonNotReserved, c.PendingMessage
 	case len(d.Pending) > 0:
 		free := c.Free.Clone()
-		if ok, short := p.fits(&free, c, p.assigned[i]); !ok {
+		if ok, short := p.fits(&free, c, p.wanted(i)); !ok {
 			return pendingState(d), c.shortageReason(), short
 		}
 		return pendingState(d), ReasonRequested, "capacity was requested, and the cluster has not answered yet"
-	case len(p.assigned[i]) > 0:
+	case p.startTimedOut[i] && !slices.ContainsFunc(p.asked, func(groups []reservation.ReplicaGroup) bool { return len(groups) > 0 }):
+		return v1alpha1.StatePlaced, ReasonStartTimedOut, "it did not become ready in time, and no other cluster has room for it"
+	case p.startTimedOut[i]:
+		return v1alpha1.StatePlaced, ReasonStartTimedOut, "it did not become ready in time, and " + p.locations(i)
+	case len(p.wanted(i)) > 0:
 		return v1alpha1.StatePlaced, "", ""
 	}
 	free := c.Free.Clone()
@@ -59,16 +64,21 @@ func pendingState(d *Decision) v1alpha1.PlacementState {
 	return v1alpha1.StatePending
 }
 
+// wanted returns the groups that a candidate is to run, or is asked for.
+func (p *scheduler) wanted(i int) []reservation.ReplicaGroup {
+	return slices.Concat(p.assigned[i], p.asked[i])
+}
+
 // locations says in which other clusters the service runs, and in which it requests capacity.
 func (p *scheduler) locations(except int) string {
 	var runs, requested []string
 	for i := range p.Candidates {
 		c := &p.Candidates[i]
 		switch {
-		case i == except || len(p.assigned[i]) == 0 && (len(c.Present) == 0 || p.eligibility[i].mustLeave):
-		case len(c.Present) > 0 || slices.ContainsFunc(p.assigned[i], c.anyExistsOrReserved):
+		case i == except:
+		case !p.eligibility[i].mustLeave && (len(c.Present) > 0 || slices.ContainsFunc(p.assigned[i], c.anyExistsOrReserved)):
 			runs = append(runs, c.Name)
-		default:
+		case !p.eligibility[i].mustLeave && len(p.wanted(i)) > 0:
 			requested = append(requested, c.Name)
 		}
 	}

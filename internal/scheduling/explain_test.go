@@ -31,13 +31,13 @@ func TestLocations(t *testing.T) {
 		},
 		"Spread": {
 			reason: "A part of the service runs, and capacity for the rest is requested.", policy: v1alpha1.PlacementSpread, groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)},
-			candidates: []Candidate{{Name: "a", Weight: 1, Free: free, Present: present}, {Name: "b", Weight: 1, Free: free}}, want: "it runs in a, and capacity is requested in b",
+			candidates: []Candidate{{Name: "a", Weight: 2, Free: free, Present: present}, {Name: "b", Weight: 2, Free: free}}, want: "it runs in a, and capacity is requested in b",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			decisions := Candidate{Name: "z", Weight: 1, Free: free}
-			all := Assign(Problem{Policy: tc.policy, Groups: tc.groups, PodRequirements: requirements, Candidates: append(tc.candidates, decisions)})
+			all := Assign(Problem{Policy: tc.policy, Groups: tc.groups, PodRequirements: requirements, Candidates: append(tc.candidates, decisions)}).Decisions
 			if diff := cmp.Diff(tc.want, all[len(all)-1].Message); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

@@ -7,20 +7,41 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
-// mustStay tells whether a group that is not assigned to its cluster has to stay there for now.
+// mustStay tells whether what exists of a group has to stay in a cluster that the group is not
+// wanted in.
 func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
-	if !p.eligibility[i].mustLeave && !p.eligibility[i].eligible() {
+	c := &p.Candidates[i]
+	switch {
+	case !p.eligibility[i].mustLeave && !p.eligibility[i].eligible():
 		return true
-	}
-	if p.Candidates[i].StopPolicy == v1alpha1.StopAbandon {
-		return !p.Candidates[i].Orphaned
-	}
-	if !p.replaced(i, group) {
+	case c.StopPolicy == v1alpha1.StopAbandon:
+		return !c.Orphaned
+	case !p.hasMoved(i, group):
+		return true
+	case p.failedIn(i, group):
+		return false
+	case !p.replaced(i, group):
 		return true
 	}
 	// The last ready group stays until no more requests can reach the cluster.
+	return c.MayReceiveTraffic && !slices.ContainsFunc(p.Groups, func(o reservation.ReplicaGroup) bool { return c.present(o) && c.covers(c, &o) && !p.replaced(i, &o) })
+}
+
+// hasMoved tells whether the home of a group is another cluster, and was that already in the
+// request that was read back. So two reads of different age never stop both copies: each stops
+// only what the same written record has given up.
+func (p *scheduler) hasMoved(i int, group *reservation.ReplicaGroup) bool {
+	if p.Policy != v1alpha1.PlacementFailover && p.Policy != v1alpha1.PlacementSpread {
+		return true // Each cluster has a copy of its own.
+	}
+	recorded, now := p.Homes[group.Name], p.homes[group.Name]
+	return recorded.Epoch > 0 && !p.recordedIn(group.Name, i) && recorded.Cluster == now.Cluster && now.Epoch > 0
+}
+
+// failedIn tells whether a group never became ready in a cluster, and is not ready there now.
+func (p *scheduler) failedIn(i int, group *reservation.ReplicaGroup) bool {
 	c := &p.Candidates[i]
-	return c.MayReceiveTraffic && !slices.ContainsFunc(p.Groups, func(o reservation.ReplicaGroup) bool { return c.ready(&o) && len(o.Replicas) > 0 && !p.replaced(i, &o) })
+	return p.Homes[group.Name].FailedIn == c.Name && !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Ready[r.Name] })
 }
 
 // replaced tells whether what a cluster has of a group is ready in another one. If requests may
@@ -36,7 +57,7 @@ func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
 // group is assigned to, and for which the predicate is true.
 func (p *scheduler) readyElsewhere(i int, group *reservation.ReplicaGroup, is func(*Candidate) bool) bool {
 	for j := range p.Candidates {
-		if c := &p.Candidates[j]; j != i && contains(p.assigned[j], group) && c.covers(&p.Candidates[i], group) && is(c) {
+		if c := &p.Candidates[j]; j != i && c.StopPolicy != v1alpha1.StopAbandon && contains(p.assigned[j], group) && c.covers(&p.Candidates[i], group) && is(c) {
 			return true
 		}
 	}

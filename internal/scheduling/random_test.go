@@ -77,7 +77,7 @@ func TestAssignServesRandomProblems(t *testing.T) {
 	withReady, stopped := 0, 0
 	for seed := range uint64(20000) {
 		problem := randomProblem(rand.New(rand.NewPCG(seed, 77)))
-		decisions := Assign(problem)
+		decisions := Assign(problem).Decisions
 		ready, serving := 0, 0
 		for i := range decisions {
 			c, d := &problem.Candidates[i], &decisions[i]
@@ -163,7 +163,7 @@ func TestChangedRequirementsGoElsewhere(t *testing.T) {
 			problem.Candidates = append(problem.Candidates, c)
 		}
 		request.Clusters = map[string]reservation.ClusterRequest{}
-		decisions = Assign(problem)
+		decisions = Assign(problem).Decisions
 		for _, d := range decisions {
 			if len(d.Groups) > 0 {
 				request.Clusters[d.Name] = reservation.ClusterRequest{Groups: d.Groups}

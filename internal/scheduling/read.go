@@ -19,7 +19,7 @@ import (
 func (v *view) candidate(m member) Candidate {
 	c := Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.deselected, RouterReady: !v.demand.HasRouter, ReceivesTraffic: true}
 	if at := v.snapshot.States[m.target.Cluster]; at != nil {
-		c.Present, c.Ready, c.Orphaned = at.Present, at.Ready, at.Orphaned
+		c.Present, c.Ready, c.Created, c.Orphaned = at.Present, at.Ready, at.Created, at.Orphaned
 		c.RouterReady = c.RouterReady || at.RouterReady
 	}
 	// A service that leaves the fleet also loses its fleet route.
@@ -34,8 +34,12 @@ func (v *view) candidate(m member) Candidate {
 		return c
 	}
 	if v.snapshot.Request != nil {
+		requested := v.snapshot.Request.Clusters[m.inferenceCluster]
 		c.Requested = map[key.GroupID]bool{}
-		for _, g := range v.snapshot.Request.Clusters[m.inferenceCluster].Groups {
+		if at := v.snapshot.UnplacedSince; !at.IsZero() {
+			c.AskedFor = v.snapshot.Now.Sub(at)
+		}
+		for _, g := range requested.Groups {
 			c.Requested[g.Name] = true
 		}
 	}
@@ -75,7 +79,7 @@ func (v *view) entrypoint(m member) *v1alpha1.EntrypointStatus {
 func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
 	for i := range ic.Status.Pending {
 		if p := &ic.Status.Pending[i]; (reservation.ServiceID{Namespace: p.Namespace, Name: p.Name, UID: p.UID}) == v.demand.ServiceID {
-			c.PendingMessage = p.Message
+			c.PendingMessage, c.Answered = p.Message, true
 		}
 	}
 	// A replica that is not requested is not reserved: its capacity may already be reserved for

@@ -1,14 +1,15 @@
 package scheduling
 
 import (
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // request returns the capacity that the service requests of the clusters of the fleet.
-func (v *view) request(members []member, decisions []Decision) *reservation.CapacityRequest {
+func (v *view) request(members []member, decisions []Decision, homes map[key.GroupID]reservation.Home) *reservation.CapacityRequest {
 	r := &reservation.CapacityRequest{
 		UID: v.demand.UID, Namespace: v.demand.Namespace, Name: v.demand.Name, Created: v.snapshot.Created,
-		PodRequirements: v.demand.PodRequirements, Clusters: map[string]reservation.ClusterRequest{},
+		PodRequirements: v.demand.PodRequirements, Clusters: map[string]reservation.ClusterRequest{}, Homes: homes,
 	}
 	for i, d := range decisions {
 		m := members[i]

@@ -66,14 +66,20 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		Groups:          demand.Groups,
 		PodRequirements: demand.PodRequirements,
 		FailoverAfter:   v.placement.FailoverAfter(),
+		StartTimeout:    v.placement.StartTimeout(),
+		Seed:            demand.UID,
 		Now:             snapshot.Now,
+	}
+	if snapshot.Request != nil {
+		p.Homes = snapshot.Request.Homes
 	}
 	for _, m := range members {
 		p.Candidates = append(p.Candidates, v.candidate(m))
 	}
 	v.markDuplicates(members, p.Candidates)
-	decisions := Assign(p)
-	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions)}
+	solution := Assign(p)
+	decisions := solution.Decisions
+	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes)}
 	addUnassigned(demand.Groups, decisions)
 	r.Unassigned = unassigned(demand.Groups, decisions)
 	for i, m := range members {

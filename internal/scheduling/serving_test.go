@@ -35,7 +35,7 @@ func TestUnknownServes(t *testing.T) {
 				c.Present, c.Ready, c.Reserved, c.RouterReady, c.ReceivesTraffic = present, present, present, true, true
 			}
 			var got []bool
-			for _, d := range Assign(Problem{Policy: tc.policy, Groups: []reservation.ReplicaGroup{group("0", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{east, west}}) {
+			for _, d := range Assign(Problem{Policy: tc.policy, Groups: []reservation.ReplicaGroup{group("0", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{east, west}}).Decisions {
 				got = append(got, d.Serves)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -53,7 +53,7 @@ func TestPendingKeepsNoTraffic(t *testing.T) {
 	west := east
 	west.Name, west.Requested = "west", map[key.GroupID]bool{"1": true}
 	got := map[string]bool{}
-	for _, d := range Assign(Problem{Policy: v1alpha1.PlacementSpread, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{east, west}}) {
+	for _, d := range Assign(Problem{Policy: v1alpha1.PlacementSpread, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{east, west}, Homes: homeIn("east", "0")}).Decisions {
 		got[d.Name] = d.Serves
 	}
 	if diff := cmp.Diff(map[string]bool{"east": true, "west": false}, got); diff != "" {

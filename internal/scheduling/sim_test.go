@@ -272,6 +272,8 @@ func (s *sim) candidate(v *simService, c *simCluster) Candidate {
 		m.StopPolicy, m.Ready, m.Orphaned = v1alpha1.StopAbandon, nil, v.rand.IntN(2) == 0
 	case healthy, troubles:
 	}
+	// The cluster has answered what was requested before this round.
+	m.Answered, m.AskedFor = v.rand.IntN(3) == 0, time.Duration(v.rand.IntN(3))*RequestTimeout
 	result := c.history[max(0, len(c.history)-1-v.rand.IntN(s.delay+1))]
 	m.Free = result.Free
 	// Requests or nodes may be unknown for a moment.
@@ -291,20 +293,21 @@ func (s *sim) candidate(v *simService, c *simCluster) Candidate {
 }
 
 func (s *sim) act(v *simService) {
-	problem := Problem{Policy: v.policy, Groups: v.groups, PodRequirements: requirements, FailoverAfter: time.Minute, Now: simNow}
+	problem := Problem{Policy: v.policy, Groups: v.groups, PodRequirements: requirements, FailoverAfter: time.Minute, Now: simNow, Homes: v.request.Homes, Seed: v.uid}
 	for _, c := range s.clusters {
 		problem.Candidates = append(problem.Candidates, s.candidate(v, c))
 	}
-	decisions := Assign(problem)
+	solution := Assign(problem)
+	decisions := solution.Decisions
 	s.counts.calls++
 	if s.order.IntN(8) == 0 && v.policy == v1alpha1.PlacementReplicate {
 		s.checkOrder(v, problem, decisions)
 	}
-	before, readable := v.present, map[string]map[key.ReplicaID]bool{}
+	homes, before, readable := v.request.Homes, v.present, map[string]map[key.ReplicaID]bool{}
 	for _, c := range problem.Candidates {
 		readable[c.Name] = c.Ready
 	}
-	request := reservation.CapacityRequest{UID: v.uid, Created: v.uid, PodRequirements: requirements, Clusters: map[string]reservation.ClusterRequest{}}
+	request := reservation.CapacityRequest{UID: v.uid, Created: v.uid, PodRequirements: requirements, Clusters: map[string]reservation.ClusterRequest{}, Homes: solution.Homes}
 	v.present = map[string]map[key.ReplicaID]bool{}
 	for _, d := range decisions {
 		v.present[d.Name], v.receivesTraffic[d.Name] = d.Run, d.Serves
@@ -321,7 +324,7 @@ func (s *sim) act(v *simService) {
 	v.request = request
 	for _, c := range s.clusters {
 		s.checkStarted(v, c, before)
-		s.checkStopped(v, c, before, readable)
+		s.checkStopped(v, c, homes, before, readable)
 	}
 	if !s.recovered && !v.policyChanged {
 		s.checkSplit(v)
@@ -357,7 +360,7 @@ func (s *sim) checkStarted(v *simService, c *simCluster, before map[string]map[k
 // checkStopped proves that a wanted replica is stopped only once two things are ready
 // elsewhere: what existed of its group here, and the required replicas. Abandoned clusters are
 // an exception. It also proves that nothing is stopped where it can stay.
-func (s *sim) checkStopped(v *simService, c *simCluster, before, readable map[string]map[key.ReplicaID]bool) {
+func (s *sim) checkStopped(v *simService, c *simCluster, homes map[key.GroupID]reservation.Home, before, readable map[string]map[key.ReplicaID]bool) {
 	s.t.Helper()
 	for _, g := range v.groups {
 		for _, r := range g.Replicas {
@@ -369,11 +372,12 @@ func (s *sim) checkStopped(v *simService, c *simCluster, before, readable map[st
 				continue
 			}
 			s.counts.moved++
-			if c.trouble.stays(v.policy) || c.trouble == healthy && v.policy == v1alpha1.PlacementReplicate {
+			if c.trouble.stays(v.policy) && (homes[g.Name].Cluster == c.name || c.trouble != onHold) || c.trouble == healthy && v.policy == v1alpha1.PlacementReplicate {
 				s.t.Fatalf("fleet %d: %s of %s (%s) leaves %s, and need not", s.seed, r.Name, v.uid, v.policy, c.name)
 			}
 			to := slices.IndexFunc(s.clusters, func(o *simCluster) bool {
-				return o != c && !o.trouble.leaves(v.policy) && hasSome(&g, readable[o.name]) && !slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
+				stays := !o.trouble.leaves(v.policy) || o.trouble != abandoned && homes[g.Name].Cluster == o.name
+				return o != c && stays && hasSome(&g, readable[o.name]) && !slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
 					return (r.Required || before[c.name][r.Name]) && !(readable[o.name][r.Name] && v.present[o.name][r.Name])
 				})
 			})
@@ -446,7 +450,7 @@ func (s *sim) checkOrder(v *simService, problem Problem, decisions []Decision) {
 	s.order.Shuffle(len(other.Candidates), func(i, j int) {
 		other.Candidates[i], other.Candidates[j] = other.Candidates[j], other.Candidates[i]
 	})
-	if diff := cmp.Diff(running(decisions), running(Assign(other))); diff != "" {
+	if diff := cmp.Diff(running(decisions), running(Assign(other).Decisions)); diff != "" {
 		s.t.Fatalf("fleet %d: %s (%s) runs elsewhere with its candidates in another order: -want, +got:\n%s", s.seed, v.uid, v.policy, diff)
 	}
 }
@@ -548,13 +552,13 @@ func (s *sim) stabilize() {
 	}
 	for _, v := range s.services {
 		s.checkSplit(v)
-		problem := Problem{Policy: v.policy, Groups: v.groups, PodRequirements: requirements, FailoverAfter: time.Minute, Now: simNow}
+		problem := Problem{Policy: v.policy, Groups: v.groups, PodRequirements: requirements, FailoverAfter: time.Minute, Now: simNow, Homes: v.request.Homes, Seed: v.uid}
 		for _, c := range s.clusters {
 			if c.trouble != abandoned {
 				problem.Candidates = append(problem.Candidates, s.candidate(v, c))
 			}
 		}
-		s.checkOrder(v, problem, Assign(problem))
+		s.checkOrder(v, problem, Assign(problem).Decisions)
 	}
 }
 

@@ -28,6 +28,10 @@ type Snapshot struct {
 	NamespaceResolved bool
 	// Request is the last capacity request of the service, if any.
 	Request *reservation.CapacityRequest
+	// UnplacedSince is since when the service waits for capacity, and nothing about that has
+	// changed. It is the last transition of its condition Placed, because Crossplane notes that
+	// time and the function has no clock to write. Zero if the service does not wait.
+	UnplacedSince time.Time
 	// States has what exists of the service, by the names of the clusters in the service. The
 	// name is empty beside the XR.
 	States map[string]*ClusterState
@@ -45,6 +49,8 @@ type ClusterState struct {
 	// Present are the replicas of which an object exists. Ready are those of them that are
 	// ready.
 	Present, Ready map[key.ReplicaID]bool
+	// Created is when the objects of the replicas were created.
+	Created map[key.ReplicaID]time.Time
 	// RouterReady tells that the endpoint picker runs.
 	RouterReady bool
 	// ProviderConfig and Namespace are those that the objects there were created with. Both are

@@ -43,6 +43,12 @@ func (p *Placement) FailoverAfter() time.Duration {
 	return time.Duration(ptr.Deref(p.FailoverAfterSeconds, 300)) * time.Second
 }
 
+// StartTimeout is how long replicas may take to become ready in a cluster for the first time. 0
+// means any time.
+func (p *Placement) StartTimeout() time.Duration {
+	return time.Duration(ptr.Deref(p.StartTimeoutSeconds, 3600)) * time.Second
+}
+
 // Default sets the kind if it is not set.
 func (r *ProviderConfigRef) Default() {
 	if r.Kind == "" {

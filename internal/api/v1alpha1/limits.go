@@ -14,6 +14,8 @@ const (
 	MaxWeight   = 1000000
 	// MaxFailoverAfterSeconds is a year.
 	MaxFailoverAfterSeconds = 365 * 24 * 60 * 60
+	// MaxStartTimeoutSeconds is a year, too.
+	MaxStartTimeoutSeconds = MaxFailoverAfterSeconds
 
 	// MaxRoleName leaves enough characters for the shortest service name and a replica's
 	// index in MaxWorkloadName.

@@ -50,6 +50,15 @@ type Placement struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	FailoverAfterSeconds *int32 `json:"failoverAfterSeconds,omitempty"`
+
+	// StartTimeoutSeconds is how long replicas may take to become ready in a cluster for the
+	// first time. Then they are started in another one that has room, under the policies
+	// Spread and Failover. Without room elsewhere they stay. The time doubles with each
+	// cluster. 0 means that they never move for this reason. Defaults to 3600.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	StartTimeoutSeconds *int32 `json:"startTimeoutSeconds,omitempty"`
 }
 
 // A PlacementCluster is a Kubernetes cluster that provider-kubernetes reaches.

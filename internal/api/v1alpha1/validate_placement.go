@@ -23,6 +23,9 @@ func validatePlacement(path *field.Path, p *Placement, tenant string, claimed bo
 	if n := p.FailoverAfterSeconds; n != nil {
 		errs = append(errs, check.Between(path.Child("failoverAfterSeconds"), *n, 0, MaxFailoverAfterSeconds)...)
 	}
+	if n := p.StartTimeoutSeconds; n != nil {
+		errs = append(errs, check.Between(path.Child("startTimeoutSeconds"), *n, 0, MaxStartTimeoutSeconds)...)
+	}
 	clusters := path.Child("clusters")
 	switch {
 	case p.ClusterSelector != nil && len(p.Clusters) > 0:

@@ -27,6 +27,7 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 	snapshot := scheduling.Snapshot{
 		Now:             now,
 		Created:         creationTimestamp.Text(req.Composite().Object),
+		UnplacedSince:   composite.FalseSince(req.Composite(), IsPlaced),
 		Clusters:        map[string]*v1alpha1.InferenceCluster{},
 		States:          map[string]*scheduling.ClusterState{},
 		ReceivesTraffic: map[string]bool{},
@@ -168,7 +169,7 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		return // It may be an object that is always in the cluster of the XR.
 	}
 	if snapshot.States[name] == nil {
-		snapshot.States[name] = &scheduling.ClusterState{Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, Orphaned: true}
+		snapshot.States[name] = &scheduling.ClusterState{Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, Created: map[key.ReplicaID]time.Time{}, Orphaned: true}
 	}
 	at := snapshot.States[name]
 	at.Orphaned = at.Orphaned && remote.Orphaned(observed)
@@ -182,6 +183,9 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 	case key.LeaderWorkerSet:
 		replica, _ := k.ReplicaID()
 		at.Present[replica] = true
+		if created, err := time.Parse(time.RFC3339, creationTimestamp.Text(observed)); err == nil {
+			at.Created[replica] = created
+		}
 		readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
 	case key.Deployment:
 		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })

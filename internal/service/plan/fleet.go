@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -20,33 +23,32 @@ func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, de
 	}
 }
 
-// planClusters plans each cluster that has something of the service. Under the policy Failover,
-// capacity for the same replicas may be requested of several clusters at once. Only one of them
-// will run the replicas, so only the first is planned.
+// planClusters plans each cluster that has something of the service. Capacity for the same replicas
+// may be requested of several clusters at once. Only one of them will run the replicas, so they
+// are pending in the first one.
 func (p *Plan) planClusters(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) {
-	requested := false
+	once := spec.Placement != nil && spec.Placement.Policy != v1alpha1.PlacementReplicate
+	counted := map[key.ReplicaID]bool{}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		if len(a.Run)+len(a.Pending)+len(a.Groups) == 0 && !a.KeepsRouter {
 			continue
 		}
-		if spec.Placement != nil && spec.Placement.Policy == v1alpha1.PlacementFailover && len(a.Run) == 0 && len(a.Pending) > 0 && a.Existing == nil {
-			if requested {
-				continue
-			}
-			requested = true
+		pending := map[key.ReplicaID]bool{}
+		for _, name := range a.Pending {
+			pending[name] = !once || !counted[name]
+			counted[name] = true
 		}
-		p.planCluster(spec, gang, a)
+		if len(a.Run) == 0 && len(a.Pending) > 0 && a.Existing == nil && !slices.Contains(slices.Collect(maps.Values(pending)), true) {
+			continue
+		}
+		p.planCluster(spec, gang, a, pending)
 	}
 }
 
 // planCluster plans one cluster. Its groups have the replicas that are reserved or exist there.
-// Pending has the replicas whose capacity is requested.
-func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, a *scheduling.Assignment) {
-	pending := map[key.ReplicaID]bool{}
-	for _, name := range a.Pending {
-		pending[name] = true
-	}
+// pending has the replicas whose capacity is requested.
+func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, a *scheduling.Assignment, pending map[key.ReplicaID]bool) {
 	c := p.layout(a.Target, spec.Replicas)
 	c.NotStarted, c.Leaving, c.Abandoned = !hasRun(a) && a.Existing == nil, a.State == v1alpha1.StateLeaving, a.Abandoned
 	var groups []Group

@@ -16,6 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
 )
@@ -41,6 +42,10 @@ func TestFleet(t *testing.T) {
 	named := &v1alpha1.Placement{Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}, Weight: ptr.To[int32](1)}, {Name: "b", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "west"}, Weight: ptr.To[int32](1)}}}
 	runs := func(w scheduling.Snapshot, cluster string, replicas ...key.ReplicaID) scheduling.Snapshot {
 		w.States[cluster] = schedulingtest.Existing(replicas...)
+		return w
+	}
+	homeIn := func(cluster string, w scheduling.Snapshot) scheduling.Snapshot {
+		w.Request.Homes = map[key.GroupID]reservation.Home{"0": {Cluster: cluster, Epoch: 1}}
 		return w
 	}
 	type clusterPlan struct {
@@ -252,9 +257,9 @@ func TestFleet(t *testing.T) {
 		"NoGateways": {
 			reason:    "Where no entrypoint is known, the fleet route does not keep a copy in a cluster.",
 			placement: with(selector, v1alpha1.PlacementFailover),
-			snapshot: runs(runs(schedulingtest.Snapshot(
+			snapshot: homeIn("west", runs(runs(schedulingtest.Snapshot(
 				schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"), drained, withoutGateway), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0", "worker/1"), withoutGateway),
-			), "east", "worker/0", "worker/1"), "west", "worker/0", "worker/1"),
+			), "east", "worker/0", "worker/1"), "west", "worker/0", "worker/1")),
 			want: want{Clusters: map[string]clusterPlan{"west": {Config: "west-config", Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{"west": 1}},
 		},
 		"NoWayIn": {

@@ -1,0 +1,15 @@
+package reservation
+
+// A Home is the cluster that a replica group belongs to. The service records it in its request,
+// so that it is read back and never worked out anew from what happens to be ready.
+type Home struct {
+	// Cluster is the name in the service's placement.
+	Cluster string `json:"cluster"`
+	// Epoch is raised whenever the group gets another home.
+	Epoch int64 `json:"epoch"`
+	// Started tells that all that existed of the group was ready in this home at least once.
+	Started bool `json:"started,omitempty"`
+	// FailedIn is the home before, if the group never became ready there in time. What is left
+	// of it there serves nobody.
+	FailedIn string `json:"failedIn,omitempty"`
+}

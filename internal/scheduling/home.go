@@ -1,0 +1,323 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// A unit is the replica groups that move together: all of a service under Failover, and a single
+// one under Spread.
+type unit []reservation.ReplicaGroup
+
+// units returns the units of the service, in the order of its groups.
+func (p *scheduler) units() []unit {
+	if p.Policy == v1alpha1.PlacementFailover && len(p.Groups) > 0 {
+		return []unit{p.Groups}
+	}
+	all := make([]unit, len(p.Groups))
+	for i := range p.Groups {
+		all[i] = p.Groups[i : i+1]
+	}
+	return all
+}
+
+// placeUnits gives each unit its home, and asks for capacity where a unit needs one. Units that
+// have a home come first, because their missing replicas take capacity there.
+func (p *scheduler) placeUnits() {
+	p.free = make([]capacity.Free, len(p.Candidates))
+	for i := range p.Candidates {
+		p.free[i] = p.Candidates[i].Free.Clone()
+	}
+	units := p.units()
+	homes := make([]int, len(units))
+	var homeless []int
+	for n, u := range units {
+		was := p.homeOf(u)
+		homes[n] = p.nextHome(u, was)
+		failed := homes[n] >= 0 && p.startFailed(u, homes[n])
+		if homes[n] < 0 || p.eligibility[homes[n]].mustLeave || failed {
+			homeless = append(homeless, n)
+		}
+		if failed {
+			p.startTimedOut[homes[n]] = true
+		}
+		if homes[n] >= 0 {
+			p.setHome(u, homes[n], was)
+		}
+	}
+	for _, n := range homeless {
+		for _, i := range p.ask(units[n], homes[n]) {
+			p.asked[i] = append(p.asked[i], units[n]...)
+		}
+	}
+	for i := range p.Candidates {
+		p.assigned[i], p.asked[i] = p.inOrder(p.assigned[i]), p.inOrder(p.asked[i])
+	}
+}
+
+// homeOf returns the home of a unit, or -1. It is the recorded one as long as something of the
+// unit exists there or is reserved. If the record is lost, it is where most of the unit is ready.
+func (p *scheduler) homeOf(u unit) int {
+	recorded := p.best(u, func(i int) bool {
+		return slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool {
+			c := &p.Candidates[i]
+			return p.recordedIn(g.Name, i) && (c.present(g) || c.canStart(&g) && p.eligibility[i].eligible())
+		})
+	})
+	if recorded >= 0 {
+		return recorded
+	}
+	exists := func(i int) bool { return slices.ContainsFunc(u, p.Candidates[i].present) }
+	if i := p.best(u, func(i int) bool { return exists(i) && p.usable(i) }); i >= 0 {
+		return i
+	}
+	if i := p.best(u, func(i int) bool { return exists(i) && !p.eligibility[i].mustLeave }); i >= 0 {
+		return i
+	}
+	return p.best(u, exists)
+}
+
+// recordedIn tells whether the recorded home of a group is a candidate. The cluster of the XR has
+// no name, so a record without an epoch is none.
+func (p *scheduler) recordedIn(group key.GroupID, i int) bool {
+	h := p.Homes[group]
+	return h.Epoch > 0 && h.Cluster == p.Candidates[i].Name
+}
+
+// best returns the candidate with the most of a unit, or -1. Best is one where the rest of the
+// unit fits, then one where more of it is ready. Of equal ones it is the first.
+func (p *scheduler) best(u unit, is func(int) bool) int {
+	qualified := slices.DeleteFunc(p.byLoad(), func(i int) bool { return !is(i) })
+	if len(qualified) < 2 {
+		return first(qualified, func(int) bool { return true })
+	}
+	target, most := -1, 0
+	for _, i := range qualified {
+		c, free, has := &p.Candidates[i], p.free[i].Clone(), 0
+		if fits, _ := p.fitsWhole(&free, c, u); fits {
+			has = 1 << 30
+		}
+		for _, r := range reservation.Replicas(u) {
+			if c.Ready[r.Name] {
+				has++
+			}
+		}
+		if target < 0 || has > most {
+			target, most = i, has
+		}
+	}
+	return target
+}
+
+// nextHome returns the home of a unit from now on. It is the same one, unless that has to be
+// left, or the unit never became ready there. Then it is a cluster where the unit can start.
+// Without such a cluster it stays the same.
+//
+// A unit can exist in several clusters after another policy, or after its home changed. If the
+// rest does not fit into its home, or no requests can reach that, a cluster that has all of it
+// becomes its home.
+func (p *scheduler) nextHome(u unit, home int) int {
+	has := p.existsOrReserved
+	if home >= 0 && !p.eligibility[home].mustLeave && !p.startFailed(u, home) {
+		free, c := p.free[home].Clone(), &p.Candidates[home]
+		if fits, _ := p.fitsWhole(&free, c, u); p.usable(home) && (fits || p.hasMost(u, home)) {
+			return home
+		}
+		has = p.hasMost
+	} else if p.mayRunElsewhere(u, home) {
+		has = p.hasMost
+	}
+	if other := p.best(u, func(i int) bool { return i != home && p.usable(i) && has(u, i) }); other >= 0 {
+		return other
+	}
+	return home
+}
+
+// mayRunElsewhere tells whether a cluster that cannot be read for now has some of a unit. It may
+// serve, or will soon, so nothing of the unit is started anew.
+func (p *scheduler) mayRunElsewhere(u unit, home int) bool {
+	for i := range p.Candidates {
+		if i != home && !p.eligibility[i].eligible() && !p.eligibility[i].mustLeave && slices.ContainsFunc(u, p.Candidates[i].present) {
+			return true
+		}
+	}
+	return false
+}
+
+// existsOrReserved tells whether each group of a unit can start in a candidate.
+func (p *scheduler) existsOrReserved(u unit, i int) bool {
+	return !slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !p.Candidates[i].canStart(&g) })
+}
+
+// hasMost tells whether all that exists of a unit in any cluster exists in a candidate.
+func (p *scheduler) hasMost(u unit, i int) bool {
+	some := false
+	for _, r := range reservation.Replicas(u) {
+		exists := slices.ContainsFunc(p.Candidates, func(c Candidate) bool { return c.Present[r.Name] })
+		if exists && !p.Candidates[i].Present[r.Name] {
+			return false
+		}
+		some = some || exists
+	}
+	return some
+}
+
+// startFailed tells whether a unit was not ready in its home for the start time-out. The time-out
+// doubles with each home, so that a service that is ready nowhere moves ever more seldom.
+func (p *scheduler) startFailed(u unit, home int) bool {
+	const mostDoublings = 6
+	if p.StartTimeout <= 0 || !p.eligibility[home].eligible() || p.startedIn(u, home) {
+		return false
+	}
+	c := &p.Candidates[home]
+	return slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool {
+		h := p.Homes[g.Name]
+		if !p.recordedIn(g.Name, home) || h.Started {
+			return false
+		}
+		timeout := p.StartTimeout << min(max(h.Epoch-1, 0), mostDoublings)
+		return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
+			at, known := c.Created[r.Name]
+			return known && p.Now.Sub(at) >= timeout
+		})
+	})
+}
+
+// startedIn tells whether all that exists of a unit in a cluster is ready.
+func (p *scheduler) startedIn(u unit, i int) bool {
+	c, some := &p.Candidates[i], false
+	for _, r := range reservation.Replicas(u) {
+		if c.Present[r.Name] {
+			if some = c.Ready[r.Name]; !some {
+				return false
+			}
+		}
+	}
+	return some && c.RouterReady
+}
+
+// setHome assigns a unit to its home, and records it.
+func (p *scheduler) setHome(u unit, home, was int) {
+	c := &p.Candidates[home]
+	for _, g := range u {
+		h := p.Homes[g.Name]
+		if !p.recordedIn(g.Name, home) {
+			failed := ""
+			if was >= 0 && was != home && p.eligibility[was].eligible() && p.recordedIn(g.Name, was) && !h.Started {
+				failed = h.Cluster
+			}
+			h = reservation.Home{Cluster: c.Name, Epoch: h.Epoch + 1, FailedIn: failed}
+		}
+		h.Started = h.Started || p.startedIn(u, home)
+		p.homes[g.Name] = h
+	}
+	_, _ = p.fits(&p.free[home], c, u) // Its missing replicas take capacity if they fit.
+	p.assigned[home] = append(p.assigned[home], u...)
+}
+
+// RequestTimeout is how long a cluster may take to answer a request before others are asked as
+// well. Clusters answer within seconds. One that is paused or fails never does.
+const RequestTimeout = time.Minute
+
+// ask returns the clusters of which capacity for a unit is requested. First it is one that
+// probably has it. As soon as that has refused, or has not answered in time, it is all of them:
+// the unit is then in the queue of each cluster, and the first that reserves it becomes its home.
+func (p *scheduler) ask(u unit, home int) []int {
+	var waiting, others []int
+	refused := false
+	if p.mayRunElsewhere(u, home) {
+		return nil
+	}
+	for _, i := range p.byLoad() {
+		c := &p.Candidates[i]
+		if i == home || !p.usable(i) {
+			continue
+		}
+		others = append(others, i)
+		if slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !c.Requested[g.Name] }) {
+			continue
+		}
+		if !c.Answered && c.AskedFor < RequestTimeout && c.NotSchedulable == "" {
+			waiting = append(waiting, i)
+		} else if c.NotSchedulable == "" {
+			refused = true
+		}
+	}
+	asked := func(i int) bool {
+		return !slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !p.Candidates[i].Requested[g.Name] })
+	}
+	switch {
+	case len(waiting) > 0:
+		return slices.DeleteFunc(others, func(i int) bool { return !asked(i) })
+	case !refused || home >= 0 && p.eligibility[home].eligible():
+		all, start := p.fitting(u)
+		if i := first(others, all, start); i >= 0 {
+			return slices.DeleteFunc(others, func(o int) bool { return o != i && (!refused || !asked(o)) })
+		}
+		if home >= 0 && p.eligibility[home].eligible() {
+			return nil // It stays where it is not ready, because there is no room elsewhere.
+		}
+	}
+	return others
+}
+
+// byLoad returns all candidates in the order in which a unit prefers them. Under Spread, those
+// with the fewest groups for their weight come first. Equal ones have another order in each
+// service, so that services that wait at the same time do not all ask the same cluster.
+func (p *scheduler) byLoad() []int {
+	order := make([]int, len(p.Candidates))
+	for i := range order {
+		order[i] = i
+	}
+	if p.Policy != v1alpha1.PlacementSpread {
+		return order
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		// (groups + 1) / weight, without fractions.
+		x := int64(len(p.assigned[a])+len(p.asked[a])+1) * p.Candidates[b].Weight
+		y := int64(len(p.assigned[b])+len(p.asked[b])+1) * p.Candidates[a].Weight
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(p.rank[a], p.rank[b]))
+	})
+	return order
+}
+
+// usable tells whether a candidate can become a home. One that requests cannot reach is used
+// only if that is true of all eligible ones. A service there would use capacity without traffic,
+// and could never leave another cluster for it.
+func (p *scheduler) usable(i int) bool {
+	if !p.eligibility[i].eligible() {
+		return false
+	}
+	return !p.Candidates[i].NoEntrypoint || !slices.ContainsFunc(p.byLoad(), func(o int) bool { return p.eligibility[o].eligible() && !p.Candidates[o].NoEntrypoint })
+}
+
+// fitting returns predicates that tell whether all of a unit fits into a candidate, and whether
+// what it needs to start does. One that is true has taken the capacity.
+func (p *scheduler) fitting(u unit) (all, start func(int) bool) {
+	by := func(fits func(*capacity.Free, *Candidate, []reservation.ReplicaGroup) (bool, string)) func(int) bool {
+		return func(i int) bool {
+			ok, _ := fits(&p.free[i], &p.Candidates[i], u)
+			return ok
+		}
+	}
+	return by(p.fitsWhole), by(p.fits)
+}
+
+// inOrder sorts groups in the order of the service.
+func (p *scheduler) inOrder(groups []reservation.ReplicaGroup) []reservation.ReplicaGroup {
+	if len(groups) < 2 {
+		return groups
+	}
+	at := make(map[key.GroupID]int, len(p.Groups))
+	for i := range p.Groups {
+		at[p.Groups[i].Name] = i
+	}
+	slices.SortStableFunc(groups, func(a, b reservation.ReplicaGroup) int { return cmp.Compare(at[a.Name], at[b.Name]) })
+	return groups
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -71,6 +72,11 @@ func (p inProcess) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 		return nil, err
 	}
 	return p.fn.RunFunction(ctx, arrived)
+}
+
+// At returns the function as it runs at a time.
+func (p inProcess) At(t time.Time) cli.Runner {
+	return inProcess{&Function{log: p.fn.log, clock: func() time.Time { return t }}}
 }
 
 func main() {

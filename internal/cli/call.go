@@ -21,11 +21,21 @@ const maxIterations = 5
 
 // call calls the function until its requirements no longer change, as Crossplane does.
 func call(ctx context.Context, fn Runner, g *given) (*fnv1.RunFunctionResponse, error) {
+	return callAgain(ctx, fn, g, nil)
+}
+
+// callAgain calls the function with the requirements of an earlier call for the same XR, which
+// are nil for the first one. They save the calls that only find out what is required.
+func callAgain(ctx context.Context, fn Runner, g *given, before *fnv1.Requirements) (*fnv1.RunFunctionResponse, error) {
 	req, err := request(g)
 	if err != nil {
 		return nil, err
 	}
-	var before *fnv1.Requirements
+	if before != nil {
+		if err := fulfil(req, before, g); err != nil {
+			return nil, err
+		}
+	}
 	for i := 0; i <= maxIterations; i++ {
 		// A response may share parts with its request. Over gRPC, changing them would not
 		// change the next request.
@@ -38,7 +48,7 @@ func call(ctx context.Context, fn Runner, g *given) (*fnv1.RunFunctionResponse, 
 			return rsp, nil
 		}
 		before = reqs
-		if err := fulfil(req, reqs, g.cluster); err != nil {
+		if err := fulfil(req, reqs, g); err != nil {
 			return nil, err
 		}
 		req.Context = rsp.GetContext()
@@ -101,20 +111,32 @@ func asStruct(o object) (*structpb.Struct, error) {
 }
 
 // fulfil adds to the request the objects of the cluster that the function requires.
-func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, cluster []object) error {
+func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, g *given) error {
 	req.RequiredResources = map[string]*fnv1.Resources{}
 	for name, sel := range reqs.GetResources() {
-		found := &fnv1.Resources{}
-		for _, o := range find(cluster, sel) {
-			s, err := asStruct(o)
-			if err != nil {
-				return err
-			}
-			found.Items = append(found.Items, &fnv1.Resource{Resource: s})
+		found, err := g.resources(sel)
+		if err != nil {
+			return err
 		}
-		req.RequiredResources[name] = found
+		req.RequiredResources[name] = &fnv1.Resources{Items: found}
 	}
 	return nil
+}
+
+// resources returns the objects that match a selector, as a request has them.
+func (g *given) resources(sel *fnv1.ResourceSelector) ([]*fnv1.Resource, error) {
+	if g.store != nil {
+		return g.store.resources(sel)
+	}
+	var all []*fnv1.Resource
+	for _, o := range find(g.cluster, sel) {
+		s, err := asStruct(o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &fnv1.Resource{Resource: s})
+	}
+	return all, nil
 }
 
 // find returns the objects that match a selector, sorted by namespace and name.
@@ -174,13 +196,22 @@ func problems(message string) []string {
 }
 
 // Exit returns the exit code for a command's error. It writes the error, except for one that
-// report has written.
+// report has written, and for a code that a flag asked for.
 func Exit(w io.Writer, err error) int {
 	if err == nil {
 		return 0
+	}
+	if changes := exitCode(0); errors.As(err, &changes) {
+		return int(changes)
 	}
 	if !errors.Is(err, errFatal) {
 		_, _ = fmt.Fprintln(w, "error:", err)
 	}
 	return 1
 }
+
+// An exitCode ends a command that has succeeded with another code than 0.
+type exitCode int
+
+// Error says which code.
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }

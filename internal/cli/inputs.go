@@ -48,12 +48,17 @@ func (f *files) xr(path string) (object, error) {
 	if xr.GetNamespace() == "" && !claimed(xr) && !ofCluster(xr) {
 		xr.SetNamespace(metav1.NamespaceDefault)
 	}
+	return asXR(xr), nil
+}
+
+// asXR adds the metadata and the condition that an XR has in a control plane.
+func asXR(xr object) object {
 	if xr.GetUID() == "" {
 		xr.SetUID(defaultUID(xr))
 	}
 	xr.SetResourceVersion("999")
 	setCondition(&xr, condition{Type: "Responsive", Status: "True", Reason: "WatchCircuitClosed", ObservedGeneration: xr.GetGeneration()})
-	return withLabel(xr), nil
+	return withLabel(xr)
 }
 
 // defaultUID returns the UID that Crossplane's own render gives an XR without one. Observed

@@ -14,9 +14,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
 // A Runner is a composition function.
@@ -72,7 +73,7 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 		return err
 	}
 	if r.Simulate {
-		out.fleet = slices.DeleteFunc(slices.Clone(given.cluster), func(o object) bool { return !ofCluster(o) })
+		out.fleet = given.store.ofKind(v1alpha1.Group, v1alpha1.KindInferenceCluster)
 	}
 	b := &bytes.Buffer{}
 	if err := write(b, r.Format, out); err != nil {
@@ -92,6 +93,8 @@ type given struct {
 	// cluster are the objects that a requirement can find: the XR, the observed resources by
 	// their keys, and the required objects.
 	cluster []object
+	// store has the objects instead, in a simulation.
+	store *store
 }
 
 func (r *Render) load(f *files) (*given, error) {

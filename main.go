@@ -26,6 +26,7 @@ type commands struct {
 
 	Serve  serving    `cmd:"" default:"withargs" help:"Serve the function over gRPC (the default)."`
 	Render cli.Render `cmd:"" help:"Show what an InferenceService becomes, from files alone."`
+	Plan   cli.Plan   `cmd:"" help:"Show what a change of the fleet moves, before and after side by side, from files alone."`
 }
 
 // serving runs the gRPC server. The default of MaxRecvMessageSize is above gRPC's own 4 MiB,

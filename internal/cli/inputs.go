@@ -118,6 +118,11 @@ func (f *files) composition(path string, xr object) (*object, error) {
 	if kind, _, _ := unstructured.NestedString(c.Object, "spec", "compositeTypeRef", "kind"); kind != xr.GetKind() {
 		return nil, fmt.Errorf("cannot use %q: it composes %q, and the XR is of kind %q", path, kind, xr.GetKind())
 	}
+	return compositionInput(path, c, xr)
+}
+
+// compositionInput returns the function's input from the one step of a Composition that has it.
+func compositionInput(path string, c, xr object) (*object, error) {
 	steps, _, err := unstructured.NestedSlice(c.Object, "spec", "pipeline")
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %q: %w", path, err)

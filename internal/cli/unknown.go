@@ -28,7 +28,7 @@ func (g *given) unknown() []string {
 	for _, path := range unknownOfTemplates(g.xr) {
 		all = append(all, fmt.Sprintf("%s: unknown field %s: %s", g.xrFile, path, podspec.UnknownField))
 	}
-	return append(all, g.unknownRequired()...)
+	return append(all, unknownFields("--required", g.cluster[1+len(g.observed):])...)
 }
 
 // unknownOfTemplates lists the fields of pod templates that Kubernetes does not have. An API server
@@ -45,12 +45,12 @@ func unknownOfTemplates(xr object) []string {
 	return all
 }
 
-// unknownRequired lists the unknown fields of required services and clusters, and duplicates.
-// A mistake in one of them would change the plan silently.
-func (g *given) unknownRequired() []string {
+// unknownFields lists the unknown fields of services and clusters that a flag names, and
+// duplicates. A mistake in one of them would change the plan silently.
+func unknownFields(flag string, objects []object) []string {
 	var all []string
 	seen := map[string]bool{}
-	for _, o := range g.cluster[1+len(g.observed):] {
+	for _, o := range objects {
 		if o.GroupVersionKind().Group != v1alpha1.Group {
 			continue
 		}
@@ -61,11 +61,11 @@ func (g *given) unknownRequired() []string {
 			of = reflect.TypeFor[v1alpha1.InferenceCluster]()
 		case v1alpha1.KindInferenceService, v1alpha1.KindClaimedService:
 		default:
-			all = append(all, "--required: "+name+": unknown kind")
+			all = append(all, flag+": "+name+": unknown kind")
 			continue
 		}
 		if seen[name] {
-			all = append(all, "--required: "+name+": appears twice")
+			all = append(all, flag+": "+name+": appears twice")
 		}
 		seen[name] = true
 		fields := maps.Clone(o.Object)
@@ -73,7 +73,7 @@ func (g *given) unknownRequired() []string {
 		// Nobody writes a status by hand, and it may come from another version.
 		delete(fields, "status")
 		for _, path := range kube.UnknownFields(fields, of, "") {
-			all = append(all, fmt.Sprintf("--required: %s: unknown field %s: an API server drops it", name, path))
+			all = append(all, fmt.Sprintf("%s: %s: unknown field %s: an API server drops it", flag, name, path))
 		}
 	}
 	return all

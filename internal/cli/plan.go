@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+)
+
+// Plan shows what a change of the fleet moves.
+type Plan struct {
+	Fleet       []string `arg:"" name:"fleet" help:"Files or directories with the InferenceClusters and InferenceServices as they are, with their status. What kubectl get -A -o yaml writes will do. - is standard input."`
+	Change      []string `placeholder:"PATH" sep:"none" help:"File or directory with InferenceClusters and InferenceServices as kubectl apply would get them: new ones, and changed ones as a whole. Can be repeated."`
+	Drain       []string `placeholder:"CLUSTER" help:"Set stopPolicy Drain on an InferenceCluster. Can be repeated."`
+	Abandon     []string `placeholder:"CLUSTER" help:"Set stopPolicy Abandon on an InferenceCluster. Can be repeated."`
+	Lose        []string `placeholder:"CLUSTER" help:"Take an InferenceCluster out of reach, for longer than any failoverAfterSeconds. Can be repeated."`
+	Delete      []string `placeholder:"NAME" help:"Delete the InferenceService NAMESPACE/NAME, or the InferenceCluster or XInferenceService NAME. Can be repeated."`
+	Input       []string `placeholder:"FILE" xor:"input" help:"File with the Input of services, the ClusterInput of clusters, or both. Can be repeated."`
+	Composition []string `placeholder:"FILE" xor:"input" help:"File with the Composition of services or of clusters. Can be repeated."`
+
+	All              bool   `help:"Show services that stay as they are, too."`
+	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves, 2 if some do, and 3 if one has less than before, or a new one does not fit. 1 is an error."`
+	Format           string `enum:"yaml,json,summary" default:"summary" help:"summary, yaml or json. A summary is for people."`
+}
+
+// Exit codes of --detailed-exitcode.
+const (
+	exitMoves     exitCode = 2
+	exitNotPlaced exitCode = 3
+)
+
+// Run plans. It writes to standard output only if everything succeeds.
+func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
+	f := &files{stdin: streams.In}
+	fleet, err := f.fleet("fleet", p.Fleet)
+	if err != nil {
+		return err
+	}
+	changes, err := f.fleet("--change", p.Change)
+	if err != nil {
+		return err
+	}
+	s := newSimulation(fn, latestTime(fleet))
+	if err := p.inputs(f, s, append(slices.Clone(fleet), changes...)); err != nil {
+		return err
+	}
+	for _, u := range append(unknownFields("fleet", fleet), unknownFields("--change", changes)...) {
+		_, _ = fmt.Fprintln(streams.Err, "warning: "+u)
+	}
+	warnings, err := load(ctx, s, fleet)
+	if err != nil {
+		return err
+	}
+	before := s.picture()
+	more, err := p.change(ctx, s, changes)
+	if err != nil {
+		return err
+	}
+	for _, w := range append(warnings, more...) {
+		_, _ = fmt.Fprintln(streams.Err, "warning: "+w)
+	}
+	c := compare(before, s.picture())
+	b := &bytes.Buffer{}
+	if err := c.write(b, p.Format, p.All); err != nil {
+		return err
+	}
+	if _, err := b.WriteTo(streams.Out); err != nil {
+		return err
+	}
+	if p.DetailedExitcode {
+		return c.exit()
+	}
+	return nil
+}
+
+// fleet reads the objects of a fleet. Each may be there once.
+func (f *files) fleet(from string, paths []string) ([]object, error) {
+	all, err := f.required(paths)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[identity]bool{}
+	for i := range all {
+		if all[i].GetName() == "" {
+			return nil, fmt.Errorf("cannot use a %s of %s: it has no metadata.name", all[i].GetKind(), from)
+		}
+		if all[i].GetKind() == v1alpha1.KindInferenceService && isXRKind(all[i]) && all[i].GetNamespace() == "" {
+			all[i].SetNamespace(metav1.NamespaceDefault)
+		}
+		id := identityOf(all[i])
+		if seen[id] {
+			return nil, fmt.Errorf("cannot use %s: %s %s is there twice", from, id.kind, id.nice())
+		}
+		seen[id] = true
+	}
+	return all, nil
+}
+
+// inputs reads the function's inputs, for each kind of XR.
+func (p *Plan) inputs(f *files, s *simulation, all []object) error {
+	for _, path := range p.Input {
+		objects, err := f.objects(path)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			if o.GetAPIVersion() != inputv1alpha1.APIVersion || (o.GetKind() != inputv1alpha1.KindInput && o.GetKind() != inputv1alpha1.KindClusterInput) {
+				return fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s or %s in %s", path, o.GetKind(), o.GetAPIVersion(), inputv1alpha1.KindInput, inputv1alpha1.KindClusterInput, inputv1alpha1.APIVersion)
+			}
+			s.inputs[o.GetKind()] = withAllKinds(&o, all)
+		}
+	}
+	for _, path := range p.Composition {
+		c, err := f.one(path)
+		if err != nil {
+			return err
+		}
+		xr := object{Object: map[string]any{}}
+		kind, _, _ := unstructured.NestedString(c.Object, "spec", "compositeTypeRef", "kind")
+		xr.SetKind(kind)
+		in, err := compositionInput(path, c, xr)
+		if err != nil {
+			return err
+		}
+		s.inputs[in.GetKind()] = withAllKinds(in, all)
+	}
+	return nil
+}
+
+// leastPatience is how long nothing may happen until a fleet counts as settled.
+const leastPatience = time.Hour
+
+// patience is how long to wait for what depends on the time, which is twice as long as any
+// service waits before it fails over.
+func patience(all []object) time.Duration {
+	longest := leastPatience
+	for _, o := range all {
+		placement, _, _ := unstructured.NestedMap(o.Object, "spec", "placement")
+		switch n := placement["failoverAfterSeconds"].(type) {
+		case int64:
+			longest = max(longest, 2*time.Duration(n)*time.Second)
+		case float64:
+			longest = max(longest, 2*time.Duration(n)*time.Second)
+		}
+	}
+	return longest
+}
+
+// conditionOf returns the status of a condition, or an empty string.
+func conditionOf(o object, kind string) string {
+	for _, c := range conditionsOf(o) {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// keyOf is the key of a composed resource, or an empty string.
+func keyOf(o object) string { return o.GetAnnotations()[composite.AnnotationResourceName] }
+
+func controlledBy(o, xr object) bool {
+	c := metav1.GetControllerOf(&o)
+	return c != nil && c.UID == xr.GetUID()
+}
+
+var errNoChange = errors.New("nothing to plan: say what changes with --change, --drain, --abandon, --lose or --delete")

@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
+)
+
+// A picture is what people read of a settled fleet.
+type picture struct {
+	services, clusters map[identity]object
+	refused            map[identity]string
+	lost               map[config]bool
+}
+
+func (s *simulation) picture() picture {
+	p := picture{services: map[identity]object{}, clusters: map[identity]object{}, refused: s.refusals(), lost: s.lost}
+	for _, o := range s.all() {
+		if ofCluster(o) {
+			p.clusters[identityOf(o)] = o
+		} else {
+			p.services[identityOf(o)] = o
+		}
+	}
+	return p
+}
+
+// What a change does to a service.
+const (
+	changeStays     = "Stays"
+	changeMoves     = "Moves"
+	changeNew       = "New"
+	changeDeleted   = "Deleted"
+	changeNotPlaced = "NotPlaced"
+)
+
+// A comparison is a fleet before and after a change. Its YAML is the format of the command.
+type comparison struct {
+	Services []serviceChange `json:"services"`
+	Clusters []clusterChange `json:"clusters"`
+	Pending  []pendingChange `json:"pending,omitempty"`
+}
+
+// A serviceChange is a service before and after a change.
+type serviceChange struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Change is Stays, Moves, New, Deleted or NotPlaced. NotPlaced is a service of which
+	// something runs nowhere, or only where it has to leave.
+	Change string      `json:"change"`
+	Before []placement `json:"before,omitempty"`
+	After  []placement `json:"after,omitempty"`
+	// Why has the reasons of clusters that the service leaves, or is not placed in.
+	Why []string `json:"why,omitempty"`
+}
+
+// A placement is what of a service runs in a cluster.
+type placement struct {
+	Cluster string                  `json:"cluster"`
+	State   v1alpha1.PlacementState `json:"state"`
+	// Assigned says which replicas, where it is not the whole service.
+	Assigned string `json:"assigned,omitempty"`
+}
+
+// A clusterChange is a cluster before and after a change.
+type clusterChange struct {
+	Name   string `json:"name"`
+	Change string `json:"change,omitempty"`
+	Before string `json:"freeBefore,omitempty"`
+	After  string `json:"freeAfter,omitempty"`
+}
+
+// A pendingChange is what a service waits for in a cluster after the change.
+type pendingChange struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Cluster   string `json:"cluster"`
+	Message   string `json:"message"`
+}
+
+// both returns the identities of two maps, sorted.
+func both(a, b map[identity]object) []identity {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return slices.SortedFunc(maps.Keys(all), func(a, b identity) int { return strings.Compare(a.nice(), b.nice()) })
+}
+
+func compare(before, after picture) comparison {
+	c := comparison{Services: []serviceChange{}, Clusters: []clusterChange{}}
+	for _, id := range both(before.services, after.services) {
+		if s := compareService(id, before, after); s != nil {
+			c.Services = append(c.Services, *s)
+		}
+	}
+	for _, id := range both(before.clusters, after.clusters) {
+		c.Clusters = append(c.Clusters, compareCluster(id, before, after))
+		list, _, _ := unstructured.NestedSlice(after.clusters[id].Object, "status", "pending")
+		for _, i := range list {
+			m, _ := i.(map[string]any)
+			text := func(f string) string { t, _ := m[f].(string); return t }
+			c.Pending = append(c.Pending, pendingChange{text("namespace"), text("name"), id.name, text("message")})
+		}
+	}
+	slices.SortStableFunc(c.Pending, func(a, b pendingChange) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return c
+}
+
+// compareService returns nil for a service outside of the fleet.
+func compareService(id identity, before, after picture) *serviceChange {
+	was, existed := before.services[id]
+	is, exists := after.services[id]
+	s := &serviceChange{Namespace: id.namespace, Name: id.name, Before: placements(was), After: placements(is)}
+	if !inFleet(was) && !inFleet(is) {
+		return nil
+	}
+	same := slices.Equal(s.Before, s.After)
+	incomplete := exists && (after.refused[id] != "" || conditionOf(is, observe.IsPlaced) != "True")
+	wasIncomplete := existed && (before.refused[id] != "" || conditionOf(was, observe.IsPlaced) != "True")
+	switch {
+	case !exists:
+		s.Change = changeDeleted
+		return s
+	case incomplete && !(wasIncomplete && same):
+		s.Change = changeNotPlaced
+	case !existed:
+		s.Change = changeNew
+	case same:
+		s.Change = changeStays
+	default:
+		s.Change = changeMoves
+	}
+	s.Why = why(s, is, after.refused[id], incomplete)
+	return s
+}
+
+func inFleet(o object) bool {
+	_, placed, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "placement")
+	return placed
+}
+
+// why returns the reasons of the clusters that the service has left. If something of it is not
+// placed, it returns those of all clusters.
+func why(s *serviceChange, is object, refused string, incomplete bool) []string {
+	if refused != "" {
+		return append([]string{"refused, so nothing changes: "}, problems(refused)...)
+	}
+	left := map[string]bool{}
+	for _, p := range s.Before {
+		left[p.Cluster] = true
+	}
+	for _, p := range s.After {
+		delete(left, p.Cluster)
+	}
+	var all []string
+	for _, c := range clustersOf(is) {
+		if (left[c.Name] || incomplete) && c.Reason != "" {
+			all = append(all, c.Name+": "+cmp.Or(c.Message, c.Reason))
+		}
+		delete(left, c.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		all = append(all, name+": the placement does not name or select it")
+	}
+	return all
+}
+
+// placements returns the clusters in which something of a service runs.
+func placements(o object) []placement {
+	var all []placement
+	for _, c := range clustersOf(o) {
+		if c.State != v1alpha1.StatePlaced && c.State != v1alpha1.StateLeaving {
+			continue
+		}
+		p := placement{Cluster: cmp.Or(c.Name, "the control plane"), State: c.State, Assigned: replicaText(c.Assigned)}
+		if len(c.Assigned) == 1 && len(c.Assigned[0].Indexes) == 0 && c.Assigned[0].Role == "" && !grouped(o) {
+			p.Assigned = "" // It is the whole service.
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// grouped tells whether a service has groups, by spec.replicas.
+func grouped(o object) bool {
+	_, set, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas")
+	return set
+}
+
+func compareCluster(id identity, before, after picture) clusterChange {
+	was, existed := before.clusters[id]
+	is, exists := after.clusters[id]
+	c := clusterChange{Name: id.name, Before: free(was), After: free(is)}
+	policy := func(o object) string {
+		p, _, _ := unstructured.NestedString(o.Object, "spec", "stopPolicy")
+		return cmp.Or(p, string(v1alpha1.StopNone))
+	}
+	var all []string
+	if exists && after.refused[id] != "" {
+		all = append(all, "refused: "+after.refused[id])
+	}
+	switch {
+	case !exists:
+		all = append(all, "deleted")
+	case !existed:
+		all = append(all, "new")
+	case policy(was) != policy(is):
+		all = append(all, "stopPolicy "+policy(is))
+	case !sameSpec(was, is):
+		all = append(all, "spec changed")
+	}
+	if exists && after.lost[configOfCluster(is)] {
+		all = append(all, "out of reach")
+	}
+	c.Change = strings.Join(all, ", ")
+	return c
+}
+
+// free is the line of a cluster's status with what is free.
+func free(o object) string {
+	s, _, _ := unstructured.NestedString(o.Object, "status", "summary")
+	return s
+}
+
+// exit returns the exit code that tells what changes.
+func (c comparison) exit() error {
+	code := exitCode(0)
+	for _, s := range c.Services {
+		switch s.Change {
+		case changeNotPlaced:
+			return exitNotPlaced
+		case changeStays:
+		default:
+			code = exitMoves
+		}
+	}
+	if code == 0 {
+		return nil
+	}
+	return code
+}
+
+// count returns how many services a change does this to.
+func (c comparison) count(change string) int {
+	n := 0
+	for _, s := range c.Services {
+		if s.Change == change {
+			n++
+		}
+	}
+	return n
+}
+
+// headline counts the services by what the change does to them.
+func (c comparison) headline() string {
+	var parts []string
+	for _, p := range []struct{ change, one, more string }{
+		{changeMoves, "1 service moves", "%d services move"},
+		{changeNew, "1 is new", "%d are new"},
+		{changeDeleted, "1 is deleted", "%d are deleted"},
+		{changeNotPlaced, "1 does not fit", "%d do not fit"},
+		{changeStays, "1 stays as it is", "%d stay as they are"},
+	} {
+		switch n := c.count(p.change); n {
+		case 0:
+		case 1:
+			parts = append(parts, p.one)
+		default:
+			parts = append(parts, fmt.Sprintf(p.more, n))
+		}
+	}
+	if len(parts) == 0 {
+		return "Plan: no service has a placement."
+	}
+	return "Plan: " + strings.Join(parts, ", ") + "."
+}

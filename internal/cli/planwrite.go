@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// write writes a comparison in a format. all tells to show services that stay, too. The
+// formats for programs always have them.
+func (c comparison) write(w io.Writer, format string, all bool) error {
+	switch format {
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(c)
+	case "yaml":
+		b, err := yaml.Marshal(c)
+		if err != nil {
+			return fmt.Errorf("cannot write the plan: %w", err)
+		}
+		_, err = w.Write(b)
+		return err
+	}
+	b := &strings.Builder{}
+	fmt.Fprintln(b, c.headline())
+	c.writeServices(b, all)
+	c.writePending(b)
+	fmt.Fprintln(b, "\n  \tCLUSTER\tCHANGE\tFREE BEFORE\tFREE AFTER")
+	for _, o := range c.Clusters {
+		sign := " "
+		if o.Change != "" {
+			sign = "~"
+		}
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", sign, o.Name, dash(o.Change), dash(o.Before), dash(o.After))
+	}
+	return align(w, b.String())
+}
+
+// signs show what a change does to a service.
+var signs = map[string]string{changeStays: " ", changeMoves: "~", changeNew: "+", changeDeleted: "-", changeNotPlaced: "!"}
+
+func (c comparison) writeServices(b *strings.Builder, all bool) {
+	first := true
+	for _, s := range c.Services {
+		if s.Change == changeStays && !all {
+			continue
+		}
+		if first {
+			fmt.Fprintln(b, "\n  \tSERVICE\tBEFORE\tAFTER\tWHY")
+			first = false
+		}
+		name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
+		before, after := places(s.Before), places(s.After)
+		if after == "" && s.Change != changeDeleted {
+			after = "nowhere"
+		}
+		if before == "" && s.Change != changeNew && s.Change != changeNotPlaced {
+			before = "nowhere"
+		}
+		reason := ""
+		for i, w := range s.Why {
+			if i == 0 {
+				reason = w
+				continue
+			}
+			reason += "\n  \t\t\t\t" + w
+		}
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", signs[s.Change], name, dash(before), dash(after), reason)
+	}
+}
+
+// places lists where a service runs.
+func places(all []placement) string {
+	parts := make([]string, 0, len(all))
+	for _, p := range all {
+		text := p.Cluster
+		if p.State == v1alpha1.StateLeaving {
+			text += " (cannot leave)"
+		}
+		if p.Assigned != "" {
+			text += ": " + p.Assigned
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (c comparison) writePending(b *strings.Builder) {
+	for i, p := range c.Pending {
+		if i == 0 {
+			fmt.Fprintln(b, "\n  \tPENDING AFTER\tCLUSTER\tWHY")
+		}
+		fmt.Fprintf(b, "  \t%s\t%s\t%s\n", strings.TrimPrefix(p.Namespace+"/"+p.Name, "/"), p.Cluster, p.Message)
+	}
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

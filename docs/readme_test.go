@@ -102,6 +102,10 @@ func TestShownOutput(t *testing.T) {
 			if strings.Contains(command, "--format summary") {
 				golden = filepath.Join(exampleDir.FindString(command), "summary.txt")
 			}
+			if strings.Contains(command, " plan ") {
+				golden = planOf(t, command)
+				_, output, _ = strings.Cut("\n"+block, "\n")
+			}
 			all := read(t, golden)
 			begin, more := strings.CutSuffix(output, cut)
 			switch rest, begins := strings.CutPrefix(all, begin); {
@@ -115,6 +119,22 @@ func TestShownOutput(t *testing.T) {
 	if shown < 3 {
 		t.Errorf("the documents show the output of %d commands, want 3 and more", shown)
 	}
+}
+
+// planOf returns the file that has the output of a plan. Its first line is the command.
+func planOf(t *testing.T, command string) string {
+	t.Helper()
+	files, err := filepath.Glob("example/plan/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasPrefix(read(t, f), command+"\n") {
+			return f
+		}
+	}
+	t.Fatalf("no file in example/plan starts with %s", command)
+	return ""
 }
 
 // TestReadmeServices renders the services of the README: the first one, which is an example,

@@ -89,7 +89,7 @@ func examples(t *testing.T) []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.IsDir() {
+		if e.IsDir() && function.Exists(t, filepath.Join(e.Name(), "xr.yaml")) {
 			names = append(names, e.Name())
 		}
 	}

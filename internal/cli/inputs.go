@@ -144,25 +144,37 @@ func compositionInput(path string, c, xr object) (*object, error) {
 	return &found[0], nil
 }
 
-// observed reads the composed resources, by their keys. It skips the XR itself, which the
-// output of render has in front of them.
-func (f *files) observed(paths []string, xr object) (map[string]object, error) {
+// groupOfRender is the API group of what "crossplane composition render" writes besides the
+// objects: results, and the context.
+const groupOfRender = "render.crossplane.io"
+
+// observed reads the composed resources, by their keys, and the status of the XR if its own
+// file has none. So the output of render can be observed as it is.
+func (f *files) observed(paths []string, xr *object) (map[string]object, error) {
 	all := map[string]object{}
+	status, given := xr.Object["status"].(map[string]any)
+	given = given && len(status) > 1 // Every XR that was read has a condition.
 	for _, path := range paths {
 		objects, err := f.objects(path)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range objects {
-			if isXR(o, xr) {
+			switch {
+			case o.GroupVersionKind().Group == groupOfRender:
+				continue
+			case isXR(o, *xr):
+				if seen, ok := o.Object["status"]; ok && !given {
+					xr.Object["status"] = seen
+				}
 				continue
 			}
-			if err := adopt(&o, xr); err != nil {
+			if err := adopt(&o, *xr); err != nil {
 				return nil, fmt.Errorf("cannot use %s %s in %q: %w", o.GetKind(), o.GetName(), path, err)
 			}
 			key := o.GetAnnotations()[composite.AnnotationResourceName]
 			if _, exists := all[key]; exists {
-				return nil, fmt.Errorf("cannot use %s %s in %q: another observed resource has the key %q, too", o.GetKind(), o.GetName(), path, key)
+				return nil, fmt.Errorf("cannot use %s %s in %q: another observed resource has the key %q, too. Pass one state of the service only", o.GetKind(), o.GetName(), path, key)
 			}
 			all[key] = o
 		}
@@ -179,14 +191,21 @@ func isXR(o, xr object) bool {
 // adopt checks that the XR may have composed an observed object. An object without a
 // namespace gets the XR's.
 func adopt(o *object, xr object) error {
-	if o.GetAnnotations()[composite.AnnotationResourceName] == "" {
-		return fmt.Errorf("it has no annotation %s", composite.AnnotationResourceName)
+	key := o.GetAnnotations()[composite.AnnotationResourceName]
+	if key == "" {
+		return fmt.Errorf("it has no annotation %s, so nobody knows which composed resource it is. Pass what %s %s has not composed with --required", composite.AnnotationResourceName, xr.GetKind(), xr.GetName())
 	}
 	if o.GetName() == "" {
-		return errors.New("it has no metadata.name")
+		if o.GetGenerateName() == "" {
+			return errors.New("it has no metadata.name")
+		}
+		o.SetName(generatedName(*o, xr, key)) // The output of render leaves it to the API server.
+	}
+	if o.GetResourceVersion() == "" {
+		o.SetResourceVersion("1") // Whatever exists has one.
 	}
 	if c := metav1.GetControllerOf(o); c != nil && c.UID != xr.GetUID() {
-		return fmt.Errorf("its controller is %s %s with uid %q, and the XR has uid %q", c.Kind, c.Name, c.UID, xr.GetUID())
+		return fmt.Errorf("its controller is %s %s with uid %q, and the XR has uid %q. Write that uid into the metadata of the XR, if it is the same one", c.Kind, c.Name, c.UID, xr.GetUID())
 	}
 	if xr.GetNamespace() == "" {
 		return nil

@@ -28,7 +28,7 @@ type Plan struct {
 	Composition []string `placeholder:"FILE" xor:"input" help:"File with the Composition of services or of clusters. Can be repeated."`
 
 	All              bool   `help:"Show services that stay as they are, too."`
-	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves, 2 if some do, and 3 if one has less than before, or a new one does not fit. 1 is an error."`
+	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves, 2 if some do, and 3 if one is no longer placed as a whole, or a new one is not. 1 is an error."`
 	Format           string `enum:"yaml,json,summary" default:"summary" help:"summary, yaml or json. A summary is for people."`
 }
 

@@ -53,7 +53,7 @@ type serviceChange struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Change is Stays, Moves, New, Deleted or NotPlaced. NotPlaced is a service of which
-	// something runs nowhere, or only where it has to leave.
+	// something runs nowhere, or only where it has to leave or cannot be reached.
 	Change string      `json:"change"`
 	Before []placement `json:"before,omitempty"`
 	After  []placement `json:"after,omitempty"`
@@ -67,6 +67,8 @@ type placement struct {
 	State   v1alpha1.PlacementState `json:"state"`
 	// Assigned says which replicas, where it is not the whole service.
 	Assigned string `json:"assigned,omitempty"`
+	// OutOfReach tells that nobody knows whether it still runs there.
+	OutOfReach bool `json:"outOfReach,omitempty"`
 }
 
 // A clusterChange is a cluster before and after a change.
@@ -118,13 +120,13 @@ func compare(before, after picture) comparison {
 func compareService(id identity, before, after picture) *serviceChange {
 	was, existed := before.services[id]
 	is, exists := after.services[id]
-	s := &serviceChange{Namespace: id.namespace, Name: id.name, Before: placements(was), After: placements(is)}
+	s := &serviceChange{Namespace: id.namespace, Name: id.name, Before: before.placements(was), After: after.placements(is)}
 	if !inFleet(was) && !inFleet(is) {
 		return nil
 	}
 	same := slices.Equal(s.Before, s.After)
-	incomplete := exists && (after.refused[id] != "" || conditionOf(is, observe.IsPlaced) != "True")
-	wasIncomplete := existed && (before.refused[id] != "" || conditionOf(was, observe.IsPlaced) != "True")
+	incomplete := exists && (after.refused[id] != "" || lacks(is, s.After))
+	wasIncomplete := existed && (before.refused[id] != "" || lacks(was, s.Before))
 	switch {
 	case !exists:
 		s.Change = changeDeleted
@@ -138,8 +140,14 @@ func compareService(id identity, before, after picture) *serviceChange {
 	default:
 		s.Change = changeMoves
 	}
-	s.Why = why(s, is, after.refused[id], incomplete)
+	s.Why = after.why(s, is, after.refused[id], incomplete)
 	return s
+}
+
+// lacks tells whether something of a service is in no cluster that answers, or where it has to
+// leave.
+func lacks(o object, in []placement) bool {
+	return conditionOf(o, observe.IsPlaced) != "True" || slices.ContainsFunc(in, func(p placement) bool { return p.OutOfReach })
 }
 
 func inFleet(o object) bool {
@@ -149,16 +157,16 @@ func inFleet(o object) bool {
 
 // why returns the reasons of the clusters that the service has left. If something of it is not
 // placed, it returns those of all clusters.
-func why(s *serviceChange, is object, refused string, incomplete bool) []string {
+func (p picture) why(s *serviceChange, is object, refused string, incomplete bool) []string {
 	if refused != "" {
-		return append([]string{"refused, so nothing changes: "}, problems(refused)...)
+		return problems("refused: " + refused)
 	}
 	left := map[string]bool{}
-	for _, p := range s.Before {
-		left[p.Cluster] = true
+	for _, at := range s.Before {
+		left[at.Cluster] = true
 	}
-	for _, p := range s.After {
-		delete(left, p.Cluster)
+	for _, at := range s.After {
+		delete(left, at.Cluster)
 	}
 	var all []string
 	for _, c := range clustersOf(is) {
@@ -168,25 +176,46 @@ func why(s *serviceChange, is object, refused string, incomplete bool) []string 
 		delete(left, c.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		all = append(all, name+": the placement does not name or select it")
+		reason := "the placement does not name or select it"
+		if _, exists := p.clusters[identity{v1alpha1.Group, v1alpha1.KindInferenceCluster, "", nameOf(is, name)}]; !exists {
+			reason = "the cluster is deleted"
+		}
+		all = append(all, name+": "+reason)
 	}
 	return all
 }
 
 // placements returns the clusters in which something of a service runs.
-func placements(o object) []placement {
+func (p picture) placements(o object) []placement {
 	var all []placement
+	lost := map[string]bool{}
+	for id, c := range p.clusters {
+		lost[id.name] = p.lost[configOfCluster(c)]
+	}
 	for _, c := range clustersOf(o) {
 		if c.State != v1alpha1.StatePlaced && c.State != v1alpha1.StateLeaving {
 			continue
 		}
-		p := placement{Cluster: cmp.Or(c.Name, "the control plane"), State: c.State, Assigned: replicaText(c.Assigned)}
+		at := placement{Cluster: cmp.Or(c.Name, "the control plane"), State: c.State, Assigned: replicaText(c.Assigned), OutOfReach: lost[nameOf(o, c.Name)]}
 		if len(c.Assigned) == 1 && len(c.Assigned[0].Indexes) == 0 && c.Assigned[0].Role == "" && !grouped(o) {
-			p.Assigned = "" // It is the whole service.
+			at.Assigned = "" // It is the whole service.
 		}
-		all = append(all, p)
+		all = append(all, at)
 	}
 	return all
+}
+
+// nameOf returns the name of the InferenceCluster that a placement gives another name.
+func nameOf(o object, cluster string) string {
+	list, _, _ := unstructured.NestedSlice(o.Object, "spec", "placement", "clusters")
+	for _, i := range list {
+		m, _ := i.(map[string]any)
+		if m["name"] == cluster {
+			ref, _, _ := unstructured.NestedString(m, "inferenceClusterRef", "name")
+			return ref
+		}
+	}
+	return cluster
 }
 
 // grouped tells whether a service has groups, by spec.replicas.
@@ -266,7 +295,7 @@ func (c comparison) headline() string {
 		{changeMoves, "1 service moves", "%d services move"},
 		{changeNew, "1 is new", "%d are new"},
 		{changeDeleted, "1 is deleted", "%d are deleted"},
-		{changeNotPlaced, "1 does not fit", "%d do not fit"},
+		{changeNotPlaced, "1 is not placed as a whole", "%d are not placed as a whole"},
 		{changeStays, "1 stays as it is", "%d stay as they are"},
 	} {
 		switch n := c.count(p.change); n {

@@ -81,7 +81,10 @@ func places(all []placement) string {
 	parts := make([]string, 0, len(all))
 	for _, p := range all {
 		text := p.Cluster
-		if p.State == v1alpha1.StateLeaving {
+		switch {
+		case p.OutOfReach:
+			text += " (out of reach)"
+		case p.State == v1alpha1.StateLeaving:
 			text += " (cannot leave)"
 		}
 		if p.Assigned != "" {

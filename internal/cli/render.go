@@ -112,13 +112,13 @@ func (r *Render) load(f *files) (*given, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.observed, err = f.observed(r.Observed, xr); err != nil {
+	if g.observed, err = f.observed(r.Observed, &g.xr); err != nil {
 		return nil, err
 	}
 	required, err := f.required(r.Required)
 	if err != nil {
 		return nil, err
 	}
-	g.cluster = append(append([]object{xr}, sorted(g.observed)...), required...)
+	g.cluster = append(append([]object{g.xr}, sorted(g.observed)...), required...)
 	return g, nil
 }

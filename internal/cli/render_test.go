@@ -202,10 +202,45 @@ func TestRender(t *testing.T) {
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": echoed("echo", 0, 0, 0, 0)}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
 			want:   want{out: echoed("echo", 0, 1, 0, 0)},
 		},
+		"ObservedResults": {
+			reason: "The results and the context that Crossplane's own render writes are skipped.",
+			args: args{
+				fn: echo,
+				files: map[string]string{"xr.yaml": xrDoc, "o.yaml": echoed("echo", 0, 0, 0, 0) +
+					"---\n{apiVersion: render.crossplane.io/v1beta1, kind: Result, message: m}\n---\n{apiVersion: render.crossplane.io/v1beta1, kind: Context, fields: {}}\n"},
+				render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}},
+			},
+			want: want{out: echoed("echo", 0, 1, 0, 0)},
+		},
+		"ObservedGeneratedName": {
+			reason: "An object whose name the API server generates gets one, which is the same each time.",
+			args: args{
+				fn:     echo,
+				files:  map[string]string{"xr.yaml": xrDoc, "o.yaml": strings.Replace(observedDoc, "name: old", "generateName: chat-", 1)},
+				render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}},
+			},
+			want: want{out: strings.Replace(echoed("chat-76a45da0f0ef", 0, 1, 0, 0), "  labels:\n", "  generateName: chat-\n  labels:\n", 1)},
+		},
+		"ObservedStatus": {
+			reason: "The status in an output is observed, if the XR's own file has none.",
+			args: args{
+				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+					rsp, err := echo(req)
+					status := req.GetObserved().GetComposite().GetResource().GetFields()["status"].GetStructValue()
+					if status.GetFields()["url"].GetStringValue() != "seen" {
+						return nil, fmt.Errorf("the status is %v", status)
+					}
+					return rsp, err
+				},
+				files:  map[string]string{"xr.yaml": xrDoc, "o.yaml": strings.Replace(echoed("echo", 0, 0, 0, 0), "status:\n", "status:\n  url: seen\n", 1)},
+				render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}},
+			},
+			want: want{out: echoed("echo", 0, 1, 0, 0)},
+		},
 		"ObservedOtherXR": {
 			reason: "Only the XR itself is skipped, not another of its kind.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": strings.ReplaceAll(xrDoc, "chat", "other")}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
-			want:   want{err: `error: cannot use InferenceService other in "o.yaml": it has no annotation crossplane.io/composition-resource-name` + "\n", code: 1},
+			want:   want{err: `error: cannot use InferenceService other in "o.yaml": it has no annotation crossplane.io/composition-resource-name, so nobody knows which composed resource it is. Pass what InferenceService chat has not composed with --required` + "\n", code: 1},
 		},
 		"Composition": {
 			reason: "The Input comes from the step that has this function's Input.",
@@ -422,12 +457,12 @@ func TestRender(t *testing.T) {
 		"ObservedWithoutKey": {
 			reason: "Without the annotation, nobody knows which composed resource it is.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": cluster}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
-			want:   want{err: `error: cannot use Pod p0 in "o.yaml": it has no annotation crossplane.io/composition-resource-name` + "\n", code: 1},
+			want:   want{err: `error: cannot use Pod p0 in "o.yaml": it has no annotation crossplane.io/composition-resource-name, so nobody knows which composed resource it is. Pass what InferenceService chat has not composed with --required` + "\n", code: 1},
 		},
 		"ObservedTwice": {
 			reason: "Two observed resources with the same key are refused.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": observedDoc + "---\n" + observedDoc}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
-			want:   want{err: `error: cannot use ConfigMap old in "o.yaml": another observed resource has the key "configmap", too` + "\n", code: 1},
+			want:   want{err: `error: cannot use ConfigMap old in "o.yaml": another observed resource has the key "configmap", too. Pass one state of the service only` + "\n", code: 1},
 		},
 		"ObservedOfAnother": {
 			reason: "An observed resource that another XR controls is refused.",
@@ -438,7 +473,7 @@ func TestRender(t *testing.T) {
 				render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}},
 			},
 			want: want{
-				err:  `error: cannot use ConfigMap old in "o.yaml": its controller is X other with uid "z", and the XR has uid "838bec26-633f-520d-8d11-d897a07f7fe6"` + "\n",
+				err:  `error: cannot use ConfigMap old in "o.yaml": its controller is X other with uid "z", and the XR has uid "838bec26-633f-520d-8d11-d897a07f7fe6". Write that uid into the metadata of the XR, if it is the same one` + "\n",
 				code: 1,
 			},
 		},

@@ -29,7 +29,7 @@ type Clocked interface {
 const maxRounds = 300
 
 // firstWait is the first step of the simulated time after everything has settled. Each further
-// one is twice as long.
+// one is four times as long, because each of them costs a call for everything.
 const firstWait = 15 * time.Second
 
 // A simulation is a control plane without a network: a store of objects, the XRs in it, which
@@ -120,7 +120,7 @@ func (s *simulation) settle(ctx context.Context, limit time.Duration) error {
 			return nil
 		default:
 			s.now = s.now.Add(wait)
-			wait, quiet = 2*wait, quiet+wait
+			wait, quiet = 4*wait, quiet+wait
 		}
 	}
 	changed, err := s.round(ctx)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -64,6 +65,22 @@ func Start(tb testing.TB) *Client {
 		}
 	})
 	return &Client{calls: fnv1.NewFunctionRunnerServiceClient(conn), conn: conn}
+}
+
+// Command runs the binary with arguments in the working directory, as users do. It returns its output and its exit code.
+func Command(tb testing.TB, args ...string) (out, errs string, code int) {
+	tb.Helper()
+	built, err := build()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	o, e := &bytes.Buffer{}, &bytes.Buffer{}
+	cmd := exec.CommandContext(tb.Context(), built, args...)
+	cmd.Stdout, cmd.Stderr = o, e
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		tb.Fatal(err)
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
 // RunFunction calls the function.

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+)
+
+// clocked is a function of the time and the request.
+type clocked struct {
+	now time.Time
+	fn  func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any
+}
+
+// At returns the function at a time.
+func (c clocked) At(t time.Time) Runner { c.now = t; return c }
+
+// RunFunction answers with a status.
+func (c clocked) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	xr, err := structpb.NewStruct(map[string]any{"status": c.fn(c.now, req)})
+	return &fnv1.RunFunctionResponse{Desired: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}}, err
+}
+
+const (
+	planned = `apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceCluster
+metadata: {name: east}
+spec: {providerConfigRef: {name: east}, pools: [{name: a, nodeCount: 1, allocatable: {cpu: 1}}]}
+---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceService
+metadata: {name: chat, namespace: team}
+spec: {placement: {clusterSelector: {}, failoverAfterSeconds: 7200}}
+status: {clusters: [{name: east, state: Placed}]}
+`
+	nodes = `apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceCluster
+metadata: {name: west}
+spec: {providerConfigRef: {name: west}, pools: [{name: a, nodeSelector: {a: b}}]}
+status:
+  reservations: [{uid: gone, namespace: team, name: other}]
+`
+)
+
+// stays places every service in the cluster east.
+func stays(time.Time, *fnv1.RunFunctionRequest) map[string]any {
+	return map[string]any{"clusters": []any{map[string]any{"name": "east", "state": "Placed"}}}
+}
+
+func TestPlan(t *testing.T) {
+	counter := 0
+	type want struct {
+		out, err string
+		code     int
+	}
+	cases := map[string]struct {
+		reason string
+		fn     func(time.Time, *fnv1.RunFunctionRequest) map[string]any
+		files  map[string]string
+		plan   Plan
+		want   want
+	}{
+		"NoChange": {
+			reason: "A plan is about a change.",
+			fn:     stays,
+			want:   want{err: "error: nothing to plan: say what changes with --change, --drain, --abandon, --lose or --delete\n", code: 1},
+		},
+		"UnknownCluster": {
+			reason: "An error names what the fleet has.",
+			fn:     stays,
+			plan:   Plan{Lose: []string{"eats"}},
+			want:   want{err: "error: --lose eats: the fleet has no InferenceCluster of that name. It has: east\n", code: 1},
+		},
+		"UnknownName": {
+			reason: "A service is deleted by namespace and name.",
+			fn:     stays,
+			plan:   Plan{Delete: []string{"chat"}},
+			want:   want{err: "error: --delete chat: the fleet has no InferenceCluster, and no NAMESPACE/NAME of an InferenceService, like that. It has: east, team/chat\n", code: 1},
+		},
+		"Twice": {
+			reason: "Two versions of one object contradict each other.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": planned + "---\n" + planned},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want:   want{err: "error: cannot use --change: InferenceCluster east is there twice\n", code: 1},
+		},
+		"NeverSettles": {
+			reason: "The rounds are bounded, and the error names what still changes.",
+			fn: func(time.Time, *fnv1.RunFunctionRequest) map[string]any {
+				counter++
+				return map[string]any{"summary": fmt.Sprint(counter)}
+			},
+			plan: Plan{Lose: []string{"east"}},
+			want: want{
+				err:  "error: the fleet does not settle: after 300 rounds, these still change: InferenceService team/chat, InferenceCluster east. That is a bug of the function, or a fleet that no real one is like: please report it with the files\n",
+				code: 1,
+			},
+		},
+		"TimePasses": {
+			reason: "The simulated time goes beyond the longest failover, and times alone are no change.",
+			fn: func(now time.Time, _ *fnv1.RunFunctionRequest) map[string]any {
+				state := "Placed"
+				if now.Sub(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)) > 6*time.Hour {
+					state = "Leaving"
+				}
+				return map[string]any{"now": stamp(now), "clusters": []any{map[string]any{"name": "east", "state": state}}}
+			},
+			plan: Plan{Lose: []string{"east"}, DetailedExitcode: true},
+			want: want{
+				out: `Plan: 1 is not placed as a whole.
+
+     SERVICE    BEFORE  AFTER                WHY
+  !  team/chat  east    east (out of reach)
+
+     CLUSTER  CHANGE        FREE BEFORE  FREE AFTER
+  ~  east     out of reach  -            -
+`,
+				code: 3,
+			},
+		},
+		"UnknownNodes": {
+			reason: "What cannot be known is said: nodes, and services that have a reservation.",
+			fn:     stays,
+			files:  map[string]string{"more.yaml": nodes},
+			plan:   Plan{Fleet: []string{"fleet.yaml", "more.yaml"}, Drain: []string{"west"}},
+			want: want{
+				out: `Plan: 1 stays as it is.
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+     east     -                 -            -
+  ~  west     stopPolicy Drain  -            -
+`,
+				err: "warning: west: the nodes of pool a are observed, and its status does not have them, so nothing is placed there. Write nodeCount and allocatable into the file\n" +
+					"warning: west has a reservation for team/other, which is not in the files: its capacity counts as free\n",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"fleet.yaml": planned}
+			for f, text := range tc.files {
+				files[f] = text
+			}
+			inDirectory(t, files)
+			if tc.plan.Fleet == nil {
+				tc.plan.Fleet = []string{"fleet.yaml"}
+			}
+			out, errs := &bytes.Buffer{}, &bytes.Buffer{}
+			err := tc.plan.Run(t.Context(), clocked{fn: tc.fn}, Streams{In: strings.NewReader(""), Out: out, Err: errs})
+			got := want{code: Exit(errs, err), out: out.String(), err: errs.String()}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\nPlan: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

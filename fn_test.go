@@ -228,7 +228,7 @@ func TestCommands(t *testing.T) {
 	}{
 		"NoArguments": {
 			reason: "Without a command the function is served.",
-			want:   want{command: "serve", c: commands{Serve: served, Render: cli.Render{Format: "yaml"}}},
+			want:   want{command: "serve", c: commands{Serve: served, Render: cli.Render{Format: "yaml"}, Plan: cli.Plan{Format: "summary"}}},
 		},
 		"Package": {
 			reason: "Crossplane's package runtime gives the directory of certificates in the environment and no command.",
@@ -238,6 +238,7 @@ func TestCommands(t *testing.T) {
 				Debug:  true,
 				Serve:  serving{Network: "tcp", Address: ":9443", TLSCertsDir: "/tls/server", MaxRecvMessageSize: 64, MetricsAddress: ":8080", HeapHeadroom: 6},
 				Render: cli.Render{Format: "yaml"},
+				Plan:   cli.Plan{Format: "summary"},
 			}},
 		},
 		"Development": {
@@ -247,6 +248,7 @@ func TestCommands(t *testing.T) {
 				Debug:  true,
 				Serve:  serving{Network: "unix", Address: "/tmp/s", Insecure: true, MaxRecvMessageSize: 8, HeapHeadroom: 6},
 				Render: cli.Render{Format: "yaml"},
+				Plan:   cli.Plan{Format: "summary"},
 			}},
 		},
 		"Render": {
@@ -255,6 +257,19 @@ func TestCommands(t *testing.T) {
 			want: want{command: "render <xr>", c: commands{
 				Serve:  served,
 				Render: cli.Render{XR: "xr.yaml", Input: "in.yaml", Observed: []string{"a", "b,c"}, Required: []string{"d"}, Format: "json"},
+				Plan:   cli.Plan{Format: "summary"},
+			}},
+		},
+		"Plan": {
+			reason: "Plan takes the files of a fleet and what changes.",
+			args:   []string{"plan", "a.yaml", "b.yaml", "--drain=east,west", "--lose", "north", "--delete=team/chat", "--change=a,b", "--input=i", "--detailed-exitcode"},
+			want: want{command: "plan <fleet>", c: commands{
+				Serve:  served,
+				Render: cli.Render{Format: "yaml"},
+				Plan: cli.Plan{
+					Fleet: []string{"a.yaml", "b.yaml"}, Change: []string{"a,b"}, Drain: []string{"east", "west"}, Lose: []string{"north"},
+					Delete: []string{"team/chat"}, Input: []string{"i"}, DetailedExitcode: true, Format: "summary",
+				},
 			}},
 		},
 	}

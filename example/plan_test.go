@@ -49,7 +49,7 @@ func TestPlanExitCodes(t *testing.T) {
 		args   []string
 		want   int
 	}{
-		"Stays":     {"Nothing runs in a cluster of which only the message changes.", []string{"--abandon", "us-north", "--change", "example/plan/new-cluster.yaml"}, 0},
+		"Stays":     {"Nothing runs in the new cluster, which is abandoned at once.", []string{"--abandon", "us-north", "--change", "example/plan/new-cluster.yaml"}, 0},
 		"Moves":     {"The other services have room.", []string{"--delete", "team-b/qwen", "--drain", "us-south"}, 2},
 		"NotPlaced": {"There is no room for the new service.", []string{"--change", "example/plan/new-service.yaml"}, 3},
 		"Error":     {"No such cluster.", []string{"--drain", "us"}, 1},

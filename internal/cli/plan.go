@@ -24,8 +24,8 @@ type Plan struct {
 	Abandon     []string `placeholder:"CLUSTER" help:"Set stopPolicy Abandon on an InferenceCluster. Can be repeated."`
 	Lose        []string `placeholder:"CLUSTER" help:"Take an InferenceCluster out of reach, for longer than any failoverAfterSeconds. Can be repeated."`
 	Delete      []string `placeholder:"NAME" help:"Delete the InferenceService NAMESPACE/NAME, or the InferenceCluster or XInferenceService NAME. Can be repeated."`
-	Input       []string `placeholder:"FILE" xor:"input" help:"File with the Input of services, the ClusterInput of clusters, or both. Can be repeated."`
-	Composition []string `placeholder:"FILE" xor:"input" help:"File with the Composition of services or of clusters. Can be repeated."`
+	Input       []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Input of services, the ClusterInput of clusters, or both. Can be repeated."`
+	Composition []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Composition of services or of clusters. Can be repeated."`
 
 	All              bool   `help:"Show services that stay as they are, too."`
 	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves, 2 if some do, and 3 if one is no longer placed as a whole, or a new one is not. 1 is an error."`

@@ -25,7 +25,11 @@ func (c clocked) At(t time.Time) Runner { c.now = t; return c }
 
 // RunFunction answers with a status.
 func (c clocked) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	xr, err := structpb.NewStruct(map[string]any{"status": c.fn(c.now, req)})
+	status := c.fn(c.now, req)
+	if why, refused := status["refused"].(string); refused {
+		return &fnv1.RunFunctionResponse{Results: []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_FATAL, Message: why}}}, nil
+	}
+	xr, err := structpb.NewStruct(map[string]any{"status": status})
 	return &fnv1.RunFunctionResponse{Desired: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}}, err
 }
 
@@ -125,6 +129,36 @@ func TestPlan(t *testing.T) {
 `,
 				code: 3,
 			},
+		},
+		"Refused": {
+			reason: "A service that the function refuses holds nothing here, so everything else may differ from the fleet.",
+			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				if req.GetObserved().GetComposite().GetResource().GetFields()["kind"].GetStringValue() == "InferenceService" {
+					return map[string]any{"refused": "spec.a: wrong; spec.b: wrong"}
+				}
+				return stays(now, req)
+			},
+			plan: Plan{Drain: []string{"east"}},
+			want: want{
+				out: `Plan: 1 stays as it is.
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+  ~  east     stopPolicy Drain  -            -
+`,
+				err: "warning: InferenceService team/chat is refused with this Input, so it neither moves nor takes capacity here: spec.a: wrong; spec.b: wrong\n",
+			},
+		},
+		"ChangeRefused": {
+			reason: "A change that the function refuses is no plan.",
+			fn: func(_ time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				if req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue() == "new" {
+					return map[string]any{"refused": "spec.a: wrong; spec.b: wrong"}
+				}
+				return map[string]any{}
+			},
+			files: map[string]string{"change.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: new}, spec: {roles: []}}"},
+			plan:  Plan{Change: []string{"change.yaml"}},
+			want:  want{err: "error: --change: InferenceService default/new is refused: spec.a: wrong\n  spec.b: wrong\n", code: 1},
 		},
 		"UnknownNodes": {
 			reason: "What cannot be known is said: nodes, and services that have a reservation.",

@@ -77,6 +77,8 @@ type clusterChange struct {
 	Change string `json:"change,omitempty"`
 	Before string `json:"freeBefore,omitempty"`
 	After  string `json:"freeAfter,omitempty"`
+	// changed tells that it was not so before.
+	changed bool
 }
 
 // A pendingChange is what a service waits for in a cluster after the change.
@@ -246,8 +248,10 @@ func compareCluster(id identity, before, after picture) clusterChange {
 	case !sameSpec(was, is):
 		all = append(all, "spec changed")
 	}
+	c.changed = len(all) > 0
 	if exists && after.lost[configOfCluster(is)] {
 		all = append(all, "out of reach")
+		c.changed = c.changed || !before.lost[configOfCluster(is)]
 	}
 	c.Change = strings.Join(all, ", ")
 	return c

@@ -35,7 +35,7 @@ func (c comparison) write(w io.Writer, format string, all bool) error {
 	fmt.Fprintln(b, "\n  \tCLUSTER\tCHANGE\tFREE BEFORE\tFREE AFTER")
 	for _, o := range c.Clusters {
 		sign := " "
-		if o.Change != "" {
+		if o.changed {
 			sign = "~"
 		}
 		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", sign, o.Name, dash(o.Change), dash(o.Before), dash(o.After))

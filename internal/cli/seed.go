@@ -152,10 +152,14 @@ func replicaCount(list []v1alpha1.Replicas) int64 {
 	return max(n, 1)
 }
 
-// differences names services that do not run where their status says. It also names
-// reservations for services that the files lack.
+// differences names services that are refused, and those that do not run where their status
+// says. It also names reservations for services that the files lack.
 func (s *simulation) differences(all []object) []string {
 	var warnings []string
+	refused := s.refusals()
+	for _, id := range slices.SortedFunc(maps.Keys(refused), identity.compare) {
+		warnings = append(warnings, fmt.Sprintf("%s %s is refused with this Input, so it neither moves nor takes capacity here: %s", id.kind, id.nice(), strings.Join(problems(refused[id]), "; ")))
+	}
 	uids := map[string]bool{}
 	for id := range s.xrs {
 		xr, _ := s.store.get(id)

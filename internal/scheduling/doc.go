@@ -31,8 +31,8 @@ reserved what the unit needs, nothing changes. A unit without such a cluster ask
 
   - first, one cluster that seems to have the capacity: under Failover the first one, under
     Spread the one with the fewest groups for its weight;
-  - all of them, as soon as that has refused, or has not answered for RequestTimeout, or if none
-    seems to have the capacity. The unit is then in the queue of each cluster.
+  - all of them, as soon as that has refused, or has not answered for RequestTimeout. Under
+    Failover also if none seems to have the capacity. The unit is then in the queue of each.
 
 # Phases of a unit in a cluster
 

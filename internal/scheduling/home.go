@@ -264,6 +264,9 @@ func (p *scheduler) ask(u unit, home int) []int {
 			return nil // It stays where it is not ready, because there is no room elsewhere.
 		}
 	}
+	if !refused && p.Policy == v1alpha1.PlacementSpread && len(others) > 0 {
+		return others[:1] // Several that answer one after the other would spread by who is faster.
+	}
 	return others
 }
 

@@ -94,7 +94,7 @@ var chains = map[string][]check{
 	kindLeaderWorkerSet: {specOutdated, reported, generationObserved, groupsUpdated, groupsReady},
 	kindDeployment:      {pickerScaledUp, reported, generationObserved, notGivenUp, podsUpdated, podsAvailable},
 	kindPodGroup:        {scheduled},
-	kindRoute:           {parents(ReasonRouteNotReported, "no gateway has reported on it")},
+	kindRoute:           {fleetParents, parents(ReasonRouteNotReported, "no gateway has reported on it")},
 	kindPool:            {parents(ReasonPoolNotReported, "no gateway has reported on it")},
 	kindGateway:         {programmed},
 

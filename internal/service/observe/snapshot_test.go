@@ -103,8 +103,8 @@ func TestFormerRoute(t *testing.T) {
 	}
 }
 
-// TestBackends proves that a backend receives traffic, or no longer may, only once all
-// gateways have accepted the current generation of the route.
+// TestBackends proves that a backend receives traffic, or no longer may, only once no gateway
+// may follow an earlier generation of the route.
 func TestBackends(t *testing.T) {
 	const route = `{
 		"metadata": {"namespace": "team-a", "generation": 7},
@@ -127,14 +127,20 @@ func TestBackends(t *testing.T) {
 		services      []string
 		receives, may map[string]bool
 	}{
-		"All":          {"Both gateways have accepted the route.", says(a, "True", 7) + "," + says(b, "True", 7), nil, now, now},
-		"One":          {"The other gateway may still send traffic to the former backends.", says(a, "True", 7) + "," + says(b, "True", 6), nil, nil, all},
-		"Refused":      {"A gateway that refuses the route sends no traffic to its backends.", says(a, "True", 7) + "," + says(b, "False", 7), nil, nil, all},
-		"Absent":       {"A gateway has not reported yet.", says(a, "True", 7), nil, nil, all},
-		"Former":       {"A former parent does not count.", says(a, "True", 7) + "," + says(`{"name": "c"}`, "True", 7), nil, nil, all},
-		"None":         {"No gateway has reported.", "", nil, nil, all},
-		"Former route": {"A gateway may still follow an earlier route, which may reference any Service that exists.", says(a, "True", 7), []string{"older"}, nil, older},
-		"Newest route": {"No gateway sends traffic to a Service that the newest route does not reference.", says(a, "True", 7) + "," + says(b, "True", 7), []string{"older"}, now, now},
+		"All":            {"Both gateways have accepted the route.", says(a, "True", 7) + "," + says(b, "True", 7), nil, now, now},
+		"One":            {"The other gateway may still send traffic to the former backends.", says(a, "True", 7) + "," + says(b, "True", 6), nil, nil, all},
+		"Refused":        {"A gateway that refuses the route sends no requests by it.", says(a, "True", 7) + "," + says(b, "False", 7), nil, now, now},
+		"RefusedFormer":  {"It sent none by the former route either.", says(a, "True", 7) + "," + says(b, "False", 6), nil, now, now},
+		"Absent":         {"A gateway that never reported on the route sends no requests by it.", says(a, "True", 7), nil, now, now},
+		"AbsentOther":    {"The one that accepted an earlier generation may still follow that.", says(a, "True", 6), nil, nil, all},
+		"Unknown":        {"A gateway that reported something else may send requests.", says(a, "True", 7) + "," + says(b, "Unknown", 7), nil, nil, all},
+		"NoGeneration":   {"It is not known which generation the gateway has accepted.", says(a, "True", 7) + "," + says(b, "True", 0), nil, nil, all},
+		"TwoControllers": {"One of two controllers that report on a gateway has accepted the route.", says(a, "True", 7) + "," + says(b, "True", 3) + "," + says(b, "True", 7), nil, now, now},
+		"Former":         {"A former parent does not count.", says(a, "True", 7) + "," + says(b, "True", 7) + "," + says(`{"name": "c"}`, "True", 6), nil, now, now},
+		"None":           {"Without a gateway that ever reported, no requests come by the route, so it holds nothing back.", "", []string{"older"}, now, now},
+		"AllRefuse":      {"The same applies if all refuse it.", says(a, "False", 7) + "," + says(b, "False", 7), []string{"older"}, now, now},
+		"Former route":   {"A gateway may still follow an earlier route, which may reference any Service that exists.", says(a, "True", 7) + "," + says(b, "True", 6), []string{"older"}, nil, older},
+		"Newest route":   {"No gateway sends traffic to a Service that the newest route does not reference.", says(a, "True", 7) + "," + says(b, "True", 7), []string{"older"}, now, now},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

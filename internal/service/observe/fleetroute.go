@@ -1,0 +1,163 @@
+package observe
+
+import (
+	"cmp"
+	"strings"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// A fleetRoute is the part of the fleet route that is read.
+type fleetRoute struct {
+	Metadata struct {
+		Generation int64  `json:"generation"`
+		Namespace  string `json:"namespace"`
+	} `json:"metadata"`
+	Spec struct {
+		ParentRefs []parentRef `json:"parentRefs"`
+		Rules      []struct {
+			BackendRefs []struct {
+				Name   string `json:"name"`
+				Weight int32  `json:"weight"`
+			} `json:"backendRefs"`
+		} `json:"rules"`
+	} `json:"spec"`
+	Status struct {
+		Parents []struct {
+			ParentRef  parentRef   `json:"parentRef"`
+			Conditions []condition `json:"conditions"`
+		} `json:"parents"`
+	} `json:"status"`
+}
+
+var fleetRouteView = incoming.NewView[fleetRoute]()
+
+// backendsOf returns the backends that receive traffic from the fleet route, and those that
+// may receive traffic. A gateway that has not accepted the current generation may still
+// follow an earlier one. That may reference any backend whose Service exists, because a
+// Service stays until no gateway follows a route that references it.
+//
+// If no gateway ever accepted the route, no requests come by it. Then it holds nothing back, and
+// the backends of its current generation count.
+func backendsOf(route incoming.Object, services []string) (receives, may map[string]bool) {
+	r := fleetRoute{}
+	_ = fleetRouteView.Read(route, &r) // Fields of a wrong type count as absent.
+	settled := r.settled()
+	receives, may = map[string]bool{}, map[string]bool{}
+	for _, rule := range r.Spec.Rules {
+		for _, b := range rule.BackendRefs {
+			if b.Weight > 0 || !settled {
+				may[b.Name] = true
+			}
+			if b.Weight > 0 && settled {
+				receives[b.Name] = true
+			}
+		}
+	}
+	if !settled {
+		for _, name := range services {
+			may[name] = true
+		}
+	}
+	return receives, may
+}
+
+// settled tells whether no gateway that the route names may follow an earlier generation of it.
+func (r *fleetRoute) settled() bool {
+	for _, p := range r.Spec.ParentRefs {
+		if state, _ := r.follows(p); state == followsFormer {
+			return false
+		}
+	}
+	return len(r.Spec.ParentRefs) > 0
+}
+
+// A following tells which generation of a route a gateway follows.
+type following int
+
+// A gateway follows what it has accepted. The later ones take precedence, if several controllers
+// report on one gateway.
+const (
+	// followsNone is a gateway that never reported on the route. It may not exist, or have no
+	// controller.
+	followsNone following = iota
+	// followsRefused is a gateway that refuses the route. Such a route is not attached to it.
+	followsRefused
+	// followsFormer is a gateway that may follow an earlier generation of the route.
+	followsFormer
+	// followsCurrent is a gateway that has accepted the current generation.
+	followsCurrent
+)
+
+// follows tells which generation a gateway follows, and what its controller says about that.
+func (r *fleetRoute) follows(p parentRef) (following, condition) {
+	best, says := followsNone, condition{}
+	for _, s := range r.Status.Parents {
+		if s.ParentRef.in(r.Metadata.Namespace) != p.in(r.Metadata.Namespace) {
+			continue
+		}
+		c := find(s.Conditions, string(gateway.RouteConditionAccepted))
+		state := followsFormer
+		switch {
+		case c.Status == composite.False:
+			state = followsRefused
+		case c.Status == composite.True && c.ObservedGeneration >= r.Metadata.Generation:
+			state = followsCurrent
+		}
+		if state > best {
+			best, says = state, c
+		}
+	}
+	return best, says
+}
+
+// fleetParents finds the gateways that do not follow the current generation of the fleet route.
+func fleetParents(s *objectState) (string, string, bool) {
+	if s.key != key.FleetRoute {
+		return "", "", false
+	}
+	r := fleetRoute{}
+	_ = fleetRouteView.Read(s.actual, &r) // Fields of a wrong type count as absent.
+	var refused, former, none []string
+	for _, p := range r.Spec.ParentRefs {
+		name := p.in(r.Metadata.Namespace).String()
+		switch state, says := r.follows(p); state {
+		case followsRefused:
+			if !s.current(says) {
+				none = append(none, name+" refused an earlier generation of it, so no requests come from there")
+				continue
+			}
+			refused = append(refused, name+" refuses it: "+cause(says))
+		case followsFormer:
+			former = append(former, name+" has not accepted its newest generation, and may send requests to clusters that it left out: these keep their copies until then")
+		case followsNone:
+			none = append(none, name+" has never reported on it, so no requests come from there")
+		case followsCurrent:
+		}
+	}
+	if len(refused) > 0 {
+		return ReasonNotAccepted, text.Join(append(refused, former...), text.MaxMessage), true
+	}
+	return ReasonRouteNotReported, text.Join(append(former, none...), text.MaxMessage), len(former)+len(none) > 0
+}
+
+// in returns the reference with its defaults, in a route of that namespace.
+func (p parentRef) in(namespace string) parentRef {
+	p.Group, p.Kind = cmp.Or(p.Group, gateway.GroupName), cmp.Or(p.Kind, "Gateway")
+	p.Namespace = cmp.Or(p.Namespace, namespace)
+	return p
+}
+
+// String names the parent for a message.
+func (p parentRef) String() string {
+	name := p.Kind + " " + p.Namespace + "/" + p.Name
+	if p.SectionName != "" {
+		name += " (" + p.SectionName + ")"
+	}
+	return text.OneLine(strings.TrimSpace(name))
+}

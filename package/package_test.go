@@ -324,6 +324,7 @@ var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delet
 // unless Crossplane's own role has them.
 var plurals = map[string]string{
 	"EndpointSlice":         "endpointslices",
+	"ServiceEntry":          "serviceentries",
 	"Gateway":               "gateways",
 	"HTTPRoute":             "httproutes",
 	"DestinationRule":       "destinationrules",

@@ -246,7 +246,28 @@ type FleetSettings struct {
 	// of each cluster.
 	// +optional
 	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
+
+	// HostnameBackends says how the fleet route leads to clusters whose entrypoint is a DNS
+	// name, such as that of an AWS load balancer. No gateway takes all ways. EndpointSlice is
+	// for Envoy Gateway and Traefik, ServiceEntry for Istio and kgateway, ExternalName for NGINX
+	// Gateway Fabric and Kong. By default, the fleet route leads to no DNS names.
+	// +optional
+	HostnameBackends HostnameBackends `json:"hostnameBackends,omitempty"`
 }
+
+// HostnameBackends are backends of a route that stand for DNS names.
+// +kubebuilder:validation:Enum=EndpointSlice;ServiceEntry;ExternalName
+type HostnameBackends string
+
+// The backends that stand for DNS names.
+const (
+	// HostnameEndpointSlice is a Service with an EndpointSlice of the type FQDN.
+	HostnameEndpointSlice HostnameBackends = "EndpointSlice"
+	// HostnameServiceEntry is a ServiceEntry of Istio.
+	HostnameServiceEntry HostnameBackends = "ServiceEntry"
+	// HostnameExternalName is a Service of the type ExternalName.
+	HostnameExternalName HostnameBackends = "ExternalName"
+)
 
 // A ParentRef names a gateway (Gateway API ParentReference).
 type ParentRef struct {

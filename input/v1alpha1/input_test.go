@@ -45,7 +45,7 @@ sidecar: {image: mirror/sidecar:v1, kvConnector: nixlv2, ssrfProtection: Disable
 ray: {port: 6380}
 gateway: {istioDestinationRule: true, parentRefs: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: gw, name: main, sectionName: https, port: 443}]}
 defaults: {schedulingStrategy: {schedulerName: volcano, queueName: research, gang: {mode: MinimumFirst, priorityClassName: low}}}
-fleet: {parentRefs: [{name: all}]}
+fleet: {parentRefs: [{name: all}], hostnameBackends: ServiceEntry}
 labels: {example.com/team: a}
 annotations: {Example.com/Note: "any text"}
 missingKinds: Skip
@@ -66,11 +66,12 @@ podObservationLimit: 0
 		},
 		"Enums": {
 			reason: "The errors list the supported values.",
-			doc:    `{endpointPicker: {image: x, dialect: gaie, imagePullPolicy: Sometimes}, defaults: {schedulingStrategy: {gang: {mode: All}}}, missingKinds: skip}`,
-			schema: []string{"defaults.schedulingStrategy.gang.mode", "endpointPicker.dialect", "endpointPicker.imagePullPolicy", "missingKinds"},
+			doc:    `{endpointPicker: {image: x, dialect: gaie, imagePullPolicy: Sometimes}, defaults: {schedulingStrategy: {gang: {mode: All}}}, fleet: {hostnameBackends: Backend}, missingKinds: skip}`,
+			schema: []string{"defaults.schedulingStrategy.gang.mode", "endpointPicker.dialect", "endpointPicker.imagePullPolicy", "fleet.hostnameBackends", "missingKinds"},
 			want: []string{
 				`input.endpointPicker.dialect: Unsupported value: "gaie": supported values: "GAIE", "LLMD"`,
 				`input.endpointPicker.imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`,
+				`input.fleet.hostnameBackends: Unsupported value: "Backend": supported values: "EndpointSlice", "ExternalName", "ServiceEntry"`,
 				`input.defaults.schedulingStrategy.gang.mode: Unsupported value: "All": supported values: "AllOrNothing", "MinimumFirst", "None"`,
 				`input.missingKinds: Unsupported value: "skip": supported values: "Fail", "Skip"`,
 			},

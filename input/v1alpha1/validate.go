@@ -28,6 +28,9 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	for i, ref := range in.Fleet.ParentRefs {
 		errs = append(errs, validateParentRef(root.Child("fleet", "parentRefs").Index(i), ref)...)
 	}
+	if h := in.Fleet.HostnameBackends; h != "" {
+		errs = append(errs, check.OneOf(root.Child("fleet", "hostnameBackends"), h, HostnameEndpointSlice, HostnameExternalName, HostnameServiceEntry)...)
+	}
 	errs = append(errs, validateSchedulingStrategy(root.Child("defaults", "schedulingStrategy"), &in.Defaults.SchedulingStrategy)...)
 	errs = append(errs, check.OneOf(root.Child("missingKinds"), in.MissingKinds, MissingKindsFail, MissingKindsSkip)...)
 	errs = append(errs, validatePolicies(in, root)...)

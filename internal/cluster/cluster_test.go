@@ -61,6 +61,43 @@ func capacityRequest(uid, namespace string, gpus int, owner string) string {
 		uid, owner, uid, namespace, strings.TrimPrefix(uid, "u"), 1000*gpus, namespace)
 }
 
+// TestEntrypoint proves which of a Gateway's addresses become the entrypoint.
+func TestEntrypoint(t *testing.T) {
+	const spec = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}], entrypoint: {gatewayRef: {name: gw, namespace: gateways}, port: 8080}}\n"
+	const known = "status: {entrypoint: {address: {type: Hostname, value: known.example.com}, port: 80}}\n"
+	observes := func(addresses string) string {
+		return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {kind: Gateway, status: {addresses: [" + addresses + "]}}}}}"
+	}
+	cases := map[string]struct {
+		reason, xr, gateway string
+		want                *v1alpha1.EntrypointStatus
+	}{
+		"IP":         {reason: "It is the first one that is usable.", gateway: observes("{type: IPAddress, value: 127.0.0.1}, {type: IPAddress, value: 10.0.0.1}"), want: v1alpha1.IPEntrypoint("10.0.0.1", 8080)},
+		"NoType":     {reason: "An address without a type is an IP address.", gateway: observes("{value: 10.0.0.1}"), want: v1alpha1.IPEntrypoint("10.0.0.1", 8080)},
+		"Hostname":   {reason: "Load balancers of AWS have DNS names.", gateway: observes("{type: Hostname, value: a1.elb.us-east-1.amazonaws.com}"), want: v1alpha1.HostnameEntrypoint("a1.elb.us-east-1.amazonaws.com", 8080)},
+		"Both":       {reason: "Every gateway can send requests to an IP address.", gateway: observes("{type: Hostname, value: gw.example.com}, {type: IPAddress, value: 10.0.0.1}"), want: v1alpha1.IPEntrypoint("10.0.0.1", 8080)},
+		"Internal":   {reason: "Such a name leads into the control plane.", gateway: observes("{type: Hostname, value: kubernetes.default.svc}, {type: Hostname, value: localhost}")},
+		"OtherType":  {reason: "Names of other types are no DNS names.", gateway: observes("{type: NamedAddress, value: gw.example.com}")},
+		"Unreadable": {reason: "The last known address stays.", xr: known, gateway: "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'False'}]}}", want: v1alpha1.HostnameEntrypoint("known.example.com", 8080)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, spec+tc.xr, map[string]string{"object/gateway": tc.gateway}, nil)
+			c, errs := parse(incomingtest.Request(t, req))
+			if errs != nil {
+				t.Fatal(errs)
+			}
+			state, err := observe(incomingtest.Request(t, req), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, state.entrypoint); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func inNamespace(request, namespace string) string {
 	return strings.Replace(request, "namespace: team", "namespace: "+namespace, 1)
 }

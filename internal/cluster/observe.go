@@ -213,22 +213,24 @@ func (r *observedState) readNodes(req incoming.Request, c *parsed, pool string, 
 type addressed struct {
 	Status struct {
 		Addresses []struct {
-			Value string `json:"value"`
+			Type  v1alpha1.AddressType `json:"type"`
+			Value string               `json:"value"`
 		} `json:"addresses"`
 	} `json:"status"`
 }
 
 var gatewayView = incoming.NewView[addressed]()
 
-// readEntrypoint finds where requests reach the cluster. The last known address is kept while
-// the Gateway cannot be read.
+// readEntrypoint finds where requests reach the cluster. It prefers an IP address to a DNS name,
+// because every gateway can send requests to it. The last known address is kept while the
+// Gateway cannot be read.
 func (r *observedState) readEntrypoint(c *parsed) {
 	e := c.Spec.Entrypoint
 	if e == nil {
 		return
 	}
-	if e.Address != nil {
-		r.entrypoint = v1alpha1.IPEntrypoint(e.Address.Value, *e.Port)
+	if a := e.Address; a != nil {
+		r.entrypoint = &v1alpha1.EntrypointStatus{Address: v1alpha1.EntrypointAddressStatus{Type: string(a.Type), Value: a.Value}, Port: *e.Port}
 		return
 	}
 	remote, state := r.unwrap(c.keys().Gateway())
@@ -240,7 +242,13 @@ func (r *observedState) readEntrypoint(c *parsed) {
 			return
 		}
 	}
-	r.noAddress = cmp.Or(state.Message, "it has no IP address that other machines reach")
+	for _, a := range g.Status.Addresses {
+		if a.Type == v1alpha1.AddressTypeHostname && v1alpha1.UnusableHostname(a.Value) == "" {
+			r.entrypoint = v1alpha1.HostnameEntrypoint(a.Value, *e.Port)
+			return
+		}
+	}
+	r.noAddress = cmp.Or(state.Message, "it has no address that other machines reach")
 	if known := c.Status.Entrypoint; !state.Readable() && known != nil {
 		r.entrypoint = &v1alpha1.EntrypointStatus{Address: known.Address, Port: *e.Port}
 	}

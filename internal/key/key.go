@@ -10,6 +10,7 @@ have different keys.
 package key
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,6 +34,7 @@ const (
 	Gateway               = "gateway"
 	DestinationRule       = "destinationrule"
 	EndpointSlice         = "endpointslice"
+	ServiceEntry          = "serviceentry"
 )
 
 // A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].
@@ -87,20 +89,56 @@ var CapacityRequest = New("", ConfigMap, "capacity-request")
 // FleetRoute is the key of the fleet route.
 var FleetRoute = New("", HTTPRoute, "fleet")
 
-// The first part of the names of the fleet route's backends. The address family of an
-// EndpointSlice is immutable, so each family has a slice of its own.
+// The first part of the names of the fleet route's backends at IP addresses. The address family
+// of an EndpointSlice is immutable, so each family has a slice of its own.
 const (
 	fleet     = "fleet"
 	fleetIPv6 = "fleet6"
 )
 
-// FleetService is the key of the Service that stands for a cluster's entrypoint.
+// FleetService is the key of the Service that stands for a cluster's entrypoint at an IP address.
 func FleetService(cluster string) Key { return New("", Service, fleet, cluster) }
 
-// IsFleetService tells whether the object is such a Service.
-func (k Key) IsFleetService() bool {
-	family, _, _ := strings.Cut(k.Name, "/")
-	return k.Cluster == "" && k.Kind == Service && family == fleet
+// Hostname is a way in which the fleet route leads to a DNS name. It is the first part of the
+// names of its objects, so that a change of it makes others. The former ones stay while they may
+// receive traffic.
+type Hostname string
+
+// The ways to a DNS name.
+const (
+	// HostnameSlice is a Service with an EndpointSlice of the type FQDN.
+	HostnameSlice Hostname = "fleet-fqdn"
+	// HostnameExternal is a Service of the type ExternalName.
+	HostnameExternal Hostname = "fleet-external-name"
+	// HostnameEntry is a ServiceEntry of Istio.
+	HostnameEntry Hostname = "fleet-service-entry"
+)
+
+// Hostnames are all ways to a DNS name.
+func Hostnames() []Hostname { return []Hostname{HostnameSlice, HostnameExternal, HostnameEntry} }
+
+// Backend is the key of the object that the fleet route references.
+func (h Hostname) Backend(cluster string) Key {
+	if h == HostnameEntry {
+		return New("", ServiceEntry, string(h), cluster)
+	}
+	return New("", Service, string(h), cluster)
+}
+
+// Slice is the key of the EndpointSlice with the name.
+func (h Hostname) Slice(cluster string) Key { return New("", EndpointSlice, string(h), cluster) }
+
+// FleetHostnameOf returns the cluster and the way to its DNS name, if the object has the name.
+func (k Key) FleetHostnameOf() (cluster string, h Hostname, is bool) {
+	way, cluster, _ := strings.Cut(k.Name, "/")
+	h = Hostname(way)
+	return cluster, h, k == h.Slice(cluster) && h == HostnameSlice || k == h.Backend(cluster) && (h == HostnameExternal || h == HostnameEntry)
+}
+
+// IsFleetBackend tells whether the fleet route references the object, or did before.
+func (k Key) IsFleetBackend() bool {
+	way, cluster, _ := strings.Cut(k.Name, "/")
+	return k == FleetService(cluster) && way == fleet || slices.Contains(Hostnames(), Hostname(way)) && k == Hostname(way).Backend(cluster)
 }
 
 // FleetSlice is the key of the EndpointSlice with the address of a cluster's entrypoint.

@@ -34,19 +34,28 @@ func TestFleetKeys(t *testing.T) {
 	cases := map[string]struct {
 		reason         string
 		key            Key
-		service, slice bool
+		backend, slice bool
+		hostname       Hostname
 	}{
-		"Service":       {reason: "The Service of the fleet route stands for an entrypoint.", key: FleetService("east"), service: true},
+		"Service":       {reason: "The Service of the fleet route stands for an entrypoint.", key: FleetService("east"), backend: true},
 		"Slice":         {reason: "The slice has an IPv4 address.", key: FleetSlice("east", false), slice: true},
 		"SliceOfIPv6":   {reason: "The slice has an IPv6 address.", key: FleetSlice("east", true), slice: true},
+		"FQDN":          {reason: "The slice has the DNS name, and the route references the Service.", key: HostnameSlice.Backend("east"), backend: true},
+		"SliceOfFQDN":   {reason: "The slice has the DNS name.", key: HostnameSlice.Slice("east"), hostname: HostnameSlice},
+		"ExternalName":  {reason: "The Service has the DNS name.", key: HostnameExternal.Backend("east"), backend: true, hostname: HostnameExternal},
+		"ServiceEntry":  {reason: "The ServiceEntry has the DNS name.", key: HostnameEntry.Backend("east"), backend: true, hostname: HostnameEntry},
+		"EntryAsOther":  {reason: "No Service has the key of a ServiceEntry.", key: New("", Service, string(HostnameEntry), "east")},
 		"OwnService":    {reason: "A service's own Service selects its pods.", key: New("", Service, "epp")},
 		"RemoteService": {reason: "Nothing in another cluster belongs to the fleet route.", key: New("east", Service, "fleet", "east")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			k := Parse(tc.key.String())
-			if got := k.IsFleetService(); got != tc.service {
-				t.Errorf("%s A Service of the fleet route: want %t, got %t", tc.reason, tc.service, got)
+			if got := k.IsFleetBackend(); got != tc.backend {
+				t.Errorf("%s A backend of the fleet route: want %t, got %t", tc.reason, tc.backend, got)
+			}
+			if cluster, got, is := k.FleetHostnameOf(); is && (got != tc.hostname || cluster != "east") || is != (tc.hostname != "") {
+				t.Errorf("%s It has the DNS name of %q by %q: %t, want %q", tc.reason, cluster, got, is, tc.hostname)
 			}
 			if _, _, got := k.FleetSliceOf(); got != tc.slice {
 				t.Errorf("%s A slice of the fleet route: want %t, got %t", tc.reason, tc.slice, got)

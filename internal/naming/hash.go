@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 // MaxLabel is the maximum length of a DNS label and of a label value, in characters.
@@ -59,4 +61,15 @@ func DNSLabel(s string) string {
 // because different pairs of service and cluster could give the same text.
 func FleetBackend(service, cluster string) string {
 	return Shorten(service+"-at-"+cluster, service+"/"+cluster, MaxLabel)
+}
+
+// FleetHostname is the name of a backend of the fleet route that stands for a DNS name. A
+// ServiceEntry is not found by its own name but by its host, so both are the same, and unique
+// among all namespaces.
+func FleetHostname(h key.Hostname, namespace, service, cluster string) string {
+	name := Shorten(service+"-at-"+cluster, string(h)+"/"+service+"/"+cluster, MaxLabel)
+	if h == key.HostnameEntry {
+		return name + "." + namespace + ".fleet.internal"
+	}
+	return name
 }

@@ -24,9 +24,11 @@ func (v *view) candidate(m member) Candidate {
 	}
 	// A service that leaves the fleet also loses its fleet route.
 	if v.demand.HasFleetRoute && InFleet(v.demand.Placement) {
-		backend := naming.FleetBackend(v.demand.Name, m.target.Cluster)
-		c.NoEntrypoint = v.entrypoint(m) == nil
-		c.ReceivesTraffic, c.MayReceiveTraffic = v.snapshot.ReceivesTraffic[backend], v.snapshot.MayReceiveTraffic[backend]
+		c.NoEntrypoint, c.ReceivesTraffic = v.entrypoint(m) == nil, false
+		for _, backend := range v.backends(m) {
+			c.ReceivesTraffic = c.ReceivesTraffic || v.snapshot.ReceivesTraffic[backend]
+			c.MayReceiveTraffic = c.MayReceiveTraffic || v.snapshot.MayReceiveTraffic[backend]
+		}
 	}
 	c.ReceivesTraffic = c.ReceivesTraffic && c.RouterReady && !c.NoEntrypoint
 	if m.inferenceCluster == "" {
@@ -68,11 +70,38 @@ func (v *view) candidate(m member) Candidate {
 // types, which are ignored.
 func (v *view) entrypoint(m member) *v1alpha1.EntrypointStatus {
 	if c := v.clusters[m.inferenceCluster]; c != nil && c.Status.Entrypoint != nil {
-		if a := c.Status.Entrypoint.Address; a.Type == string(v1alpha1.AddressTypeIP) && a.Value != "" {
+		a := c.Status.Entrypoint.Address
+		byName := a.Type == string(v1alpha1.AddressTypeHostname) && v.demand.Hostnames != ""
+		if (a.Type == string(v1alpha1.AddressTypeIP) || byName) && a.Value != "" {
 			return c.Status.Entrypoint
 		}
 	}
-	return v.snapshot.Entrypoints[m.target.Cluster]
+	if known := v.snapshot.Entrypoints[m.target.Cluster]; known != nil {
+		return known
+	}
+	return v.snapshot.Hostnames[v.demand.Hostnames][m.target.Cluster]
+}
+
+// unusedHostname returns the DNS name of a cluster's entrypoint, if the fleet route cannot lead
+// there.
+func (v *view) unusedHostname(m member) string {
+	c := v.clusters[m.inferenceCluster]
+	if !v.demand.HasFleetRoute || v.demand.Hostnames != "" || c == nil || c.Status.Entrypoint == nil {
+		return ""
+	}
+	if a := c.Status.Entrypoint.Address; a.Type == string(v1alpha1.AddressTypeHostname) {
+		return a.Value
+	}
+	return ""
+}
+
+// backends returns the names of the backends that may stand for a cluster in the fleet route.
+func (v *view) backends(m member) []string {
+	names := []string{naming.FleetBackend(v.demand.Name, m.target.Cluster)}
+	for _, h := range key.Hostnames() {
+		names = append(names, naming.FleetHostname(h, v.demand.Namespace, v.demand.Name, m.target.Cluster))
+	}
+	return names
 }
 
 // readReserved reads what a cluster has reserved for the service.

@@ -25,6 +25,8 @@ type Demand struct {
 	HasRouter bool
 	// HasFleetRoute tells that one route sends requests to all clusters.
 	HasFleetRoute bool
+	// Hostnames is the way in which that route leads to DNS names. Empty means that it does not.
+	Hostnames key.Hostname
 }
 
 // A Result is where a service runs.
@@ -51,6 +53,8 @@ type Assignment struct {
 	Existing *ClusterState
 	// Entrypoint is where requests reach the cluster. Nil where that is not known.
 	Entrypoint *v1alpha1.EntrypointStatus
+	// UnusedHostname is the DNS name of its entrypoint, if the fleet route cannot lead there.
+	UnusedHostname string
 	// MayReceiveTraffic tells that a gateway may still send requests there by the fleet route.
 	MayReceiveTraffic bool
 	// KeepsRouter tells that a service of no replicas keeps its router there.
@@ -88,6 +92,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 			Target:            m.target,
 			Existing:          snapshot.States[m.target.Cluster],
 			Entrypoint:        v.entrypoint(m),
+			UnusedHostname:    v.unusedHostname(m),
 			MayReceiveTraffic: p.Candidates[i].MayReceiveTraffic,
 			KeepsRouter:       v.keepsRouter(&p.Candidates[i], &decisions[i]),
 		})

@@ -170,21 +170,27 @@ type GatewayReference struct {
 }
 
 // An AddressType says what an address is.
-// +kubebuilder:validation:Enum=IPAddress
+// +kubebuilder:validation:Enum=IPAddress;Hostname
 type AddressType string
 
-// AddressTypeIP is an IP address.
-const AddressTypeIP AddressType = "IPAddress"
+// The types of addresses, as the Gateway API has them.
+const (
+	// AddressTypeIP is an IP address.
+	AddressTypeIP AddressType = "IPAddress"
+	// AddressTypeHostname is a DNS name.
+	AddressTypeHostname AddressType = "Hostname"
+)
 
 // An EntrypointAddress is an address at which a cluster is reached.
 type EntrypointAddress struct {
-	// Type of the address. Defaults to IPAddress, which is the only one so far.
+	// Type of the address. Defaults to IPAddress. The fleet route leads to a Hostname only if
+	// fleet.hostnameBackends of the Input says how.
 	// +optional
 	Type AddressType `json:"type,omitempty"`
 
-	// Value is the address: an IP address that other machines reach.
+	// Value is the address: an IP address or a DNS name that other machines reach.
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:MaxLength=253
 	Value string `json:"value"`
 }
 
@@ -340,7 +346,7 @@ type EntrypointStatus struct {
 
 // An EntrypointAddressStatus is an address at which a cluster is reached.
 type EntrypointAddressStatus struct {
-	// Type of the address, such as IPAddress.
+	// Type of the address, such as IPAddress or Hostname.
 	Type string `json:"type"`
 
 	// Value is the address.
@@ -350,4 +356,9 @@ type EntrypointAddressStatus struct {
 // IPEntrypoint returns the entrypoint at an IP address.
 func IPEntrypoint(ip string, port int32) *EntrypointStatus {
 	return &EntrypointStatus{Address: EntrypointAddressStatus{Type: string(AddressTypeIP), Value: ip}, Port: port}
+}
+
+// HostnameEntrypoint returns the entrypoint at a DNS name.
+func HostnameEntrypoint(name string, port int32) *EntrypointStatus {
+	return &EntrypointStatus{Address: EntrypointAddressStatus{Type: string(AddressTypeHostname), Value: name}, Port: port}
 }

@@ -176,11 +176,20 @@ func TestValidateCluster(t *testing.T) {
 			schema: []string{"spec.entrypoint.port"},
 			want:   []string{`spec.entrypoint.port: Invalid value: 0: must be from 1 to 65535`},
 		},
+		"EntrypointByName": {
+			reason: "The address may be a DNS name.",
+			doc:    inCluster(`entrypoint: {address: {type: Hostname, value: a1b2-3.elb.us-east-1.amazonaws.com}}`),
+		},
 		"EntrypointType": {
-			reason: "Host names are not supported yet.",
-			doc:    inCluster(`entrypoint: {address: {type: Hostname, value: 192.0.2.1}}`),
+			reason: "Other types of addresses are not known.",
+			doc:    inCluster(`entrypoint: {address: {type: NamedAddress, value: 192.0.2.1}}`),
 			schema: []string{"spec.entrypoint.address.type"},
-			want:   []string{`spec.entrypoint.address.type: Unsupported value: "Hostname": supported values: "IPAddress"`},
+			want:   []string{`spec.entrypoint.address.type: Unsupported value: "NamedAddress": supported values: "Hostname", "IPAddress"`},
+		},
+		"EntrypointNameIsAddress": {
+			reason: "An IP address is no DNS name.",
+			doc:    inCluster(`entrypoint: {address: {type: Hostname, value: 192.0.2.1}}`),
+			want:   []string{`spec.entrypoint.address.value: Invalid value: "192.0.2.1": must be a DNS name in lower case, such as gw.example.com`},
 		},
 		"EntrypointHostname": {
 			reason: "An EndpointSlice has IP addresses and no host names. The schema cannot tell them apart.",
@@ -191,7 +200,7 @@ func TestValidateCluster(t *testing.T) {
 			reason: "An empty address is refused.",
 			doc:    inCluster(`entrypoint: {address: {value: ""}}`),
 			schema: []string{"spec.entrypoint.address.value"},
-			want:   []string{`spec.entrypoint.address.value: Required value: must be an IP address`},
+			want:   []string{`spec.entrypoint.address.value: Required value: must be an IP address, or a DNS name with the type Hostname`},
 		},
 		"EntrypointLoopback": {
 			reason: "An EndpointSlice cannot have a loopback address.",
@@ -453,5 +462,42 @@ func TestAllows(t *testing.T) {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestUnusableHostname proves that no entrypoint leads back into the control plane by its name.
+func TestUnusableHostname(t *testing.T) {
+	const syntax = "must be a DNS name in lower case, such as gw.example.com"
+	const reach = "must be a DNS name that leads to the same address everywhere: no single label, and no name below localhost, local or svc"
+	cases := map[string]string{
+		"gw.example.com": "",
+		"k8s-gw-0123456789.elb.us-east-1.amazonaws.com": "",
+		"gw.svc.example.com":                            "",
+		"gw.ec2.internal":                               "",
+		"":                                              syntax,
+		"GW.example.com":                                syntax,
+		"gw.example.com.":                               syntax,
+		"*.example.com":                                 syntax,
+		"gw_1.example.com":                              syntax,
+		"gw.example.com:80":                             syntax,
+		"http://gw.example.com":                         syntax,
+		"169.254.169.254":                               syntax,
+		"127.1":                                         syntax,
+		"0x7f.0x1":                                      syntax,
+		"1.2.3.09":                                      syntax,
+		"::1":                                           syntax,
+		strings.Repeat("a.", 126) + "com":               syntax,
+		"localhost":                                     reach,
+		"gw.localhost":                                  reach,
+		"kubernetes":                                    reach,
+		"kubernetes.default.svc":                        reach,
+		"kubernetes.default.svc.cluster.local":          reach,
+		"kubernetes.default.svc.cluster.example":        reach,
+		"printer.local":                                 reach,
+	}
+	for name, want := range cases {
+		if diff := cmp.Diff(want, v1alpha1.UnusableHostname(name)); diff != "" {
+			t.Errorf("%q: -want, +got:\n%s", name, diff)
+		}
 	}
 }

@@ -3,7 +3,10 @@ package v1alpha1
 import (
 	"cmp"
 	"net/netip"
+	"strconv"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -102,6 +105,28 @@ func UnusableAddress(text string) string {
 	return ""
 }
 
+// UnusableHostname returns what is wrong with the DNS name of an entrypoint, or an empty string.
+// It refuses names that lead back into the control plane. What a name resolves to is not known
+// here.
+func UnusableHostname(name string) string {
+	labels := strings.Split(name, ".")
+	last := labels[len(labels)-1]
+	switch {
+	case len(validation.IsDNS1123Subdomain(name)) > 0 || endsInNumber(last):
+		return "must be a DNS name in lower case, such as gw.example.com"
+	case len(labels) < 2 || last == "localhost" || last == "local" || last == "svc" || strings.Contains(name, ".svc.cluster."):
+		return "must be a DNS name that leads to the same address everywhere: no single label, and no name below localhost, local or svc"
+	}
+	return ""
+}
+
+// endsInNumber tells whether a name with this last label is read as an IPv4 address by many
+// resolvers, as in 127.1 and 0x7f.0x1.
+func endsInNumber(last string) bool {
+	_, err := strconv.ParseUint(last, 0, 64)
+	return err == nil || strings.Trim(last, "0123456789") == ""
+}
+
 func validateEntrypoint(path *field.Path, e *Entrypoint) field.ErrorList {
 	if e == nil {
 		return nil
@@ -126,11 +151,15 @@ func validateEntrypoint(path *field.Path, e *Entrypoint) field.ErrorList {
 }
 
 func validateAddress(path *field.Path, a *EntrypointAddress) field.ErrorList {
-	errs := check.OneOf(path.Child("type"), a.Type, AddressTypeIP)
+	errs := check.OneOf(path.Child("type"), a.Type, AddressTypeHostname, AddressTypeIP)
 	if a.Value == "" {
-		return append(errs, field.Required(path.Child("value"), "must be an IP address"))
+		return append(errs, field.Required(path.Child("value"), "must be an IP address, or a DNS name with the type Hostname"))
 	}
-	if why := UnusableAddress(a.Value); why != "" {
+	unusable := UnusableAddress
+	if a.Type == AddressTypeHostname {
+		unusable = UnusableHostname
+	}
+	if why := unusable(a.Value); why != "" {
 		errs = append(errs, field.Invalid(path.Child("value"), text.Value(a.Value), why))
 	}
 	return errs

@@ -32,6 +32,7 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 		States:          map[string]*scheduling.ClusterState{},
 		ReceivesTraffic: map[string]bool{},
 		Entrypoints:     map[string]*v1alpha1.EntrypointStatus{},
+		Hostnames:       map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{},
 	}
 	answer, answered := require.Clusters(req)
 	snapshot.Resolved = answered
@@ -160,6 +161,9 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		}
 		return
 	}
+	if addHostname(snapshot, k, observed) || k.IsFleetBackend() {
+		return
+	}
 	// An object that is being deleted cannot stay, and cannot be changed.
 	if observed.DeletionTimestamp() != "" {
 		return
@@ -223,12 +227,61 @@ func entrypointOfSlice(observed incoming.Object) *v1alpha1.EntrypointStatus {
 	return v1alpha1.IPEntrypoint(s.Endpoints[0].Addresses[0], s.Ports[0].Port)
 }
 
-// fleetServices returns the names of the Services that the fleet route references, or did
+// A hostnamed object is the part of a Service or ServiceEntry that is read, if it stands for a
+// DNS name. The ports of the two have different fields.
+type hostnamed struct {
+	Spec struct {
+		ExternalName string `json:"externalName"`
+		Endpoints    []struct {
+			Address string `json:"address"`
+		} `json:"endpoints"`
+		Ports []struct {
+			Port   int32 `json:"port"`
+			Number int32 `json:"number"`
+		} `json:"ports"`
+	} `json:"spec"`
+}
+
+var hostnamedView = incoming.NewView[hostnamed]()
+
+// addHostname adds the entrypoint of an object with a DNS name. It tells whether the object is
+// one. A DNS name that could not have been rendered is ignored.
+func addHostname(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object) bool {
+	cluster, h, is := k.FleetHostnameOf()
+	if !is {
+		return false
+	}
+	name, port := "", int32(0)
+	if h == key.HostnameSlice {
+		if e := entrypointOfSlice(observed); e != nil {
+			name, port = e.Address.Value, e.Port
+		}
+	} else {
+		o := hostnamed{}
+		_ = hostnamedView.Read(observed, &o) // Fields of a wrong type count as absent.
+		name = o.Spec.ExternalName
+		for _, e := range o.Spec.Endpoints {
+			name = cmp.Or(name, e.Address)
+		}
+		for _, p := range o.Spec.Ports {
+			port = cmp.Or(port, p.Port, p.Number)
+		}
+	}
+	if v1alpha1.UnusableHostname(name) == "" && port > 0 {
+		if snapshot.Hostnames[h] == nil {
+			snapshot.Hostnames[h] = map[string]*v1alpha1.EntrypointStatus{}
+		}
+		snapshot.Hostnames[h][cluster] = v1alpha1.HostnameEntrypoint(name, port)
+	}
+	return true
+}
+
+// fleetServices returns the names of the backends that the fleet route references, or did
 // before.
 func fleetServices(req incoming.Request) []string {
 	var names []string
 	for _, k := range req.ObservedKeys() {
-		if k.IsFleetService() {
+		if k.IsFleetBackend() {
 			names = append(names, req.Observed(k).Name())
 		}
 	}

@@ -65,6 +65,38 @@ func TestEntrypoints(t *testing.T) {
 	}
 }
 
+// TestHostnames proves that DNS names of entrypoints are read back from the objects of the fleet
+// route, whichever they are. A name that is not usable is ignored.
+func TestHostnames(t *testing.T) {
+	object := func(text string) *fnv1.Resource {
+		s := &structpb.Struct{}
+		if err := s.UnmarshalJSON([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return &fnv1.Resource{Resource: s}
+	}
+	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{
+		key.HostnameSlice.Backend("east").String():     object(`{"metadata": {"name": "s"}, "spec": {"ports": [{"port": 1}]}}`),
+		key.HostnameSlice.Slice("east").String():       object(`{"addressType": "FQDN", "endpoints": [{"addresses": ["a.example.com"]}], "ports": [{"port": 80}]}`),
+		key.HostnameExternal.Backend("west").String():  object(`{"spec": {"externalName": "b.example.com", "ports": [{"port": 81}]}}`),
+		key.HostnameEntry.Backend("west").String():     object(`{"spec": {"hosts": ["x.team-a.fleet.internal"], "endpoints": [{"address": "c.example.com"}], "ports": [{"number": 82}]}}`),
+		key.HostnameEntry.Backend("north").String():    object(`{"spec": {"endpoints": [{"address": "kubernetes.default.svc"}], "ports": [{"number": 82}]}}`),
+		key.HostnameExternal.Backend("south").String(): object(`{"spec": {"externalName": "b.example.com"}}`),
+	}}}), inFleet, time.Time{})
+	want := map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{
+		key.HostnameSlice:    {"east": v1alpha1.HostnameEntrypoint("a.example.com", 80)},
+		key.HostnameExternal: {"west": v1alpha1.HostnameEntrypoint("b.example.com", 81)},
+		key.HostnameEntry:    {"west": v1alpha1.HostnameEntrypoint("c.example.com", 82)},
+	}
+	if diff := cmp.Diff(want, w.Hostnames); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if len(w.Entrypoints)+len(w.States) > 0 {
+		t.Errorf("want neither IP addresses nor anything that runs: %v, %v", w.Entrypoints, w.States)
+	}
+}
+
 // TestFormerRoute proves that a cluster that a new route leaves out may receive traffic
 // until the gateway has accepted the new generation.
 func TestFormerRoute(t *testing.T) {

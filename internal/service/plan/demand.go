@@ -20,6 +20,9 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *sch
 		HasRouter:     p.Router != nil,
 		HasFleetRoute: p.FleetRoute != nil,
 	}
+	if p.FleetRoute != nil {
+		d.Hostnames = p.FleetRoute.Hostnamed
+	}
 	pods := make([]map[string]int64, len(p.Roles))
 	d.PodRequirements = map[string]capacity.PodRequirements{}
 	for i, r := range p.Roles {

@@ -19,7 +19,7 @@ func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, de
 	p.planClusters(spec, gang)
 	p.planUnschedulable(spec)
 	if p.FleetRoute != nil {
-		p.FleetRoute.Backends = p.backends()
+		p.FleetRoute.Backends = p.backends(snapshot)
 	}
 }
 

@@ -28,6 +28,8 @@ type FleetRoute struct {
 	// Backends in the order of the placement: the clusters in which the service runs, and those
 	// that may still receive traffic.
 	Backends []Backend
+	// Hostnamed is the way in which the route leads to DNS names. Empty means that it does not.
+	Hostnamed key.Hostname
 }
 
 // A Backend is the entrypoint of one cluster. Its Service and EndpointSlice stay for a while
@@ -36,16 +38,19 @@ type FleetRoute struct {
 type Backend struct {
 	// Cluster is the cluster's name in the service.
 	Cluster string
-	// Name of the Service whose endpoint is the entrypoint.
+	// Name of the Service or ServiceEntry whose endpoint is the entrypoint.
 	Name string
 	// SliceName is the name of the EndpointSlice.
 	SliceName string
-	// ServiceKey and SliceKey are the keys of the two in the composed resources.
-	ServiceKey, SliceKey key.Key
-	// Address and Port of the entrypoint. IPv6 tells the family of the address.
+	// Key and SliceKey are the keys of the two in the composed resources.
+	Key, SliceKey key.Key
+	// Address and Port of the entrypoint. IPv6 tells the family of an IP address.
 	Address string
 	Port    int32
 	IPv6    bool
+	// Hostname is the way to the address if that is a DNS name. Not every way has an
+	// EndpointSlice, and one has a ServiceEntry in place of the Service.
+	Hostname key.Hostname
 	// Weight is the number of ready replicas, or 0 if the cluster must get no requests.
 	Weight int32
 	// Named tells whether the route names the backend.
@@ -67,7 +72,15 @@ func (p *Plan) fleetRoute(in *inputv1alpha1.Input) *FleetRoute {
 		Parents:   in.Fleet.ParentRefs,
 		Hostnames: r.Hostnames,
 		Matches:   matchesOf(r),
+		Hostnamed: hostnamed[in.Fleet.HostnameBackends],
 	}
+}
+
+// hostnamed are the ways to DNS names, by the setting of the Input.
+var hostnamed = map[inputv1alpha1.HostnameBackends]key.Hostname{
+	inputv1alpha1.HostnameEndpointSlice: key.HostnameSlice,
+	inputv1alpha1.HostnameServiceEntry:  key.HostnameEntry,
+	inputv1alpha1.HostnameExternalName:  key.HostnameExternal,
 }
 
 // warnOfFailover warns of a failover that clients do not follow: without a fleet route, each
@@ -100,38 +113,83 @@ func matchesOf(r *Router) [][]any {
 
 // backends returns the entrypoints of the clusters in which the service runs or that may still
 // receive traffic. A cluster that the service leaves has weight 0.
-func (p *Plan) backends() []Backend {
+func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	var all []Backend
 	inUse := map[string]bool{}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
-		runs := len(a.Run) > 0
-		if a.Entrypoint == nil || !runs && !a.MayReceiveTraffic {
+		p.warnOfHostname(a)
+		var current Backend
+		if a.Entrypoint != nil {
+			current = p.backend(a.Target.Cluster, a.Entrypoint)
+		}
+		if a.MayReceiveTraffic {
+			all = append(all, p.formerBackends(a.Target.Cluster, current.Name, snapshot)...)
+		}
+		runs, receives := len(a.Run) > 0, a.MayReceiveTraffic && snapshot.MayReceiveTraffic[current.Name]
+		if a.Entrypoint == nil || !runs && !receives {
 			continue
 		}
-		cluster := a.Target.Cluster
-		ipv6 := strings.Contains(a.Entrypoint.Address.Value, ":")
-		b := Backend{
-			Cluster:    cluster,
-			Name:       naming.FleetBackend(p.Service.Name, cluster),
-			ServiceKey: key.FleetService(cluster),
-			SliceKey:   key.FleetSlice(cluster, ipv6),
-			Address:    a.Entrypoint.Address.Value,
-			Port:       a.Entrypoint.Port,
-			IPv6:       ipv6,
-			Named:      runs,
-		}
-		b.SliceName = b.Name
-		if ipv6 {
-			b.SliceName = b.Name + "-ipv6"
-		}
+		current.Named = runs
 		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady {
-			b.Weight = p.ready(a)
+			current.Weight = p.ready(a)
 		}
-		inUse[cluster] = a.MayReceiveTraffic
-		all = append(all, b)
+		inUse[current.Cluster] = receives
+		all = append(all, current)
 	}
 	return p.nameBackends(all, inUse)
+}
+
+// backend returns the backend of an entrypoint. Backends at IP addresses and at DNS names are
+// different objects. So the route turns from one to the other at once, and the type of a
+// Service, its IP and the family of an EndpointSlice never change.
+func (p *Plan) backend(cluster string, e *v1alpha1.EntrypointStatus) Backend {
+	b := Backend{Cluster: cluster, Address: e.Address.Value, Port: e.Port}
+	if e.Address.Type == string(v1alpha1.AddressTypeHostname) {
+		b.Hostname = p.FleetRoute.Hostnamed
+		b.Name = naming.FleetHostname(b.Hostname, p.Service.Namespace, p.Service.Name, cluster)
+		b.Key, b.SliceKey, b.SliceName = b.Hostname.Backend(cluster), b.Hostname.Slice(cluster), b.Name
+		return b
+	}
+	b.Name, b.IPv6 = naming.FleetBackend(p.Service.Name, cluster), strings.Contains(b.Address, ":")
+	b.Key, b.SliceKey, b.SliceName = key.FleetService(cluster), key.FleetSlice(cluster, b.IPv6), b.Name
+	if b.IPv6 {
+		b.SliceName += "-ipv6"
+	}
+	return b
+}
+
+// formerBackends returns the backends of a cluster from before its entrypoint had another type.
+// They stay as they are while a gateway may still send requests to them.
+func (p *Plan) formerBackends(cluster, current string, snapshot *scheduling.Snapshot) []Backend {
+	var all []Backend
+	add := func(b Backend) {
+		if b.Name != current && snapshot.MayReceiveTraffic[b.Name] {
+			all = append(all, b)
+		}
+	}
+	if e := snapshot.Entrypoints[cluster]; e != nil {
+		add(p.backend(cluster, e))
+	}
+	for _, h := range key.Hostnames() {
+		if e := snapshot.Hostnames[h][cluster]; e != nil {
+			former := Plan{Service: p.Service, FleetRoute: &FleetRoute{Hostnamed: h}}
+			add(former.backend(cluster, e))
+		}
+	}
+	return all
+}
+
+// warnOfHostname warns of a cluster whose entrypoint the fleet route cannot lead to.
+func (p *Plan) warnOfHostname(a *scheduling.Assignment) {
+	if a.UnusedHostname == "" {
+		return
+	}
+	p.Warnings = append(p.Warnings, Warning{
+		Path: "spec.placement",
+		Message: "the fleet route cannot lead to cluster " + a.Target.Cluster + ", because its entrypoint is the DNS name " + a.UnusedHostname +
+			", and the platform team sets no fleet.hostnameBackends in the Composition's input: no service moves there from a cluster that receives traffic by that route",
+	})
 }
 
 // maxBackends is the most backends that a rule of an HTTPRoute may have (Gateway API v1,

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
@@ -106,6 +108,97 @@ func TestBackendsOfFleet(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestBackendsByType proves that an entrypoint whose address changes its type gets another
+// backend, and that the former one stays while requests may come there.
+func TestBackendsByType(t *testing.T) {
+	const hostname = "gw.example.com"
+	name := func(h key.Hostname) string { return naming.FleetHostname(h, "ns", "svc", "a") }
+	byIP := naming.FleetBackend("svc", "a")
+	observed := func(h key.Hostname) map[key.Hostname]map[string]*v1alpha1.EntrypointStatus {
+		return map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{h: {"a": v1alpha1.HostnameEntrypoint("old.example.com", 80)}}
+	}
+	at := func(ip string) map[string]*v1alpha1.EntrypointStatus {
+		return map[string]*v1alpha1.EntrypointStatus{"a": v1alpha1.IPEntrypoint(ip, 80)}
+	}
+	cases := map[string]struct {
+		reason     string
+		setting    inputv1alpha1.HostnameBackends
+		entrypoint *v1alpha1.EntrypointStatus
+		ips        map[string]*v1alpha1.EntrypointStatus
+		hostnames  map[key.Hostname]map[string]*v1alpha1.EntrypointStatus
+		traffic    []string
+		want       []string
+		warns      bool
+	}{
+		"Slice":         {reason: "A slice has the name.", setting: inputv1alpha1.HostnameEndpointSlice, want: []string{name(key.HostnameSlice) + " gw.example.com 2 named"}},
+		"External":      {reason: "A Service has the name.", setting: inputv1alpha1.HostnameExternalName, want: []string{name(key.HostnameExternal) + " gw.example.com 2 named"}},
+		"Entry":         {reason: "A ServiceEntry has the name.", setting: inputv1alpha1.HostnameServiceEntry, want: []string{name(key.HostnameEntry) + " gw.example.com 2 named"}},
+		"NotSet":        {reason: "No way to the name works with every gateway.", warns: true},
+		"NotSetAnyMore": {reason: "The last address by which the route led there stays.", ips: at("10.0.0.9"), want: []string{byIP + " 10.0.0.9 2 named"}, warns: true},
+		"ToHostname": {
+			reason: "The route turns to the name at once, and the former Service stays.", setting: inputv1alpha1.HostnameEndpointSlice,
+			ips: at("10.0.0.9"), traffic: []string{byIP},
+			want: []string{byIP + " 10.0.0.9 0", name(key.HostnameSlice) + " gw.example.com 2 named"},
+		},
+		"ToHostnameDone": {
+			reason: "No gateway sends requests to the former Service.", setting: inputv1alpha1.HostnameEndpointSlice,
+			ips: at("10.0.0.9"), traffic: []string{name(key.HostnameSlice)}, want: []string{name(key.HostnameSlice) + " gw.example.com 2 named"},
+		},
+		"ToIP": {
+			reason: "The same the other way round.", entrypoint: v1alpha1.IPEntrypoint("10.0.0.1", 80), setting: inputv1alpha1.HostnameEndpointSlice,
+			hostnames: observed(key.HostnameSlice), traffic: []string{name(key.HostnameSlice)},
+			want: []string{name(key.HostnameSlice) + " old.example.com 0", byIP + " 10.0.0.1 2 named"},
+		},
+		"OtherSetting": {
+			reason: "The former way stays.", setting: inputv1alpha1.HostnameServiceEntry,
+			hostnames: observed(key.HostnameSlice), traffic: []string{name(key.HostnameSlice)},
+			want: []string{name(key.HostnameSlice) + " old.example.com 0", name(key.HostnameEntry) + " gw.example.com 2 named"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			at := v1alpha1.HostnameEntrypoint(hostname, 80)
+			if tc.entrypoint != nil {
+				at = tc.entrypoint
+			}
+			w := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"), func(c *v1alpha1.InferenceCluster) { c.Status.Entrypoint = at }))
+			w.States["a"] = schedulingtest.Existing("worker/0", "worker/1")
+			w.States["a"].RouterWasReady, w.States["a"].RouterReady = true, true
+			w.Entrypoints, w.Hostnames, w.MayReceiveTraffic = tc.ips, tc.hostnames, map[string]bool{}
+			for _, backend := range tc.traffic {
+				w.MayReceiveTraffic[backend] = true
+			}
+			in := &inputv1alpha1.Input{}
+			inputv1alpha1.Default(in)
+			in.Fleet = inputv1alpha1.FleetSettings{ParentRefs: []inputv1alpha1.ParentRef{{Name: "hub"}}, HostnameBackends: tc.setting}
+			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
+				Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
+				Roles: []v1alpha1.Role{
+					{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, `{"parentRefs":[{"name":"gw"}],"hostnames":["h.example.com"]}`)},
+					{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](2), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
+				},
+			}, in, w, nil)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			var got []string
+			for _, b := range p.FleetRoute.Backends {
+				text := fmt.Sprintf("%s %s %d", b.Name, b.Address, b.Weight)
+				if b.Named {
+					text += " named"
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if warns := len(p.Warnings) > 0 && strings.Contains(p.Warnings[len(p.Warnings)-1].Message, "fleet.hostnameBackends"); warns != tc.warns {
+				t.Errorf("%s A warning: %t, want %t: %v", tc.reason, warns, tc.warns, p.Warnings)
 			}
 		})
 	}

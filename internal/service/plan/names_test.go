@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -69,5 +70,10 @@ func TestNamesApart(t *testing.T) {
 		apart(scope, remote.ObjectName(s, to, "example.com", kind, name), of)
 		// The Services of the fleet route are in the tenant's namespace of the control plane.
 		apart("services of "+s.Namespace, naming.FleetBackend(s.Name, to.Cluster), s.Name+" at "+to.Cluster)
+		for _, h := range key.Hostnames() {
+			// The host of a ServiceEntry has the tenant's namespace as its second label.
+			name, _, _ := strings.Cut(naming.FleetHostname(h, s.Namespace, s.Name, to.Cluster), ".")
+			apart("services of "+s.Namespace, name, s.Name+" at "+to.Cluster+" by "+string(h))
+		}
 	}
 }

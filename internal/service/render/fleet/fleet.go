@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -49,11 +50,10 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 	}
 	for i := range p.FleetRoute.Backends {
 		b := &p.FleetRoute.Backends[i]
-		if err := add(b.ServiceKey, service(p, b)); err != nil {
-			return nil, err
-		}
-		if err := add(b.SliceKey, slice(p, b)); err != nil {
-			return nil, err
+		for k, obj := range backend(p, b) {
+			if err := add(k, obj); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return all, nil
@@ -83,8 +83,12 @@ func route(p *plan.Plan) map[string]any {
 	backends := make([]any, 0, len(p.FleetRoute.Backends))
 	for _, b := range p.FleetRoute.Backends {
 		if b.Named {
+			group, kind := "", "Service"
+			if b.Hostname == key.HostnameEntry {
+				group, kind = istioGroup, "Hostname"
+			}
 			backends = append(backends, map[string]any{
-				"group": "", "kind": "Service", "name": b.Name, "port": int64(b.Port), "weight": int64(b.Weight),
+				"group": group, "kind": kind, "name": b.Name, "port": int64(b.Port), "weight": int64(b.Weight),
 			})
 		}
 	}
@@ -111,8 +115,26 @@ func route(p *plan.Plan) map[string]any {
 	}
 }
 
-// service and slice render a Service without a selector, and its EndpointSlice. Through them
-// the Gateway API sends requests to an address outside of the cluster.
+// istioGroup is the API group of Istio's ServiceEntry. Gateways that know that kind also know a
+// backend of the kind Hostname in this group, which is the host of a ServiceEntry.
+const istioGroup = "networking.istio.io"
+
+// backend yields the objects of a backend by their keys. Through them the Gateway API sends
+// requests to an address outside of the cluster.
+func backend(p *plan.Plan, b *plan.Backend) iter.Seq2[key.Key, any] {
+	return func(yield func(key.Key, any) bool) {
+		switch b.Hostname {
+		case key.HostnameExternal:
+			yield(b.Key, externalName(p, b))
+		case key.HostnameEntry:
+			yield(b.Key, serviceEntry(p, b))
+		default:
+			_ = yield(b.Key, service(p, b)) && yield(b.SliceKey, slice(p, b))
+		}
+	}
+}
+
+// service and slice render a Service without a selector, and its EndpointSlice.
 func service(p *plan.Plan, b *plan.Backend) *apply.ServiceApplyConfiguration {
 	return apply.Service(b.Name, p.Service.Namespace).
 		WithLabels(labels(p)).
@@ -126,7 +148,11 @@ func slice(p *plan.Plan, b *plan.Backend) *applydiscovery.EndpointSliceApplyConf
 	l[discoveryv1.LabelServiceName] = b.Name
 	l[discoveryv1.LabelManagedBy] = "fusioninfer.io"
 	family := discoveryv1.AddressTypeIPv4
-	if b.IPv6 {
+	switch {
+	case b.Hostname == key.HostnameSlice:
+		// Kubernetes deprecates this type because it gives it no meaning. Gateways do.
+		family = discoveryv1.AddressTypeFQDN //nolint:staticcheck // See above.
+	case b.IPv6:
 		family = discoveryv1.AddressTypeIPv6
 	}
 	return applydiscovery.EndpointSlice(b.SliceName, p.Service.Namespace).
@@ -136,4 +162,31 @@ func slice(p *plan.Plan, b *plan.Backend) *applydiscovery.EndpointSliceApplyConf
 		WithEndpoints(applydiscovery.Endpoint().
 			WithAddresses(b.Address).
 			WithConditions(applydiscovery.EndpointConditions().WithReady(true)))
+}
+
+// externalName renders a Service that stands for a DNS name.
+func externalName(p *plan.Plan, b *plan.Backend) *apply.ServiceApplyConfiguration {
+	return apply.Service(b.Name, p.Service.Namespace).
+		WithLabels(labels(p)).
+		WithSpec(apply.ServiceSpec().
+			WithType(corev1.ServiceTypeExternalName).
+			WithExternalName(b.Address).
+			WithPorts(apply.ServicePort().WithName("http").WithPort(b.Port).WithProtocol(corev1.ProtocolTCP)))
+}
+
+// serviceEntry renders Istio's way to a DNS name. Its host is a name of its own, because several
+// services lead to one entrypoint, each with an entry in its own namespace.
+func serviceEntry(p *plan.Plan, b *plan.Backend) map[string]any {
+	return map[string]any{
+		"apiVersion": istioGroup + "/v1",
+		"kind":       "ServiceEntry",
+		"metadata":   map[string]any{"name": b.Name, "namespace": p.Service.Namespace, "labels": labels(p)},
+		"spec": map[string]any{
+			"hosts":      []any{b.Name},
+			"location":   "MESH_EXTERNAL",
+			"resolution": "DNS",
+			"ports":      []any{map[string]any{"name": "http", "number": int64(b.Port), "protocol": "HTTP"}},
+			"endpoints":  []any{map[string]any{"address": b.Address}},
+		},
+	}
 }

@@ -38,7 +38,7 @@ type fleetRoute struct {
 var fleetRouteView = incoming.NewView[fleetRoute]()
 
 // backendsOf returns the backends that receive traffic from the fleet route, and those that
-// may receive traffic. A gateway that has not accepted the current generation may still
+// may receive traffic. None receives any while a gateway cannot use one of them. A gateway that has not accepted the current generation may still
 // follow an earlier one. That may reference any backend whose Service exists, because a
 // Service stays until no gateway follows a route that references it.
 //
@@ -48,13 +48,14 @@ func backendsOf(route incoming.Object, services []string) (receives, may map[str
 	r := fleetRoute{}
 	_ = fleetRouteView.Read(route, &r) // Fields of a wrong type count as absent.
 	settled := r.settled()
+	resolved := settled && r.resolved()
 	receives, may = map[string]bool{}, map[string]bool{}
 	for _, rule := range r.Spec.Rules {
 		for _, b := range rule.BackendRefs {
 			if b.Weight > 0 || !settled {
 				may[b.Name] = true
 			}
-			if b.Weight > 0 && settled {
+			if b.Weight > 0 && resolved {
 				receives[b.Name] = true
 			}
 		}
@@ -77,6 +78,19 @@ func (r *fleetRoute) settled() bool {
 	return len(r.Spec.ParentRefs) > 0
 }
 
+// resolved tells whether no gateway that follows the route lacks one of its backends. A gateway
+// answers with an error in place of a backend that it cannot use.
+func (r *fleetRoute) resolved() bool {
+	for _, p := range r.Spec.ParentRefs {
+		state, says := r.follows(p)
+		c := find(says, string(gateway.RouteConditionResolvedRefs))
+		if state == followsCurrent && c.Status == composite.False && c.ObservedGeneration >= r.Metadata.Generation {
+			return false
+		}
+	}
+	return true
+}
+
 // A following tells which generation of a route a gateway follows.
 type following int
 
@@ -94,9 +108,9 @@ const (
 	followsCurrent
 )
 
-// follows tells which generation a gateway follows, and what its controller says about that.
-func (r *fleetRoute) follows(p parentRef) (following, condition) {
-	best, says := followsNone, condition{}
+// follows tells which generation a gateway follows, and what its controller says of the route.
+func (r *fleetRoute) follows(p parentRef) (following, []condition) {
+	best, says := followsNone, []condition(nil)
 	for _, s := range r.Status.Parents {
 		if s.ParentRef.in(r.Metadata.Namespace) != p.in(r.Metadata.Namespace) {
 			continue
@@ -110,7 +124,7 @@ func (r *fleetRoute) follows(p parentRef) (following, condition) {
 			state = followsCurrent
 		}
 		if state > best {
-			best, says = state, c
+			best, says = state, s.Conditions
 		}
 	}
 	return best, says
@@ -128,11 +142,12 @@ func fleetParents(s *objectState) (string, string, bool) {
 		name := p.in(r.Metadata.Namespace).String()
 		switch state, says := r.follows(p); state {
 		case followsRefused:
-			if !s.current(says) {
+			accepted := find(says, string(gateway.RouteConditionAccepted))
+			if !s.current(accepted) {
 				none = append(none, name+" refused an earlier generation of it, so no requests come from there")
 				continue
 			}
-			refused = append(refused, name+" refuses it: "+cause(says))
+			refused = append(refused, name+" refuses it: "+cause(accepted))
 		case followsFormer:
 			former = append(former, name+" has not accepted its newest generation, and may send requests to clusters that it left out: these keep their copies until then")
 		case followsNone:

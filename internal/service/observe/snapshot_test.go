@@ -150,6 +150,9 @@ func TestBackends(t *testing.T) {
 		return fmt.Sprintf(`{"parentRef": %s, "conditions": [{"type": "Accepted", "status": %q, "observedGeneration": %d}]}`, ref, status, generation)
 	}
 	a, b := `{"name": "a", "namespace": "hub"}`, `{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "b", "namespace": "team-a"}`
+	resolves := func(status string, generation int) string {
+		return fmt.Sprintf(`{"parentRef": %s, "conditions": [{"type": "Accepted", "status": "True", "observedGeneration": 7}, {"type": "ResolvedRefs", "status": %q, "observedGeneration": %d}]}`, a, status, generation)
+	}
 	all := map[string]bool{"old": true, "new": true}
 	now := map[string]bool{"new": true}
 	older := map[string]bool{"older": true, "old": true, "new": true}
@@ -159,20 +162,23 @@ func TestBackends(t *testing.T) {
 		services      []string
 		receives, may map[string]bool
 	}{
-		"All":            {"Both gateways have accepted the route.", says(a, "True", 7) + "," + says(b, "True", 7), nil, now, now},
-		"One":            {"The other gateway may still send traffic to the former backends.", says(a, "True", 7) + "," + says(b, "True", 6), nil, nil, all},
-		"Refused":        {"A gateway that refuses the route sends no requests by it.", says(a, "True", 7) + "," + says(b, "False", 7), nil, now, now},
-		"RefusedFormer":  {"It sent none by the former route either.", says(a, "True", 7) + "," + says(b, "False", 6), nil, now, now},
-		"Absent":         {"A gateway that never reported on the route sends no requests by it.", says(a, "True", 7), nil, now, now},
-		"AbsentOther":    {"The one that accepted an earlier generation may still follow that.", says(a, "True", 6), nil, nil, all},
-		"Unknown":        {"A gateway that reported something else may send requests.", says(a, "True", 7) + "," + says(b, "Unknown", 7), nil, nil, all},
-		"NoGeneration":   {"It is not known which generation the gateway has accepted.", says(a, "True", 7) + "," + says(b, "True", 0), nil, nil, all},
-		"TwoControllers": {"One of two controllers that report on a gateway has accepted the route.", says(a, "True", 7) + "," + says(b, "True", 3) + "," + says(b, "True", 7), nil, now, now},
-		"Former":         {"A former parent does not count.", says(a, "True", 7) + "," + says(b, "True", 7) + "," + says(`{"name": "c"}`, "True", 6), nil, now, now},
-		"None":           {"Without a gateway that ever reported, no requests come by the route, so it holds nothing back.", "", []string{"older"}, now, now},
-		"AllRefuse":      {"The same applies if all refuse it.", says(a, "False", 7) + "," + says(b, "False", 7), []string{"older"}, now, now},
-		"Former route":   {"A gateway may still follow an earlier route, which may reference any Service that exists.", says(a, "True", 7) + "," + says(b, "True", 6), []string{"older"}, nil, older},
-		"Newest route":   {"No gateway sends traffic to a Service that the newest route does not reference.", says(a, "True", 7) + "," + says(b, "True", 7), []string{"older"}, now, now},
+		"All":               {"Both gateways have accepted the route.", says(a, "True", 7) + "," + says(b, "True", 7), nil, now, now},
+		"One":               {"The other gateway may still send traffic to the former backends.", says(a, "True", 7) + "," + says(b, "True", 6), nil, nil, all},
+		"Refused":           {"A gateway that refuses the route sends no requests by it.", says(a, "True", 7) + "," + says(b, "False", 7), nil, now, now},
+		"RefusedFormer":     {"It sent none by the former route either.", says(a, "True", 7) + "," + says(b, "False", 6), nil, now, now},
+		"Absent":            {"A gateway that never reported on the route sends no requests by it.", says(a, "True", 7), nil, now, now},
+		"AbsentOther":       {"The one that accepted an earlier generation may still follow that.", says(a, "True", 6), nil, nil, all},
+		"Unknown":           {"A gateway that reported something else may send requests.", says(a, "True", 7) + "," + says(b, "Unknown", 7), nil, nil, all},
+		"NoGeneration":      {"It is not known which generation the gateway has accepted.", says(a, "True", 7) + "," + says(b, "True", 0), nil, nil, all},
+		"TwoControllers":    {"One of two controllers that report on a gateway has accepted the route.", says(a, "True", 7) + "," + says(b, "True", 3) + "," + says(b, "True", 7), nil, now, now},
+		"Former":            {"A former parent does not count.", says(a, "True", 7) + "," + says(b, "True", 7) + "," + says(`{"name": "c"}`, "True", 6), nil, now, now},
+		"None":              {"Without a gateway that ever reported, no requests come by the route, so it holds nothing back.", "", []string{"older"}, now, now},
+		"AllRefuse":         {"The same applies if all refuse it.", says(a, "False", 7) + "," + says(b, "False", 7), []string{"older"}, now, now},
+		"NotResolved":       {"A gateway that cannot use the new backend answers 500, so nothing may leave for that.", resolves("False", 7) + "," + says(b, "True", 7), nil, nil, now},
+		"Resolved":          {"It can use all of them.", resolves("True", 7) + "," + says(b, "True", 7), nil, now, now},
+		"NotResolvedBefore": {"What it said of an earlier generation does not count.", resolves("False", 6) + "," + says(b, "True", 7), nil, now, now},
+		"Former route":      {"A gateway may still follow an earlier route, which may reference any Service that exists.", says(a, "True", 7) + "," + says(b, "True", 6), []string{"older"}, nil, older},
+		"Newest route":      {"No gateway sends traffic to a Service that the newest route does not reference.", says(a, "True", 7) + "," + says(b, "True", 7), []string{"older"}, now, now},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -63,13 +63,13 @@ func FleetBackend(service, cluster string) string {
 	return Shorten(service+"-at-"+cluster, service+"/"+cluster, MaxLabel)
 }
 
-// FleetHostname is the name of a backend of the fleet route that stands for a DNS name. A
-// ServiceEntry is not found by its own name but by its host, so both are the same, and unique
-// among all namespaces.
-func FleetHostname(h key.Hostname, namespace, service, cluster string) string {
-	name := Shorten(service+"-at-"+cluster, string(h)+"/"+service+"/"+cluster, MaxLabel)
-	if h == key.HostnameEntry {
-		return name + "." + namespace + ".fleet.internal"
-	}
-	return name
+// FleetHostname is the name of a backend of the fleet route that stands for a DNS name.
+func FleetHostname(h key.Hostname, service, cluster string) string {
+	return Shorten(service+"-at-"+cluster, string(h)+"/"+service+"/"+cluster, MaxLabel)
+}
+
+// FleetHost is the host of a ServiceEntry, by which the fleet route references it. Its first
+// label is the name of the ServiceEntry. Istio requires hosts to be unique among all namespaces.
+func FleetHost(backend, namespace string) string {
+	return backend + "." + namespace + ".fleet.internal"
 }

@@ -99,7 +99,7 @@ func (v *view) unusedHostname(m member) string {
 func (v *view) backends(m member) []string {
 	names := []string{naming.FleetBackend(v.demand.Name, m.target.Cluster)}
 	for _, h := range key.Hostnames() {
-		names = append(names, naming.FleetHostname(h, v.demand.Namespace, v.demand.Name, m.target.Cluster))
+		names = append(names, naming.FleetHostname(h, v.demand.Name, m.target.Cluster))
 	}
 	return names
 }

@@ -52,11 +52,14 @@ func backendsOf(route incoming.Object, services []string) (receives, may map[str
 	receives, may = map[string]bool{}, map[string]bool{}
 	for _, rule := range r.Spec.Rules {
 		for _, b := range rule.BackendRefs {
+			// A host of Istio begins with the name of its ServiceEntry, see naming.FleetHost. Names
+			// of Services have no dots.
+			name, _, _ := strings.Cut(b.Name, ".")
 			if b.Weight > 0 || !settled {
-				may[b.Name] = true
+				may[name] = true
 			}
 			if b.Weight > 0 && resolved {
-				receives[b.Name] = true
+				receives[name] = true
 			}
 		}
 	}

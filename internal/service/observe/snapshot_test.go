@@ -16,6 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
@@ -191,6 +192,22 @@ func TestBackends(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestBackendsByHost proves that a host of Istio counts for the ServiceEntry that has it.
+func TestBackendsByHost(t *testing.T) {
+	s := &structpb.Struct{}
+	if err := s.UnmarshalJSON(fmt.Appendf(nil, `{
+		"spec": {"parentRefs": [{"name": "a"}], "rules": [{"backendRefs": [{"group": "networking.istio.io", "kind": "Hostname", "name": %q, "weight": 2}]}]},
+		"status": {"parents": [{"parentRef": {"name": "a"}, "conditions": [{"type": "Accepted", "status": "True"}]}]}
+	}`, naming.FleetHost("llama-at-east-0", "team-a"))); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{"llama-at-east-0": true}
+	receives, may := backendsOf(incomingtest.Object(t, s), []string{"llama-at-east-0"})
+	if diff := cmp.Diff([]map[string]bool{want, want}, []map[string]bool{receives, may}); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

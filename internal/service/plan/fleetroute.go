@@ -147,7 +147,7 @@ func (p *Plan) backend(cluster string, e *v1alpha1.EntrypointStatus) Backend {
 	b := Backend{Cluster: cluster, Address: e.Address.Value, Port: e.Port}
 	if e.Address.Type == string(v1alpha1.AddressTypeHostname) {
 		b.Hostname = p.FleetRoute.Hostnamed
-		b.Name = naming.FleetHostname(b.Hostname, p.Service.Namespace, p.Service.Name, cluster)
+		b.Name = naming.FleetHostname(b.Hostname, p.Service.Name, cluster)
 		b.Key, b.SliceKey, b.SliceName = b.Hostname.Backend(cluster), b.Hostname.Slice(cluster), b.Name
 		return b
 	}

@@ -117,7 +117,7 @@ func TestBackendsOfFleet(t *testing.T) {
 // backend, and that the former one stays while requests may come there.
 func TestBackendsByType(t *testing.T) {
 	const hostname = "gw.example.com"
-	name := func(h key.Hostname) string { return naming.FleetHostname(h, "ns", "svc", "a") }
+	name := func(h key.Hostname) string { return naming.FleetHostname(h, "svc", "a") }
 	byIP := naming.FleetBackend("svc", "a")
 	observed := func(h key.Hostname) map[key.Hostname]map[string]*v1alpha1.EntrypointStatus {
 		return map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{h: {"a": v1alpha1.HostnameEntrypoint("old.example.com", 80)}}

@@ -71,9 +71,7 @@ func TestNamesApart(t *testing.T) {
 		// The Services of the fleet route are in the tenant's namespace of the control plane.
 		apart("services of "+s.Namespace, naming.FleetBackend(s.Name, to.Cluster), s.Name+" at "+to.Cluster)
 		for _, h := range key.Hostnames() {
-			// The host of a ServiceEntry has the tenant's namespace as its second label.
-			name, _, _ := strings.Cut(naming.FleetHostname(h, s.Namespace, s.Name, to.Cluster), ".")
-			apart("services of "+s.Namespace, name, s.Name+" at "+to.Cluster+" by "+string(h))
+			apart("services of "+s.Namespace, naming.FleetHostname(h, s.Name, to.Cluster), s.Name+" at "+to.Cluster+" by "+string(h))
 		}
 	}
 }

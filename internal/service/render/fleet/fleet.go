@@ -83,12 +83,12 @@ func route(p *plan.Plan) map[string]any {
 	backends := make([]any, 0, len(p.FleetRoute.Backends))
 	for _, b := range p.FleetRoute.Backends {
 		if b.Named {
-			group, kind := "", "Service"
+			group, kind, name := "", "Service", b.Name
 			if b.Hostname == key.HostnameEntry {
-				group, kind = istioGroup, "Hostname"
+				group, kind, name = istioGroup, "Hostname", naming.FleetHost(b.Name, p.Service.Namespace)
 			}
 			backends = append(backends, map[string]any{
-				"group": group, "kind": kind, "name": b.Name, "port": int64(b.Port), "weight": int64(b.Weight),
+				"group": group, "kind": kind, "name": name, "port": int64(b.Port), "weight": int64(b.Weight),
 			})
 		}
 	}
@@ -182,7 +182,7 @@ func serviceEntry(p *plan.Plan, b *plan.Backend) map[string]any {
 		"kind":       "ServiceEntry",
 		"metadata":   map[string]any{"name": b.Name, "namespace": p.Service.Namespace, "labels": labels(p)},
 		"spec": map[string]any{
-			"hosts":      []any{b.Name},
+			"hosts":      []any{naming.FleetHost(b.Name, p.Service.Namespace)},
 			"location":   "MESH_EXTERNAL",
 			"resolution": "DNS",
 			"ports":      []any{map[string]any{"name": "http", "number": int64(b.Port), "protocol": "HTTP"}},

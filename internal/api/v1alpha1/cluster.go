@@ -50,6 +50,10 @@ type InferenceCluster struct {
 }
 
 // An InferenceClusterSpec says how to reach a cluster and which nodes it has.
+// +kubebuilder:validation:XValidation:rule="has(self.pools) != (has(self.admission) && self.admission == 'Kueue')",fieldPath=".pools",message="must be set, unless admission is Kueue: then the quotas of the cluster's ClusterQueues count instead"
+// +kubebuilder:validation:XValidation:rule="!has(self.kueue) || (has(self.admission) && self.admission == 'Kueue')",fieldPath=".kueue",message="must be left out unless admission is Kueue"
+// +kubebuilder:validation:XValidation:rule="(has(self.admission) ? self.admission : 'Ledger') == (has(oldSelf.admission) ? oldSelf.admission : 'Ledger')",fieldPath=".admission",message="cannot be changed: drain this cluster, delete it and create it again"
+// +kubebuilder:validation:XValidation:rule="(has(self.kueue) && has(self.kueue.localQueueName) ? self.kueue.localQueueName : 'default') == (has(oldSelf.kueue) && has(oldSelf.kueue.localQueueName) ? oldSelf.kueue.localQueueName : 'default')",fieldPath=".kueue",message="localQueueName cannot be changed: drain this cluster, delete it and create it again"
 type InferenceClusterSpec struct {
 	// ProviderConfigRef names the provider-kubernetes configuration with the cluster's
 	// credentials. It cannot change, because reservations in one cluster would then count in
@@ -57,12 +61,26 @@ type InferenceClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && (has(self.apiGroup) ? self.apiGroup : 'kubernetes.m.crossplane.io') == (has(oldSelf.apiGroup) ? oldSelf.apiGroup : 'kubernetes.m.crossplane.io')",message="cannot be changed: for another cluster, create another InferenceCluster"
 	ProviderConfigRef ClusterScopedConfigRef `json:"providerConfigRef"`
 
-	// Pools of nodes. Nodes that are in no pool are not used.
+	// Pools of nodes. Nodes that are in no pool are not used. They must be left out if
+	// admission is Kueue, and set otherwise.
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
-	Pools []Pool `json:"pools"`
+	Pools []Pool `json:"pools,omitempty"`
+
+	// Admission says what decides when a service may start in the cluster. With Ledger the
+	// capacity of the pools is reserved for services. With Kueue no capacity is counted, and
+	// Kueue in the cluster admits each replica: it has the quotas, priorities and preemption.
+	// It cannot change, because Kueue does not let running replicas change their queue.
+	// Defaults to Ledger.
+	// +optional
+	Admission Admission `json:"admission,omitempty"`
+
+	// Kueue says which queue Kueue admits services from, if admission is Kueue.
+	// +optional
+	Kueue *Kueue `json:"kueue,omitempty"`
 
 	// StopPolicy says what the cluster still accepts. None accepts everything that fits.
 	// Hold reserves nothing new, and what runs in the cluster stays. Drain also moves

@@ -26,6 +26,7 @@ spec:
   pools:
   - {name: typed-in, nodeCount: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}}
   - {name: observed, nodeSelector: {c: d}}
+  admission: Ledger
   stopPolicy: Drain
   stopMessage: the rack is moved
   entrypoint: {gatewayRef: {name: gw, namespace: gateways}, port: 8080}
@@ -35,6 +36,11 @@ spec:
 // inCluster returns a cluster with the required fields and these fields of the spec.
 func inCluster(fields string) string {
 	return `{metadata: {name: c}, spec: {providerConfigRef: {name: c}, pools: [{name: p, nodeSelector: {a: b}}], ` + fields + `}}`
+}
+
+// inKueue returns a cluster whose admission is Kueue's, with these fields of the spec.
+func inKueue(fields string) string {
+	return `{metadata: {name: c}, spec: {providerConfigRef: {name: c}, admission: Kueue, ` + fields + `}}`
 }
 
 // inPool returns a cluster with one pool of these fields.
@@ -91,11 +97,18 @@ func TestValidateCluster(t *testing.T) {
 		"Nothing": {
 			reason: "All missing fields are reported at once.",
 			doc:    `{metadata: {name: c}, spec: {}}`,
-			schema: []string{"spec.pools", "spec.providerConfigRef"},
+			// An API server evaluates rules only where no required field is missing.
+			schema: []string{"spec.providerConfigRef"},
 			want: []string{
 				`spec.providerConfigRef.name: Required value: must be the name of a provider-kubernetes configuration`,
 				`spec.pools: Required value: must have at least one pool of nodes`,
 			},
+		},
+		"NoPools": {
+			reason: "The ledger counts the nodes of pools.",
+			doc:    `{metadata: {name: c}, spec: {providerConfigRef: {name: c}}}`,
+			schema: []string{"spec.pools"},
+			want:   []string{`spec.pools: Required value: must have at least one pool of nodes`},
 		},
 		"Name": {
 			reason: "The name becomes the value of a label, so it contains no dot.",
@@ -144,6 +157,34 @@ func TestValidateCluster(t *testing.T) {
 				`spec.stopPolicy: Unsupported value: "Dead": supported values: "None", "Hold", "Drain", "Abandon"`,
 				`spec.stopMessage: Too long: may not be more than 253 characters`,
 			},
+		},
+		"Admission": {
+			reason: "The admission has two values.",
+			doc:    inCluster(`admission: Volcano`),
+			schema: []string{"spec.admission"},
+			want:   []string{`spec.admission: Unsupported value: "Volcano": supported values: "Ledger", "Kueue"`},
+		},
+		"KueueInLedger": {
+			reason: "The ledger has no queue of Kueue.",
+			doc:    inCluster(`kueue: {}`),
+			schema: []string{"spec.kueue"},
+			want:   []string{`spec.kueue: Forbidden: must be left out unless admission is Kueue`},
+		},
+		"Kueue": {
+			reason: "Where Kueue admits, no pool is needed.",
+			doc:    inKueue(``),
+		},
+		"KueueQueue": {
+			reason: "The name of the LocalQueue becomes the value of a label.",
+			doc:    inKueue(`kueue: {localQueueName: Team.A}`),
+			schema: []string{"spec.kueue.localQueueName"},
+			want:   []string{`spec.kueue.localQueueName: Invalid value: "Team.A": must consist of lower case letters, digits and '-', and start and end with a letter or digit`},
+		},
+		"KueuePools": {
+			reason: "Where Kueue admits, no pool is counted, so none is taken.",
+			doc:    inCluster(`admission: Kueue`),
+			schema: []string{"spec.pools"},
+			want:   []string{`spec.pools: Forbidden: must be left out if admission is Kueue: the quotas of the cluster's ClusterQueues count instead`},
 		},
 		"EntrypointAddress": {
 			reason: "An address has the type IPAddress and port 80 by default.",
@@ -290,6 +331,11 @@ func TestClusterUpdate(t *testing.T) {
 		"GroupWritten": {reason: "Writing out the default is no change.", old: with("name: c"), new: with("name: c, apiGroup: kubernetes.m.crossplane.io")},
 		"Name":         {reason: "Reservations in one cluster would count in another.", old: with("name: c"), new: with("name: d"), want: []string{"spec.providerConfigRef"}},
 		"Group":        {reason: "A configuration of the other API is a different configuration.", old: with("name: c"), new: with("name: c, apiGroup: kubernetes.crossplane.io"), want: []string{"spec.providerConfigRef"}},
+		"Ledger":       {reason: "Writing out the default is no change.", old: with("name: c"), new: inCluster("admission: Ledger")},
+		"Kueue":        {reason: "What runs in the cluster is not counted, and Kueue does not take it over.", old: with("name: c"), new: inKueue(""), want: []string{"spec.admission"}},
+		"NoKueue":      {reason: "Kueue does not give up what it admitted.", old: inKueue(""), new: with("name: c"), want: []string{"spec.admission"}},
+		"SameQueue":    {reason: "Writing out the default is no change.", old: inKueue(""), new: inKueue("kueue: {localQueueName: default}")},
+		"Queue":        {reason: "Kueue does not let running replicas change their queue.", old: inKueue("kueue: {}"), new: inKueue("kueue: {localQueueName: q}"), want: []string{"spec.kueue"}},
 	}
 	s := clusterSchema(t)
 	for name, tc := range cases {
@@ -312,17 +358,22 @@ func TestDefaultCluster(t *testing.T) {
 		"Least": {
 			reason: "Objects that are absent stay absent.",
 			doc:    inCluster(``),
-			want:   inCluster(`stopPolicy: None`),
+			want:   inCluster(`stopPolicy: None, admission: Ledger`),
 		},
 		"Full": {
 			reason: "Fields that are set keep their values.",
 			doc:    fullCluster,
 			want:   fullCluster,
 		},
+		"Queue": {
+			reason: "A tenant's LocalQueue has a name by default.",
+			doc:    inKueue(`kueue: {}`),
+			want:   inKueue(`stopPolicy: None, kueue: {localQueueName: default}`),
+		},
 		"Nested": {
 			reason: "Fields of objects that are present get their defaults.",
 			doc:    inCluster(`entrypoint: {address: {value: "2001:db8::1"}}, allowedNamespaces: {}`),
-			want:   inCluster(`stopPolicy: None, entrypoint: {address: {type: IPAddress, value: "2001:db8::1"}, port: 80}, allowedNamespaces: {from: All}`),
+			want:   inCluster(`stopPolicy: None, admission: Ledger, entrypoint: {address: {type: IPAddress, value: "2001:db8::1"}, port: 80}, allowedNamespaces: {from: All}`),
 		},
 	}
 	s := clusterSchema(t)

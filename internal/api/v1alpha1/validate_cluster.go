@@ -19,6 +19,10 @@ import (
 func DefaultCluster(s *InferenceClusterSpec) {
 	s.ProviderConfigRef.APIGroup = cmp.Or(s.ProviderConfigRef.APIGroup, GroupNamespacedObjects)
 	s.StopPolicy = cmp.Or(s.StopPolicy, StopNone)
+	s.Admission = cmp.Or(s.Admission, AdmissionLedger)
+	if s.Kueue != nil {
+		s.Kueue.LocalQueueName = cmp.Or(s.Kueue.LocalQueueName, DefaultLocalQueue)
+	}
 	if e := s.Entrypoint; e != nil {
 		if e.Port == nil {
 			e.Port = ptr.To[int32](DefaultEntrypointPort)
@@ -38,7 +42,7 @@ func ValidateCluster(c *InferenceCluster) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateClusterName(field.NewPath("metadata", "name"), c.Name)
 	errs = append(errs, c.Spec.ProviderConfigRef.validate(spec.Child("providerConfigRef"))...)
-	errs = append(errs, validatePools(spec.Child("pools"), c.Spec.Pools)...)
+	errs = append(errs, validateAdmission(spec, &c.Spec)...)
 	errs = append(errs, check.OneOf(spec.Child("stopPolicy"), c.Spec.StopPolicy, StopNone, StopHold, StopDrain, StopAbandon)...)
 	errs = append(errs, check.Length(spec.Child("stopMessage"), c.Spec.StopMessage, MaxStopMessage)...)
 	errs = append(errs, validateEntrypoint(spec.Child("entrypoint"), c.Spec.Entrypoint)...)

@@ -20,6 +20,23 @@ const ownedByLWS = "leaderworkerset.sigs.k8s.io/"
 // userLWSAnnotations are the annotations of LeaderWorkerSet that users may set on pods.
 var userLWSAnnotations = []string{ownedByLWS + "exclusive-topology", ownedByLWS + "subgroup-exclusive-topology"}
 
+// ownedByKueue is the prefix of Kueue's labels and annotations. Kueue takes pods for members of
+// the group and of the queue that these name. So a tenant could enter a queue that is not its
+// own, or the group of another service.
+const ownedByKueue = "kueue.x-k8s.io/"
+
+// userKueueLabels and userKueueAnnotations are those that users may set on pods. The policy of
+// the tenant limits the priority class. The annotations only request a topology.
+var (
+	userKueueLabels      = []string{labelKueuePriorityClass}
+	userKueueAnnotations = []string{
+		ownedByKueue + "podset-required-topology", ownedByKueue + "podset-preferred-topology", ownedByKueue + "podset-unconstrained-topology",
+		ownedByKueue + "podset-group-name", ownedByKueue + "podset-slice-required-topology", ownedByKueue + "podset-slice-size",
+	}
+)
+
+const messageKueue = "must be left out: the queue is that of the InferenceCluster, and Kueue identifies its pods by its own labels and annotations"
+
 // ownLabels are the labels that the function sets on pods. They override the template's.
 var ownLabels = []string{naming.LabelService, naming.LabelComponentType, naming.LabelRoleName, naming.LabelReplicaIndex, naming.LabelGroupIndex, naming.LabelSpecHash}
 
@@ -74,6 +91,8 @@ func checkOwnLabels(labels *structpb.Struct, path *field.Path) ([]Warning, field
 		switch {
 		case strings.HasPrefix(k, ownedByLWS):
 			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), "must be left out: LeaderWorkerSet sets it and identifies its pods by it"))
+		case strings.HasPrefix(k, ownedByKueue) && !slices.Contains(userKueueLabels, k):
+			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), messageKueue))
 		case slices.Contains(ownLabels, k):
 			warnings = append(warnings, Warning{Path: at.String(), Message: "has no effect: the function sets this label on the service's pods"})
 		}
@@ -84,8 +103,12 @@ func checkOwnLabels(labels *structpb.Struct, path *field.Path) ([]Warning, field
 func checkOwnAnnotations(annotations *structpb.Struct, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(annotations.GetFields())) {
-		if strings.HasPrefix(k, ownedByLWS) && !slices.Contains(userLWSAnnotations, k) {
-			errs = append(errs, field.Invalid(path.Key(text.Value(k)), text.Value(annotations.GetFields()[k].GetStringValue()), "must be left out: LeaderWorkerSet sets it and creates its pods from it"))
+		at, value := path.Key(text.Value(k)), text.Value(annotations.GetFields()[k].GetStringValue())
+		switch {
+		case strings.HasPrefix(k, ownedByLWS) && !slices.Contains(userLWSAnnotations, k):
+			errs = append(errs, field.Invalid(at, value, "must be left out: LeaderWorkerSet sets it and creates its pods from it"))
+		case strings.HasPrefix(k, ownedByKueue) && !slices.Contains(userKueueAnnotations, k):
+			errs = append(errs, field.Invalid(at, value, messageKueue))
 		}
 	}
 	return errs

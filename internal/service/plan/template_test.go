@@ -43,6 +43,19 @@ func TestReadTemplate(t *testing.T) {
 				`template.metadata.uid: Forbidden: must be left out: a template has labels and annotations only`,
 			},
 		},
+		"Kueue": {
+			reason: "A pod could enter another queue, or another service's group.",
+			doc:    `{metadata: {labels: {kueue.x-k8s.io/queue-name: other, kueue.x-k8s.io/prebuilt-workload-name: w}, annotations: {kueue.x-k8s.io/pod-suspending-parent: x}}` + spec,
+			want: []string{
+				`template.metadata.annotations[kueue.x-k8s.io/pod-suspending-parent]: Invalid value: "x": must be left out: the queue is that of the InferenceCluster, and Kueue identifies its pods by its own labels and annotations`,
+				`template.metadata.labels[kueue.x-k8s.io/prebuilt-workload-name]: Invalid value: "w": must be left out: the queue is that of the InferenceCluster, and Kueue identifies its pods by its own labels and annotations`,
+				`template.metadata.labels[kueue.x-k8s.io/queue-name]: Invalid value: "other": must be left out: the queue is that of the InferenceCluster, and Kueue identifies its pods by its own labels and annotations`,
+			},
+		},
+		"KueueTopology": {
+			reason: "The priority class has a policy of its own. A topology is for the pods alone.",
+			doc:    `{metadata: {labels: {kueue.x-k8s.io/priority-class: high}, annotations: {kueue.x-k8s.io/podset-required-topology: rack}}` + spec,
+		},
 		"LeaderWorkerSet": {
 			reason: "A worker with the index 0 is a leader to LeaderWorkerSet.",
 			doc:    `{metadata: {labels: {leaderworkerset.sigs.k8s.io/worker-index: "0", leaderworkerset.sigs.k8s.io/name: other}, annotations: {leaderworkerset.sigs.k8s.io/subgroup-size: x}}` + spec,

@@ -35,6 +35,7 @@ const (
 	DestinationRule       = "destinationrule"
 	EndpointSlice         = "endpointslice"
 	ServiceEntry          = "serviceentry"
+	Workload              = "workload"
 )
 
 // A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].

@@ -9,3 +9,10 @@ const (
 	LabelGroupIndex    = "fusioninfer.io/group-index"
 	LabelSpecHash      = "fusioninfer.io/spec-hash"
 )
+
+// Labels of Kueue (v0.15.0, pkg/controller/constants/constants.go). The WorkloadPriorityClass
+// that one of them names is cluster-scoped.
+const (
+	LabelKueueQueue         = "kueue.x-k8s.io/queue-name"
+	LabelKueuePriorityClass = "kueue.x-k8s.io/priority-class"
+)

@@ -256,6 +256,42 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
+// TestWrapWorkload proves that Kueue's Workload is only ever observed, and that the Object keeps
+// its name when the Workload changes.
+func TestWrapWorkload(t *testing.T) {
+	wrap := func(workload string) map[string]any {
+		o, err := WrapWorkload(key.Parse("cluster/east/workload/engine/0"), "qwen-engine-0", workload, service, east)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kube.AsMap(o.Resource)
+	}
+	want := map[string]any{
+		"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object",
+		"metadata": map[string]any{"name": "qwen-engine-0-workload-4eb9bdf3f2ed", "namespace": "team-a", "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
+		"spec": map[string]any{
+			"forProvider": map[string]any{"manifest": map[string]any{
+				"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload",
+				"metadata": map[string]any{"name": "leaderworkerset-qwen-engine-0-0-1a2b3", "namespace": "models"},
+			}},
+			"providerConfigRef":  map[string]any{"kind": "ClusterProviderConfig", "name": "east"},
+			"managementPolicies": []any{"Observe"},
+			"readiness": map[string]any{
+				"policy":   "DeriveFromCelQuery",
+				"celQuery": `has(object.status) && has(object.status.conditions) && object.status.conditions.exists(c, c.type == "Admitted" && c.status == "True")`,
+			},
+			"watch": true,
+		},
+	}
+	got := wrap("leaderworkerset-qwen-engine-0-0-1a2b3")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(got["metadata"], wrap("leaderworkerset-qwen-engine-0-0-fffff")["metadata"]); diff != "" {
+		t.Errorf("another Workload: -want, +got:\n%s", diff)
+	}
+}
+
 // TestQueries evaluates the readiness queries as provider-kubernetes does.
 func TestQueries(t *testing.T) {
 	conditions := func(kind, status string) []any { return []any{map[string]any{"type": kind, "status": status}} }
@@ -280,6 +316,10 @@ func TestQueries(t *testing.T) {
 		"PodGroup.scheduling.volcano.sh": {
 			ready:    []map[string]any{{"phase": "Running"}, {"phase": "Completed"}},
 			notReady: []map[string]any{{"phase": "Inqueue"}, {"phase": "Unknown"}},
+		},
+		"Workload.kueue.x-k8s.io": {
+			ready:    []map[string]any{{"conditions": conditions("Admitted", "True")}},
+			notReady: []map[string]any{{"conditions": conditions("Admitted", "False")}, {"conditions": conditions("QuotaReserved", "True")}},
 		},
 	}
 	for kind := range queries {

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -48,6 +49,34 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 	return kube.Object{Key: o.Key, Resource: r}, nil
 }
 
+// WrapWorkload returns an Object that only observes Kueue's Workload for a LeaderWorkerSet. It is
+// named after the LeaderWorkerSet, because the Workload of a new one has another name.
+func WrapWorkload(k key.Key, leaderWorkerSet, workload string, s naming.Identity, t scheduling.Target) (kube.Object, error) {
+	m := &structpb.Struct{Fields: map[string]*structpb.Value{
+		"apiVersion": structpb.NewStringValue(groupKueue + "/v1beta2"),
+		"kind":       structpb.NewStringValue(kindWorkload),
+		"metadata": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			"name":      structpb.NewStringValue(workload),
+			"namespace": structpb.NewStringValue(t.Namespace),
+		}}),
+	}}
+	o, err := Wrap(kube.Object{Key: k, Resource: m}, s, t, false)
+	if err != nil {
+		return o, err
+	}
+	name := structpb.NewStringValue(ObjectName(s, t, groupKueue, kindWorkload, leaderWorkerSet))
+	o.Resource = kube.With(o.Resource, name, "metadata", "name")
+	policies, err := structpb.NewList([]any{"Observe"})
+	o.Resource = kube.With(o.Resource, structpb.NewListValue(policies), "spec", "managementPolicies")
+	return o, err
+}
+
+// Kueue's Workload has what Kueue decided about a LeaderWorkerSet.
+const (
+	groupKueue   = "kueue.x-k8s.io"
+	kindWorkload = "Workload"
+)
+
 // queries say when an Object is ready. While an Object is not ready, provider-kubernetes polls
 // its remote object every 30 seconds. Afterwards it does so every 10 minutes (--poll), unless it
 // watches it. So an Object becomes ready only when the status of the remote object has all that
@@ -58,6 +87,7 @@ var queries = map[string]string{
 	"Gateway.gateway.networking.k8s.io":         condition("Programmed"),
 	"HTTPRoute.gateway.networking.k8s.io":       accepted,
 	"InferencePool.inference.networking.k8s.io": accepted,
+	kindWorkload + "." + groupKueue:             condition("Admitted"),
 	"PodGroup.scheduling.volcano.sh":            `has(object.status) && has(object.status.phase) && object.status.phase in ["Running", "Completed"]`,
 }
 

@@ -40,6 +40,7 @@ const (
 	ReasonWeight               = "WeightIsZero"
 	ReasonDuplicate            = "DuplicateTarget"
 	ReasonInsufficientCapacity = "InsufficientCapacity"
+	ReasonGang                 = "GangNotAdmitted"
 	ReasonNotNeeded            = "NotNeeded"
 	ReasonRequested            = "Requested"
 	ReasonNotReserved          = "NotReserved"
@@ -155,6 +156,8 @@ func (p *scheduler) fitsWhole(free *capacity.Free, c *Candidate, groups []reserv
 		return true, ""
 	case c.NotSchedulable != "":
 		return false, c.NotSchedulable
+	case c.Uncounted:
+		return true, ""
 	}
 	request := reservation.CapacityRequest{PodRequirements: p.PodRequirements}
 	return free.Allocate(request.PodSets(missing))

@@ -34,6 +34,10 @@ type Candidate struct {
 	InOutage bool
 	// Free is the capacity that is free in addition to the service's own reservation.
 	Free capacity.Free
+	// Uncounted tells that no capacity is counted there, so everything fits: Kueue admits it.
+	Uncounted bool
+	// RefusesGang tells that the service starts as a gang, which Kueue does not admit as one.
+	RefusesGang bool
 	// Reserved, Present and Ready replicas of the service there. Reserved are those whose
 	// reservation answers the current request, see reservation.ClusterRequest.Reserved. Present
 	// are those of which an object exists.

@@ -55,10 +55,11 @@ func (v *view) candidate(m member) Candidate {
 		return c
 	case v.undecided[m.inferenceCluster]:
 		c.Unknown = "it is not known yet whether it allows namespace " + v.demand.Namespace
-	case len(ic.Status.Pools) == 0:
+	case ic.Spec.LocalQueue() != "" && ic.Status.ObservedGeneration == 0, ic.Spec.LocalQueue() == "" && len(ic.Status.Pools) == 0:
 		c.Unknown = "it has not reported its capacity yet"
 	}
 	c.NotAllowed = v.notAllowed[m.inferenceCluster]
+	c.RefusesGang = v.demand.HasGang && ic.Spec.LocalQueue() != ""
 	readCluster(&c, ic)
 	c.InOutage = c.Unreachable != nil && outageAt(v.snapshot.Clusters, *c.Unreachable)
 	v.readReserved(&c, ic, m.inferenceCluster)
@@ -104,6 +105,21 @@ func (v *view) backends(m member) []string {
 	return names
 }
 
+// localQueue returns the queue from which Kueue admits what runs in a cluster. While the
+// InferenceCluster cannot be read, it is the queue of what runs there, which Kueue keeps fixed.
+func (v *view) localQueue(m member) string {
+	if m.inferenceCluster == "" {
+		return ""
+	}
+	if c := v.clusters[m.inferenceCluster]; c != nil {
+		return c.Spec.LocalQueue()
+	}
+	if at := v.snapshot.States[m.target.Cluster]; at != nil {
+		return at.LocalQueue
+	}
+	return ""
+}
+
 // readReserved reads what a cluster has reserved for the service.
 func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
 	for i := range ic.Status.Pending {
@@ -141,6 +157,7 @@ func readCluster(c *Candidate, ic *v1alpha1.InferenceCluster) {
 		c.Unreachable = &since.Time
 	}
 	readSchedulable(c, ic)
+	c.Uncounted = ic.Spec.LocalQueue() != ""
 	for _, p := range ic.Status.Pools {
 		pool := capacity.Pool{Name: p.Name, Labels: p.NodeSelector, NodeCount: int64(p.NodeCount), Total: capacity.ResourcesOf(p.Capacity)}
 		for _, n := range p.Free {

@@ -23,6 +23,8 @@ type Demand struct {
 	PodRequirements map[string]capacity.PodRequirements
 	// HasRouter tells that requests are answered only where an endpoint picker runs.
 	HasRouter bool
+	// HasGang tells that its replicas start as a gang.
+	HasGang bool
 	// HasFleetRoute tells that one route sends requests to all clusters.
 	HasFleetRoute bool
 	// Hostnames is the way in which that route leads to DNS names. Empty means that it does not.
@@ -57,6 +59,9 @@ type Assignment struct {
 	UnusedHostname string
 	// MayReceiveTraffic tells that a gateway may still send requests there by the fleet route.
 	MayReceiveTraffic bool
+	// LocalQueue is the queue from which Kueue admits what runs there. Empty where the ledger
+	// does.
+	LocalQueue string
 	// KeepsRouter tells that a service of no replicas keeps its router there.
 	KeepsRouter bool
 }
@@ -94,6 +99,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 			Entrypoint:        v.entrypoint(m),
 			UnusedHostname:    v.unusedHostname(m),
 			MayReceiveTraffic: p.Candidates[i].MayReceiveTraffic,
+			LocalQueue:        v.localQueue(m),
 			KeepsRouter:       v.keepsRouter(&p.Candidates[i], &decisions[i]),
 		})
 	}

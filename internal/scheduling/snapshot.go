@@ -59,6 +59,10 @@ type ClusterState struct {
 	// empty beside the XR.
 	ProviderConfig v1alpha1.ProviderConfigRef
 	Namespace      string
+	// UIDs of the LeaderWorkerSets in their cluster, by replica.
+	UIDs map[key.ReplicaID]string
+	// LocalQueue is the queue of Kueue that what runs there was created with.
+	LocalQueue string
 	// WasReady and RouterWasReady have Ready and RouterReady from when the cluster was last
 	// read. A cluster that cannot be read now may still serve.
 	WasReady       map[key.ReplicaID]bool

@@ -26,6 +26,7 @@ const (
 	kindService         = "Service."
 	kindRoute           = "HTTPRoute.gateway.networking.k8s.io"
 	kindGateway         = "Gateway.gateway.networking.k8s.io"
+	kindWorkload        = "Workload.kueue.x-k8s.io"
 	kindPool            = "InferencePool.inference.networking.k8s.io"
 )
 
@@ -53,6 +54,12 @@ const (
 	ReasonNotScheduled = "NotScheduled"
 	// ReasonUnschedulable is about a gang that Volcano cannot schedule.
 	ReasonUnschedulable = "Unschedulable"
+	// ReasonWaitingForAdmission is about a replica that Kueue has not admitted.
+	ReasonWaitingForAdmission = "WaitingForAdmission"
+	// ReasonPreempted is about a replica that Kueue stopped for the sake of another workload.
+	ReasonPreempted = "Preempted"
+	// ReasonEvicted is about a replica that Kueue stopped for another reason.
+	ReasonEvicted = "Evicted"
 	// ReasonNotAccepted is about a route, pool, gateway or model that a controller
 	// refuses.
 	ReasonNotAccepted = "NotAccepted"
@@ -97,6 +104,7 @@ var chains = map[string][]check{
 	kindRoute:           {fleetParents, parents(ReasonRouteNotReported, "no gateway has reported on it")},
 	kindPool:            {parents(ReasonPoolNotReported, "no gateway has reported on it")},
 	kindGateway:         {programmed},
+	kindWorkload:        {admitted},
 
 	"InferenceObjective.llm-d.ai":                         {modelAccepted},
 	"InferenceModelRewrite.llm-d.ai":                      {modelAccepted},

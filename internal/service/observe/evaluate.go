@@ -52,6 +52,8 @@ type evaluator struct {
 	total   roleCounts
 	// groups are the indices of the replica groups of which something exists.
 	groups map[int32]bool
+	// waiting has why replicas do not start in a cluster, by its name.
+	waiting map[string]*wait
 	// entrypoints by cluster.
 	entrypoints map[string]routeObjects
 	// failures of the pods of the roles, and of those of the endpoint picker.
@@ -70,11 +72,18 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		pods:        r.pods(),
 		total:       newRoleCounts(p),
 		groups:      map[int32]bool{},
+		waiting:     map[string]*wait{},
 		entrypoints: make(map[string]routeObjects, len(p.Clusters)),
 	}
 	e.evaluateObjects(objects)
-	status := e.status()
 	e.passStartedGangs()
+	e.passAdmitted()
+	for i := range p.Clusters {
+		if c := &p.Clusters[i]; c.Target.Remote() {
+			e.waiting[c.Target.Cluster] = e.waits(c)
+		}
+	}
+	status := e.status()
 	v := Evaluation{
 		Ready:          make(map[key.Key]bool, len(objects)),
 		Objects:        make([]ObjectStatus, 0, len(objects)),
@@ -120,6 +129,7 @@ func (e *evaluator) evaluateObjects(objects []kube.Object) {
 // status counts the replicas, and finds the URLs.
 func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 	st := v1alpha1.InferenceServiceStatus{Clusters: e.clusters()}
+	e.noteWaits(st.Clusters)
 	if !e.plan.Service.Claimed {
 		// Crossplane copies the status to the claim, whose generation is another number
 		// (internal/controller/apiextensions/claim/syncer_ssa.go of crossplane).

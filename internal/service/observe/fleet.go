@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -93,15 +94,18 @@ func (e *evaluator) placed() composite.Condition {
 	for i := range e.plan.Schedule.Assignments {
 		d := &e.plan.Schedule.Assignments[i]
 		runs = runs || len(d.Run) > 0
-		text := d.Name + ": " + text.OneLine(d.Message)
-		switch {
+		message := d.Name + ": " + text.OneLine(d.Message)
+		switch w := e.waiting[d.Name]; {
 		case len(d.Pending) > 0 || d.State == v1alpha1.StateLeaving:
-			missing = append(missing, text)
+			missing = append(missing, message)
 			if reason == "" {
 				reason = d.Reason
 			}
+		case w != nil && w.ofKueue && d.State == v1alpha1.StatePlaced:
+			missing = append(missing, d.Name+": "+w.message)
+			reason = cmp.Or(reason, w.reason)
 		case d.State == v1alpha1.StateNotPlaced && d.Reason != scheduling.ReasonNotNeeded:
-			other = append(other, text)
+			other = append(other, message)
 			if len(other) == 1 && reason == "" {
 				reason = d.Reason
 			}

@@ -18,7 +18,7 @@ type conditionGroup struct {
 func (e *evaluator) conditionGroups() map[string]*conditionGroup {
 	groups := map[string]*conditionGroup{GangScheduled: {}, WorkloadsReady: {}, RouterReady: {}, RouteReady: {}}
 	for _, s := range e.objects {
-		if s.key == key.CapacityRequest {
+		if s.key == key.CapacityRequest || s.kind == kindWorkload {
 			continue // The condition Placed is about it.
 		}
 		g := groups[e.conditionOf(s.key)]

@@ -11,6 +11,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -65,6 +66,7 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 var (
 	uid               = incoming.NewPath("metadata", "uid")
 	creationTimestamp = incoming.NewPath("metadata", "creationTimestamp")
+	queueName         = incoming.NewPath("metadata", "labels", naming.LabelKueueQueue)
 	requestData       = incoming.NewPath("data", reservation.RequestKey)
 )
 
@@ -144,6 +146,9 @@ func (c *cluster) inferenceCluster() *v1alpha1.InferenceCluster {
 
 // addObserved adds what one composed resource shows of the service in its cluster.
 func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object) {
+	if k.Kind == key.Workload {
+		return // Kueue's: it says nothing of what exists.
+	}
 	switch k {
 	case key.CapacityRequest:
 		// A request that cannot be read counts as absent, and is written again.
@@ -190,10 +195,23 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		if created, err := time.Parse(time.RFC3339, creationTimestamp.Text(observed)); err == nil {
 			at.Created[replica] = created
 		}
+		readAdmission(at, replica, observed)
 		readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
 	case key.Deployment:
 		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })
 	}
+}
+
+// readAdmission reads what Kueue's Workload for a LeaderWorkerSet depends on.
+func readAdmission(at *scheduling.ClusterState, replica key.ReplicaID, observed incoming.Object) {
+	found, _ := remote.Unwrap(observed)
+	if id := uid.Text(found); id != "" {
+		if at.UIDs == nil {
+			at.UIDs = map[key.ReplicaID]string{}
+		}
+		at.UIDs[replica] = id
+	}
+	at.LocalQueue = cmp.Or(at.LocalQueue, queueName.Text(found))
 }
 
 // readReadiness tells whether an object was ready when it could be read last, and whether it

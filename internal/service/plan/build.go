@@ -54,6 +54,9 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 			return nil, errs
 		}
 		p.schedule(spec, gang, demand, &snapshot)
+		if errs := p.refuseGangInKueue(gang); len(errs) > 0 {
+			return nil, errs
+		}
 		return p, nil
 	}
 	for _, t := range clusters {

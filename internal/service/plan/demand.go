@@ -19,6 +19,7 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *sch
 		Placement:     spec.Placement,
 		HasRouter:     p.Router != nil,
 		HasFleetRoute: p.FleetRoute != nil,
+		HasGang:       gang.mode != v1alpha1.GangNone,
 	}
 	if p.FleetRoute != nil {
 		d.Hostnames = p.FleetRoute.Hostnamed

@@ -50,6 +50,7 @@ func (p *Plan) planClusters(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy
 // pending has the replicas whose capacity is requested.
 func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, a *scheduling.Assignment, pending map[key.ReplicaID]bool) {
 	c := p.layout(a.Target, spec.Replicas)
+	c.LocalQueue = a.LocalQueue
 	c.NotStarted, c.Leaving, c.Abandoned = !hasRun(a) && a.Existing == nil, a.State == v1alpha1.StateLeaving, a.Abandoned
 	var groups []Group
 	for _, g := range c.Groups {
@@ -66,6 +67,7 @@ func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy,
 			continue
 		}
 		c.addGang(p, &g, gang)
+		c.addWorkloads(&g, a.Existing)
 		groups = append(groups, g)
 	}
 	c.Groups = groups

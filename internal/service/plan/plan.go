@@ -87,6 +87,9 @@ type ClusterPlan struct {
 	Pending []Replica
 	// NotStarted tells that nothing is reserved in the cluster yet, so nothing is rendered.
 	NotStarted bool
+	// LocalQueue is the queue from which Kueue admits the replicas here. It is empty where Kueue
+	// does not admit them.
+	LocalQueue string
 	// Unschedulable tells that Pending has the replicas that no cluster accepts. Nothing is
 	// rendered for them.
 	Unschedulable bool
@@ -134,6 +137,9 @@ type Replica struct {
 	Task string
 	// PodGroup is the name of its gang's PodGroup. Empty without a gang.
 	PodGroup string
+	// Workload is the name of Kueue's Workload for the replica. It is empty where Kueue does not
+	// admit it, and until its LeaderWorkerSet exists.
+	Workload string
 }
 
 // A Role is a role that serves.

@@ -20,11 +20,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// labelKueuePriorityClass names the WorkloadPriorityClass that Kueue takes the priority of pods
-// from. That kind is cluster-scoped (kueue pkg/controller/constants/constants.go,
-// WorkloadPriorityClassLabel).
-const labelKueuePriorityClass = "kueue.x-k8s.io/priority-class"
-
 // A tenantPolicy is what the platform team allows the service's namespace.
 type tenantPolicy struct {
 	inputv1alpha1.Policy
@@ -72,7 +67,7 @@ func (p *tenantPolicy) checkTemplate(at *field.Path, t *PodTemplate) field.Error
 	errs = append(errs, checkServiceAccount(spec.Child("serviceAccountName"), t.Spec.ServiceAccountName)...)
 	errs = append(errs, checkServiceAccount(spec.Child("serviceAccount"), t.Spec.DeprecatedServiceAccount)...)
 	errs = append(errs, p.checkPriority(spec.Child("priorityClassName"), t.Spec.PriorityClassName, "")...)
-	errs = append(errs, p.checkPriority(metadata.Child("labels").Key(labelKueuePriorityClass), t.Labels[labelKueuePriorityClass], "")...)
+	errs = append(errs, p.checkPriority(metadata.Child("labels").Key(naming.LabelKueuePriorityClass), t.Labels[naming.LabelKueuePriorityClass], "")...)
 	errs = append(errs, p.checkAntiAffinity(spec.Child("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), &t.Spec)...)
 	if t.Spec.Priority != nil {
 		errs = append(errs, field.Forbidden(spec.Child("priority"), "must be left out: Kubernetes sets it from priorityClassName"))

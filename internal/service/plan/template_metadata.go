@@ -28,7 +28,7 @@ const ownedByKueue = "kueue.x-k8s.io/"
 // userKueueLabels and userKueueAnnotations are those that users may set on pods. The policy of
 // the tenant limits the priority class. The annotations only request a topology.
 var (
-	userKueueLabels      = []string{labelKueuePriorityClass}
+	userKueueLabels      = []string{naming.LabelKueuePriorityClass}
 	userKueueAnnotations = []string{
 		ownedByKueue + "podset-required-topology", ownedByKueue + "podset-preferred-topology", ownedByKueue + "podset-unconstrained-topology",
 		ownedByKueue + "podset-group-name", ownedByKueue + "podset-slice-required-topology", ownedByKueue + "podset-slice-size",

@@ -21,7 +21,7 @@ import (
 
 // Render returns all objects of a plan.
 func Render(p *plan.Plan) ([]kube.Object, error) {
-	workloads, err := workload.New(p)
+	sets, err := workload.New(p)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 		if cluster.NotStarted {
 			continue
 		}
-		objects, err := renderCluster(p, cluster, workloads)
+		objects, err := renderCluster(p, cluster, sets)
 		if err != nil {
 			return nil, err
 		}
@@ -51,6 +51,28 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 			}
 			all = append(all, o)
 		}
+		workloads, err := renderWorkloads(p, cluster)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, workloads...)
+	}
+	return all, nil
+}
+
+// renderWorkloads renders the Objects that observe how Kueue admits the replicas in a cluster.
+func renderWorkloads(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
+	var all []kube.Object
+	for r := range cluster.Replicas() {
+		if r.Workload == "" {
+			continue
+		}
+		o, err := remote.WrapWorkload(cluster.WorkloadKey(r), r.Name, r.Workload, p.Service, cluster.Target)
+		if err != nil {
+			return nil, err
+		}
+		o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
+		all = append(all, o)
 	}
 	return all, nil
 }

@@ -108,6 +108,7 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 	object, err := kube.Encode(apply.LeaderWorkerSet("", cluster.Target.Namespace).
 		WithLabels(labels).
 		WithLabels(map[string]string{naming.LabelSpecHash: t.hash}).
+		WithLabels(queueOf(cluster, r)).
 		WithSpec(apply.LeaderWorkerSetSpec().
 			WithReplicas(1).
 			WithLeaderWorkerTemplate(apply.LeaderWorkerTemplate().
@@ -126,6 +127,19 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 		s.leader = newTemplate(t.leader, labels)
 	}
 	return s, nil
+}
+
+// queueOf returns the labels by which Kueue admits a LeaderWorkerSet. Kueue reads none of its
+// pods' labels.
+func queueOf(cluster *plan.ClusterPlan, r *plan.Role) map[string]string {
+	if cluster.LocalQueue == "" {
+		return nil
+	}
+	labels := map[string]string{naming.LabelKueueQueue: cluster.LocalQueue}
+	if class := r.PriorityClass(); class != "" {
+		labels[naming.LabelKueuePriorityClass] = class
+	}
+	return labels
 }
 
 // newTemplate adds labels to a template. Labels of the user stay, unless the function sets the

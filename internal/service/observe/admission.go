@@ -1,0 +1,112 @@
+package observe
+
+import (
+	"cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// Types and reasons of the conditions of Kueue's Workload (v0.15.0,
+// apis/kueue/v1beta2/workload_types.go).
+const (
+	workloadAdmitted      = "Admitted"
+	workloadQuotaReserved = "QuotaReserved"
+	workloadEvicted       = "Evicted"
+	evictedByPreemption   = "Preempted"
+)
+
+// admitted finds a Workload that Kueue has not admitted. Kueue keeps the condition Evicted True
+// until it admits the Workload again.
+func admitted(s *objectState) (string, string, bool) {
+	is := find(s.view.Status.Conditions, workloadAdmitted)
+	if is.Status == composite.True {
+		return "", "", false
+	}
+	evicted := find(s.view.Status.Conditions, workloadEvicted)
+	quota := find(s.view.Status.Conditions, workloadQuotaReserved)
+	switch {
+	case evicted.Status == composite.True && evicted.Reason == evictedByPreemption:
+		return ReasonPreempted, text.OneLine(evicted.Message), true
+	case evicted.Status == composite.True:
+		return ReasonEvicted, cause(evicted), true
+	case quota.Status == composite.True:
+		// It waits for the admission checks.
+		return ReasonWaitingForAdmission, cmp.Or(text.OneLine(is.Message), "Kueue has reserved its quota, and not admitted it yet"), true
+	}
+	return ReasonWaitingForAdmission, cmp.Or(text.OneLine(quota.Message), "Kueue has not reported on it yet"), true
+}
+
+// A wait is why replicas do not start in a cluster, although they are placed there.
+type wait struct {
+	reason, message string
+	// ofKueue tells that it is Kueue that does not admit them.
+	ofKueue bool
+	// all tells that none of the replicas there has started.
+	all bool
+}
+
+// waits returns why replicas wait in a cluster: for Kueue, or for Volcano. It is nil where none
+// does.
+func (e *evaluator) waits(c *plan.ClusterPlan) *wait {
+	found, w := findings{}, &wait{ofKueue: c.LocalQueue != "", all: true}
+	for r := range c.Replicas() {
+		set, workload := e.byKey[r.Key], e.byKey[c.WorkloadKey(r)]
+		switch {
+		case set != nil && set.ready || workload != nil && workload.ready:
+			w.all = false
+		case workload == nil || workload.reason == ReasonNotCreated:
+		case workload.reason == ReasonCannotBeRead:
+			found.lack(ReasonWaitingForAdmission, r.Name, "its Workload cannot be read: "+workload.message)
+		default:
+			found.lack(workload.reason, r.Name, workload.message)
+		}
+	}
+	for i := range c.Groups {
+		g := c.Groups[i].PodGroup
+		if g == nil {
+			continue
+		}
+		if s := e.byKey[g.Key]; s != nil && (s.reason == ReasonUnschedulable || s.reason == ReasonNotScheduled) {
+			found.lack(s.reason, "PodGroup "+g.Name, s.message)
+		}
+	}
+	found.close()
+	if len(found.texts) == 0 {
+		return nil
+	}
+	w.reason, w.message = found.reason, text.Join(found.texts, text.MaxMessage)
+	return w
+}
+
+// passAdmitted makes the Workload of a replica that is ready ready too. The replica has started,
+// whatever can be read of its Workload.
+func (e *evaluator) passAdmitted() {
+	for c, r := range e.plan.Replicas() {
+		set, workload := e.byKey[r.Key], e.byKey[c.WorkloadKey(r)]
+		if set != nil && set.ready && workload != nil && workload.reason != ReasonDeleting {
+			workload.ready, workload.reason, workload.message = true, "", ""
+		}
+	}
+}
+
+// noteWaits writes into the status of each cluster why replicas wait there. What the placement
+// says of the cluster comes first.
+func (e *evaluator) noteWaits(clusters []v1alpha1.ClusterStatus) {
+	for i := range e.plan.Clusters {
+		c := &e.plan.Clusters[i]
+		for j := range clusters {
+			s := &clusters[j]
+			w := e.waiting[c.Target.Cluster]
+			if s.Name != c.Target.Cluster || w == nil || s.State != v1alpha1.StatePlaced || s.Reason != "" {
+				continue
+			}
+			s.Reason, s.Message = w.reason, w.message
+			if w.ofKueue && w.all {
+				s.State = v1alpha1.StatePending
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"crypto/sha1" //nolint:gosec // Kueue makes names with it.
+	"encoding/hex"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// WorkloadKey is the key of the Object that observes Kueue's Workload for a replica.
+func (c *ClusterPlan) WorkloadKey(r *Replica) key.Key { return c.Key(key.Workload, string(r.ID)) }
+
+// PriorityClass returns the WorkloadPriorityClass of Kueue that the role's template names. Kueue
+// reads it from the LeaderWorkerSet. The policy of the tenant limits it.
+func (r *Role) PriorityClass() string { return r.Leader.Labels[naming.LabelKueuePriorityClass] }
+
+// addWorkloads names Kueue's Workloads for the replicas of a group that exist.
+func (c *ClusterPlan) addWorkloads(g *Group, existing *scheduling.ClusterState) {
+	if c.LocalQueue == "" || existing == nil {
+		return
+	}
+	for i := range g.Replicas {
+		if uid := existing.UIDs[g.Replicas[i].ID]; uid != "" {
+			g.Replicas[i].Workload = workloadOf(g.Replicas[i].Name, uid)
+		}
+	}
+}
+
+// workloadOf returns the name of Kueue's Workload for the only group of a LeaderWorkerSet. No
+// label tells which Workload that is, so the name is made as Kueue makes it
+// (kueue v0.15.0: GetWorkloadName in pkg/controller/jobs/leaderworkerset, and
+// generateWorkloadName in pkg/controller/jobframework/workload_names.go).
+func workloadOf(name, uid string) string {
+	const kind, hashLength = "LeaderWorkerSet", 5
+	const maxPrefix = 252 - hashLength
+	owner := name + "-0"
+	prefix := "leaderworkerset-" + owner
+	sum := sha1.Sum([]byte(kind + "\n" + lws.GroupVersion.Group + "\n" + owner + "\n" + uid)) //nolint:gosec // As above.
+	return prefix[:min(len(prefix), maxPrefix)] + "-" + hex.EncodeToString(sum[:])[:hashLength]
+}
+
+// refuseGangInKueue refuses a gang for a service that runs in a cluster whose admission is
+// Kueue's. A service that does not run there yet does not get there.
+func (p *Plan) refuseGangInKueue(gang gangPolicy) field.ErrorList {
+	if gang.mode == v1alpha1.GangNone {
+		return nil
+	}
+	for i := range p.Clusters {
+		if c := &p.Clusters[i]; c.LocalQueue != "" && len(c.Groups) > 0 {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "schedulingStrategy", "gang", "mode"), gang.mode, fmt.Sprintf(
+				"must be %s while the service runs in cluster %s: Kueue admits each replica by itself there", v1alpha1.GangNone, c.Target.Cluster))}
+		}
+	}
+	return nil
+}

@@ -110,6 +110,9 @@ func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alp
 		ServiceCount:       count(int64(len(p.Reservations))),
 		Entrypoint:         state.entrypoint,
 	}
+	if queue := c.Spec.LocalQueue(); queue != "" {
+		st.Summary = "admission by Kueue, LocalQueue " + queue
+	}
 	for i := range p.Free.Pools {
 		pool := poolStatus(&p.Free.Pools[i])
 		st.NodeCount += pool.NodeCount

@@ -64,6 +64,9 @@ func observe(req incoming.Request, c *parsed) (*observedState, error) {
 	_, r.reach = r.unwrap(c.keys().Reachable())
 	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(req.Observed(c.keys().Reachable())), "/")
 	r.readRequests(req)
+	if c.Spec.LocalQueue() != "" {
+		r.requests = uncounted(c.Name, r.requests)
+	}
 	r.markNotAllowed(req, c)
 	r.readPools(req, c)
 	r.readEntrypoint(c)

@@ -268,7 +268,7 @@ func TestWrapWorkload(t *testing.T) {
 	}
 	want := map[string]any{
 		"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object",
-		"metadata": map[string]any{"name": "qwen-engine-0-workload-4eb9bdf3f2ed", "namespace": "team-a", "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
+		"metadata": map[string]any{"name": "qwen-engine-0-workload-ea488b23c657", "namespace": "team-a", "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
 		"spec": map[string]any{
 			"forProvider": map[string]any{"manifest": map[string]any{
 				"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload",

@@ -18,6 +18,7 @@ kube-scheduler kube .
 kubectl kube .
 kwok kwok sigs.k8s.io/kwok/cmd/kwok
 lws-manager lws sigs.k8s.io/lws/cmd
+kueue-manager kueue sigs.k8s.io/kueue/cmd/kueue
 volcano-scheduler volcano volcano.sh/volcano/cmd/scheduler
 volcano-controller-manager volcano volcano.sh/volcano/cmd/controller-manager
 volcano-webhook-manager volcano volcano.sh/volcano/cmd/webhook-manager

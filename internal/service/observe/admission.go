@@ -105,7 +105,7 @@ func (e *evaluator) noteWaits(clusters []v1alpha1.ClusterStatus) {
 			}
 			s.Reason, s.Message = w.reason, w.message
 			if w.ofKueue && w.all {
-				s.State = v1alpha1.StatePending
+				s.State, s.Assigned = v1alpha1.StatePending, nil
 			}
 		}
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	// Clusters is how many remote clusters there are besides, see Remote. Each has as
 	// many nodes of the same kind.
 	Clusters int
+	// Kueue runs Kueue in each remote cluster.
+	Kueue bool
 	// Packages has the packages of versions that are built already, each in a directory of
 	// its name. Others are built, and all if it is empty.
 	Packages string

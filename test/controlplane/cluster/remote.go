@@ -93,7 +93,10 @@ func (r *Remote) run(ctx context.Context, etcd string, o Options) error {
 			if err := r.InstallDefinitions(ctx, coreModule, providerModule); err != nil {
 				return err
 			}
-			return r.runInference(ctx, o)
+			if err := r.runInference(ctx, o); err != nil || !o.Kueue {
+				return err
+			}
+			return r.RunKueue(ctx)
 		},
 		func() error { return r.runNodes(ctx, o) },
 	)

@@ -40,6 +40,9 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		needed = append(slices.Clone(Programs), providerProgram, "crossplane")
 		except = append(except, providerModule)
 	}
+	if o.Kueue {
+		needed = append(slices.Clone(needed), kueueProgram)
+	}
 	if _, err := programs(needed...); err != nil {
 		return c, err
 	}

@@ -101,12 +101,18 @@ func compositionWith(t *testing.T, api, input string) string {
 // the configurations that services may name themselves.
 func (h *controlPlane) install(t *testing.T) {
 	t.Helper()
+	h.installWith(t, "")
+}
+
+// installWith also sets something more in the Input of the services.
+func (h *controlPlane) installWith(t *testing.T, input string) {
+	t.Helper()
 	if err := h.PushPackages(first); err != nil {
 		t.Fatal(err)
 	}
 	kubectl(t, h.Cluster, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml")
 	kubectl(t, h.Cluster, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml",
-		"-f", "package/xr/cluster-composition.yaml", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()))
+		"-f", "package/xr/cluster-composition.yaml", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()+input))
 	healthy(t, h.Cluster, "Function", function, first)
 	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 	gateway(t, h.Cluster, "gateway-system", "fleet-gateway")
@@ -128,6 +134,8 @@ type member struct {
 	apiGroup string
 	// nodes of 8 GPUs. There are as many as are observed, if it is 0.
 	nodes int64
+	// kueue admits its services, so no nodes are counted.
+	kueue bool
 	// gateway is its address, or observed: that of the Gateway that each cluster has.
 	gateway string
 }
@@ -148,6 +156,10 @@ func (h *controlPlane) joins(t *testing.T, fleet string, m member) *unstructured
 		config["apiGroup"] = m.apiGroup
 	}
 	spec := map[string]any{"providerConfigRef": config, "pools": []any{pool}}
+	if m.kueue {
+		delete(spec, "pools")
+		spec["admission"] = "Kueue"
+	}
 	switch m.gateway {
 	case "":
 	case observedGateway:

@@ -39,6 +39,9 @@ func admitted(s *objectState) (string, string, bool) {
 	return ReasonWaitingForAdmission, cmp.Or(text.OneLine(quota.Message), "Kueue has not reported on it yet"), true
 }
 
+// stopped tells that Kueue has stopped the replica of a Workload.
+func (s *objectState) stopped() bool { return s.reason == ReasonPreempted || s.reason == ReasonEvicted }
+
 // A wait is why replicas do not start in a cluster, although they are placed there.
 type wait struct {
 	reason, message string
@@ -55,6 +58,8 @@ func (e *evaluator) waits(c *plan.ClusterPlan) *wait {
 	for r := range c.Replicas() {
 		set, workload := e.byKey[r.Key], e.byKey[c.WorkloadKey(r)]
 		switch {
+		case workload != nil && workload.stopped():
+			found.lack(workload.reason, r.Name, workload.message)
 		case set != nil && set.ready || workload != nil && workload.ready:
 			w.all = false
 		case workload == nil || workload.reason == ReasonNotCreated:
@@ -82,11 +87,11 @@ func (e *evaluator) waits(c *plan.ClusterPlan) *wait {
 }
 
 // passAdmitted makes the Workload of a replica that is ready ready too. The replica has started,
-// whatever can be read of its Workload.
+// whatever can be read of its Workload. One that is evicted stays ready until its pods have ended.
 func (e *evaluator) passAdmitted() {
 	for c, r := range e.plan.Replicas() {
 		set, workload := e.byKey[r.Key], e.byKey[c.WorkloadKey(r)]
-		if set != nil && set.ready && workload != nil && workload.reason != ReasonDeleting {
+		if set != nil && set.ready && workload != nil && !workload.stopped() {
 			workload.ready, workload.reason, workload.message = true, "", ""
 		}
 	}

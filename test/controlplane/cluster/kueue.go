@@ -2,11 +2,14 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -57,7 +60,31 @@ featureGates: {VisibilityOnDemand: false}
 	if err != nil {
 		return err
 	}
+	if err := manager.waitFor(ctx, "making certificates", func(ctx context.Context) error { return c.mountKueueSecret(ctx, dir) }); err != nil {
+		return err
+	}
 	return manager.waitFor(ctx, "listening", tlsListening(p[0]))
+}
+
+// mountKueueSecret does what a kubelet does with the Secret in which Kueue keeps its certificates.
+func (c *Kubernetes) mountKueueSecret(ctx context.Context, dir string) error {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("v1")
+	o.SetKind("Secret")
+	o.SetNamespace(kueueNamespace)
+	o.SetName(kueueSecret)
+	got, err := c.Get(ctx, o)
+	if err != nil {
+		return err
+	}
+	s := corev1.Secret{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, &s); err != nil {
+		return err
+	}
+	if len(s.Data) == 0 {
+		return errors.New("its Secret has no certificates yet")
+	}
+	return writeFiles(dir, s.Data)
 }
 
 // prepareKueue installs what Kueue needs in the cluster: its definitions, its webhooks, the

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -12,6 +13,31 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 )
+
+// podTerminates says that the containers of a deleted pod have ended, as kubelets do before they
+// remove the pod. Kueue keeps its pods until then. KWOK's own stages remove a pod at once.
+const podTerminates = `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata:
+  name: pod-terminates
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchLabels: {kueue.x-k8s.io/managed: "true"}
+    matchExpressions:
+    - {key: .metadata.deletionTimestamp, operator: Exists}
+    - {key: .status.phase, operator: NotIn, values: [Failed, Succeeded]}
+  # It goes before KWOK's own, which have no weight.
+  weight: 1
+  next:
+    statusTemplate: |
+      {{ $now := Now }}
+      phase: Failed
+      conditions:
+      - {type: Ready, status: "False", reason: PodFailed, lastTransitionTime: {{ $now | Quote }}}
+      - {type: ContainersReady, status: "False", reason: PodFailed, lastTransitionTime: {{ $now | Quote }}}
+`
 
 // RunKWOK starts KWOK, which does for nodes and pods what kubelets would do, without
 // any container.
@@ -38,6 +64,11 @@ func (c *Kubernetes) RunKWOK(ctx context.Context) error {
 			args = append(args, "--config="+f)
 		}
 	}
+	terminates := filepath.Join(c.dir, "kwok-pod-terminates.yaml")
+	if err := os.WriteFile(terminates, []byte(podTerminates), 0o600); err != nil {
+		return err
+	}
+	args = append(args, "--config="+terminates)
 	c.kwok, err = c.run(program{name: "kwok", args: args})
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ const (
 
 	head          = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3}\n"
 	typedIn       = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}\n"
+	byKueue       = head + "spec: {providerConfigRef: {name: us-east}, admission: Kueue}\n"
 	withSelectors = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeSelector: {a: b}}, {name: q, nodeSelector: {c: d}}]}\n"
 	// allocated is the status of a cluster with a reservation.
 	allocated = "status: {serviceCount: 1, summary: old, reservations: [{uid: u1, namespace: team, name: s1, replicas: [{role: w, indexes: [0]}]}]}\n"
@@ -240,6 +241,23 @@ func TestRun(t *testing.T) {
 			observed: there(),
 			required: one,
 			want:     outcome{ledger: reserved, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}},
+		},
+		"Kueue": {
+			reason:   "Where Kueue admits, everything is granted at once, and nothing is counted.",
+			xr:       byKueue,
+			observed: there(),
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u2", "team", 8000, "u2")}},
+			want: outcome{
+				ledger:  `[{"uid":"u1","namespace":"team","name":"s1","replicas":["w/0"]},{"uid":"u2","namespace":"team","name":"s2","replicas":["w/0"]}]`,
+				version: "7", allocated: []string{"s1", "s2"}, free: "admission by Kueue, LocalQueue default", keys: []string{"object/namespace/team"},
+			},
+		},
+		"KueueOnHold": {
+			reason:   "A cluster whose admission is Kueue's is stopped like any other.",
+			xr:       strings.Replace(byKueue, "admission:", "stopPolicy: Hold, admission:", 1),
+			observed: there(),
+			required: one,
+			want:     outcome{ledger: "[]", version: "7", waiting: []string{"s1: the cluster is on hold"}, free: "admission by Kueue, LocalQueue default", not: map[string]string{Schedulable: "OnHold"}},
 		},
 		"NoLedger": {
 			reason:   "Without a ledger nothing is reserved: two calls could both create it.",

@@ -36,11 +36,12 @@ func tooLarge(c *composite.Call, p *plan.Plan, objects []kube.Object) field.Erro
 			most += 2 * (len(k) + len(v) + 4*head)
 		}
 	}
-	if most < maxObject && most*len(objects)+proto.Size(c.Request.Desired()) < maxAnswer {
+	later := comingWorkloads(p)
+	if most < maxObject && most*len(objects)+later+proto.Size(c.Request.Desired()) < maxAnswer {
 		return nil
 	}
 	// By now the response has the desired state of earlier functions, and the requirements.
-	total := proto.Size(c.Response)
+	total := proto.Size(c.Response) + later
 	sizes := make(map[key.Key]int, len(objects))
 	for _, o := range objects {
 		sizes[o.Key] = proto.Size(o.Resource)
@@ -82,6 +83,19 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 		}
 	}
 	return nil
+}
+
+// comingWorkloads is the size of the Objects for Kueue's Workloads that are rendered once their
+// LeaderWorkerSets exist. A service that is accepted without them stays accepted.
+func comingWorkloads(p *plan.Plan) int {
+	const each = 1 << 10
+	n := 0
+	for c, r := range p.Replicas() {
+		if c.LocalQueue != "" && r.Workload == "" {
+			n += each
+		}
+	}
+	return n
 }
 
 // head is the most bytes that the tag and the length of a value, a key or an entry take.

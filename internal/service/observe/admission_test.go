@@ -132,7 +132,9 @@ func TestAdmission(t *testing.T) {
 		},
 		"NotAllowed": {
 			reason: "provider-kubernetes may lack the permission to read Workloads.",
-			see:    func(s *scene) { s.seeRemote(w0, admitted, ok).seeRemote(w1, nil, synced("False", "workloads is forbidden")) },
+			see: func(s *scene) {
+				s.seeRemote(w0, admitted, ok).seeRemote(w1, nil, synced("False", "workloads is forbidden"))
+			},
 			want: want{
 				cluster: status(v1alpha1.StatePlaced, "WaitingForAdmission", "qwen-engine-1: its Workload cannot be read: provider-kubernetes cannot reach or change it: workloads is forbidden", running),
 				placed:  "False WaitingForAdmission: east: qwen-engine-1: its Workload cannot be read: provider-kubernetes cannot reach or change it: workloads is forbidden",

@@ -447,7 +447,9 @@ func (h *controlPlane) remove(t *testing.T, xr *unstructured.Unstructured) {
 	all := parts(t, h.Cluster, xr)
 	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", xr.GetName(), "--namespace="+xr.GetNamespace())
 	vanished(t, h.Cluster, all...)
-	h.gone(t, xr, "cluster-1", "cluster-2")
+	for _, r := range h.Remotes() {
+		h.gone(t, xr, r.Name())
+	}
 }
 
 // gone waits until nothing is left of a service in some clusters.

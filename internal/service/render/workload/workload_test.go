@@ -375,6 +375,44 @@ func TestTemplateUntouched(t *testing.T) {
 	}
 }
 
+// TestQueue proves that Kueue finds its queue on the LeaderWorkerSet, where only the plan puts it,
+// and that pods do not change with it.
+func TestQueue(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		queue  string
+		class  string
+		want   map[string]string
+	}{
+		"Ledger":   {reason: "Where the ledger admits, nothing is for Kueue.", class: "high", want: map[string]string{}},
+		"Queue":    {reason: "The queue is that of the cluster.", queue: "default", want: map[string]string{"kueue.x-k8s.io/queue-name": "default"}},
+		"Priority": {reason: "Kueue reads the priority class from the LeaderWorkerSet only.", queue: "default", class: "high", want: map[string]string{"kueue.x-k8s.io/queue-name": "default", "kueue.x-k8s.io/priority-class": "high"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := goldens(t)["one-node"].plan
+			before := kube.AsMap(render(t, p)[0].Resource)
+			p.Clusters[0].LocalQueue = tc.queue
+			if tc.class != "" {
+				p.Roles[0].Leader.Labels = map[string]string{"kueue.x-k8s.io/priority-class": tc.class}
+			}
+			after := kube.AsMap(render(t, p)[0].Resource)
+			got := map[string]string{}
+			for k, v := range after["metadata"].(map[string]any)["labels"].(map[string]any) {
+				if strings.HasPrefix(k, "kueue.x-k8s.io/") {
+					got[k] = v.(string)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(before["spec"], after["spec"]); diff != "" {
+				t.Errorf("the spec changes: -without, +with a queue:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestUnknownRole(t *testing.T) {
 	p := goldens(t)["one-node"].plan
 	r, err := New(p)

@@ -16,7 +16,7 @@ test-all: test ## Run every test and check: make test, then make test-rest. An h
 	@$(MAKE) --no-print-directory test-rest
 
 # The longest part comes first. Parts wait for much of their time, so several run at once.
-PARTS = test-e2e-shared test-e2e-own test-e2e-fleet lint test-race test-fuzz test-crossplane test-packages test-bench test-epp test-controlplane
+PARTS = test-e2e-shared test-e2e-own test-e2e-fleet test-e2e-kueue lint test-race test-fuzz test-crossplane test-packages test-bench test-epp test-controlplane
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: test-rest
@@ -77,12 +77,13 @@ test-controlplane: ## Apply every example to a real API server, with the real we
 
 .PHONY: test-e2e
 test-e2e: e2e ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
-	@$(BESIDE) --jobs=3 test-e2e-shared test-e2e-own test-e2e-fleet
+	@$(BESIDE) --jobs=3 test-e2e-shared test-e2e-own test-e2e-fleet test-e2e-kueue
 
 # Some tests install and uninstall packages, break what other tests need, or need several clusters. They have their own
 # control planes.
 OWN = ^(TestXR|TestClaims)$$
 FLEET = ^TestFleet$$
+KUEUE = ^TestKueue$$
 
 # The tests are one program, which is built once. So are the packages that they install.
 .PHONY: e2e
@@ -105,9 +106,13 @@ test-e2e-own:
 test-e2e-fleet:
 	$(E2E) -test.run '$(FLEET)'
 
+.PHONY: test-e2e-kueue
+test-e2e-kueue:
+	$(E2E) -test.run '$(KUEUE)'
+
 .PHONY: test-e2e-shared
 test-e2e-shared:
-	$(E2E) -test.skip '$(OWN)|$(FLEET)' -test.parallel 6
+	$(E2E) -test.skip '$(OWN)|$(FLEET)|$(KUEUE)' -test.parallel 6
 
 # The programs of a whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry.
 # It needs neither Docker nor root, but Linux, for the addresses of its pods.

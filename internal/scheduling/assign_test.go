@@ -95,6 +95,33 @@ func TestAssign(t *testing.T) {
 				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
 			},
 		},
+		"Uncounted": {
+			reason: "Where Kueue admits, everything fits, without a free node.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(almostFull), named("west", east(func(c *Candidate) { c.Uncounted, c.Free = true, capacity.Free{} }))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"UncountedOnHold": {
+			reason: "A cluster on hold takes nothing new, whoever admits there.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(onHold, func(c *Candidate) { c.Uncounted = true }), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"Gang": {
+			reason: "A gang goes to a cluster that takes gangs. What exists in another stays until it is refused.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(func(c *Candidate) { c.Uncounted, c.RefusesGang = true, true }), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonGang, Message: "Kueue admits each replica by itself there, and this service starts as a gang: set spec.schedulingStrategy.gang.mode to None"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
 		"FitsNowhere": {
 			reason: "If the service fits nowhere, capacity is requested of every cluster.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,

@@ -55,7 +55,7 @@ func (v *view) candidate(m member) Candidate {
 		return c
 	case v.undecided[m.inferenceCluster]:
 		c.Unknown = "it is not known yet whether it allows namespace " + v.demand.Namespace
-	case ic.Spec.LocalQueue() != "" && ic.Status.ObservedGeneration == 0, ic.Spec.LocalQueue() == "" && len(ic.Status.Pools) == 0:
+	case unreported(ic):
 		c.Unknown = "it has not reported its capacity yet"
 	}
 	c.NotAllowed = v.notAllowed[m.inferenceCluster]
@@ -103,6 +103,15 @@ func (v *view) backends(m member) []string {
 		names = append(names, naming.FleetHostname(h, v.demand.Name, m.target.Cluster))
 	}
 	return names
+}
+
+// unreported tells that a cluster has not written its status yet. It always has pools or, where
+// Kueue admits, a summary.
+func unreported(ic *v1alpha1.InferenceCluster) bool {
+	if ic.Spec.LocalQueue() != "" {
+		return ic.Status.Summary == ""
+	}
+	return len(ic.Status.Pools) == 0
 }
 
 // localQueue returns the queue from which Kueue admits what runs in a cluster. While the

@@ -20,7 +20,7 @@ import (
 func kueueIn(queue string) schedulingtest.Change {
 	return func(c *v1alpha1.InferenceCluster) {
 		c.Spec.Admission, c.Spec.Kueue = v1alpha1.AdmissionKueue, &v1alpha1.Kueue{LocalQueueName: queue}
-		c.Status.Pools, c.Status.ObservedGeneration = nil, 1
+		c.Status.Pools, c.Status.Summary = nil, "admission by Kueue"
 	}
 }
 

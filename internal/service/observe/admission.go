@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -63,6 +64,8 @@ func (e *evaluator) waits(c *plan.ClusterPlan) *wait {
 		case set != nil && set.ready || workload != nil && workload.ready:
 			w.all = false
 		case workload == nil || workload.reason == ReasonNotCreated:
+		case workload.reason == ReasonCannotBeRead && set != nil && set.reason == ReasonCannotBeRead:
+			// The cluster cannot be read, which its conditions say.
 		case workload.reason == ReasonCannotBeRead:
 			found.lack(ReasonWaitingForAdmission, r.Name, "its Workload cannot be read: "+workload.message)
 		default:
@@ -97,21 +100,34 @@ func (e *evaluator) passAdmitted() {
 	}
 }
 
-// noteWaits writes into the status of each cluster why replicas wait there. What the placement
-// says of the cluster comes first.
+// waitIn returns why replicas wait in a cluster, unless the placement says something else of it
+// that comes first. That they did not start in time is no cause, and comes after it.
+func (e *evaluator) waitIn(cluster string, state v1alpha1.PlacementState, reason, message string) *wait {
+	w := e.waiting[cluster]
+	switch {
+	case w == nil || state != v1alpha1.StatePlaced:
+		return nil
+	case reason == "":
+		return w
+	case reason == scheduling.ReasonStartTimedOut:
+		both := *w
+		both.message = text.Join([]string{w.message, message}, text.MaxMessage)
+		return &both
+	}
+	return nil
+}
+
+// noteWaits writes into the status of each cluster why replicas wait there.
 func (e *evaluator) noteWaits(clusters []v1alpha1.ClusterStatus) {
-	for i := range e.plan.Clusters {
-		c := &e.plan.Clusters[i]
-		for j := range clusters {
-			s := &clusters[j]
-			w := e.waiting[c.Target.Cluster]
-			if s.Name != c.Target.Cluster || w == nil || s.State != v1alpha1.StatePlaced || s.Reason != "" {
-				continue
-			}
-			s.Reason, s.Message = w.reason, w.message
-			if w.ofKueue && w.all {
-				s.State, s.Assigned = v1alpha1.StatePending, nil
-			}
+	for i := range clusters {
+		s := &clusters[i]
+		w := e.waitIn(s.Name, s.State, s.Reason, s.Message)
+		if w == nil {
+			continue
+		}
+		s.Reason, s.Message = w.reason, w.message
+		if w.ofKueue && w.all {
+			s.State, s.Assigned = v1alpha1.StatePending, nil
 		}
 	}
 }

@@ -166,6 +166,32 @@ func TestAdmission(t *testing.T) {
 			see:    func(*scene) {},
 			want:   want{cluster: status(v1alpha1.StatePlaced, "", "", running), placed: "True Placed", ready: map[string]bool{w0: false, w1: false}},
 		},
+		"StartTimedOut": {
+			reason: "That it did not start in time is said after the cause.",
+			see: func(s *scene) {
+				d := &s.plan.Schedule.Assignments[0].Decision
+				d.Reason, d.Message = scheduling.ReasonStartTimedOut, "it did not become ready in time"
+				s.seeRemote(w0, admitted, ok).seeRemote(w1, pending, ok)
+			},
+			want: want{
+				cluster: status(v1alpha1.StatePlaced, "WaitingForAdmission", "qwen-engine-1: insufficient unused quota for nvidia.com/gpu; it did not become ready in time", running),
+				placed:  "False WaitingForAdmission: east: qwen-engine-1: insufficient unused quota for nvidia.com/gpu; it did not become ready in time",
+				ready:   map[string]bool{w0: true, w1: false},
+			},
+		},
+		"Unreachable": {
+			reason: "What cannot be read of a cluster that is out of reach is no cause.",
+			see: func(s *scene) {
+				d := &s.plan.Schedule.Assignments[0].Decision
+				d.Reason, d.Message = scheduling.ReasonUnreachable, "out of reach"
+				s.seeRemote(w0, pending, synced("False", "no route")).seeRemote(w1, pending, synced("False", "no route"))
+			},
+			want: want{
+				cluster: status(v1alpha1.StatePlaced, "Unreachable", "out of reach", running),
+				placed:  "True Placed",
+				ready:   map[string]bool{w0: false, w1: false},
+			},
+		},
 		"Leaving": {
 			reason: "Why the service leaves is more important.",
 			see: func(s *scene) {

@@ -95,13 +95,13 @@ func (e *evaluator) placed() composite.Condition {
 		d := &e.plan.Schedule.Assignments[i]
 		runs = runs || len(d.Run) > 0
 		message := d.Name + ": " + text.OneLine(d.Message)
-		switch w := e.waiting[d.Name]; {
+		switch w := e.waitIn(d.Name, d.State, d.Reason, text.OneLine(d.Message)); {
 		case len(d.Pending) > 0 || d.State == v1alpha1.StateLeaving:
 			missing = append(missing, message)
 			if reason == "" {
 				reason = d.Reason
 			}
-		case w != nil && w.ofKueue && d.State == v1alpha1.StatePlaced:
+		case w != nil && w.ofKueue:
 			missing = append(missing, d.Name+": "+w.message)
 			reason = cmp.Or(reason, w.reason)
 		case d.State == v1alpha1.StateNotPlaced && d.Reason != scheduling.ReasonNotNeeded:

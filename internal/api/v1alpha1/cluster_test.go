@@ -23,6 +23,7 @@ const fullCluster = `
 metadata: {name: us-east}
 spec:
   providerConfigRef: {name: us-east, apiGroup: kubernetes.crossplane.io}
+  clusterUID: 0d5b5c33-8ab0-4bd1-8c0a-6a1c6b9b1f3e
   pools:
   - {name: typed-in, nodeCount: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}}
   - {name: observed, nodeSelector: {c: d}}
@@ -138,9 +139,10 @@ func TestValidateCluster(t *testing.T) {
 		},
 		"Stop": {
 			reason: "The stop policy has four values, and its message has a limit.",
-			doc:    inCluster(`stopPolicy: Dead, stopMessage: ` + strings.Repeat("x", 254)),
-			schema: []string{"spec.stopMessage", "spec.stopPolicy"},
+			doc:    inCluster(`clusterUID: ` + strings.Repeat("u", 64) + `, stopPolicy: Dead, stopMessage: ` + strings.Repeat("x", 254)),
+			schema: []string{"spec.clusterUID", "spec.stopMessage", "spec.stopPolicy"},
 			want: []string{
+				`spec.clusterUID: Too long: may not be more than 63 characters`,
 				`spec.stopPolicy: Unsupported value: "Dead": supported values: "None", "Hold", "Drain", "Abandon"`,
 				`spec.stopMessage: Too long: may not be more than 253 characters`,
 			},
@@ -358,10 +360,10 @@ func TestDefaultCluster(t *testing.T) {
 func TestClusterLimitsAgree(t *testing.T) {
 	spec := clusterSchema(t).CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	pool := items(spec.Properties["pools"])
-	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxStopMessage, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces}
+	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxStopMessage, v1alpha1.MaxClusterUID, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces}
 	got := []int{
 		int(ptr.Deref(spec.Properties["pools"].MaxItems, 0)), int(ptr.Deref(pool.Properties["nodeCount"].Maximum, 0)), int(ptr.Deref(pool.Properties["nodeSelector"].MaxProperties, 0)),
-		int(ptr.Deref(spec.Properties["stopMessage"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
+		int(ptr.Deref(spec.Properties["stopMessage"].MaxLength, 0)), int(ptr.Deref(spec.Properties["clusterUID"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
 		int(ptr.Deref(spec.Properties["allowedNamespaces"].Properties["names"].MaxItems, 0)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -420,7 +422,7 @@ func TestClusterColumns(t *testing.T) {
 	for _, c := range crd.Spec.Versions[0].AdditionalPrinterColumns {
 		got = append(got, c.Name)
 	}
-	want := []string{"REACHABLE", "SCHEDULABLE", "NODES", "SUMMARY", "SERVICES", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"}
+	want := []string{"REACHABLE", "SCHEDULABLE", "NODES", "DEVICES", "FREE", "SERVICES", "PENDING", "SUMMARY", "EXCLUSIVE", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

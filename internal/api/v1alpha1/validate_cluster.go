@@ -38,6 +38,7 @@ func ValidateCluster(c *InferenceCluster) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateClusterName(field.NewPath("metadata", "name"), c.Name)
 	errs = append(errs, c.Spec.ProviderConfigRef.validate(spec.Child("providerConfigRef"))...)
+	errs = append(errs, check.Length(spec.Child("clusterUID"), c.Spec.ClusterUID, MaxClusterUID)...)
 	errs = append(errs, validatePools(spec.Child("pools"), c.Spec.Pools)...)
 	errs = append(errs, check.OneOf(spec.Child("stopPolicy"), c.Spec.StopPolicy, StopNone, StopHold, StopDrain, StopAbandon)...)
 	errs = append(errs, check.Length(spec.Child("stopMessage"), c.Spec.StopMessage, MaxStopMessage)...)

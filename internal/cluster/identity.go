@@ -30,6 +30,8 @@ type identity struct {
 	duplicate string
 	later     []string
 	mark      mark
+	// shared tells that others may use other nodes of the cluster.
+	shared bool
 }
 
 // Reasons why a cluster reserves nothing new, and of the condition Exclusive.
@@ -39,6 +41,7 @@ const (
 	reasonOtherControlPlane = "OtherControlPlane"
 	reasonNotRecorded       = "IdentityNotRecorded"
 	reasonExclusive         = "NoOtherKnown"
+	reasonShared            = "SharedByPool"
 )
 
 // uid is the UID of an object.
@@ -49,6 +52,7 @@ func (r *observedState) readIdentity(req incoming.Request, c *parsed) {
 	if namespace, state := r.unwrap(c.keys().Reachable()); state.Readable() {
 		r.identity.observed = uid.Text(namespace)
 	}
+	r.identity.shared = c.Spec.Sharing == v1alpha1.SharingByPool
 	r.identity.recognize(c, len(r.ledger.reservations) > 0)
 	r.identity.compare(c, others(req, c.Name))
 	r.identity.mark = readMark(req, r, c)
@@ -102,11 +106,14 @@ func (i *identity) compare(c *parsed, all []other) {
 	switch {
 	case first.name != me.name:
 		i.later = nil
-		i.duplicate = fmt.Sprintf("it is the same cluster as InferenceCluster %s, which was created earlier: the namespace kube-system has UID %s in both. Nothing new is reserved. Set stopPolicy here to Drain or Abandon, and delete this InferenceCluster when status.serviceCount is 0", first.name, text.Value(real))
+		i.duplicate = fmt.Sprintf("it is the same cluster as InferenceCluster %s, which was created earlier: the namespace kube-system has UID %s in both. Nothing new is reserved. Set stopPolicy here to Drain or Abandon, and delete this InferenceCluster when status.serviceCount is 0.", first.name, text.Value(real)) + bothDiffer
 	case len(reserves) > 0:
-		i.duplicate = text.Names(reserves, maxNamed) + " is the same cluster, and its reservations are on nodes that are counted here as free. Nothing new is reserved while it has any. Set its stopPolicy to Drain or Abandon, and delete it when its status.serviceCount is 0"
+		i.duplicate = text.Names(reserves, maxNamed) + " is the same cluster, and its reservations are on nodes that are counted here as free. Nothing new is reserved while it has any. Set its stopPolicy to Drain or Abandon, and delete it when its status.serviceCount is 0." + bothDiffer
 	}
 }
+
+// bothDiffer is what a message adds for clusters that are shared on purpose.
+const bothDiffer = " If the pools of both have different nodes, set spec.sharing to ByPool in both instead"
 
 // maxNamed is the most other InferenceClusters that a message names.
 const maxNamed = 4
@@ -117,6 +124,8 @@ func (i *identity) notSchedulable() (reason, message string) {
 	switch {
 	case i.unexpected != "":
 		return reasonUnexpected, i.unexpected
+	case i.shared:
+		return "", ""
 	case i.duplicate != "":
 		return reasonDuplicate, i.duplicate
 	case i.mark.other != "":
@@ -146,6 +155,9 @@ func (r *observedState) unsettled() string {
 func (i *identity) exclusive() composite.Condition {
 	if reason, message := i.notSchedulable(); reason != "" {
 		return composite.Condition{Type: Exclusive, Status: composite.False, Reason: reason, Message: message}
+	}
+	if i.shared {
+		return composite.Condition{Type: Exclusive, Status: composite.True, Reason: reasonShared, Message: "spec.sharing is ByPool, so nobody checks who else uses the same nodes"}
 	}
 	known := composite.Condition{Type: Exclusive, Status: composite.True, Reason: reasonExclusive, Message: i.mark.unknown}
 	if len(i.later) > 0 {

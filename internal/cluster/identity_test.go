@@ -64,7 +64,7 @@ func TestIdentity(t *testing.T) {
 	unreachable := func(uid string) string { return strings.ReplaceAll(reachedAs(uid), "'True'", "'False'") }
 	const wrong = "the cluster that answers has UID new, and what is reserved is for the cluster with UID old. Nothing new is reserved. If new is the right one, because the cluster was created anew, set spec.clusterUID to it"
 	duplicate := func(name string) string {
-		return "it is the same cluster as InferenceCluster " + name + ", which was created earlier: the namespace kube-system has UID real in both. Nothing new is reserved. Set stopPolicy here to Drain or Abandon, and delete this InferenceCluster when status.serviceCount is 0"
+		return "it is the same cluster as InferenceCluster " + name + ", which was created earlier: the namespace kube-system has UID real in both. Nothing new is reserved. Set stopPolicy here to Drain or Abandon, and delete this InferenceCluster when status.serviceCount is 0. If the pools of both have different nodes, set spec.sharing to ByPool in both instead"
 	}
 	cases := map[string]struct {
 		reason    string
@@ -123,7 +123,7 @@ func TestIdentity(t *testing.T) {
 			"The earlier one cannot count what the later one has reserved on its nodes.",
 			created(early, "clusterUID: real"), reachedAs("real"), "[]", []string{another("a", late, "real", 1)},
 			exclusivity{
-				"FALSE DuplicateCluster: InferenceCluster a is the same cluster, and its reservations are on nodes that are counted here as free. Nothing new is reserved while it has any. Set its stopPolicy to Drain or Abandon, and delete it when its status.serviceCount is 0",
+				"FALSE DuplicateCluster: InferenceCluster a is the same cluster, and its reservations are on nodes that are counted here as free. Nothing new is reserved while it has any. Set its stopPolicy to Drain or Abandon, and delete it when its status.serviceCount is 0. If the pools of both have different nodes, set spec.sharing to ByPool in both instead",
 				"FALSE DuplicateCluster", "", "real",
 			},
 		},
@@ -131,6 +131,11 @@ func TestIdentity(t *testing.T) {
 			"Of two that were created at the same time, the first by name goes on.",
 			created(early, "clusterUID: real"), reachedAs("real"), "[]", []string{another("us-a", early, "real", 0)},
 			exclusivity{"FALSE DuplicateCluster: " + duplicate("us-a"), "FALSE DuplicateCluster", "", "real"},
+		},
+		"Shared": {
+			"The platform team says that the two have different nodes.",
+			strings.Replace(created(late, "clusterUID: real"), "pools:", "sharing: ByPool, pools:", 1), reachedAs("real"), "[]", []string{another("a", early, "real", 1)},
+			exclusivity{"TRUE SharedByPool: spec.sharing is ByPool, so nobody checks who else uses the same nodes", schedulableNow, "s1", "real"},
 		},
 		"Replaced": {
 			"Pods of reservations may still run in the old cluster, so somebody has to say that the new one is meant.",
@@ -196,6 +201,7 @@ func TestMark(t *testing.T) {
 		"Ours":       {"A mark of this control plane.", markOf("ours"), "[]", []string{ours}, exclusivity{exclusive, schedulableNow, "s1", "real"}},
 		"Theirs":     {"A mark of another one.", markOf("theirs"), "[]", []string{ours}, exclusivity{"FALSE OtherControlPlane: " + theirs, "FALSE OtherControlPlane", "", "real"}},
 		"TheirsKept": {"What is reserved stays.", failed(markOf("theirs")), reserved, []string{ours}, exclusivity{"FALSE OtherControlPlane: " + theirs, "FALSE OtherControlPlane", "s1", "real"}},
+		"Shared":     {"The two control planes have different nodes.", markOf("theirs"), "[]", []string{ours}, exclusivity{"TRUE SharedByPool: spec.sharing is ByPool, so nobody checks who else uses the same nodes", schedulableNow, "s1", "real"}},
 		"NotYet":     {"Nothing is reserved for the first time before the mark was read.", "", "[]", []string{ours}, exclusivity{exclusive, "FALSE IdentityNotRecorded", "", "real"}},
 		"Upgrade":    {"A cluster with reservations does not wait for it.", "", reserved, []string{ours}, exclusivity{exclusive, schedulableNow, "s1", "real"}},
 		"NoRights":   {"Without the permission for the mark, everything else works.", failed(strings.Replace(markOf("x"), "atProvider: {manifest: {kind: ConfigMap, data: {controlPlane: x}}}", "atProvider: {}", 1)), "[]", []string{ours}, exclusivity{exclusive + ": " + unwritten, schedulableNow, "s1", "real"}},
@@ -209,7 +215,11 @@ func TestMark(t *testing.T) {
 			if tc.mark != "" {
 				observed[keyMark] = tc.mark
 			}
-			rsp := run(t, request(t, created(early, "clusterUID: real"), observed,
+			xr := created(early, "clusterUID: real")
+			if name == "Shared" {
+				xr = strings.Replace(xr, "pools:", "sharing: ByPool, pools:", 1)
+			}
+			rsp := run(t, request(t, xr, observed,
 				map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}, controlPlane: tc.found}))
 			if diff := cmp.Diff(tc.want, exclusivityOf(rsp)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)

@@ -70,6 +70,13 @@ type InferenceClusterSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	ClusterUID string `json:"clusterUID,omitempty"`
 
+	// Sharing says who else may use the cluster. Exclusive means nobody: if another
+	// InferenceCluster or another control plane uses it too, nothing new is reserved.
+	// ByPool means that others have other nodes of it. Nobody checks that, and nodes in pools
+	// of two InferenceClusters are reserved twice. Defaults to Exclusive.
+	// +optional
+	Sharing Sharing `json:"sharing,omitempty"`
+
 	// Pools of nodes. Nodes that are in no pool are not used.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -101,6 +108,18 @@ type InferenceClusterSpec struct {
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 }
+
+// Sharing says who else may use a cluster.
+// +kubebuilder:validation:Enum=Exclusive;ByPool
+type Sharing string
+
+// The values of Sharing.
+const (
+	// SharingExclusive means nobody.
+	SharingExclusive Sharing = "Exclusive"
+	// SharingByPool means others with other nodes.
+	SharingByPool Sharing = "ByPool"
+)
 
 // A Pool is a set of nodes that are alike.
 // +kubebuilder:validation:XValidation:rule="has(self.nodeCount) == has(self.allocatable)",message="must have both nodeCount and allocatable, or neither of them to have the nodes observed"

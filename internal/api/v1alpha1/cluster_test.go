@@ -24,6 +24,7 @@ metadata: {name: us-east}
 spec:
   providerConfigRef: {name: us-east, apiGroup: kubernetes.crossplane.io}
   clusterUID: 0d5b5c33-8ab0-4bd1-8c0a-6a1c6b9b1f3e
+  sharing: ByPool
   pools:
   - {name: typed-in, nodeCount: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}}
   - {name: observed, nodeSelector: {c: d}}
@@ -146,6 +147,12 @@ func TestValidateCluster(t *testing.T) {
 				`spec.stopPolicy: Unsupported value: "Dead": supported values: "None", "Hold", "Drain", "Abandon"`,
 				`spec.stopMessage: Too long: may not be more than 253 characters`,
 			},
+		},
+		"Sharing": {
+			reason: "A cluster is shared by its pools, or not at all.",
+			doc:    inCluster(`sharing: Shared`),
+			schema: []string{"spec.sharing"},
+			want:   []string{`spec.sharing: Unsupported value: "Shared": supported values: "Exclusive", "ByPool"`},
 		},
 		"EntrypointAddress": {
 			reason: "An address has the type IPAddress and port 80 by default.",
@@ -314,7 +321,7 @@ func TestDefaultCluster(t *testing.T) {
 		"Least": {
 			reason: "Objects that are absent stay absent.",
 			doc:    inCluster(``),
-			want:   inCluster(`stopPolicy: None`),
+			want:   inCluster(`sharing: Exclusive, stopPolicy: None`),
 		},
 		"Full": {
 			reason: "Fields that are set keep their values.",
@@ -324,7 +331,7 @@ func TestDefaultCluster(t *testing.T) {
 		"Nested": {
 			reason: "Fields of objects that are present get their defaults.",
 			doc:    inCluster(`entrypoint: {address: {value: "2001:db8::1"}}, allowedNamespaces: {}`),
-			want:   inCluster(`stopPolicy: None, entrypoint: {address: {type: IPAddress, value: "2001:db8::1"}, port: 80}, allowedNamespaces: {from: All}`),
+			want:   inCluster(`sharing: Exclusive, stopPolicy: None, entrypoint: {address: {type: IPAddress, value: "2001:db8::1"}, port: 80}, allowedNamespaces: {from: All}`),
 		},
 	}
 	s := clusterSchema(t)

@@ -18,6 +18,7 @@ import (
 // Default gives.
 func DefaultCluster(s *InferenceClusterSpec) {
 	s.ProviderConfigRef.APIGroup = cmp.Or(s.ProviderConfigRef.APIGroup, GroupNamespacedObjects)
+	s.Sharing = cmp.Or(s.Sharing, SharingExclusive)
 	s.StopPolicy = cmp.Or(s.StopPolicy, StopNone)
 	if e := s.Entrypoint; e != nil {
 		if e.Port == nil {
@@ -39,6 +40,7 @@ func ValidateCluster(c *InferenceCluster) field.ErrorList {
 	errs := validateClusterName(field.NewPath("metadata", "name"), c.Name)
 	errs = append(errs, c.Spec.ProviderConfigRef.validate(spec.Child("providerConfigRef"))...)
 	errs = append(errs, check.Length(spec.Child("clusterUID"), c.Spec.ClusterUID, MaxClusterUID)...)
+	errs = append(errs, check.OneOf(spec.Child("sharing"), c.Spec.Sharing, SharingExclusive, SharingByPool)...)
 	errs = append(errs, validatePools(spec.Child("pools"), c.Spec.Pools)...)
 	errs = append(errs, check.OneOf(spec.Child("stopPolicy"), c.Spec.StopPolicy, StopNone, StopHold, StopDrain, StopAbandon)...)
 	errs = append(errs, check.Length(spec.Child("stopMessage"), c.Spec.StopMessage, MaxStopMessage)...)

@@ -84,15 +84,15 @@ func (i *identity) recognize(c *parsed, reserved bool) {
 // first goes on, and every other one reserves nothing new. While one of these has reservations
 // nevertheless, the first cannot count what is free, so it waits.
 func (i *identity) compare(c *parsed, all []other) {
-	real := cmp.Or(i.observed, i.known)
-	if real == "" {
+	actual := cmp.Or(i.observed, i.known)
+	if actual == "" {
 		return
 	}
 	me := other{name: c.Name, created: c.created}
 	first := me
 	var reserves []string
 	for _, o := range all {
-		if o.clusterUID != real {
+		if o.clusterUID != actual {
 			continue
 		}
 		if o.before(first) {
@@ -106,7 +106,7 @@ func (i *identity) compare(c *parsed, all []other) {
 	switch {
 	case first.name != me.name:
 		i.later = nil
-		i.duplicate = fmt.Sprintf("it is the same cluster as InferenceCluster %s, which was created earlier: the namespace kube-system has UID %s in both. Nothing new is reserved. Set stopPolicy here to Drain or Abandon, and delete this InferenceCluster when status.serviceCount is 0.", first.name, text.Value(real)) + bothDiffer
+		i.duplicate = fmt.Sprintf("it is the same cluster as InferenceCluster %s, which was created earlier: the namespace kube-system has UID %s in both. Nothing new is reserved. Set stopPolicy here to Drain or Abandon, and delete this InferenceCluster when status.serviceCount is 0.", first.name, text.Value(actual)) + bothDiffer
 	case len(reserves) > 0:
 		i.duplicate = text.Names(reserves, maxNamed) + " is the same cluster, and its reservations are on nodes that are counted here as free. Nothing new is reserved while it has any. Set its stopPolicy to Drain or Abandon, and delete it when its status.serviceCount is 0." + bothDiffer
 	}

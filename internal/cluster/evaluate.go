@@ -30,6 +30,8 @@ const (
 	CapacityConsistent = "CapacityConsistent"
 	// EntrypointResolved is True while it is known where requests reach the cluster.
 	EntrypointResolved = "EntrypointResolved"
+	// Exclusive is False while another InferenceCluster or control plane uses the cluster.
+	Exclusive = "Exclusive"
 	// Schedulable is False while nothing new is reserved.
 	Schedulable = v1alpha1.ConditionSchedulable
 )
@@ -53,7 +55,7 @@ const (
 
 // ConditionTypes are the types of all conditions, in the order of the response.
 func ConditionTypes() []string {
-	return []string{composite.Accepted, Reachable, NodesObserved, RequestsResolved, CapacityConsistent, EntrypointResolved, Schedulable}
+	return []string{composite.Accepted, Reachable, NodesObserved, RequestsResolved, CapacityConsistent, EntrypointResolved, Exclusive, Schedulable}
 }
 
 // evaluate answers with the objects, the status and the conditions of a cluster.
@@ -66,7 +68,8 @@ func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Obj
 		Stable:     stable(c, state, p),
 	}
 	for _, o := range objects {
-		a.Ready[o.Key] = state.ready(o)
+		// Provider-kubernetes may lack the permission to make the mark, which holds up nothing.
+		a.Ready[o.Key] = o.Key == c.keys().ControlPlane() || state.ready(o)
 	}
 	return a
 }
@@ -100,19 +103,22 @@ func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
 func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alpha1.InferenceClusterStatus {
 	if p.unchanged {
 		st := c.Status
-		st.ObservedGeneration, st.UnreachableSince = c.Generation, unreachableSince(c, state, now)
+		st.ObservedGeneration, st.UnreachableSince, st.ClusterUID = c.Generation, unreachableSince(c, state, now), state.identity.known
 		return st
 	}
 	st := v1alpha1.InferenceClusterStatus{
 		ObservedGeneration: c.Generation,
 		UnreachableSince:   unreachableSince(c, state, now),
+		ClusterUID:         state.identity.known,
 		Summary:            p.Free.DeviceSummary(),
 		ServiceCount:       count(int64(len(p.Reservations))),
+		PendingCount:       count(int64(len(p.Pending))),
 		Entrypoint:         state.entrypoint,
 	}
 	if queue := c.Spec.LocalQueue(); queue != "" {
 		st.Summary = "admission by Kueue, LocalQueue " + queue
 	}
+	st.FreeDeviceCount, st.DeviceCount = p.Free.Devices()
 	for i := range p.Free.Pools {
 		pool := poolStatus(&p.Free.Pools[i])
 		st.NodeCount += pool.NodeCount
@@ -166,6 +172,7 @@ func conditions(c *parsed, state *observedState, p *ledgerPlan) []composite.Cond
 		requestsResolved(state),
 		capacityConsistent(state, p),
 		entrypointResolved(c, state),
+		state.identity.exclusive(),
 		schedulable(p),
 	}
 }

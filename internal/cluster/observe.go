@@ -39,6 +39,8 @@ type observedState struct {
 	reach remote.State
 	// reachedBy is the name of the Object that reach is about.
 	reachedBy string
+	// identity says which real cluster it is, and who else uses it.
+	identity identity
 	// entrypoint is nil where the cluster has none, or its address is not known.
 	entrypoint *v1alpha1.EntrypointStatus
 	// noAddress says why the address of the entrypoint is not known.
@@ -63,6 +65,7 @@ func observe(req incoming.Request, c *parsed) (*observedState, error) {
 	}
 	_, r.reach = r.unwrap(c.keys().Reachable())
 	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(req.Observed(c.keys().Reachable())), "/")
+	r.readIdentity(req, c)
 	r.readRequests(req)
 	if c.Spec.LocalQueue() != "" {
 		r.requests = uncounted(c.Name, r.requests)

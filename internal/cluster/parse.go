@@ -18,7 +18,9 @@ import (
 type parsed struct {
 	v1alpha1.InferenceCluster
 
-	input *inputv1alpha1.ClusterInput
+	// created is when the InferenceCluster was created, as the API server writes it.
+	created string
+	input   *inputv1alpha1.ClusterInput
 	// builder makes the Objects that reach the cluster.
 	builder remote.ObjectBuilder
 }
@@ -26,9 +28,10 @@ type parsed struct {
 // An xr is the part of the composite resource that is read.
 type xr struct {
 	Metadata struct {
-		Name       string `json:"name"`
-		UID        string `json:"uid"`
-		Generation int64  `json:"generation"`
+		Name              string `json:"name"`
+		UID               string `json:"uid"`
+		Generation        int64  `json:"generation"`
+		CreationTimestamp string `json:"creationTimestamp"`
 	} `json:"metadata"`
 	Spec v1alpha1.InferenceClusterSpec `json:"spec"`
 }
@@ -57,6 +60,7 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 			ObjectMeta: metav1.ObjectMeta{Name: x.Metadata.Name, UID: types.UID(x.Metadata.UID), Generation: x.Metadata.Generation},
 			Spec:       x.Spec,
 		},
+		created: x.Metadata.CreationTimestamp,
 		input:   in,
 		builder: remote.ObjectBuilder{Config: x.Spec.ProviderConfigRef.Ref(), Namespace: in.Namespace},
 	}

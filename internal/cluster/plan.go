@@ -108,6 +108,9 @@ func (p *ledgerPlan) write() (err error) {
 // notSchedulable says why a cluster reserves nothing new.
 func notSchedulable(c *parsed, state *observedState) (reason, message string) {
 	reason, message = scheduling.Stopped(c.Spec.StopPolicy, c.Spec.StopMessage)
+	if reason == "" {
+		reason, message = state.identity.notSchedulable()
+	}
 	switch {
 	case reason != "":
 		return reason, message
@@ -117,6 +120,9 @@ func notSchedulable(c *parsed, state *observedState) (reason, message string) {
 		return scheduling.ReasonUnreachable, "the cluster cannot be read"
 	case len(state.unknown) > 0:
 		return reasonNodes, "the nodes are not known: " + strings.Join(state.unknown, "; ")
+	}
+	if message = state.unsettled(); message != "" {
+		return reasonNotRecorded, message
 	}
 	return "", ""
 }

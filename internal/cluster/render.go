@@ -26,6 +26,8 @@ type manifest struct {
 		Labels      map[string]string `json:"labels,omitempty"`
 		Annotations map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
+	// Data is that of a ConfigMap.
+	Data map[string]string `json:"data,omitempty"`
 }
 
 func named(apiVersion, kind, namespace, name string) *manifest {
@@ -49,7 +51,10 @@ func render(c *parsed, state *observedState, p *ledgerPlan) ([]kube.Object, erro
 		return nil, err
 	}
 	// Every cluster has this namespace.
-	if err := r.object(r.keys().Reachable(), named("v1", "Namespace", "", "kube-system"), remote.Watch); err != nil {
+	if err := r.object(r.keys().Reachable(), named("v1", "Namespace", "", systemNamespace), remote.Watch); err != nil {
+		return nil, err
+	}
+	if err := r.mark(state.identity.mark.own); err != nil {
 		return nil, err
 	}
 	if e := c.Spec.Entrypoint; e != nil && e.GatewayRef != nil {

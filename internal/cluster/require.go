@@ -10,7 +10,8 @@ import (
 )
 
 // require asks Crossplane for the capacity requests, the observed nodes, the namespaces whose
-// labels decide whether they are allowed, and a ledger that is not observed yet.
+// labels decide whether they are allowed, a ledger that is not observed yet, the other
+// InferenceClusters, and what identifies the control plane.
 //
 // The requirements depend on the XR and the observed resources only. Both stay the same in
 // all calls of a reconcile, and Crossplane calls until the requirements no longer change.
@@ -21,6 +22,8 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed) {
 			Kind:       "ConfigMap",
 			Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{reservation.RequestLabel(c.Name): reservation.RequestLabelValue}}},
 		},
+		othersRequirement: requireOthers(),
+		controlPlane:      requireControlPlane(),
 	}
 	if !req.Observed(key.Ledger).Exists() {
 		all[composite.Existing(key.Ledger)] = &fnv1.ResourceSelector{

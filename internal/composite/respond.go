@@ -38,6 +38,8 @@ type Answer struct {
 	// Status of the composite resource.
 	Status     any
 	Conditions []Condition
+	// Events are about what has just changed. An event on each call would hide the others.
+	Events []string
 	// Deferred tells that a wanted object is left out. Stable tells that
 	// everything is ready and known, and nothing is pending.
 	// AwaitsFailover tells that the next decision depends on the time.
@@ -60,6 +62,9 @@ func (c *Call) Accept(a Answer) error {
 	c.setConditions(a.Conditions)
 	before := observedConditions(req.Composite())
 	announce(before, rsp, a.Conditions)
+	for _, e := range a.Events {
+		response.Normal(rsp, e).TargetCompositeAndClaim()
+	}
 	rsp.Meta.Ttl = durationpb.New(timeToLive(before, a, c.Now))
 	return nil
 }

@@ -26,10 +26,14 @@ const (
 	gateway   = "gateway"
 	nodes     = "nodes"
 	namespace = "namespace"
+	mark      = "control-plane"
 )
 
 // Reachable is the key of the Object that shows whether the cluster can be read.
 func (o Objects) Reachable() Key { return New("", string(o), reachable) }
+
+// ControlPlane is the key of the Object that marks the cluster with its control plane.
+func (o Objects) ControlPlane() Key { return New("", string(o), mark) }
 
 // Gateway is the key of the Object that observes the Gateway of the cluster's entrypoint.
 func (o Objects) Gateway() Key { return New("", string(o), gateway) }

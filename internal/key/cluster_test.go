@@ -19,6 +19,7 @@ func TestClusterKeys(t *testing.T) {
 		"Ledger":        {reason: "A cluster has one ledger.", key: Ledger, text: "ledger"},
 		"Usage":         {reason: "A cluster has one usage.", key: Usage, text: "usage"},
 		"Reachable":     {reason: "One Object shows whether the cluster can be read.", key: NamespacedObjects.Reachable(), text: "object/reachable"},
+		"ControlPlane":  {reason: "The cluster is marked with one control plane.", key: NamespacedObjects.ControlPlane(), text: "object/control-plane"},
 		"Gateway":       {reason: "The entrypoint has one Gateway.", key: NamespacedObjects.Gateway(), text: "object/gateway"},
 		"Nodes":         {reason: "Each pool has a collection.", key: NamespacedObjects.Nodes("namespace"), text: "object/nodes/namespace"},
 		"Namespace":     {reason: "Each namespace has an Object.", key: NamespacedObjects.Namespace("team"), text: "object/namespace/team", namespace: "team"},

@@ -19,6 +19,8 @@ const (
 	MaxSelectorLabels = 16
 	// MaxStopMessage is the limit of stopMessage.
 	MaxStopMessage = 253
+	// MaxClusterUID is the limit of clusterUID. The UIDs of Kubernetes have 36 characters.
+	MaxClusterUID = 63
 	// DefaultEntrypointPort is that of plain HTTP.
 	DefaultEntrypointPort = 80
 )
@@ -34,8 +36,12 @@ const (
 // +kubebuilder:printcolumn:name="REACHABLE",type=string,JSONPath=`.status.conditions[?(@.type=='Reachable')].status`,description="Whether provider-kubernetes reaches the cluster."
 // +kubebuilder:printcolumn:name="SCHEDULABLE",type=string,JSONPath=`.status.conditions[?(@.type=='Schedulable')].reason`,description="Schedulable, or why the cluster reserves nothing new."
 // +kubebuilder:printcolumn:name="NODES",type=integer,JSONPath=`.status.nodeCount`,description="Nodes of all pools."
-// +kubebuilder:printcolumn:name="SUMMARY",type=string,JSONPath=`.status.summary`,description="Free devices and all devices."
+// +kubebuilder:printcolumn:name="DEVICES",type=integer,JSONPath=`.status.deviceCount`,description="Devices of all nodes, such as GPUs."
+// +kubebuilder:printcolumn:name="FREE",type=integer,JSONPath=`.status.freeDeviceCount`,description="Devices that are not reserved."
 // +kubebuilder:printcolumn:name="SERVICES",type=integer,JSONPath=`.status.serviceCount`,description="Services with reserved capacity."
+// +kubebuilder:printcolumn:name="PENDING",type=integer,JSONPath=`.status.pendingCount`,description="Services that request more than is reserved for them."
+// +kubebuilder:printcolumn:name="SUMMARY",type=string,JSONPath=`.status.summary`,description="Free devices and all devices of each kind.",priority=1
+// +kubebuilder:printcolumn:name="EXCLUSIVE",type=string,JSONPath=`.status.conditions[?(@.type=='Exclusive')].reason`,description="Who else uses the cluster, if anybody.",priority=1
 type InferenceCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -60,6 +66,20 @@ type InferenceClusterSpec struct {
 	// another. For another cluster, create another InferenceCluster.
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && (has(self.apiGroup) ? self.apiGroup : 'kubernetes.m.crossplane.io') == (has(oldSelf.apiGroup) ? oldSelf.apiGroup : 'kubernetes.m.crossplane.io')",message="cannot be changed: for another cluster, create another InferenceCluster"
 	ProviderConfigRef ClusterScopedConfigRef `json:"providerConfigRef"`
+
+	// ClusterUID is the UID of the namespace kube-system in the cluster. While another
+	// cluster answers, nothing new is reserved. Without it, the cluster that answers first is
+	// taken for the right one. After the cluster was created anew, set it to the new UID.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ClusterUID string `json:"clusterUID,omitempty"`
+
+	// Sharing says who else may use the cluster. Exclusive means nobody: if another
+	// InferenceCluster or another control plane uses it too, nothing new is reserved.
+	// ByPool means that others have other nodes of it. Nobody checks that, and nodes in pools
+	// of two InferenceClusters are reserved twice. Defaults to Exclusive.
+	// +optional
+	Sharing Sharing `json:"sharing,omitempty"`
 
 	// Pools of nodes. Nodes that are in no pool are not used. They must be left out if
 	// admission is Kueue, and set otherwise.
@@ -106,6 +126,18 @@ type InferenceClusterSpec struct {
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 }
+
+// Sharing says who else may use a cluster.
+// +kubebuilder:validation:Enum=Exclusive;ByPool
+type Sharing string
+
+// The values of Sharing.
+const (
+	// SharingExclusive means nobody.
+	SharingExclusive Sharing = "Exclusive"
+	// SharingByPool means others with other nodes.
+	SharingByPool Sharing = "ByPool"
+)
 
 // A Pool is a set of nodes that are alike.
 // +kubebuilder:validation:XValidation:rule="has(self.nodeCount) == has(self.allocatable)",message="must have both nodeCount and allocatable, or neither of them to have the nodes observed"
@@ -224,6 +256,11 @@ type InferenceClusterStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// ClusterUID is the UID of the namespace kube-system in the cluster that the
+	// reservations are for. It stays while the cluster is out of reach.
+	// +optional
+	ClusterUID string `json:"clusterUID,omitempty"`
+
 	// Summary is a line to read: the free devices and all devices.
 	// +optional
 	Summary string `json:"summary,omitempty"`
@@ -238,9 +275,22 @@ type InferenceClusterStatus struct {
 	// +optional
 	NodeCount int32 `json:"nodeCount,omitempty"`
 
+	// DeviceCount is the number of devices of all nodes: of GPUs, for example. Summary has
+	// them by kind.
+	// +optional
+	DeviceCount int64 `json:"deviceCount"`
+
+	// FreeDeviceCount is the number of devices that are not reserved.
+	// +optional
+	FreeDeviceCount int64 `json:"freeDeviceCount"`
+
 	// ServiceCount is the number of services with reserved capacity.
 	// +optional
 	ServiceCount int32 `json:"serviceCount"`
+
+	// PendingCount is the number of services that request more than is reserved for them.
+	// +optional
+	PendingCount int32 `json:"pendingCount"`
 
 	// Pools is the free capacity of each pool.
 	// +optional

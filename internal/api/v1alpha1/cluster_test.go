@@ -23,6 +23,8 @@ const fullCluster = `
 metadata: {name: us-east}
 spec:
   providerConfigRef: {name: us-east, apiGroup: kubernetes.crossplane.io}
+  clusterUID: 0d5b5c33-8ab0-4bd1-8c0a-6a1c6b9b1f3e
+  sharing: ByPool
   pools:
   - {name: typed-in, nodeCount: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}}
   - {name: observed, nodeSelector: {c: d}}
@@ -151,9 +153,10 @@ func TestValidateCluster(t *testing.T) {
 		},
 		"Stop": {
 			reason: "The stop policy has four values, and its message has a limit.",
-			doc:    inCluster(`stopPolicy: Dead, stopMessage: ` + strings.Repeat("x", 254)),
-			schema: []string{"spec.stopMessage", "spec.stopPolicy"},
+			doc:    inCluster(`clusterUID: ` + strings.Repeat("u", 64) + `, stopPolicy: Dead, stopMessage: ` + strings.Repeat("x", 254)),
+			schema: []string{"spec.clusterUID", "spec.stopMessage", "spec.stopPolicy"},
 			want: []string{
+				`spec.clusterUID: Too long: may not be more than 63 characters`,
 				`spec.stopPolicy: Unsupported value: "Dead": supported values: "None", "Hold", "Drain", "Abandon"`,
 				`spec.stopMessage: Too long: may not be more than 253 characters`,
 			},
@@ -185,6 +188,12 @@ func TestValidateCluster(t *testing.T) {
 			doc:    inCluster(`admission: Kueue`),
 			schema: []string{"spec.pools"},
 			want:   []string{`spec.pools: Forbidden: must be left out if admission is Kueue: the quotas of the cluster's ClusterQueues count instead`},
+		},
+		"Sharing": {
+			reason: "A cluster is shared by its pools, or not at all.",
+			doc:    inCluster(`sharing: Shared`),
+			schema: []string{"spec.sharing"},
+			want:   []string{`spec.sharing: Unsupported value: "Shared": supported values: "Exclusive", "ByPool"`},
 		},
 		"EntrypointAddress": {
 			reason: "An address has the type IPAddress and port 80 by default.",
@@ -358,7 +367,7 @@ func TestDefaultCluster(t *testing.T) {
 		"Least": {
 			reason: "Objects that are absent stay absent.",
 			doc:    inCluster(``),
-			want:   inCluster(`stopPolicy: None, admission: Ledger`),
+			want:   inCluster(`sharing: Exclusive, stopPolicy: None, admission: Ledger`),
 		},
 		"Full": {
 			reason: "Fields that are set keep their values.",
@@ -368,12 +377,12 @@ func TestDefaultCluster(t *testing.T) {
 		"Queue": {
 			reason: "A tenant's LocalQueue has a name by default.",
 			doc:    inKueue(`kueue: {}`),
-			want:   inKueue(`stopPolicy: None, kueue: {localQueueName: default}`),
+			want:   inKueue(`sharing: Exclusive, stopPolicy: None, kueue: {localQueueName: default}`),
 		},
 		"Nested": {
 			reason: "Fields of objects that are present get their defaults.",
 			doc:    inCluster(`entrypoint: {address: {value: "2001:db8::1"}}, allowedNamespaces: {}`),
-			want:   inCluster(`stopPolicy: None, admission: Ledger, entrypoint: {address: {type: IPAddress, value: "2001:db8::1"}, port: 80}, allowedNamespaces: {from: All}`),
+			want:   inCluster(`sharing: Exclusive, stopPolicy: None, admission: Ledger, entrypoint: {address: {type: IPAddress, value: "2001:db8::1"}, port: 80}, allowedNamespaces: {from: All}`),
 		},
 	}
 	s := clusterSchema(t)
@@ -409,10 +418,10 @@ func TestDefaultCluster(t *testing.T) {
 func TestClusterLimitsAgree(t *testing.T) {
 	spec := clusterSchema(t).CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	pool := items(spec.Properties["pools"])
-	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxStopMessage, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces}
+	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxStopMessage, v1alpha1.MaxClusterUID, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces}
 	got := []int{
 		int(ptr.Deref(spec.Properties["pools"].MaxItems, 0)), int(ptr.Deref(pool.Properties["nodeCount"].Maximum, 0)), int(ptr.Deref(pool.Properties["nodeSelector"].MaxProperties, 0)),
-		int(ptr.Deref(spec.Properties["stopMessage"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
+		int(ptr.Deref(spec.Properties["stopMessage"].MaxLength, 0)), int(ptr.Deref(spec.Properties["clusterUID"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
 		int(ptr.Deref(spec.Properties["allowedNamespaces"].Properties["names"].MaxItems, 0)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -471,7 +480,7 @@ func TestClusterColumns(t *testing.T) {
 	for _, c := range crd.Spec.Versions[0].AdditionalPrinterColumns {
 		got = append(got, c.Name)
 	}
-	want := []string{"REACHABLE", "SCHEDULABLE", "NODES", "SUMMARY", "SERVICES", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"}
+	want := []string{"REACHABLE", "SCHEDULABLE", "NODES", "DEVICES", "FREE", "SERVICES", "PENDING", "SUMMARY", "EXCLUSIVE", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

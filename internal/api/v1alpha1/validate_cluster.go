@@ -18,6 +18,7 @@ import (
 // Default gives.
 func DefaultCluster(s *InferenceClusterSpec) {
 	s.ProviderConfigRef.APIGroup = cmp.Or(s.ProviderConfigRef.APIGroup, GroupNamespacedObjects)
+	s.Sharing = cmp.Or(s.Sharing, SharingExclusive)
 	s.StopPolicy = cmp.Or(s.StopPolicy, StopNone)
 	s.Admission = cmp.Or(s.Admission, AdmissionLedger)
 	if s.Kueue != nil {
@@ -42,6 +43,8 @@ func ValidateCluster(c *InferenceCluster) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateClusterName(field.NewPath("metadata", "name"), c.Name)
 	errs = append(errs, c.Spec.ProviderConfigRef.validate(spec.Child("providerConfigRef"))...)
+	errs = append(errs, check.Length(spec.Child("clusterUID"), c.Spec.ClusterUID, MaxClusterUID)...)
+	errs = append(errs, check.OneOf(spec.Child("sharing"), c.Spec.Sharing, SharingExclusive, SharingByPool)...)
 	errs = append(errs, validateAdmission(spec, &c.Spec)...)
 	errs = append(errs, check.OneOf(spec.Child("stopPolicy"), c.Spec.StopPolicy, StopNone, StopHold, StopDrain, StopAbandon)...)
 	errs = append(errs, check.Length(spec.Child("stopMessage"), c.Spec.StopMessage, MaxStopMessage)...)

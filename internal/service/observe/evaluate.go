@@ -23,6 +23,8 @@ type Evaluation struct {
 	Status v1alpha1.InferenceServiceStatus
 	// Conditions are those of ConditionTypes, in that order.
 	Conditions []composite.Condition
+	// Events say what has changed since the last call about where the service runs.
+	Events []string
 	// Deferred tells whether a wanted object is left out for now. Then the service is not
 	// ready.
 	Deferred bool
@@ -89,6 +91,7 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		Objects:        make([]ObjectStatus, 0, len(objects)),
 		Status:         status,
 		Conditions:     e.conditions(),
+		Events:         e.moves(status.Clusters),
 		Deferred:       len(deferred) > 0,
 		AwaitsFailover: e.awaitsFailover(),
 		Stable:         len(deferred) == 0 && e.stable() && !e.total.troubled() && len(e.routerFailures) == 0,

@@ -155,7 +155,7 @@ func (h *controlPlane) joins(t *testing.T, fleet string, m member) *unstructured
 	if m.apiGroup != "" {
 		config["apiGroup"] = m.apiGroup
 	}
-	spec := map[string]any{"providerConfigRef": config, "pools": []any{pool}}
+	spec := map[string]any{"providerConfigRef": config, "pools": []any{pool}, "sharing": "ByPool"}
 	if m.kueue {
 		delete(spec, "pools")
 		spec["admission"] = "Kueue"

@@ -1,0 +1,215 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// A formerStatus is the part of the status of the last call that tells where the service ran.
+type formerStatus struct {
+	Status struct {
+		Clusters []struct {
+			Name     string                  `json:"name"`
+			State    v1alpha1.PlacementState `json:"state"`
+			Assigned []v1alpha1.Replicas     `json:"assigned"`
+		} `json:"clusters"`
+	} `json:"status"`
+}
+
+var formerView = incoming.NewCompositeView[formerStatus]()
+
+// moves says what has changed since the last call about where the service runs, for events.
+// It says nothing while nothing changes.
+func (e *evaluator) moves(now []v1alpha1.ClusterStatus) []string {
+	if e.plan.Schedule == nil {
+		return nil
+	}
+	former := formerStatus{}
+	_ = formerView.Read(e.state.req.Composite(), &former) // Fields of a wrong type count as absent.
+	before := make([]v1alpha1.ClusterStatus, 0, len(former.Status.Clusters))
+	for _, c := range former.Status.Clusters {
+		before = append(before, v1alpha1.ClusterStatus{Name: c.Name, State: c.State, Assigned: c.Assigned})
+	}
+	return describeMoves(before, now)
+}
+
+// Limits of the events of one call.
+const (
+	maxMoves = 8
+	// maxNamed is the most units, and the most clusters, that an event names.
+	maxNamed = 6
+)
+
+// describeMoves compares two statuses.
+func describeMoves(before, now []v1alpha1.ClusterStatus) []string {
+	was, is := placesOf(before), placesOf(now)
+	units := slices.Clone(is.units)
+	for _, u := range was.units {
+		if is.clusters[u] == nil {
+			units = append(units, u)
+		}
+	}
+	var all []move
+	with := map[move][]string{}
+	for _, u := range units {
+		m, moved := moveOf(u, was, is)
+		if !moved {
+			continue
+		}
+		if with[m] == nil {
+			all = append(all, m)
+		}
+		with[m] = append(with[m], u)
+	}
+	var events []string
+	for i, m := range all {
+		if i == maxMoves {
+			return append(events, fmt.Sprintf("and %d more changes of where the service runs", len(all)-i))
+		}
+		events = append(events, m.describe(with[m]))
+	}
+	return events
+}
+
+// places are the clusters in which each unit runs: a replica group, or a replica that may run
+// in a cluster of its own.
+type places struct {
+	// units in the order of the status.
+	units    []string
+	clusters map[string][]string
+	status   map[string]*v1alpha1.ClusterStatus
+}
+
+func placesOf(status []v1alpha1.ClusterStatus) places {
+	p := places{clusters: map[string][]string{}, status: map[string]*v1alpha1.ClusterStatus{}}
+	for i := range status {
+		c := &status[i]
+		p.status[c.Name] = c
+		for _, u := range unitsOf(c.Assigned) {
+			if p.clusters[u] == nil {
+				p.units = append(p.units, u)
+			}
+			p.clusters[u] = append(p.clusters[u], c.Name)
+		}
+	}
+	return p
+}
+
+func unitsOf(assigned []v1alpha1.Replicas) []string {
+	var units []string
+	for _, r := range assigned {
+		of := r.Role
+		if r.Group != nil {
+			of = strings.TrimSpace(fmt.Sprintf("group %d %s", *r.Group, r.Role))
+		}
+		if len(r.Indexes) == 0 {
+			units = append(units, of)
+		}
+		for _, i := range r.Indexes {
+			units = append(units, fmt.Sprintf("%s %d", of, i))
+		}
+	}
+	return units
+}
+
+// leaving tells whether a cluster is being left.
+func (p places) leaving(cluster string) bool {
+	s := p.status[cluster]
+	return s != nil && s.State == v1alpha1.StateLeaving
+}
+
+// unknown tells whether something runs in a cluster, and the status does not say what. It
+// does not where the service was not in the fleet.
+func (p places) unknown(cluster string) bool {
+	s := p.status[cluster]
+	return s != nil && len(s.Assigned) == 0 && (s.State == v1alpha1.StatePlaced || s.State == v1alpha1.StateLeaving)
+}
+
+// why says why a cluster is left.
+func (p places) why(cluster string) string {
+	if s := p.status[cluster]; s != nil {
+		return s.Message
+	}
+	return ""
+}
+
+// A step is what happens to a unit.
+type step int
+
+// The steps of a move, in their order. A unit also starts without a move, and goes.
+const (
+	starts step = iota
+	mustLeave
+	movesOn
+	hasMoved
+	goes
+)
+
+// A move is what happens to some units at once, and why.
+type move struct {
+	step          step
+	from, to, why string
+}
+
+// moveOf returns what has happened to a unit.
+func moveOf(unit string, was, is places) (m move, moved bool) {
+	before, now := was.clusters[unit], is.clusters[unit]
+	joined := without(now, func(c string) bool { return slices.Contains(before, c) || was.unknown(c) })
+	left := without(before, func(c string) bool { return slices.Contains(now, c) || is.unknown(c) })
+	leaving := without(now, func(c string) bool { return slices.Contains(joined, c) || !is.leaving(c) })
+	switch {
+	case len(left) > 0 && len(now) > 0:
+		return move{step: hasMoved, from: names(left), to: names(now)}, true
+	case len(left) > 0:
+		return move{step: goes, from: names(left), why: is.why(left[0])}, true
+	case len(joined) > 0 && len(leaving) > 0:
+		return move{step: movesOn, from: names(leaving), to: names(joined), why: is.why(leaving[0])}, true
+	case len(joined) > 0:
+		return move{step: starts, to: names(joined)}, true
+	case slices.ContainsFunc(leaving, func(c string) bool { return !was.leaving(c) }):
+		return move{step: mustLeave, from: names(leaving), why: is.why(leaving[0])}, true
+	}
+	return move{}, false
+}
+
+func without(clusters []string, excluded func(string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(clusters), excluded)
+}
+
+// names lists clusters. The cluster of the XR has no name in a placement.
+func names(clusters []string) string {
+	all := make([]string, 0, len(clusters))
+	for _, c := range clusters {
+		all = append(all, cmp.Or(c, "the control plane's cluster"))
+	}
+	return text.Names(all, maxNamed)
+}
+
+// describe says what happens to some units.
+func (m move) describe(units []string) string {
+	who := text.Names(units, maxNamed)
+	verb := func(one, many string) string {
+		if len(units) == 1 {
+			return one
+		}
+		return many
+	}
+	switch m.step {
+	case mustLeave:
+		return text.WithReason(who+" must leave "+m.from, m.why)
+	case movesOn:
+		return text.WithReason(fmt.Sprintf("%s %s from %s to %s", who, verb("moves", "move"), m.from, m.to), m.why)
+	case hasMoved:
+		return fmt.Sprintf("%s %s in %s now, and left %s", who, verb("runs", "run"), m.to, m.from)
+	case goes:
+		return text.WithReason(who+" left "+m.from, m.why)
+	case starts:
+	}
+	return fmt.Sprintf("%s %s in %s", who, verb("starts", "start"), m.to)
+}

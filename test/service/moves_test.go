@@ -1,0 +1,95 @@
+package service
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// memberOf is a cluster of the fleet. It has reserved what the service's request of a generation
+// wants, or nothing if that is 0.
+func memberOf(name, stopPolicy string, generation int) string {
+	reservations := ""
+	if generation > 0 {
+		reservations = fmt.Sprintf("{uid: me, namespace: team, name: chat, generation: %d, replicas: [{group: 0, role: w, indexes: [0, 1]}]}", generation)
+	}
+	return fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s}, spec: {providerConfigRef: {name: %[1]s}, stopPolicy: %s, pools: []},
+	  status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [%s]}}`, name, stopPolicy, reservations)
+}
+
+// TestMoves shows that the events of a service say from where to where it moves and why, and that
+// a call that changes nothing has no event.
+func TestMoves(t *testing.T) {
+	fn := function.Start(t)
+	req := fixture.Request(t, fixture.Service("replicas: 1\n"+fixture.TwoNodes+"placement: {policy: Failover, clusterSelector: {}}"), "")
+	apply := func(clusters ...string) []string {
+		t.Helper()
+		rsp, _ := fixture.Reconcile(t, fn, req, map[string][]string{"fleet": clusters})
+		if got := fixture.Fatals(rsp); got != "" {
+			t.Fatal(got)
+		}
+		// Crossplane deletes what is not desired any more, and provider-kubernetes makes the rest ready.
+		maps.DeleteFunc(req.GetObserved().GetResources(), func(k string, _ *fnv1.Resource) bool { return rsp.GetDesired().GetResources()[k] == nil })
+		fixture.Observe(req, rsp)
+		for k, r := range req.GetObserved().GetResources() {
+			req.Observed.Resources[k] = &fnv1.Resource{Resource: readyThere(t, r.GetResource())}
+		}
+		xr := proto.CloneOf(req.GetObserved().GetComposite().GetResource())
+		req.Observed.Composite.Resource = kube.With(xr, kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status"), "status")
+		var events []string
+		for _, r := range rsp.GetResults() {
+			if r.GetTarget() == fnv1.Target_TARGET_COMPOSITE_AND_CLAIM {
+				events = append(events, r.GetMessage())
+			}
+		}
+		return events
+	}
+	const because = "the cluster is drained, and is left once it runs elsewhere"
+	steps := []struct {
+		reason   string
+		clusters []string
+		want     []string
+	}{
+		{"The service requests capacity.", []string{memberOf("us-east", "None", 0), memberOf("us-west", "None", 0)}, nil},
+		{"The cluster has reserved it.", []string{memberOf("us-east", "None", 1), memberOf("us-west", "None", 0)}, []string{"group 0 starts in us-east"}},
+		{"Nothing has changed.", []string{memberOf("us-east", "None", 1), memberOf("us-west", "None", 0)}, nil},
+		{"The cluster is drained.", []string{memberOf("us-east", "Drain", 1), memberOf("us-west", "None", 0)}, []string{"group 0 must leave us-east: " + because}},
+		{"Nothing has changed.", []string{memberOf("us-east", "Drain", 1), memberOf("us-west", "None", 0)}, nil},
+		{"Another cluster has reserved it.", []string{memberOf("us-east", "Drain", 1), memberOf("us-west", "None", 2)}, []string{"group 0 moves from us-east to us-west: " + because}},
+		{"It is ready there.", []string{memberOf("us-east", "Drain", 1), memberOf("us-west", "None", 2)}, []string{"group 0 runs in us-west now, and left us-east"}},
+		{"Nothing has changed.", []string{memberOf("us-east", "Drain", 0), memberOf("us-west", "None", 2)}, nil},
+	}
+	for i, s := range steps {
+		if diff := cmp.Diff(s.want, apply(s.clusters...)); diff != "" {
+			t.Fatalf("step %d: %s\n-want +got:\n%s", i, s.reason, diff)
+		}
+	}
+	if got := remoteClusters(fn.Run(t, req)); !slices.Equal(got, []string{"us-west"}) {
+		t.Errorf("it runs in %s", strings.Join(got, ", "))
+	}
+}
+
+// readyThere returns an Object as provider-kubernetes reports it while the remote object is ready.
+func readyThere(t *testing.T, o *structpb.Struct) *structpb.Struct {
+	t.Helper()
+	manifest := kube.Lookup(o, "spec", "forProvider", "manifest").GetStructValue()
+	if manifest == nil {
+		return o
+	}
+	one := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{"it": {Resource: manifest}}}}
+	fixture.MakeReady(t, one)
+	o = kube.With(o, structpb.NewStructValue(one.GetObserved().GetResources()["it"].GetResource()), "status", "atProvider", "manifest")
+	return kube.With(o, structpb.NewStructValue(fixture.YAML(t, `{all: [{type: Synced, status: "True"}]}`)).GetStructValue().GetFields()["all"], "status", "conditions")
+}

@@ -242,8 +242,9 @@ func TestAllocateOrder(t *testing.T) {
 // TestForceAllocate proves that pods that do not all fit take as much as there is.
 func TestForceAllocate(t *testing.T) {
 	free := capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(2, 8, 64))}}
-	if free.ForceAllocate([]capacity.PodSet{{capacitytest.Requirements(8, 1), 3}}) {
-		t.Error("three pods do not fit onto two nodes")
+	left := free.ForceAllocate([]capacity.PodSet{{capacitytest.Requirements(8, 1), 3}})
+	if diff := cmp.Diff([]capacity.PodSet{{capacitytest.Requirements(8, 1), 1}}, left); diff != "" {
+		t.Errorf("three pods do not fit onto two nodes: -want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]capacity.NodeClass{capacitytest.Nodes(2, 0, 63)}, free.Pools[0].Classes()); diff != "" {
 		t.Errorf("two of them take the nodes: -want +got:\n%s", diff)

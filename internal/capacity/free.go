@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -11,9 +10,8 @@ import (
 type Free struct {
 	Pools []Pool
 
-	// Budget is how many node classes all calls of Allocate together may look at. Clones share
-	// it. Nil gives each search a budget of its own. Allocate still tries the fast ways when the
-	// budget is used up: callers that want to stop then have to check it.
+	// Budget is how many node classes all searches together may look at. Clones share it. Nil
+	// gives each search a budget of its own. Without a budget, Allocate only fills nodes.
 	Budget *int
 }
 
@@ -61,77 +59,104 @@ func (f *Free) Clone() Free {
 // searches for another way. A search that exceeds its budget counts as "does not fit". So
 // capacity may stay unused, but it is never used twice.
 func (f *Free) Allocate(podSets []PodSet) (bool, string) {
-	podSets = slices.DeleteFunc(slices.Clone(podSets), func(podSet PodSet) bool { return podSet.Count <= 0 })
-	sortBySize(podSets)
-	f.spend(f.classCount())
-	if missing := f.insufficient(podSets); missing != "" {
+	podSets = Merged(podSets)
+	if missing := f.Short(podSets, nil); missing != "" {
 		return false, missing
 	}
 	trial := f.Clone()
-	if short := trial.fill(podSets); short == nil {
+	short := trial.fill(podSets)
+	if short == nil {
 		*f = trial
 		return true, ""
 	}
+	message := trial.fragmentation(short)
 	trial = f.Clone()
 	if trial.searchWithinBudget(podSets) {
 		*f = trial
 		return true, ""
 	}
-	trial = f.Clone()
-	return false, f.fragmentation(trial.fill(podSets), podSets)
+	return false, message
 }
 
-// sortBySize sorts pod sets by the size of their pods, the largest first. It computes each key
-// once, since there may be thousands of pod sets.
-func sortBySize(podSets []PodSet) {
-	ids := make(map[*PodRequirements]string, len(podSets))
-	for _, podSet := range podSets {
-		if _, known := ids[podSet.Requirements]; !known {
-			ids[podSet.Requirements] = podSet.Requirements.Key()
-		}
+// Merged merges pod sets with equal requirements, and sorts them by the size of their pods, the
+// largest first: by the devices that they request, and then by the other resources.
+func Merged(podSets []PodSet) []PodSet {
+	type entry struct {
+		PodSet
+
+		key string
 	}
-	slices.SortStableFunc(podSets, func(a, b PodSet) int {
-		if ids[a.Requirements] == ids[b.Requirements] {
-			return 0
+	named, at, keys := Resources{}, map[string]int{}, make(map[*PodRequirements]string, len(podSets))
+	var all []entry
+	for _, podSet := range podSets {
+		if podSet.Count <= 0 {
+			continue
 		}
-		return cmp.Or(-compareSize(a.Requirements, b.Requirements), strings.Compare(ids[a.Requirements], ids[b.Requirements]))
-	})
+		key, known := keys[podSet.Requirements]
+		if !known {
+			key = podSet.Requirements.Key()
+			keys[podSet.Requirements] = key
+		}
+		i, seen := at[key]
+		if !seen {
+			at[key] = len(all)
+			all = append(all, entry{podSet, key})
+			maps.Copy(named, podSet.Requirements.Requests)
+			continue
+		}
+		all[i].Count = saturated(all[i].Count, podSet.Count, 1)
+	}
+	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(b.key, a.key) })
+	all = sortedBy(all, func(e entry) Resources { return e.Requirements.Requests }, sortedNames(named))
+	list := make([]PodSet, len(all))
+	for i, e := range all {
+		list[len(all)-1-i] = e.PodSet
+	}
+	return list
 }
 
-// ForceAllocate takes capacity for as many of the pods as fit, and reports whether these were
-// all. It is for pods that count whether they fit or not.
-func (f *Free) ForceAllocate(podSets []PodSet) bool {
+// ForceAllocate takes room for as many of the pods as fit, and returns those that do not. It is
+// for pods that count whether they fit or not.
+func (f *Free) ForceAllocate(podSets []PodSet) []PodSet {
 	if ok, _ := f.Allocate(podSets); ok {
-		return true
+		return nil
 	}
-	all := true
-	for _, podSet := range podSets {
-		if podSet.Count > 0 && f.fillPodSet(podSet) > 0 {
-			all = false
+	var left []PodSet
+	for _, podSet := range Merged(podSets) {
+		if n := f.fillPodSet(podSet); n > 0 {
+			left = append(left, PodSet{Requirements: podSet.Requirements, Count: n})
 		}
 	}
-	return all
+	return left
 }
 
-// compareSize compares two pods by the devices that they request, and then by the other
-// resources.
-func compareSize(a, b *PodRequirements) int {
-	all := maps.Clone(a.Requests)
-	if all == nil {
-		all = Resources{}
+// Close takes all that is free on as many nodes as some pods need that do not fit now. They are
+// those that have the most free, since these are empty first. The number of nodes is counted as if
+// they were empty.
+func (f *Free) Close(podSet PodSet, empty *Free) {
+	each := int64(1)
+	for _, c := range empty.classesFor(podSet.Requirements) {
+		each = max(each, empty.class(c).podsPerNode(podSet.Requirements))
 	}
-	maps.Copy(all, b.Requests)
-	return compareBy(sortedNames(all), a.Requests, b.Requests)
-}
-
-// compareBy compares amounts, the first name first.
-func compareBy(names []string, a, b Resources) int {
-	for _, name := range names {
-		if c := cmp.Compare(a[name], b[name]); c != 0 {
-			return c
+	nodes := (podSet.Count-1)/each + 1
+	var all []classRef
+	for _, i := range f.poolsFor(podSet.Requirements) {
+		for j := range f.Pools[i].Free {
+			all = append(all, classRef{i, j})
 		}
 	}
-	return 0
+	for _, c := range slices.Backward(f.leastFreeFirst(all)) {
+		n := min(nodes, f.class(c).Count)
+		if n <= 0 {
+			continue
+		}
+		none := Resources{}
+		for name := range f.class(c).Free {
+			none[name] = 0
+		}
+		f.reclassify(c, n, none)
+		nodes -= n
+	}
 }
 
 // matches tells whether the node selector of the pod selects the pool.

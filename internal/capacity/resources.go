@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,15 +128,19 @@ type PodRequirements struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 }
 
-// Key returns a text that is the same for equal requirements only.
+// Key returns a text that is the same for equal requirements only. Lengths keep it so for names
+// that hold any character, since tenants write them.
 func (r *PodRequirements) Key() string {
 	var b strings.Builder
+	text := func(s string) { b.WriteString(strconv.Itoa(len(s)) + ":" + s) }
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
-		b.WriteString(name + "=" + quantityText(r.Requests[name]) + ",")
+		text(name)
+		b.WriteString("=" + strconv.FormatInt(r.Requests[name], 10) + ",")
 	}
 	b.WriteByte('/')
 	for _, name := range slices.Sorted(maps.Keys(r.NodeSelector)) {
-		b.WriteString(name + "=" + r.NodeSelector[name] + ",")
+		text(name)
+		text(r.NodeSelector[name])
 	}
 	return b.String()
 }

@@ -12,15 +12,11 @@ func (f *Free) searchWithinBudget(podSets []PodSet) bool {
 		most = min(most, *f.Budget)
 	}
 	steps := most
-	found := f.search(podSets, &steps)
-	f.spend(most - steps)
-	return found
-}
-
-func (f *Free) spend(steps int) {
+	found := steps > 0 && f.search(podSets, &steps)
 	if f.Budget != nil {
-		*f.Budget -= steps
+		*f.Budget -= most - steps
 	}
+	return found
 }
 
 // search puts pods onto nodes one by one, and tries each node class for each of them.
@@ -28,7 +24,7 @@ func (f *Free) search(podSets []PodSet, steps *int) bool {
 	if len(podSets) == 0 {
 		return true
 	}
-	if *steps -= f.classCount(); *steps < 0 {
+	if *steps -= f.ClassCount(); *steps < 0 {
 		return false
 	}
 	podSet := podSets[0]
@@ -51,8 +47,9 @@ func (f *Free) search(podSets []PodSet, steps *int) bool {
 	return false
 }
 
-// classCount returns the number of node classes in all pools.
-func (f *Free) classCount() int {
+// ClassCount returns the number of node classes in all pools, to which the cost of Allocate is
+// proportional.
+func (f *Free) ClassCount() int {
 	n := 0
 	for i := range f.Pools {
 		n += len(f.Pools[i].Free)

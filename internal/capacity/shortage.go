@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// A poolGroup is a set of pools, and the sum of what the pods request that may go to exactly
-// these.
+// A poolGroup is a set of pools. want is the sum of what the pods request that may go to exactly
+// these, and gone what others give back that may be in one of them.
 type poolGroup struct {
-	pools []int
-	want  Resources
+	pools      []int
+	want, gone Resources
 }
 
-// insufficient says of which resource the nodes together have too little. It returns nothing
-// where the sums suffice.
-func (f *Free) insufficient(podSets []PodSet) string {
+// Short says of which resource the nodes together have too little for some pods, once others
+// have gone. It returns nothing where the sums suffice. The pods may still not fit onto single
+// nodes.
+func (f *Free) Short(podSets, gone []PodSet) string {
 	var groups []*poolGroup
 	for _, podSet := range podSets {
 		pools := f.poolsFor(podSet.Requirements)
@@ -29,15 +30,23 @@ func (f *Free) insufficient(podSets []PodSet) string {
 		i := slices.IndexFunc(groups, func(g *poolGroup) bool { return slices.Equal(g.pools, pools) })
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, &poolGroup{pools: pools, want: Resources{}})
+			groups = append(groups, &poolGroup{pools: pools, want: Resources{}, gone: Resources{}})
 		}
 		groups[i].want.AddPods(podSet)
+	}
+	for _, podSet := range gone {
+		pools := f.poolsFor(podSet.Requirements)
+		for _, g := range groups {
+			if slices.ContainsFunc(pools, func(i int) bool { return slices.Contains(g.pools, i) }) {
+				g.gone.AddPods(podSet)
+			}
+		}
 	}
 	for _, g := range groups {
 		for _, name := range sortedNames(g.want) {
 			free, total, unlimited := f.sum(g.pools, name)
-			if !unlimited && free < g.want[name] {
-				return fmt.Sprintf("%s of %s %s free in %s, %s short", quantityText(free), quantityText(total), name, f.names(g.pools), quantityText(g.want[name]-free))
+			if want := g.want[name] - g.gone[name]; !unlimited && free < want {
+				return fmt.Sprintf("%s of %s %s free in %s, %s short", quantityText(free), quantityText(total), name, f.names(g.pools), quantityText(want-free))
 			}
 		}
 	}
@@ -91,10 +100,7 @@ func labelText(labels map[string]string) string {
 }
 
 // fragmentation says which pods fit onto no node although the sums suffice.
-func (f *Free) fragmentation(short *PodSet, podSets []PodSet) string {
-	if short == nil || len(podSets) == 0 {
-		return "no way was found to fit the pods onto the nodes"
-	}
+func (f *Free) fragmentation(short *PodSet) string {
 	requests := make([]string, 0, len(short.Requirements.Requests))
 	for _, name := range sortedNames(short.Requirements.Requests) {
 		requests = append(requests, quantityText(short.Requirements.Requests[name])+" "+name)

@@ -72,6 +72,9 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	if err != nil {
 		return err
 	}
+	if err := withoutTimes(out.composed); err != nil {
+		return err
+	}
 	if r.Simulate {
 		out.fleet = given.store.ofKind(v1alpha1.Group, v1alpha1.KindInferenceCluster)
 	}

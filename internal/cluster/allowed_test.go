@@ -21,10 +21,10 @@ func TestAllowed(t *testing.T) {
 	namespace := func(tier string) []string {
 		return []string{"{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {tier: " + tier + "}}}"}
 	}
-	there := map[string]string{keyLedger: ledgerOf("[]"), "object/reachable": reached}
+	there := map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": reached}
 	one := []string{capacityRequest("u1", "team", 8, "u1")}
 	kept := outcome{ledger: reserved, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}}
-	pending := outcome{ledger: "[]", version: "7", waiting: []string{"s1: the cluster does not allow namespace team"}, free: "8/8 nvidia.com/gpu"}
+	pending := outcome{ledger: "{}", version: "7", waiting: []string{"s1: the cluster does not allow namespace team"}, free: "8/8 nvidia.com/gpu"}
 	cases := map[string]struct {
 		reason   string
 		xr       string

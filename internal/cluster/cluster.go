@@ -3,13 +3,13 @@ Package cluster takes an InferenceCluster through the steps of a call. It reads 
 capacity of the cluster, and reserves capacity for the services that request it.
 
 A service requests capacity with a ConfigMap that has a label of the cluster. The cluster
-reserves it for the oldest service first, and keeps the reservations in its ledger, another
+grants it by the rules of package reservation, and keeps the grants in its ledger, another
 ConfigMap.
 
-No capacity is reserved twice. Only the cluster writes its ledger, and only over the
+No capacity is granted twice. Only the cluster writes its ledger, and only over the
 resourceVersion that it read. So the API server refuses a response that was computed from
 an older ledger. Crossplane then stops before it writes the status, and services read their
-reservations from the status.
+grants from the status.
 
 Nothing is kept in memory between two calls. What cannot be read is left as it is.
 */
@@ -65,7 +65,7 @@ func (c *Cluster) Observe() error {
 // Plan decides what is reserved for which service.
 func (c *Cluster) Plan() error {
 	var err error
-	c.plan, err = planLedger(c.parsed, c.state)
+	c.plan, err = planLedger(c.parsed, c.state, c.call.Now)
 	return err
 }
 

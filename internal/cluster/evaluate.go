@@ -1,8 +1,8 @@
 package cluster
 
 import (
+	"encoding/json"
 	"math"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,19 +38,19 @@ const (
 
 // Reasons of the conditions, besides those why nothing new is reserved.
 const (
-	reasonReachable           = "Reachable"
-	reasonObserved            = "Observed"
-	reasonNotObserved         = "NotObserved"
-	reasonStale               = "Stale"
-	reasonResolved            = "Resolved"
-	reasonNotResolved         = "NotResolved"
-	reasonInvalidRequests     = "InvalidRequests"
-	reasonConsistent          = "Consistent"
-	reasonNotCounted          = "NotCounted"
-	reasonRequirementsChanged = "RequirementsChanged"
-	reasonUnreserved          = "RunsWithoutReservation"
-	reasonNoEntrypoint        = "NoEntrypoint"
-	reasonSchedulable         = "Schedulable"
+	reasonReachable       = "Reachable"
+	reasonObserved        = "Observed"
+	reasonNotObserved     = "NotObserved"
+	reasonStale           = "Stale"
+	reasonResolved        = "Resolved"
+	reasonNotResolved     = "NotResolved"
+	reasonInvalidRequests = "InvalidRequests"
+	reasonConsistent      = "Consistent"
+	reasonNotCounted      = "NotCounted"
+	reasonGrowthPending   = "GrowthPending"
+	reasonUnreserved      = "RunsWithoutReservation"
+	reasonNoEntrypoint    = "NoEntrypoint"
+	reasonSchedulable     = "Schedulable"
 )
 
 // ConditionTypes are the types of all conditions, in the order of the response.
@@ -66,6 +66,7 @@ func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Obj
 		Status:     status(c, state, p, now),
 		Conditions: conditions(c, state, p),
 		Stable:     stable(c, state, p),
+		Due:        p.GraceEnds,
 	}
 	for _, o := range objects {
 		// Provider-kubernetes may lack the permission to make the mark, which holds up nothing.
@@ -111,7 +112,7 @@ func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alp
 		UnreachableSince:   unreachableSince(c, state, now),
 		ClusterUID:         state.identity.known,
 		Summary:            p.Free.DeviceSummary(),
-		ServiceCount:       count(int64(len(p.Reservations))),
+		ServiceCount:       count(int64(len(p.Services))),
 		PendingCount:       count(int64(len(p.Pending))),
 		Entrypoint:         state.entrypoint,
 	}
@@ -124,16 +125,34 @@ func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alp
 		st.NodeCount += pool.NodeCount
 		st.Pools = append(st.Pools, pool)
 	}
-	for i, g := range p.Reservations {
-		st.Reservations = append(st.Reservations, v1alpha1.Reservation{
-			UID: g.UID, Namespace: g.Namespace, Name: g.Name, Replicas: scheduling.ReplicasToStatus(g.Replicas), Generation: g.Generation,
-			Pods: count(p.Usage[i].Pods), Resources: p.Usage[i].Resources.List(false), RequirementsChanged: slices.Contains(p.RequirementsChanged, g.ServiceID()),
-		})
+	addAnswers(&st, p)
+	return st
+}
+
+// addAnswers adds what the cluster answers to services. A status with too many of them is cut.
+func addAnswers(st *v1alpha1.InferenceClusterStatus, p *ledgerPlan) {
+	answers, bytes := p.Answers(), 0
+	for i := range p.Services {
+		s := &p.Services[i]
+		resources, pods := s.Usage()
+		r := v1alpha1.Reservation{
+			UID: s.UID, Namespace: s.Namespace, Name: s.Name, Replicas: scheduling.GrantsToStatus(answers[s.ServiceID].Grants),
+			Pods: count(pods), Resources: resources.List(false),
+		}
+		if text, err := json.Marshal(r); err == nil {
+			bytes += len(text)
+		}
+		if bytes > maxStatus {
+			break
+		}
+		st.Reservations = append(st.Reservations, r)
 	}
 	for _, w := range p.Pending[:min(len(p.Pending), maxPending)] {
-		st.Pending = append(st.Pending, v1alpha1.PendingRequest{UID: w.UID, Namespace: w.Namespace, Name: w.Name, ReplicaCount: count(int64(len(w.Replicas))), Message: w.Message})
+		answer := answers[w.ServiceID]
+		st.Pending = append(st.Pending, v1alpha1.PendingRequest{
+			UID: w.UID, Namespace: w.Namespace, Name: w.Name, ReplicaCount: count(int64(len(w.Replicas))), Generation: answer.Pending, Message: answer.Message,
+		})
 	}
-	return st
 }
 
 // unreachableSince is the time from which failover counts. The lastTransitionTime of a
@@ -233,22 +252,22 @@ func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition
 	case len(state.unknown) > 0:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "not all nodes are known"}
 	case p.Overcommitted:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has: nodes have gone, or replicas have more pods. Nothing new is reserved"}
-	case len(p.RequirementsChanged) > 0:
-		all := make([]string, 0, len(p.RequirementsChanged))
-		for _, s := range p.RequirementsChanged {
-			all = append(all, s.Namespace+"/"+s.Name)
-		}
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonRequirementsChanged, Message: "the requirements of these services' pods have changed since capacity was reserved for them, and do not fit as they are now. The services keep their reservations, and nothing more is reserved for them: " + text.List(all)}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has, because nodes have gone. Nothing new is reserved"}
 	}
-	var running []string
+	var running, grows []string
 	for _, w := range p.Pending {
 		if len(w.Running) > 0 {
 			running = append(running, w.Namespace+"/"+w.Name)
 		}
+		if w.Grows {
+			grows = append(grows, w.Namespace+"/"+w.Name)
+		}
 	}
-	if len(running) > 0 {
+	switch {
+	case len(running) > 0:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonUnreserved, Message: "these services say that they run here without a reservation, and were not counted because that does not fit, or not now: " + text.List(running)}
+	case len(grows) > 0:
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonGrowthPending, Message: "replicas of these services request more than what is reserved for them, and that does not fit, or not now. What was reserved before is kept: " + text.List(grows)}
 	}
 	return composite.Condition{Type: CapacityConsistent, Status: composite.True, Reason: reasonConsistent}
 }

@@ -53,7 +53,7 @@ func (r *observedState) readIdentity(req incoming.Request, c *parsed) {
 		r.identity.observed = uid.Text(namespace)
 	}
 	r.identity.shared = c.Spec.Sharing == v1alpha1.SharingByPool
-	r.identity.recognize(c, len(r.ledger.reservations) > 0)
+	r.identity.recognize(c, len(r.ledger.Services) > 0)
 	r.identity.compare(c, others(req, c.Name))
 	r.identity.mark = readMark(req, r, c)
 }
@@ -140,7 +140,7 @@ func (i *identity) notSchedulable() (reason, message string) {
 // wait: they are older than this rule, or than the last change of the identity.
 func (r *observedState) unsettled() string {
 	switch i := &r.identity; {
-	case len(r.ledger.reservations) > 0 || i.observed == "":
+	case len(r.ledger.Services) > 0 || i.observed == "":
 		return ""
 	case !i.recorded:
 		return "the UID of the cluster is recorded first"

@@ -76,12 +76,12 @@ func TestIdentity(t *testing.T) {
 	}{
 		"First": {
 			"Nothing is reserved before the others can read which cluster it is.",
-			created(early, ""), reachedAs("real"), "[]", nil,
+			created(early, ""), reachedAs("real"), "{}", nil,
 			exclusivity{exclusive, "FALSE IdentityNotRecorded", "", "real"},
 		},
 		"Recorded": {
 			"What is recorded is the cluster that answers.",
-			created(early, "clusterUID: real"), reachedAs("real"), "[]", nil,
+			created(early, "clusterUID: real"), reachedAs("real"), "{}", nil,
 			exclusivity{exclusive, schedulableNow, "s1", "real"},
 		},
 		"Upgrade": {
@@ -96,17 +96,17 @@ func TestIdentity(t *testing.T) {
 		},
 		"Different": {
 			"Clusters of other UIDs are different clusters, and so are those of which none is known.",
-			created(late, "clusterUID: real"), reachedAs("real"), "[]", []string{another("a", early, "other", 1), another("b", early, "", 1)},
+			created(late, "clusterUID: real"), reachedAs("real"), "{}", []string{another("a", early, "other", 1), another("b", early, "", 1)},
 			exclusivity{exclusive, schedulableNow, "s1", "real"},
 		},
 		"Itself": {
 			"Crossplane also finds the InferenceCluster itself.",
-			created(late, "clusterUID: real"), reachedAs("real"), "[]", []string{another("us-east", early, "real", 1)},
+			created(late, "clusterUID: real"), reachedAs("real"), "{}", []string{another("us-east", early, "real", 1)},
 			exclusivity{exclusive, schedulableNow, "s1", "real"},
 		},
 		"Later": {
 			"The later one reserves nothing new.",
-			created(late, "clusterUID: real"), reachedAs("real"), "[]", []string{another("b", late, "real", 0), another("c", early, "real", 0)},
+			created(late, "clusterUID: real"), reachedAs("real"), "{}", []string{another("b", late, "real", 0), another("c", early, "real", 0)},
 			exclusivity{"FALSE DuplicateCluster: " + duplicate("c"), "FALSE DuplicateCluster", "", "real"},
 		},
 		"LaterKeeps": {
@@ -116,12 +116,12 @@ func TestIdentity(t *testing.T) {
 		},
 		"Earlier": {
 			"The earlier one goes on while the later one has nothing.",
-			created(early, "clusterUID: real"), reachedAs("real"), "[]", []string{another("a", late, "real", 0), another("b", "", "real", 0)},
+			created(early, "clusterUID: real"), reachedAs("real"), "{}", []string{another("a", late, "real", 0), another("b", "", "real", 0)},
 			exclusivity{"TRUE NoOtherKnown: InferenceCluster a, InferenceCluster b: the same cluster, created later, and therefore refused", schedulableNow, "s1", "real"},
 		},
 		"EarlierWaits": {
 			"The earlier one cannot count what the later one has reserved on its nodes.",
-			created(early, "clusterUID: real"), reachedAs("real"), "[]", []string{another("a", late, "real", 1)},
+			created(early, "clusterUID: real"), reachedAs("real"), "{}", []string{another("a", late, "real", 1)},
 			exclusivity{
 				"FALSE DuplicateCluster: InferenceCluster a is the same cluster, and its reservations are on nodes that are counted here as free. Nothing new is reserved while it has any. Set its stopPolicy to Drain or Abandon, and delete it when its status.serviceCount is 0. If the pools of both have different nodes, set spec.sharing to ByPool in both instead",
 				"FALSE DuplicateCluster", "", "real",
@@ -129,12 +129,12 @@ func TestIdentity(t *testing.T) {
 		},
 		"SameTime": {
 			"Of two that were created at the same time, the first by name goes on.",
-			created(early, "clusterUID: real"), reachedAs("real"), "[]", []string{another("us-a", early, "real", 0)},
+			created(early, "clusterUID: real"), reachedAs("real"), "{}", []string{another("us-a", early, "real", 0)},
 			exclusivity{"FALSE DuplicateCluster: " + duplicate("us-a"), "FALSE DuplicateCluster", "", "real"},
 		},
 		"Shared": {
 			"The platform team says that the two have different nodes.",
-			strings.Replace(created(late, "clusterUID: real"), "pools:", "sharing: ByPool, pools:", 1), reachedAs("real"), "[]", []string{another("a", early, "real", 1)},
+			strings.Replace(created(late, "clusterUID: real"), "pools:", "sharing: ByPool, pools:", 1), reachedAs("real"), "{}", []string{another("a", early, "real", 1)},
 			exclusivity{"TRUE SharedByPool: spec.sharing is ByPool, so nobody checks who else uses the same nodes", schedulableNow, "s1", "real"},
 		},
 		"Replaced": {
@@ -149,12 +149,12 @@ func TestIdentity(t *testing.T) {
 		},
 		"ReplacedEmpty": {
 			"Without reservations, the cluster that answers is taken for the right one, as at first.",
-			created(early, "clusterUID: old"), reachedAs("new"), "[]", nil,
+			created(early, "clusterUID: old"), reachedAs("new"), "{}", nil,
 			exclusivity{exclusive, "FALSE IdentityNotRecorded", "", "new"},
 		},
 		"Pinned": {
 			"Another cluster than the spec names is refused from the beginning.",
-			strings.Replace(created(early, ""), "pools:", "clusterUID: old, pools:", 1), reachedAs("new"), "[]", nil,
+			strings.Replace(created(early, ""), "pools:", "clusterUID: old, pools:", 1), reachedAs("new"), "{}", nil,
 			exclusivity{
 				"FALSE UnexpectedCluster: the cluster that answers has UID new, and spec.clusterUID is old. Nothing new is reserved",
 				"FALSE UnexpectedCluster", "", "",
@@ -198,16 +198,16 @@ func TestMark(t *testing.T) {
 		found  []string
 		want   exclusivity
 	}{
-		"Ours":       {"A mark of this control plane.", markOf("ours"), "[]", []string{ours}, exclusivity{exclusive, schedulableNow, "s1", "real"}},
-		"Theirs":     {"A mark of another one.", markOf("theirs"), "[]", []string{ours}, exclusivity{"FALSE OtherControlPlane: " + theirs, "FALSE OtherControlPlane", "", "real"}},
+		"Ours":       {"A mark of this control plane.", markOf("ours"), "{}", []string{ours}, exclusivity{exclusive, schedulableNow, "s1", "real"}},
+		"Theirs":     {"A mark of another one.", markOf("theirs"), "{}", []string{ours}, exclusivity{"FALSE OtherControlPlane: " + theirs, "FALSE OtherControlPlane", "", "real"}},
 		"TheirsKept": {"What is reserved stays.", failed(markOf("theirs")), reserved, []string{ours}, exclusivity{"FALSE OtherControlPlane: " + theirs, "FALSE OtherControlPlane", "s1", "real"}},
-		"Shared":     {"The two control planes have different nodes.", markOf("theirs"), "[]", []string{ours}, exclusivity{"TRUE SharedByPool: spec.sharing is ByPool, so nobody checks who else uses the same nodes", schedulableNow, "s1", "real"}},
-		"NotYet":     {"Nothing is reserved for the first time before the mark was read.", "", "[]", []string{ours}, exclusivity{exclusive, "FALSE IdentityNotRecorded", "", "real"}},
+		"Shared":     {"The two control planes have different nodes.", markOf("theirs"), "{}", []string{ours}, exclusivity{"TRUE SharedByPool: spec.sharing is ByPool, so nobody checks who else uses the same nodes", schedulableNow, "s1", "real"}},
+		"NotYet":     {"Nothing is reserved for the first time before the mark was read.", "", "{}", []string{ours}, exclusivity{exclusive, "FALSE IdentityNotRecorded", "", "real"}},
 		"Upgrade":    {"A cluster with reservations does not wait for it.", "", reserved, []string{ours}, exclusivity{exclusive, schedulableNow, "s1", "real"}},
-		"NoRights":   {"Without the permission for the mark, everything else works.", failed(strings.Replace(markOf("x"), "atProvider: {manifest: {kind: ConfigMap, data: {controlPlane: x}}}", "atProvider: {}", 1)), "[]", []string{ours}, exclusivity{exclusive + ": " + unwritten, schedulableNow, "s1", "real"}},
-		"NoIdentity": {"A control plane that does not know its own identity leaves no mark.", "", "[]", nil, exclusivity{exclusive, schedulableNow, "s1", "real"}},
-		"Forgotten":  {"Its Object tells the identity when the control plane does not.", markOf("ours"), "[]", nil, exclusivity{exclusive, schedulableNow, "s1", "real"}},
-		"Empty":      {"A mark without a name tells nothing.", markOf("''"), "[]", []string{ours}, exclusivity{exclusive + ": " + unwritten, schedulableNow, "s1", "real"}},
+		"NoRights":   {"Without the permission for the mark, everything else works.", failed(strings.Replace(markOf("x"), "atProvider: {manifest: {kind: ConfigMap, data: {controlPlane: x}}}", "atProvider: {}", 1)), "{}", []string{ours}, exclusivity{exclusive + ": " + unwritten, schedulableNow, "s1", "real"}},
+		"NoIdentity": {"A control plane that does not know its own identity leaves no mark.", "", "{}", nil, exclusivity{exclusive, schedulableNow, "s1", "real"}},
+		"Forgotten":  {"Its Object tells the identity when the control plane does not.", markOf("ours"), "{}", nil, exclusivity{exclusive, schedulableNow, "s1", "real"}},
+		"Empty":      {"A mark without a name tells nothing.", markOf("''"), "{}", []string{ours}, exclusivity{exclusive + ": " + unwritten, schedulableNow, "s1", "real"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestMark(t *testing.T) {
 
 // TestSeen shows the numbers that kubectl get prints.
 func TestSeen(t *testing.T) {
-	rsp := run(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf("[]"), "object/reachable": reached},
+	rsp := run(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": reached},
 		map[string][]string{requests: {capacityRequest("u1", "team", 6, "u1"), capacityRequest("u2", "team", 4, "u2")}}))
 	got := map[string]any{}
 	for _, f := range []string{"deviceCount", "freeDeviceCount", "serviceCount", "pendingCount"} {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,12 +48,13 @@ type observedState struct {
 	noAddress string
 }
 
-// A ledger has the reservations of a cluster.
+// A ledger has the grants of a cluster.
 type ledger struct {
-	// exists tells whether the ConfigMap exists. Nothing new is reserved until it does.
+	reservation.Ledger
+
+	// exists tells whether the ConfigMap exists. Nothing new is granted until it does.
 	exists          bool
 	resourceVersion string
-	reservations    []reservation.Reservation
 }
 
 // observe reads a request. A ledger that cannot be read is an error: a new one would lose all
@@ -88,7 +90,7 @@ func (r *observedState) unwrap(k key.Key) (incoming.Object, remote.State) {
 // Fields of the ledger and of capacity requests, which are ConfigMaps.
 var (
 	resourceVersion = incoming.NewPath("metadata", "resourceVersion")
-	ledgerData      = incoming.NewPath("data", reservation.LedgerKey)
+	ledgerData      = incoming.NewPath("binaryData", reservation.LedgerKey)
 	requestData     = incoming.NewPath("data", reservation.RequestKey)
 )
 
@@ -104,17 +106,13 @@ func readLedger(req incoming.Request, c *parsed) (ledger, error) {
 		}
 	}
 	if !found.Exists() {
-		// The ledger is new, or was deleted. The status has a copy of the reservations.
-		l := ledger{}
-		for i := range c.Status.Reservations {
-			a := &c.Status.Reservations[i]
-			l.reservations = append(l.reservations, reservation.Reservation{UID: a.UID, Namespace: a.Namespace, Name: a.Name, Replicas: scheduling.ReplicasFromStatus(a.Replicas), Generation: a.Generation})
-		}
-		return l, nil
+		return ledger{Ledger: fromStatus(c.Status.Reservations)}, nil
 	}
 	l := ledger{exists: true, resourceVersion: resourceVersion.Text(found)}
-	var err error
-	l.reservations, err = reservation.DecodeLedger(ledgerData.Text(found))
+	compressed, err := base64.StdEncoding.DecodeString(ledgerData.Text(found))
+	if err == nil {
+		l.Ledger, err = reservation.DecodeLedger(compressed)
+	}
 	if err == nil && l.resourceVersion == "" {
 		err = errors.New("it has no resourceVersion")
 	}
@@ -122,6 +120,21 @@ func readLedger(req incoming.Request, c *parsed) (ledger, error) {
 		return ledger{}, fmt.Errorf("cannot use ConfigMap %s in namespace %s, which is the ledger of all reservations (restore what it had; if you delete it, it is made again from status.reservations, so check first that these are complete): %w", ledgerName(c.Name), c.input.Namespace, err)
 	}
 	return l, nil
+}
+
+// fromStatus returns what the status says of a ledger that is new or was deleted. The status does
+// not have the pods of the grants.
+func fromStatus(reservations []v1alpha1.Reservation) reservation.Ledger {
+	l := reservation.Ledger{}
+	for i := range reservations {
+		r := &reservations[i]
+		s := reservation.Service{ServiceID: reservation.ServiceID{Namespace: r.Namespace, Name: r.Name, UID: r.UID}}
+		for j := range r.Replicas {
+			s.Grants = append(s.Grants, reservation.Grant{Generation: r.Replicas[j].Generation, Replicas: scheduling.ReplicasFromStatus(r.Replicas[j : j+1])})
+		}
+		l.Services = append(l.Services, s)
+	}
+	return l
 }
 
 // readRequests reads the capacity requests that are in their service's namespace and that

@@ -1,23 +1,25 @@
 package cluster
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
-// A ledgerPlan has the reservations of a cluster and the pending requests.
+// A ledgerPlan has the grants of a cluster and the pending requests.
 type ledgerPlan struct {
 	reservation.Result
 
-	// ledger is the encoded list of the reservations.
-	ledger string
+	// ledger is the encoded ledger.
+	ledger []byte
 	// unchanged tells whether everything stays as it was, because the capacity requests are
-	// not known. Then only the reservations of the ledger are set.
+	// not known. Then only the ledger is set.
 	unchanged bool
 	// notSchedulable and message are why nothing new is reserved, as the reason and the
 	// message of a condition. Both are empty where capacity is reserved.
@@ -27,9 +29,12 @@ type ledgerPlan struct {
 }
 
 const (
-	// maxLedger is the most bytes that the reservations take, in the ledger and beyond it in
-	// the status. A ConfigMap takes at most 1 MiB, and etcd about 1.5 MiB of an object.
+	// maxLedger is the most bytes of the ledger as the API server has it, in base64. A ConfigMap
+	// takes at most 1 MiB, and etcd about 1.5 MiB of an object.
 	maxLedger = 900 << 10
+	// maxStatus is the most bytes of the reservations in the status, which are for people to
+	// read. The ledger has all of them.
+	maxStatus = 900 << 10
 	// maxPending is the most pending requests in the status, which take some 300 KiB.
 	maxPending = 1000
 )
@@ -44,27 +49,28 @@ const (
 	reasonOvercommitted = "Overcommitted"
 )
 
-// planLedger keeps the reservations that are still requested, and reserves more capacity
-// for pending requests.
-func planLedger(c *parsed, state *observedState) (*ledgerPlan, error) {
+// planLedger decides what is granted.
+func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, error) {
 	p := &ledgerPlan{}
 	p.notSchedulable, p.message = notSchedulable(c, state)
 	if !state.resolved {
-		p.unchanged, p.Reservations = true, state.ledger.reservations
+		p.unchanged, p.Ledger = true, state.ledger.Ledger
 		return p, p.write()
 	}
-	p.Result = reservation.Reserve(c.Name, state.free, state.ledger.reservations, state.requests, p.message)
+	in := reservation.Input{Cluster: c.Name, Free: state.free, Ledger: state.ledger.Ledger, Requests: state.requests, NotSchedulable: p.message, Now: now}
+	p.Result = reservation.Reserve(in)
 	if err := p.write(); err != nil {
 		return p, err
 	}
-	if n := p.size(); n > maxLedger && p.notSchedulable == "" {
-		p.notSchedulable, p.message = reasonFull, fmt.Sprintf("the reservations would take %d bytes, and the limit is %d", n, maxLedger)
-		p.Result = reservation.Reserve(c.Name, state.free, state.ledger.reservations, withoutRunning(c.Name, state.requests), p.message)
+	if n := base64.StdEncoding.EncodedLen(len(p.ledger)); n > maxLedger && p.notSchedulable == "" {
+		p.notSchedulable, p.message = reasonFull, fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
+		in.Requests, in.NotSchedulable = withoutRunning(c.Name, state.requests), p.message
+		p.Result = reservation.Reserve(in)
 		if err := p.write(); err != nil {
 			return p, err
 		}
 	}
-	p.namespaces = needed(c.Name, p.Reservations, state.requests)
+	p.namespaces = needed(c, p, state)
 	return p, nil
 }
 
@@ -82,26 +88,8 @@ func withoutRunning(cluster string, requests []reservation.CapacityRequest) []re
 	return some
 }
 
-// size of what is reserved, in bytes of the ledger or of the status, whichever is more.
-func (p *ledgerPlan) size() int {
-	// Names of fields, and numbers, of a reservation and of the replicas of a group and role.
-	const more, ofReplicas = 150, 50
-	n := len(p.ledger) + more*len(p.Reservations)
-	for i := range p.Reservations {
-		for _, r := range scheduling.ReplicasToStatus(p.Reservations[i].Replicas) {
-			n += ofReplicas + len(r.Role)
-		}
-	}
-	for _, u := range p.Usage {
-		for name := range u.Resources {
-			n += len(name) + len(`"":"1000000Mi",`)
-		}
-	}
-	return n
-}
-
 func (p *ledgerPlan) write() (err error) {
-	p.ledger, err = reservation.EncodeLedger(p.Reservations)
+	p.ledger, err = reservation.EncodeLedger(&p.Ledger)
 	return err
 }
 
@@ -127,17 +115,21 @@ func notSchedulable(c *parsed, state *observedState) (reason, message string) {
 	return "", ""
 }
 
-// needed returns the namespaces of services with a reservation. A request may name any
-// namespace, so only one with the name of its tenant's namespace is created. If a service
-// entered the fleet with another namespace, that namespace exists already.
-func needed(cluster string, reservations []reservation.Reservation, requests []reservation.CapacityRequest) []string {
-	reserved := map[reservation.ServiceID]bool{}
-	for _, r := range reservations {
-		reserved[r.ServiceID()] = true
+// needed returns the namespaces of services with grants. A request may name any namespace, so
+// only one with the name of its tenant's namespace is created. If a service entered the fleet
+// with another namespace, that namespace exists already. A service whose request is missing
+// keeps its namespace.
+func needed(c *parsed, p *ledgerPlan, state *observedState) []string {
+	granted, all := map[reservation.ServiceID]bool{}, map[string]bool{}
+	for i := range p.Services {
+		s := &p.Services[i]
+		granted[s.ServiceID] = true
+		if !s.MissingSince.IsZero() && state.req.Observed(c.keys().Namespace(s.Namespace)).Exists() {
+			all[s.Namespace] = true
+		}
 	}
-	all := map[string]bool{}
-	for i := range requests {
-		if r := &requests[i]; reserved[r.ServiceID()] && r.Clusters[cluster].Namespace == r.Namespace {
+	for i := range state.requests {
+		if r := &state.requests[i]; granted[r.ServiceID()] && r.Clusters[c.Name].Namespace == r.Namespace {
 			all[r.Namespace] = true
 		}
 	}

@@ -88,7 +88,7 @@ func (r *rendering) add(k key.Key, o *structpb.Struct) {
 func (r *rendering) ledger(state *observedState, p *ledgerPlan) error {
 	m := corev1.ConfigMap(ledgerName(r.Name), r.input.Namespace).
 		WithLabels(r.labels()).
-		WithData(map[string]string{reservation.LedgerKey: p.ledger})
+		WithBinaryData(map[string][]byte{reservation.LedgerKey: p.ledger})
 	if state.ledger.exists {
 		m = m.WithResourceVersion(state.ledger.resourceVersion)
 	}
@@ -116,7 +116,7 @@ type usage struct {
 // they read that it is abandoned. Without the InferenceCluster they would keep the Objects,
 // and a deleted service would wait for them forever.
 func (r *rendering) usage(p *ledgerPlan) error {
-	if len(p.Reservations) == 0 {
+	if len(p.Services) == 0 {
 		return nil
 	}
 	reason := "capacity of this cluster is reserved for services: set its stopPolicy to Drain, or to Abandon, so that they leave, and delete it when status.serviceCount is 0"

@@ -44,6 +44,8 @@ type Answer struct {
 	// everything is ready and known, and nothing is pending.
 	// AwaitsFailover tells that the next decision depends on the time.
 	Deferred, Stable, AwaitsFailover bool
+	// Due is when something is to be decided, whatever else happens. Zero if nothing is.
+	Due time.Time
 }
 
 // Accept responds with the desired objects, their readiness, the status and the conditions.
@@ -69,8 +71,16 @@ func (c *Call) Accept(a Answer) error {
 	return nil
 }
 
-// timeToLive grows with the time since the last change.
+// timeToLive grows with the time since the last change, and ends when something is due.
 func timeToLive(before map[string]observedCondition, a Answer, now time.Time) time.Duration {
+	live := sinceChange(before, a, now)
+	if !a.Due.IsZero() {
+		live = min(live, max(a.Due.Sub(now), time.Second))
+	}
+	return live
+}
+
+func sinceChange(before map[string]observedCondition, a Answer, now time.Time) time.Duration {
 	switch {
 	case a.Stable:
 		return WhileStable

@@ -46,3 +46,25 @@ func TestTimeToLive(t *testing.T) {
 		})
 	}
 }
+
+// TestDue proves that an answer does not live longer than until something is due.
+func TestDue(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	cases := map[string]struct {
+		reason string
+		due    time.Time
+		want   time.Duration
+	}{
+		"Nothing": {reason: "Nothing is due.", want: WhileStable},
+		"Soon":    {reason: "Something is due soon.", due: now.Add(time.Minute), want: time.Minute},
+		"Late":    {reason: "It is due later than the next call.", due: now.Add(time.Hour), want: WhileStable},
+		"Over":    {reason: "It was due before.", due: now.Add(-time.Hour), want: time.Second},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := timeToLive(nil, Answer{Stable: true, Due: tc.due}, now); got != tc.want {
+				t.Errorf("%s It lives for %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -140,6 +141,9 @@ func (w *Encoder) reflect(v reflect.Value) (*structpb.Value, error) {
 	case reflect.Map:
 		return w.stringMap(v)
 	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+			return w.values.String(base64.StdEncoding.EncodeToString(v.Bytes())), nil
+		}
 		return w.elements(v)
 	case reflect.Struct:
 		return w.structFields(v)

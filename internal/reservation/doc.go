@@ -1,25 +1,54 @@
 /*
-Package reservation has the protocol by which services get capacity of clusters: capacity
-requests, reservations, and the decision which requests a cluster reserves capacity for.
+Package reservation has the protocol by which services get capacity of clusters, and decides
+what a cluster grants. It is pure: no client, no clock, and the result does not depend on the
+order of the requests.
 
 A service writes one request for all clusters. Each cluster reads the requests that name it,
-and keeps its reservations in one ledger. Everything here is pure: no client, no clock, and
-the result does not depend on the order of the requests.
+and keeps what it grants in one ledger. The service starts what it was granted.
+
+# Ledger
+
+A grant stands alone. The ledger has, for each replica that was granted, its pods and their
+shapes. So what is granted can be counted while a request is missing, wrong or changed.
 
 # Generations
 
-A service reads a reservation some time after the cluster made it. Meanwhile the service may
-have withdrawn a replica, so that its capacity went to another service, and then requested it
-again. The reservation that it reads is then outdated. Generations tell this case apart.
+A service reads a grant some time after the cluster made it. Meanwhile it may have withdrawn
+the replica, so that another service got the room, and requested it again. Or it may have
+changed what the replica requests. So each replica of a request has a generation, which is
+raised whenever it is added or its pods change. A grant has the generation that it answers.
 
-A request has a generation, which is raised whenever a replica is added. Each replica has the
-generation with which it was added. A cluster answers with the highest generation among the
-replicas that are requested of it. If the answer has the generation of a replica, or a higher
-one, then it answers a request that had the replica, which has been requested ever since. Such
-a reservation is valid. An answer with a lower generation is older than the replica, and the
-service waits for the next one.
+  - A grant of the same or a higher generation: the replica is reserved as it is requested.
+  - A lower one: what was granted before is still kept, and what is requested now is not
+    granted.
+  - No grant, or a lower one, and the cluster's answer has that generation as pending: not now.
 
-The other replicas of the service keep their reservations meanwhile, and what runs keeps
-running.
+# Rules
+
+Reserve decides in this order:
+
+ 1. A request that does not have a replica any more frees its grant at once. A request that is
+    missing or cannot be read keeps its grants for Grace. Nobody else gets that room.
+ 2. Pods that shrink are granted as they are now, which always fits.
+ 3. All grants are counted. If they do not fit, nodes are gone: the cluster is overcommitted,
+    everything is kept, and nothing new is granted.
+ 4. What runs without a grant is counted if it fits.
+ 5. Everything else is served in the order of func order, the oldest service first. A group that
+    has not started gets all that it wants, or what suffices to start (ToStart), and then what
+    fits of the rest. A replica that grows is served like a new one, in exchange for its grant.
+    What does not fit is pending, and does not stop those after it.
+ 6. Room is held for the first pending request that has waited for HoldAfter and would fit the
+    cluster beside its own grants. Whatever is free of what it wants goes to nobody younger. So
+    small services cannot overtake a large one for ever.
+
+TestMissing proves rule 1, TestHold and TestGangIsNotOvertaken prove rule 6, and TestReserve the
+others. TestReserveInvariants checks them for random requests.
+
+# Cost
+
+Pods of equal shapes are packed together. Units of the order are tried many at once and then
+by halves (func halve), with the same result as one by one. Equal requests that do not fit are
+tried once. All searches of a call have one budget, which the namespaces share. What is not
+looked at stays pending until the next call.
 */
 package reservation

@@ -1,32 +1,40 @@
 package reservation
 
-import "github.com/fusioninfer/function-inferenceservice/internal/key"
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
-// AssignGenerations sets the generations of a request. Replicas of the last request keep
-// theirs, and replicas that are added get a new one. Answered is the highest generation that
-// clusters have answered. It matters when the last request is lost: a new one must not start
-// with generations that were answered before.
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+// AssignGenerations sets the generations of a request. A replica keeps that of the last request
+// if it requests the same. A replica that is added, or requests something else, gets a new one.
+// Answered is the highest generation that clusters have answered. It matters when the last
+// request is lost: a new one must not start with generations that were answered before.
 func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered int64) {
 	if last == nil {
 		last = &CapacityRequest{Generation: answered}
 	}
 	next := max(last.Generation, answered) + 1
 	req.Generation = last.Generation
+	was, is := last.podTexts(), req.podTexts()
 	for name, cr := range req.Clusters {
-		before := map[key.ReplicaID]int64{}
+		before := map[key.ReplicaID]ReplicaRequest{}
 		for _, r := range Replicas(last.Clusters[name].Groups) {
-			before[r.Name] = r.Generation
+			before[r.Name] = r
 		}
 		groups := make([]ReplicaGroup, len(cr.Groups))
 		for i, group := range cr.Groups {
-			groups[i] = ReplicaGroup{Name: group.Name, Replicas: make([]ReplicaRequest, len(group.Replicas))}
-			for j, r := range group.Replicas {
-				generation, requested := before[r.Name]
-				if !requested {
-					generation, req.Generation = next, next
+			groups[i] = ReplicaGroup{Name: group.Name, Replicas: slices.Clone(group.Replicas)}
+			for j := range groups[i].Replicas {
+				r := &groups[i].Replicas[j]
+				if old, requested := before[r.Name]; requested && was(old.Pods) == is(r.Pods) {
+					r.Generation = old.Generation
+				} else {
+					r.Generation, req.Generation = next, next
 				}
-				r.Generation = generation
-				groups[i].Replicas[j] = r
 			}
 		}
 		cr.Groups = groups
@@ -34,25 +42,34 @@ func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered in
 	}
 }
 
-// generation returns the generation with which a ledger answers this request.
-func (cr *ClusterRequest) generation() int64 {
-	var highest int64
-	for _, r := range Replicas(cr.Groups) {
-		highest = max(highest, r.Generation)
+// podTexts returns a function that returns the same text for equal pods, whatever the names of
+// their requirements.
+func (req *CapacityRequest) podTexts() func(map[string]int64) string {
+	texts := map[string]string{}
+	for name, r := range req.PodRequirements {
+		texts[name] = r.Key()
 	}
-	return highest
+	return func(pods map[string]int64) string {
+		counts := map[string]int64{}
+		for name, n := range pods {
+			if n > 0 {
+				counts[texts[name]] += n
+			}
+		}
+		var b strings.Builder
+		for _, text := range slices.Sorted(maps.Keys(counts)) {
+			b.WriteString(strconv.FormatInt(counts[text], 10) + " x " + strconv.Quote(text) + "\n")
+		}
+		return b.String()
+	}
 }
 
-// Reserved returns those of the replicas that are still requested, and that a ledger of this
-// generation reserves.
-func (cr *ClusterRequest) Reserved(generation int64, replicas []key.ReplicaID) map[key.ReplicaID]bool {
-	answered := make(map[key.ReplicaID]bool, len(replicas))
-	for _, name := range replicas {
-		answered[name] = true
-	}
+// Reserved returns those of the requested replicas that are granted as they are requested. An
+// older grant of a replica is kept, and is for what the replica requested before.
+func (cr *ClusterRequest) Reserved(generations map[key.ReplicaID]int64) map[key.ReplicaID]bool {
 	reserved := map[key.ReplicaID]bool{}
 	for _, r := range Replicas(cr.Groups) {
-		if answered[r.Name] && r.Generation <= generation {
+		if granted, ok := generations[r.Name]; ok && granted >= r.Generation {
 			reserved[r.Name] = true
 		}
 	}

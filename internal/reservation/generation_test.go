@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
@@ -41,7 +42,6 @@ func TestAssignGenerations(t *testing.T) {
 		"Withdrawn": {reason: "A replica that is withdrawn does not lower the generation of the request, so that no generation is used twice.", request: one, last: requestOf(4, clusters{"east": {"w/0": 2, "w/1": 4}}), want: requestOf(4, clusters{"east": {"w/0": 2}})},
 		"Nothing":   {reason: "A request for nothing keeps its generation, too.", last: requestOf(4, two), want: requestOf(4, nil)},
 		"Elsewhere": {reason: "A replica that was requested of another cluster is new in this one.", request: one, last: requestOf(4, clusters{"west": {"w/0": 2}}), want: requestOf(5, clusters{"east": {"w/0": 5}})},
-		"Earlier":   {reason: "A request of an earlier version has no generations.", request: two, last: requestOf(0, one), want: requestOf(1, clusters{"east": {"w/0": 0, "w/1": 1}})},
 		"Deleted":   {reason: "A request that replaces a lost one starts above what was answered.", request: one, answered: 7, want: requestOf(8, clusters{"east": {"w/0": 8}})},
 		"Replaced":  {reason: "One that started too low is raised as soon as the answer is known.", request: two, last: requestOf(1, clusters{"east": {"w/0": 1}}), answered: 7, want: requestOf(8, clusters{"east": {"w/0": 1, "w/1": 8}})},
 	}
@@ -61,26 +61,60 @@ func TestAssignGenerations(t *testing.T) {
 	}
 }
 
-func TestReserved(t *testing.T) {
+// TestGenerationsOfChanges proves that a replica gets a new generation if what it requests
+// changes, and only then.
+func TestGenerationsOfChanges(t *testing.T) {
+	requestOf := func(pods map[string]int64, cpu int64, name string) *CapacityRequest {
+		return &CapacityRequest{
+			UID: "u", PodRequirements: map[string]capacity.PodRequirements{name: {Requests: capacity.Resources{"cpu": cpu}}, "other": {Requests: capacity.Resources{"cpu": 1}}},
+			Clusters: map[string]ClusterRequest{"east": {Groups: []ReplicaGroup{{Replicas: []ReplicaRequest{{Name: "w/0", Pods: pods}, {Name: "w/1", Pods: map[string]int64{"other": 1}}}}}}},
+		}
+	}
 	cases := map[string]struct {
-		reason     string
-		requested  map[string]int64
-		generation int64
-		replicas   []key.ReplicaID
-		want       map[key.ReplicaID]bool
+		reason string
+		now    *CapacityRequest
+		want   [3]int64
 	}{
-		"Answered":  {reason: "The ledger answers the current request.", requested: map[string]int64{"w/0": 1, "w/1": 2}, generation: 2, replicas: []key.ReplicaID{"w/0", "w/1"}, want: set("w/0", "w/1")},
-		"Before":    {reason: "The ledger is from before a replica was withdrawn and added again.", requested: map[string]int64{"w/0": 1, "w/1": 2}, generation: 1, replicas: []key.ReplicaID{"w/0", "w/1"}, want: set("w/0")},
-		"Withdrawn": {reason: "Capacity for a replica that is not requested may have been reserved for another service.", requested: map[string]int64{"w/0": 1}, generation: 1, replicas: []key.ReplicaID{"w/0", "w/1"}, want: set("w/0")},
-		"Shrunk":    {reason: "The replica that was added last is withdrawn. The others keep their reservations.", requested: map[string]int64{"w/0": 1}, generation: 1, replicas: []key.ReplicaID{"w/0"}, want: set("w/0")},
-		"Earlier":   {reason: "Request and ledger are of an earlier version, and have no generations.", requested: map[string]int64{"w/0": 0}, replicas: []key.ReplicaID{"w/0"}, want: set("w/0")},
-		"Pending":   {reason: "A replica that was answered and not reserved is pending.", requested: map[string]int64{"w/0": 1, "w/1": 1}, generation: 1, replicas: []key.ReplicaID{"w/1"}, want: set("w/1")},
-		"Nothing":   {reason: "Nothing is requested.", generation: 1, replicas: []key.ReplicaID{"w/1"}, want: set()},
+		"Same":    {reason: "Nothing changes.", now: requestOf(map[string]int64{"w": 2}, 4, "w"), want: [3]int64{1, 1, 1}},
+		"Pods":    {reason: "The number of pods changes.", now: requestOf(map[string]int64{"w": 3}, 4, "w"), want: [3]int64{2, 2, 1}},
+		"Fewer":   {reason: "A smaller one is a change too.", now: requestOf(map[string]int64{"w": 1}, 4, "w"), want: [3]int64{2, 2, 1}},
+		"Shape":   {reason: "The shape of its pods changes.", now: requestOf(map[string]int64{"w": 2}, 5, "w"), want: [3]int64{2, 2, 1}},
+		"Another": {reason: "It uses another shape.", now: requestOf(map[string]int64{"other": 2}, 4, "w"), want: [3]int64{2, 2, 1}},
+		"Renamed": {reason: "The name of a shape says nothing.", now: requestOf(map[string]int64{"x": 2}, 4, "x"), want: [3]int64{1, 1, 1}},
+		"None":    {reason: "A number of zero is none.", now: requestOf(map[string]int64{"w": 2, "other": 0}, 4, "w"), want: [3]int64{1, 1, 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			last := requestOf(map[string]int64{"w": 2}, 4, "w")
+			last.AssignGenerations(nil, 0)
+			tc.now.AssignGenerations(last, 0)
+			replicas := tc.now.Clusters["east"].Groups[0].Replicas
+			if diff := cmp.Diff(tc.want, [3]int64{tc.now.Generation, replicas[0].Generation, replicas[1].Generation}); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestReserved(t *testing.T) {
+	type grants = map[key.ReplicaID]int64
+	cases := map[string]struct {
+		reason    string
+		requested map[string]int64
+		granted   grants
+		want      map[key.ReplicaID]bool
+	}{
+		"Answered":  {reason: "The ledger answers the current request.", requested: map[string]int64{"w/0": 1, "w/1": 2}, granted: grants{"w/0": 1, "w/1": 2}, want: set("w/0", "w/1")},
+		"Before":    {reason: "The grant is from before the replica was withdrawn and added again, or changed.", requested: map[string]int64{"w/0": 1, "w/1": 2}, granted: grants{"w/0": 1, "w/1": 1}, want: set("w/0")},
+		"Withdrawn": {reason: "Capacity for a replica that is not requested may have been granted to another service.", requested: map[string]int64{"w/0": 1}, granted: grants{"w/0": 1, "w/1": 1}, want: set("w/0")},
+		"Pending":   {reason: "A replica that was not granted is pending.", requested: map[string]int64{"w/0": 1, "w/1": 1}, granted: grants{"w/1": 1}, want: set("w/1")},
+		"Lost":      {reason: "A request that was lost starts anew, and never below what was answered.", requested: map[string]int64{"w/0": 1}, granted: grants{"w/0": 7}, want: set("w/0")},
+		"Nothing":   {reason: "Nothing is requested.", granted: grants{"w/1": 1}, want: set()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cr := requestOf(0, map[string]map[string]int64{"east": tc.requested}).Clusters["east"]
-			if diff := cmp.Diff(tc.want, cr.Reserved(tc.generation, tc.replicas)); diff != "" {
+			if diff := cmp.Diff(tc.want, cr.Reserved(tc.granted)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -1,7 +1,6 @@
 package reservation
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -20,7 +19,7 @@ type CapacityRequest struct {
 	// Created is when the service was created. The oldest is served first.
 	Created string `json:"created,omitempty"`
 	// Generation is raised whenever something is requested that was not requested before. It
-	// never falls. Requests of earlier versions have none, which is 0.
+	// never falls.
 	Generation int64 `json:"generation,omitempty"`
 	// PodRequirements of the pods, by the names that ReplicaRequest.Pods uses.
 	PodRequirements map[string]capacity.PodRequirements `json:"podRequirements,omitempty"`
@@ -71,13 +70,18 @@ type ReplicaRequest struct {
 	Pods map[string]int64 `json:"pods"`
 	// Required replicas have to fit together for the group to start.
 	Required bool `json:"required,omitempty"`
-	// Generation of the request that added the replica, which has been requested ever since.
+	// Generation of the request that first requested the replica as it is, which has been
+	// requested ever since.
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// A ServiceID identifies the service of a request or a reservation. The UID alone is not
-// enough: whoever writes a request can write any UID, but only in a namespace of their own.
-type ServiceID struct{ Namespace, Name, UID string }
+// A ServiceID identifies the service of a request or of grants. The UID alone is not enough:
+// whoever writes a request can write any UID, but only in a namespace of their own.
+type ServiceID struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+}
 
 // ServiceID returns the ServiceID of the service that has the request.
 func (req *CapacityRequest) ServiceID() ServiceID { return ServiceID{req.Namespace, req.Name, req.UID} }
@@ -98,11 +102,40 @@ func (req *CapacityRequest) PodSets(replicas []ReplicaRequest) []capacity.PodSet
 	return all
 }
 
-// CompareAge compares requests by age, the oldest first. A request without a time belongs to a
-// service that is planned offline and does not exist yet. It comes last.
-func CompareAge(a, b *CapacityRequest) int {
-	if (a.Created == "") != (b.Created == "") {
-		return cmp.Compare(b.Created, a.Created)
+// Replicas returns the replicas of all groups.
+func Replicas(groups []ReplicaGroup) []ReplicaRequest {
+	var replicas []ReplicaRequest
+	for _, group := range groups {
+		replicas = append(replicas, group.Replicas...)
 	}
-	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return replicas
+}
+
+// Merged merges all groups into one that is granted as a whole or not at all. If none of the
+// replicas is required, all of them become so: a part of the service would take room that it
+// cannot use.
+func Merged(groups []ReplicaGroup) ReplicaGroup {
+	whole := ReplicaGroup{Replicas: Replicas(groups)}
+	if !slices.ContainsFunc(whole.Replicas, func(r ReplicaRequest) bool { return r.Required }) {
+		for i := range whole.Replicas {
+			whole.Replicas[i].Required = true
+		}
+	}
+	return whole
+}
+
+// ToStart returns those of a group's replicas that have to be granted together so that it can
+// start: the required ones, or the first one if none is required. It can also be asked about
+// the missing replicas of a group.
+func ToStart(replicas []ReplicaRequest) []ReplicaRequest {
+	var required []ReplicaRequest
+	for _, r := range replicas {
+		if r.Required {
+			required = append(required, r)
+		}
+	}
+	if len(required) == 0 {
+		return replicas[:min(1, len(replicas))]
+	}
+	return required
 }

@@ -1,265 +1,293 @@
 package reservation
 
 import (
-	"cmp"
 	"slices"
+	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
-// A Reservation is the capacity that a cluster has reserved for a service. A cluster keeps its
-// reservations in one ledger, in the order in which it made them.
-type Reservation struct {
-	UID       string          `json:"uid"`
-	Namespace string          `json:"namespace"`
-	Name      string          `json:"name"`
-	Replicas  []key.ReplicaID `json:"replicas"`
-	// PodRequirements of the pods as they are counted, by the names of the request. A ledger
-	// that was restored from the status has none.
-	PodRequirements map[string]capacity.PodRequirements `json:"podRequirements,omitempty"`
-	// Generation of the requests that the reservation answers. See
-	// CapacityRequest.AssignGenerations.
-	Generation int64 `json:"generation,omitempty"`
-}
+const (
+	// Grace is how long the grants of a service are kept while its request is missing or cannot
+	// be read. What it was granted may still run.
+	Grace = 2 * time.Minute
+	// HoldAfter is how long a request waits before room is held for it.
+	HoldAfter = 10 * time.Minute
+	// maxWaiting is how many services the ledger remembers the time of.
+	maxWaiting = 200
+)
 
-// ServiceID returns the ServiceID of the service that has the reservation.
-func (r *Reservation) ServiceID() ServiceID { return ServiceID{r.Namespace, r.Name, r.UID} }
-
-// A Pending is what a service requests and has not reserved.
-type Pending struct {
-	UID, Namespace, Name string
-	Replicas             []key.ReplicaID
-	Message              string
-	// Running are those of the replicas that the service claims to run nevertheless.
-	Running []key.ReplicaID
-}
-
-// A Result is what Reserve returns.
-type Result struct {
-	// Reservations, in the order in which they were made.
-	Reservations []Reservation
-	// Pending has the pending replicas by service, the oldest service first.
-	Pending []Pending
-	// Free is the capacity that is left.
+// An Input is what a cluster decides on.
+type Input struct {
+	// Cluster is the name by which requests name the cluster.
+	Cluster string
+	// Free is the capacity of the cluster without any grant.
 	Free capacity.Free
-	// Usage has what each reservation uses, by the same indexes.
-	Usage []Usage
-	// Overcommitted tells that the reservations do not fit any more, because nodes are gone or
-	// replicas have more pods. Meanwhile nothing new is reserved.
+	// Ledger as the last call wrote it.
+	Ledger   Ledger
+	Requests []CapacityRequest
+	// NotSchedulable is why the cluster grants nothing new, if so.
+	NotSchedulable string
+	Now            time.Time
+}
+
+// A Result is what Reserve decides.
+type Result struct {
+	Ledger
+
+	// Pending has what is requested and not granted, in the order in which it is served.
+	Pending []Pending
+	// Free is the room that is left for others: neither granted nor held.
+	Free capacity.Free
+	// Overcommitted tells that the grants do not fit any more, because nodes are gone. Nothing new
+	// is granted meanwhile.
 	Overcommitted bool
-	// RequirementsChanged are the services whose pods have changed since capacity was reserved
-	// for them, and do not fit as they are now. They keep their reservations as these were, so
-	// they can change back, and other services are not worse off. Nothing more is reserved for
-	// them.
-	RequirementsChanged []ServiceID
+	// GraceEnds is when the next service loses its grants, because its request is missing.
+	GraceEnds time.Time
 }
 
-// MessageRequirementsChanged is why a cluster reserves nothing more for a service whose pods
-// have changed.
-const MessageRequirementsChanged = "the requirements of its pods have changed since capacity was reserved here, and do not fit as they are now"
+// A Pending is what a service requests and was not granted.
+type Pending struct {
+	ServiceID
 
-// A Usage is what the replicas of a reservation request.
-type Usage struct {
-	Resources capacity.Resources
-	Pods      int64
+	// Replicas that are not granted as they are requested.
+	Replicas []key.ReplicaID
+	// Generation is the highest one of all replicas that are requested of the cluster.
+	Generation int64
+	Message    string
+	// Running are those of the replicas that the service claims to run without any grant.
+	Running []key.ReplicaID
+	// Grows tells that some of the replicas have a grant for what they requested before.
+	Grows bool
 }
 
-// Reserve updates the reservations of a cluster. A reservation is kept for as long as its
-// replicas are requested. Replicas that already run are counted next, if they fit. What else is
-// requested is reserved if it fits, for the oldest service first. Free is the capacity of the
-// cluster without any reservation. A cluster that is not schedulable reserves nothing new, and
-// notSchedulable says why. It also reserves nothing new for a service that is not allowed.
-func Reserve(cluster string, free capacity.Free, reservations []Reservation, requests []CapacityRequest, notSchedulable string) Result {
-	requests = slices.Clone(requests)
-	slices.SortStableFunc(requests, func(a, b CapacityRequest) int { return CompareAge(&a, &b) })
-	rs := &reserver{cluster: cluster, Result: Result{Free: free.Clone()}}
-	rs.Free.Budget = new(reserveBudget)
-	free.Budget = rs.Free.Budget
-	rs.keepReserved(reservations, requests)
-	rs.allocate()
-	rs.applyChanges(&free)
-	rs.reserveRunning(&free, requests)
-	budgets := sharedBudget(requests)
+// Reserve decides what a cluster grants. The package doc has the rules.
+func Reserve(in Input) Result {
+	b := open(&in)
+	b.count()
+	b.serveRunning()
+	b.serve()
+	return b.close()
+}
+
+// A book has the accounts of one call.
+type book struct {
+	*Input
+
+	now time.Time
+	// accounts in the order of the ledger, and then of the services that are new.
+	accounts []*account
+	// shapes of all pods, each once.
+	shapes map[string]*capacity.PodRequirements
+	// counted are the pods of all grants, and those that room is held for. free is what they
+	// leave.
+	counted       tally
+	free          capacity.Free
+	overcommitted bool
+	// serving has what the order needs.
+	serving serving
+}
+
+// An account is what one service has, and what it requests of the cluster.
+type account struct {
+	ServiceID
+
+	// request is nil while it is missing.
+	request *CapacityRequest
+	cluster ClusterRequest
+	// missingSince is zero while there is a request.
+	missingSince time.Time
+	// waitingSince is when the service began to wait. It is zero for one that does not.
+	waitingSince time.Time
+	// granted has the grants, in the order of names.
+	granted map[key.ReplicaID]granted
+	names   []key.ReplicaID
+	// got tells that something was granted in this call.
+	got bool
+	// shapes are those of the request, by their names.
+	shapes map[string]*capacity.PodRequirements
+	// waits are the replicas that are not granted as requested, and why is the first reason.
+	waits []want
+	why   string
+}
+
+// A granted replica has pods, and the generation of the request that they were requested by.
+type granted struct {
+	generation int64
+	pods       pods
+}
+
+// open opens an account for each service of the ledger and of the requests. It drops what was
+// withdrawn, or is missing for too long.
+func open(in *Input) *book {
+	b := &book{Input: in, now: in.Now.UTC().Truncate(time.Second), shapes: map[string]*capacity.PodRequirements{}, counted: tally{}}
+	b.free = in.Free.Clone()
+	b.free.Budget = new(capacity.SearchSteps)
+	b.share()
+	known := make(map[ServiceID]*account, len(in.Requests)+len(in.Ledger.Services))
+	account := func(id ServiceID) *account {
+		a := known[id]
+		if a == nil {
+			a = newAccount(id)
+			known[id] = a
+			b.accounts = append(b.accounts, a)
+		}
+		return a
+	}
+	for i := range in.Ledger.Services {
+		s := &in.Ledger.Services[i]
+		a := account(s.ServiceID)
+		a.missingSince = b.past(s.MissingSince)
+		b.read(a, s)
+	}
+	requests := slices.Clone(in.Requests)
+	slices.SortStableFunc(requests, func(x, y CapacityRequest) int { return CompareAge(&x, &y) })
 	for i := range requests {
-		rs.Free.Budget = budgets[requests[i].Namespace]
-		rs.reserve(&requests[i], cmp.Or(requests[i].NotAllowed, notSchedulable))
+		if a := account(requests[i].ServiceID()); a.request == nil {
+			a.request, a.cluster = &requests[i], requests[i].Clusters[in.Cluster]
+		}
 	}
-	rs.Free.Budget = nil
-	for i := range rs.Reservations {
-		total, pods := capacity.Sum(rs.podSets(i))
-		cr := rs.requests[i].Clusters[cluster]
-		rs.Reservations[i].Generation = cr.generation()
-		rs.Usage = append(rs.Usage, Usage{Resources: total, Pods: pods})
+	for _, w := range in.Ledger.Waiting {
+		if a := known[w.ServiceID]; a != nil {
+			a.waitingSince = b.past(w.Since)
+		}
 	}
-	return rs.Result
+	for _, a := range b.accounts {
+		b.keep(a)
+	}
+	return b
 }
 
-// reserveBudget is how many node classes the searches for existing reservations may look at, and
-// again those for new ones of all namespaces. Each namespace may look at SearchSteps at least.
-// Without it, a service could request thousands of groups, each of which starts a search.
-// Reservations are kept, so the next call continues where this one stopped.
-const reserveBudget = 50 * capacity.SearchSteps
-
-// sharedBudget divides the budget among the namespaces, so that no tenant uses up the share of
-// another.
-func sharedBudget(requests []CapacityRequest) map[string]*int {
-	all := map[string]*int{}
-	for i := range requests {
-		all[requests[i].Namespace] = nil
+// past returns a time, or now if that is earlier. No clock that was once wrong makes a service
+// keep its grants for ever.
+func (b *book) past(t time.Time) time.Time {
+	if t.After(b.now) {
+		return b.now
 	}
-	for namespace := range all {
-		all[namespace] = new(max(reserveBudget/len(all), capacity.SearchSteps))
-	}
-	return all
+	return t
 }
 
-type reserver struct {
-	Result
-
-	cluster string
-	// requests of the reservations, by the same indexes.
-	requests []*CapacityRequest
-}
-
-// keepReserved keeps what is reserved and still requested.
-func (rs *reserver) keepReserved(reservations []Reservation, requests []CapacityRequest) {
-	byService := make(map[ServiceID]*CapacityRequest, len(requests))
-	for i := range requests {
-		byService[requests[i].ServiceID()] = &requests[i]
+// keep drops the grants that were withdrawn. A service whose request is missing keeps its
+// grants for the grace time. Pods that shrink are granted as they are now, which always fits.
+func (b *book) keep(a *account) {
+	switch {
+	case a.request != nil:
+		a.missingSince = time.Time{}
+	case a.missingSince.IsZero():
+		a.missingSince = b.now
+		return
+	case b.now.Sub(a.missingSince) >= Grace:
+		a.granted, a.names = nil, nil
+		return
+	default:
+		return
 	}
-	known := map[ServiceID]bool{}
-	for _, existing := range reservations {
-		req := byService[existing.ServiceID()]
-		if req == nil || known[existing.ServiceID()] {
+	requested := make(map[key.ReplicaID]bool, len(a.names))
+	for _, r := range Replicas(a.cluster.Groups) {
+		has, ok := a.granted[r.Name]
+		if !ok {
 			continue
 		}
-		known[existing.ServiceID()] = true
-		var names []key.ReplicaID
-		for _, r := range Replicas(req.Clusters[rs.cluster].Groups) {
-			if slices.Contains(existing.Replicas, r.Name) {
-				names = append(names, r.Name)
-			}
-		}
-		if len(names) > 0 {
-			existing.Replicas = names
-			rs.Reservations = append(rs.Reservations, existing)
-			rs.requests = append(rs.requests, req)
-			rs.updateRequirements(len(rs.Reservations) - 1)
+		requested[r.Name] = true
+		if now := b.podsOf(a, &r); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
+			a.granted[r.Name] = granted{max(has.generation, r.Generation), now}
 		}
 	}
-}
-
-// updateRequirements drops pod requirements that no replica of a reservation uses any more. It
-// takes over those that are new, and those that request less than before, which always fit.
-func (rs *reserver) updateRequirements(i int) {
-	was, now := rs.Reservations[i].PodRequirements, rs.requests[i].PodRequirements
-	requirements := map[string]capacity.PodRequirements{}
-	for _, r := range rs.reserved(i) {
-		for name := range r.Pods {
-			requirement, known := was[name]
-			if smaller := now[name]; !known || requirement.Covers(&smaller) {
-				requirement = smaller
-			}
-			requirements[name] = requirement
+	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
+		if !requested[name] {
+			delete(a.granted, name)
 		}
-	}
-	rs.Reservations[i].PodRequirements = requirements
-}
-
-// reserveRunning reserves what runs without a reservation. Such a service joined the fleet and
-// stays where it ran, or the ledger and the status were lost. It comes before anything new, and
-// a cluster that is not schedulable does it too, because these replicas already use capacity.
-//
-// Only the request says that they run, and a tenant may write that. So they are counted only if
-// they fit. Otherwise they are pending and reported, and other services use the free capacity.
-// If they do run, the cluster uses capacity that it has not counted, which an administrator
-// should look at. If they do not, no other service is worse off. Nothing is reserved for a
-// service that is not allowed.
-func (rs *reserver) reserveRunning(initial *capacity.Free, requests []CapacityRequest) {
-	var running []*CapacityRequest
-	var podSets []capacity.PodSet
-	for i := range requests {
-		if r := rs.unreserved(&requests[i]); len(r) > 0 && requests[i].NotAllowed == "" && !slices.Contains(rs.RequirementsChanged, requests[i].ServiceID()) {
-			running, podSets = append(running, &requests[i]), append(podSets, requests[i].PodSets(r)...)
-		}
-	}
-	if len(running) == 0 || rs.Overcommitted {
-		return
-	}
-	// Reservations that were made one by one may only fit if all of them are placed at once.
-	free := initial.Clone()
-	if ok, _ := free.Allocate(append(podSets, rs.allPodSets()...)); ok {
-		rs.Free = free
-		for _, req := range running {
-			rs.add(req, rs.unreserved(req))
-		}
-		return
-	}
-	for _, req := range running {
-		for _, r := range rs.unreserved(req) {
-			if ok, _ := rs.Free.Allocate(req.PodSets([]ReplicaRequest{r})); ok {
-				rs.add(req, []ReplicaRequest{r})
-			}
-		}
-	}
-}
-
-// unreserved returns the replicas that a service claims to run, and for which nothing is
-// reserved.
-func (rs *reserver) unreserved(req *CapacityRequest) []ReplicaRequest {
-	cr := req.Clusters[rs.cluster]
-	if len(cr.Running) == 0 {
-		return nil
-	}
-	var reserved []key.ReplicaID
-	if i := rs.find(req); i >= 0 {
-		reserved = rs.Reservations[i].Replicas
-	}
-	return slices.DeleteFunc(Replicas(cr.Groups), func(r ReplicaRequest) bool {
-		return !slices.Contains(cr.Running, r.Name) || slices.Contains(reserved, r.Name)
+		return !requested[name]
 	})
 }
 
-// allocate puts the pods of all reservations onto nodes.
-func (rs *reserver) allocate() {
-	// Place all at once, so that the largest pods come first, whatever the order of the
-	// reservations. Only if that fails, place one reservation after the other.
-	if ok, _ := rs.Free.Allocate(rs.allPodSets()); ok {
+// count puts the pods of all grants onto nodes: all at once, so that the largest come first, and
+// if that fails, one service after the other.
+func (b *book) count() {
+	each := make([]tally, len(b.accounts))
+	for i, a := range b.accounts {
+		each[i] = tally{}
+		for _, name := range a.names {
+			each[i].add(a.granted[name].pods, 1)
+		}
+		for shape, n := range each[i] {
+			b.counted[shape] += n
+		}
+	}
+	if ok, _ := b.free.Allocate(b.counted.podSets()); ok {
 		return
 	}
-	for i := range rs.Reservations {
-		if !rs.Free.ForceAllocate(rs.podSets(i)) {
-			rs.Overcommitted = true
+	for i := range b.accounts {
+		if left := b.free.ForceAllocate(each[i].podSets()); len(left) > 0 {
+			b.overcommitted = true
 		}
 	}
 }
 
-// podSets returns the pods of a reservation as it counts them.
-func (rs *reserver) podSets(i int) []capacity.PodSet {
-	counted := CapacityRequest{PodRequirements: rs.Reservations[i].PodRequirements}
-	return counted.PodSets(rs.reserved(i))
-}
-
-// allPodSets returns the pods of all reservations.
-func (rs *reserver) allPodSets() []capacity.PodSet {
-	var podSets []capacity.PodSet
-	for i := range rs.Reservations {
-		podSets = append(podSets, rs.podSets(i)...)
+// serveRunning grants what runs without a grant, if it fits, before anything new, and even if
+// the cluster grants nothing new. Such a service joined the fleet where it ran before, or the
+// ledger was lost.
+//
+// Only the request says that it runs, and a tenant may write that. So what does not fit is
+// pending and reported, and others use the room. Nothing is granted to a service that is not
+// allowed.
+func (b *book) serveRunning() {
+	var all []want
+	for _, a := range b.inOrder() {
+		if a.request.NotAllowed != "" || b.overcommitted {
+			continue
+		}
+		for _, r := range a.unreserved() {
+			all = append(all, b.want(a, r))
+		}
 	}
-	return podSets
-}
-
-// reserved returns the replicas of a reservation.
-func (rs *reserver) reserved(i int) []ReplicaRequest {
-	return slices.DeleteFunc(Replicas(rs.requests[i].Clusters[rs.cluster].Groups), func(r ReplicaRequest) bool { return !slices.Contains(rs.Reservations[i].Replicas, r.Name) })
-}
-
-// Replicas returns the replicas of all groups.
-func Replicas(groups []ReplicaGroup) []ReplicaRequest {
-	var replicas []ReplicaRequest
-	for _, group := range groups {
-		replicas = append(replicas, group.Replicas...)
+	if b.grantAnew(all) {
+		return
 	}
-	return replicas
+	halve(0, len(all), func(from, to int) bool { return b.grantAll(all[from:to]) }, func(i int) { _ = b.grant(all[i : i+1]) })
+}
+
+// unreserved returns the replicas that a service claims to run, and that have no grant.
+func (a *account) unreserved() []ReplicaRequest {
+	if len(a.cluster.Running) == 0 {
+		return nil
+	}
+	running := make(map[key.ReplicaID]bool, len(a.cluster.Running))
+	for _, name := range a.cluster.Running {
+		running[name] = true
+	}
+	return slices.DeleteFunc(Replicas(a.cluster.Groups), func(r ReplicaRequest) bool {
+		_, has := a.granted[r.Name]
+		return has || !running[r.Name]
+	})
+}
+
+// close returns what was decided.
+func (b *book) close() Result {
+	result := Result{Free: b.free, Overcommitted: b.overcommitted}
+	result.Free.Budget = nil
+	for _, a := range b.accounts {
+		if len(a.names) == 0 {
+			continue
+		}
+		result.Services = append(result.Services, a.service())
+		if ends := a.missingSince.Add(Grace); !a.missingSince.IsZero() && (result.GraceEnds.IsZero() || ends.Before(result.GraceEnds)) {
+			result.GraceEnds = ends
+		}
+	}
+	for _, a := range b.inOrder() {
+		if len(a.waits) == 0 {
+			continue
+		}
+		result.Pending = append(result.Pending, a.pending())
+		if len(result.Waiting) < maxWaiting && a.request.NotAllowed == "" {
+			since := a.waitingSince
+			if a.got || since.IsZero() {
+				since = b.now
+			}
+			result.Waiting = append(result.Waiting, Waiting{a.ServiceID, since})
+		}
+	}
+	return result
 }

@@ -18,7 +18,7 @@ import (
 const (
 	// RequestKey is the key of the data of a request's ConfigMap.
 	RequestKey = "request"
-	// LedgerKey is the key of the data of a ledger's ConfigMap.
+	// LedgerKey is the key of the binary data of a ledger's ConfigMap.
 	LedgerKey = "ledger"
 	// RequestLabelValue is the value of the labels of a request.
 	RequestLabelValue = "true"
@@ -112,14 +112,20 @@ func (req *CapacityRequest) check() error {
 
 func checkPodRequirements(requirements map[string]capacity.PodRequirements) error {
 	for _, name := range slices.Sorted(maps.Keys(requirements)) {
-		requests := requirements[name].Requests
-		if len(requests) > maxResources {
-			return fmt.Errorf("pod requirements %q have %d resources: at most %d are allowed", name, len(requests), maxResources)
+		if err := checkRequests(requirements[name].Requests); err != nil {
+			return fmt.Errorf("pod requirements %q %w", name, err)
 		}
-		for _, resource := range slices.Sorted(maps.Keys(requests)) {
-			if requests[resource] < 0 {
-				return fmt.Errorf("pod requirements %q have a negative amount of %s", name, resource)
-			}
+	}
+	return nil
+}
+
+func checkRequests(requests capacity.Resources) error {
+	if len(requests) > maxResources {
+		return fmt.Errorf("have %d resources: at most %d are allowed", len(requests), maxResources)
+	}
+	for _, resource := range slices.Sorted(maps.Keys(requests)) {
+		if requests[resource] < 0 {
+			return fmt.Errorf("have a negative amount of %s", resource)
 		}
 	}
 	return nil
@@ -172,30 +178,4 @@ func (req *CapacityRequest) checkReplicas(replicas []ReplicaRequest) error {
 		}
 	}
 	return nil
-}
-
-// EncodeLedger encodes a ledger. The same reservations give the same text.
-func EncodeLedger(reservations []Reservation) (string, error) {
-	if reservations == nil {
-		reservations = []Reservation{}
-	}
-	b, err := json.Marshal(reservations)
-	if err != nil {
-		return "", fmt.Errorf("cannot encode the ledger: %w", err)
-	}
-	return string(b), nil
-}
-
-// DecodeLedger decodes a ledger.
-func DecodeLedger(text string) ([]Reservation, error) {
-	var reservations []Reservation
-	if err := json.Unmarshal([]byte(text), &reservations); err != nil {
-		return nil, fmt.Errorf("cannot decode the ledger: %w", err)
-	}
-	for _, r := range reservations {
-		if err := checkPodRequirements(r.PodRequirements); err != nil {
-			return nil, fmt.Errorf("invalid reservation of %s/%s: %w", r.Namespace, r.Name, err)
-		}
-	}
-	return reservations, nil
 }

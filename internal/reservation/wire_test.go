@@ -9,7 +9,6 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
-	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 const wellFormed = `{"uid":"u","namespace":"team","name":"s","created":"2026-03-01T10:00:00Z","podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000}}},` +
@@ -64,27 +63,6 @@ func TestDecodeRequest(t *testing.T) {
 	}
 }
 
-func TestLedger(t *testing.T) {
-	for _, reservations := range [][]Reservation{nil, {{UID: "u", Namespace: "n", Name: "s", Replicas: []key.ReplicaID{"w/0"}}}} {
-		text, err := EncodeLedger(reservations)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := DecodeLedger(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(append([]Reservation{}, reservations...), got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
-	}
-	for _, text := range []string{"", "{}", "[1]"} {
-		if _, err := DecodeLedger(text); err == nil {
-			t.Errorf("%q is not a ledger", text)
-		}
-	}
-}
-
 // TestRequestLabel proves that the label is valid for every name that a cluster can have.
 func TestRequestLabel(t *testing.T) {
 	for _, cluster := range []string{"a", "us-east-1", strings.Repeat("a", 63)} {
@@ -116,7 +94,7 @@ func FuzzDecodeRequest(f *testing.F) {
 			t.Fatalf("an encoded request cannot be decoded: %v", err)
 		}
 		free := capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{capacitytest.Nodes(min(max(nodes, 0), 5000), 8, 64)})}}
-		result := Reserve(here, free, nil, []CapacityRequest{*req}, "")
+		result := reserve(free, nil, []CapacityRequest{*req})
 		for _, n := range result.Free.Pools[0].Free {
 			for name, left := range n.Free {
 				if left < 0 || n.Count < 0 {
@@ -124,9 +102,13 @@ func FuzzDecodeRequest(f *testing.F) {
 				}
 			}
 		}
-		result = Reserve(here, free, result.Reservations, []CapacityRequest{*req}, "not schedulable")
-		if _, err := EncodeLedger(result.Reservations); err != nil {
+		result = Reserve(Input{Cluster: here, Free: free, Ledger: result.Ledger, Requests: []CapacityRequest{*req}, NotSchedulable: "not schedulable", Now: noon})
+		compressed, err := EncodeLedger(&result.Ledger)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if _, err := DecodeLedger(compressed); err != nil {
+			t.Fatalf("a ledger cannot be decoded: %v", err)
 		}
 	})
 }

@@ -135,13 +135,13 @@ func (p *scheduler) fits(free *capacity.Free, c *Candidate, groups []reservation
 	if ok || c.NotSchedulable != "" {
 		return ok, why
 	}
-	missing := c.missing(groups)
-	required := slices.DeleteFunc(slices.Clone(missing), func(r reservation.ReplicaRequest) bool { return !r.Required })
-	if len(required) == len(missing) || len(required) == 0 && p.Policy == v1alpha1.PlacementFailover {
-		return false, why
+	if p.Policy == v1alpha1.PlacementFailover {
+		groups = []reservation.ReplicaGroup{reservation.Merged(groups)}
 	}
-	if len(required) == 0 {
-		required = missing[:1]
+	missing := c.missing(groups)
+	required := reservation.ToStart(missing)
+	if len(required) == len(missing) {
+		return false, why
 	}
 	request := reservation.CapacityRequest{PodRequirements: p.PodRequirements}
 	ok, _ = free.Allocate(request.PodSets(required))

@@ -126,9 +126,9 @@ func readyElsewhere(problem *Problem, decisions []Decision, i int, g *reservatio
 	return false
 }
 
-// TestChangedRequirementsGoElsewhere proves that a replica is not pending where its service
-// gets no more reservations, if it fits into another cluster.
-func TestChangedRequirementsGoElsewhere(t *testing.T) {
+// TestGrowthGoesOn proves that a service gets more replicas although another one of it has grown
+// by more than fits. What was granted before is kept, and is not taken for what is requested now.
+func TestGrowthGoesOn(t *testing.T) {
 	group := func(name, shape string) reservation.ReplicaGroup {
 		return reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{{Name: key.ReplicaID(name), Pods: map[string]int64{shape: 1}}}}
 	}
@@ -136,41 +136,50 @@ func TestChangedRequirementsGoElsewhere(t *testing.T) {
 	was := map[string]capacity.PodRequirements{"big": *capacitytest.Requirements(4, 1), "small": *capacitytest.Requirements(1, 1)}
 	groups := []reservation.ReplicaGroup{group("big/0", "big"), group("small/0", "small"), group("small/1", "small"), group("small/2", "small"), group("small/3", "small")}
 	free := capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)})}}
-	g := reservation.Reservation{UID: "a", Namespace: "team", Name: "s-a", Replicas: []key.ReplicaID{"big/0", "small/0"}, PodRequirements: was}
-	reservations := map[string][]reservation.Reservation{"east": {g}}
-	request := reservation.CapacityRequest{UID: "a", Namespace: "team", Name: "s-a", PodRequirements: now, Clusters: map[string]reservation.ClusterRequest{"east": {Groups: groups[:2]}}}
+	request := &reservation.CapacityRequest{UID: "a", Namespace: "team", Name: "s-a", PodRequirements: was, Clusters: map[string]reservation.ClusterRequest{"east": {Groups: groups[:2]}}}
+	request.AssignGenerations(nil, 0)
+	results := map[string]*reservation.Result{"east": {}, "west": {}}
+	reserve := func(name string) {
+		*results[name] = reservation.Reserve(reservation.Input{Cluster: name, Free: free, Ledger: results[name].Ledger, Requests: []reservation.CapacityRequest{*request}, Now: simNow})
+	}
+	reserve("east")
 	var decisions []Decision
 	for range 10 {
 		problem := Problem{Policy: v1alpha1.PlacementSpread, Groups: groups, PodRequirements: now}
 		for _, name := range []string{"east", "west"} {
-			result := reservation.Reserve(name, free, reservations[name], []reservation.CapacityRequest{request}, "")
-			reservations[name] = result.Reservations
-			c := Candidate{Name: name, Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: result.Free, Requested: map[key.GroupID]bool{}, Reserved: map[key.ReplicaID]bool{}}
+			reserve(name)
+			cr := request.Clusters[name]
+			answer := results[name].Answers()[request.ServiceID()]
+			c := Candidate{Name: name, Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: results[name].Free, Requested: map[key.GroupID]bool{}, Reserved: cr.Reserved(answer.Generations())}
 			if name == "east" {
 				c.Present, c.Ready = set("big/0", "small/0"), set("small/0")
 			}
-			if len(result.RequirementsChanged) > 0 {
-				c.NotSchedulable = reservation.MessageRequirementsChanged // As the service reads it.
-			}
-			for _, g := range request.Clusters[name].Groups {
+			for _, g := range cr.Groups {
 				c.Requested[g.Name] = true
-			}
-			for _, g := range result.Reservations {
-				for _, x := range g.Replicas {
-					c.Reserved[x] = true
-				}
 			}
 			problem.Candidates = append(problem.Candidates, c)
 		}
-		request.Clusters = map[string]reservation.ClusterRequest{}
 		decisions = Assign(problem).Decisions
+		last := request
+		request = &reservation.CapacityRequest{UID: "a", Namespace: "team", Name: "s-a", PodRequirements: now, Clusters: map[string]reservation.ClusterRequest{}}
 		for _, d := range decisions {
 			if len(d.Groups) > 0 {
 				request.Clusters[d.Name] = reservation.ClusterRequest{Groups: d.Groups}
 			}
 		}
+		request.AssignGenerations(last, 0)
 	}
-	if len(decisions[0].Pending) > 0 || !decisions[1].Run["small/3"] {
-		t.Errorf("in the end %q are pending in east, and west runs %v", decisions[0].Pending, decisions[1].Run)
+	pods := int64(0)
+	for _, d := range decisions {
+		pods += int64(len(d.Run))
+		if len(d.Pending) > 0 {
+			t.Errorf("%q are pending in %s in the end", d.Pending, d.Name)
+		}
+	}
+	if pods != int64(len(groups)) {
+		t.Errorf("%d of %d replicas run in the end", pods, len(groups))
+	}
+	if reserved := results["east"].Services[0]; reserved.Shapes[0].Requests[capacitytest.GPU] != 1000 || reserved.Shapes[1].Requests[capacitytest.GPU] != 4000 {
+		t.Errorf("what was granted for 4 GPUs is counted as %v", reserved.Shapes)
 	}
 }

@@ -131,10 +131,8 @@ func (v *view) localQueue(m member) string {
 
 // readReserved reads what a cluster has reserved for the service.
 func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
-	for i := range ic.Status.Pending {
-		if p := &ic.Status.Pending[i]; (reservation.ServiceID{Namespace: p.Namespace, Name: p.Name, UID: p.UID}) == v.demand.ServiceID {
-			c.PendingMessage, c.Answered = p.Message, true
-		}
+	if p := pendingOf(ic, v.demand.ServiceID); p != nil {
+		c.PendingMessage, c.Answered = p.Message, true
 	}
 	// A replica that is not requested is not reserved: its capacity may already be reserved for
 	// another service.
@@ -143,10 +141,7 @@ func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name st
 		return
 	}
 	requested := v.snapshot.Request.Clusters[name]
-	c.Reserved = requested.Reserved(reserved.Generation, ReplicasFromStatus(reserved.Replicas))
-	if reserved.RequirementsChanged && c.NotSchedulable == "" {
-		c.NotSchedulable = reservation.MessageRequirementsChanged
-	}
+	c.Reserved = requested.Reserved(GenerationsFromStatus(reserved.Replicas))
 }
 
 // reservationOf returns what a cluster has reserved for a service, or nil.
@@ -154,6 +149,16 @@ func reservationOf(ic *v1alpha1.InferenceCluster, id reservation.ServiceID) *v1a
 	for i := range ic.Status.Reservations {
 		if reserved := &ic.Status.Reservations[i]; (reservation.ServiceID{Namespace: reserved.Namespace, Name: reserved.Name, UID: reserved.UID}) == id {
 			return reserved
+		}
+	}
+	return nil
+}
+
+// pendingOf returns what a service waits for in a cluster, or nil.
+func pendingOf(ic *v1alpha1.InferenceCluster, id reservation.ServiceID) *v1alpha1.PendingRequest {
+	for i := range ic.Status.Pending {
+		if p := &ic.Status.Pending[i]; (reservation.ServiceID{Namespace: p.Namespace, Name: p.Name, UID: p.UID}) == id {
+			return p
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package scheduling
 import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // ReplicasFromStatus reads replicas of a status.
@@ -20,33 +21,53 @@ func ReplicasFromStatus(list []v1alpha1.Replicas) []key.ReplicaID {
 	return all
 }
 
+// GenerationsFromStatus reads the generations of reserved replicas.
+func GenerationsFromStatus(list []v1alpha1.Replicas) map[key.ReplicaID]int64 {
+	all := map[key.ReplicaID]int64{}
+	for i := range list {
+		for _, r := range ReplicasFromStatus(list[i : i+1]) {
+			all[r] = list[i].Generation
+		}
+	}
+	return all
+}
+
 // ReplicasToStatus writes replicas for a status, those of one group and role together. It is the
 // inverse of ReplicasFromStatus for replicas in that order.
 func ReplicasToStatus(replicas []key.ReplicaID) []v1alpha1.Replicas {
+	return GrantsToStatus([]reservation.Grant{{Replicas: replicas}})
+}
+
+// GrantsToStatus writes grants for a status: the replicas of one group and role together, if they
+// have the same generation.
+func GrantsToStatus(grants []reservation.Grant) []v1alpha1.Replicas {
 	type of struct {
-		group   int32
-		grouped bool
-		role    string
+		group      int32
+		grouped    bool
+		role       string
+		generation int64
 	}
 	var all []v1alpha1.Replicas
 	at := map[of]int{}
-	for _, r := range replicas {
-		group, role, index, ok := r.Parts()
-		if !ok {
-			continue // No service has such a replica.
-		}
-		k := of{group, r.Grouped(), role}
-		i, known := at[k]
-		if !known {
-			i = len(all)
-			at[k] = i
-			one := v1alpha1.Replicas{Role: role}
-			if k.grouped {
-				one.Group = &group
+	for _, grant := range grants {
+		for _, r := range grant.Replicas {
+			group, role, index, ok := r.Parts()
+			if !ok {
+				continue // No service has such a replica.
 			}
-			all = append(all, one)
+			k := of{group, r.Grouped(), role, grant.Generation}
+			i, known := at[k]
+			if !known {
+				i = len(all)
+				at[k] = i
+				one := v1alpha1.Replicas{Role: role, Generation: grant.Generation}
+				if k.grouped {
+					one.Group = &group
+				}
+				all = append(all, one)
+			}
+			all[i].Indexes = append(all[i].Indexes, index)
 		}
-		all[i].Indexes = append(all[i].Indexes, index)
 	}
 	return all
 }

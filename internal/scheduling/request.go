@@ -1,6 +1,9 @@
 package scheduling
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
@@ -33,13 +36,29 @@ func (v *view) request(members []member, decisions []Decision, homes map[key.Gro
 	return r
 }
 
+// withdrawn returns the clusters that have grants for the service, and are not in its request.
+func (v *view) withdrawn(request *reservation.CapacityRequest) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(v.snapshot.Clusters)) {
+		if _, requested := request.Clusters[name]; !requested && reservationOf(v.snapshot.Clusters[name], v.demand.ServiceID) != nil {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // answeredGeneration returns the highest generation of the service's requests that clusters
 // have answered.
 func (v *view) answeredGeneration() int64 {
 	var highest int64
 	for _, ic := range v.snapshot.Clusters {
 		if reserved := reservationOf(ic, v.demand.ServiceID); reserved != nil {
-			highest = max(highest, reserved.Generation)
+			for _, r := range reserved.Replicas {
+				highest = max(highest, r.Generation)
+			}
+		}
+		if p := pendingOf(ic, v.demand.ServiceID); p != nil {
+			highest = max(highest, p.Generation)
 		}
 	}
 	return highest

@@ -39,6 +39,9 @@ type Result struct {
 	Unassigned map[key.ReplicaID]bool
 	// Request is the capacity that the service requests.
 	Request *reservation.CapacityRequest
+	// Withdrawn are the clusters that have grants for the service, and that it requests nothing
+	// of any more. They have to read that.
+	Withdrawn []string
 	// ReadsNamespace tells that a cluster allows namespaces by their labels.
 	ReadsNamespace bool
 	// Warnings about spec.placement.clusters.
@@ -89,6 +92,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	solution := Assign(p)
 	decisions := solution.Decisions
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes)}
+	r.Withdrawn = v.withdrawn(r.Request)
 	addUnassigned(demand.Groups, decisions)
 	r.Unassigned = unassigned(demand.Groups, decisions)
 	for i, m := range members {

@@ -77,10 +77,9 @@ type sim struct {
 type simCounts struct{ started, outdated, moved, forgotten, calls int }
 
 type simCluster struct {
-	name         string
-	free         capacity.Free
-	reservations []reservation.Reservation
-	result       reservation.Result
+	name   string
+	free   capacity.Free
+	result reservation.Result
 	// noGateway tells that the cluster's entrypoint is not known.
 	noGateway bool
 	// history has all results so far, as the cluster's status had them.
@@ -167,14 +166,15 @@ func (c *simCluster) reserve(requests []reservation.CapacityRequest) {
 	if len(c.history) == 0 {
 		notSchedulable = "no ledger yet"
 	}
-	c.result = reservation.Reserve(c.name, c.free, c.reservations, requests, notSchedulable)
-	c.reservations = c.result.Reservations
+	c.result = reservation.Reserve(reservation.Input{Cluster: c.name, Free: c.free, Ledger: c.result.Ledger, Requests: requests, NotSchedulable: notSchedulable, Now: simNow})
 	c.history = append(c.history, c.result)
 }
 
 // reserved tells whether a cluster has reserved a replica of a service.
 func (c *simCluster) reserved(uid string, replica key.ReplicaID) bool {
-	return slices.ContainsFunc(c.reservations, func(g reservation.Reservation) bool { return g.UID == uid && slices.Contains(g.Replicas, replica) })
+	answer := c.result.Answers()[reservation.ServiceID{UID: uid}]
+	_, granted := answer.Generations()[replica]
+	return granted
 }
 
 // setTrouble changes the trouble of a cluster.
@@ -187,7 +187,7 @@ func (s *sim) setTrouble(c *simCluster, t trouble) {
 	}
 	if c.trouble = t; t == removed {
 		// The ledger is gone. What runs there stays.
-		c.reservations, c.history, c.result = nil, nil, reservation.Result{}
+		c.history, c.result = nil, reservation.Result{}
 	}
 }
 
@@ -283,12 +283,9 @@ func (s *sim) candidate(v *simService, c *simCluster) Candidate {
 	if v.hasFleetRoute && c.noGateway {
 		m.NoEntrypoint, m.ReceivesTraffic, m.MayReceiveTraffic = true, false, false
 	}
-	for _, g := range result.Reservations {
-		if g.UID == v.uid {
-			m.Reserved = requested.Reserved(g.Generation, g.Replicas)
-			s.counts.outdated += len(g.Replicas) - len(m.Reserved)
-		}
-	}
+	answer := result.Answers()[reservation.ServiceID{UID: v.uid}]
+	m.Reserved = requested.Reserved(answer.Generations())
+	s.counts.outdated += len(answer.Generations()) - len(m.Reserved)
 	return m
 }
 

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"encoding/base64"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -98,7 +99,7 @@ func ledgerIsLocked(t *testing.T, c *cluster.Cluster, rendered string) {
 	over := func(version, reservations string) *unstructured.Unstructured {
 		o := l.DeepCopy()
 		o.SetResourceVersion(version)
-		if err := unstructured.SetNestedField(o.Object, reservations, "data", "ledger"); err != nil {
+		if err := unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString([]byte(reservations)), "binaryData", "ledger"); err != nil {
 			t.Fatal(err)
 		}
 		return o

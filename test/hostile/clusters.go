@@ -1,12 +1,27 @@
 package hostile
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"fmt"
 	"strconv"
 	"strings"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
+
+// ledger is a ConfigMap with a compressed ledger.
+func ledger(text string) object {
+	b := &bytes.Buffer{}
+	z := gzip.NewWriter(b)
+	_, _ = z.Write([]byte(text)) // A buffer takes everything.
+	_ = z.Close()
+	o := configMap("crossplane-system", "inferencecluster-c", "", "")
+	delete(o, "data")
+	o["binaryData"] = object{"ledger": base64.StdEncoding.EncodeToString(b.Bytes())}
+	return o
+}
 
 // cluster is a Case of an InferenceCluster whose requirements are resolved. The case may change
 // the request.
@@ -18,7 +33,7 @@ func cluster(name string, spec object, change func(req *fnv1.RunFunctionRequest)
 		}
 		req := about("InferenceCluster", object{"name": "c", "uid": "2a2a2a2a-0000-4000-8000-000000000002", "generation": 1}, all)
 		req.Observed.Resources = map[string]*fnv1.Resource{
-			"ledger": {Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", "[]"))},
+			"ledger": {Resource: structOf(ledger("{}"))},
 			"clusterobject/reachable": {Resource: structOf(object{
 				"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object", "metadata": object{"name": "reachable"},
 				"status": object{"conditions": list{object{"type": "Synced", "status": "True"}}, "atProvider": object{"manifest": object{"kind": "Namespace"}}},
@@ -141,10 +156,10 @@ func clusters() []Case {
 			req.RequiredResources["capacity-requests"] = resources(repeat(6000, func(i int) any { return configMap("team-a", fmt.Sprint("s", i), "request", "{") }))
 		}),
 		cluster("ledger that is full", nil, func(req *fnv1.RunFunctionRequest) {
-			reservations := "[" + joined(5000, func(i int) string {
-				return fmt.Sprintf(`{"uid":"u%d","namespace":"team-a","name":"s%d","replicas":["a/0","a/1"],"podRequirements":{"s":{"requests":{"cpu":1000}}},"pods":[{"s":1},{"s":1}]}`, i, i)
-			}) + "]"
-			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", reservations))}
+			services := `{"services":[` + joined(5000, func(i int) string {
+				return fmt.Sprintf(`{"uid":"u%d","namespace":"team-a","name":"s%d","shapes":[{"requests":{"cpu":1000}}],"grants":[{"pods":[1],"replicas":["a/0","a/1"]}]}`, i, i)
+			}) + `]}`
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(ledger(services))}
 			req.RequiredResources["capacity-requests"] = resources(repeat(800, func(i int) any {
 				name := fmt.Sprint("s", i)
 				return configMap("team-a", name, "request", capacityRequest(name, requirement, group(0), ""))
@@ -158,28 +173,31 @@ func clusters() []Case {
 			}), ""))})
 		}),
 		cluster("pods that have changed", object{"pools": list{object{"name": "p", "nodeCount": 5000, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}, func(req *fnv1.RunFunctionRequest) {
-			reservations := "[" + joined(2000, func(i int) string {
-				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","replicas":["a/0"],"podRequirements":{"s":{"requests":{"cpu":%d}}}}`, i, i, 2000+i)
-			}) + "]"
-			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", reservations))}
+			services := `{"services":[` + joined(2000, func(i int) string {
+				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","shapes":[{"requests":{"cpu":%d}}],"grants":[{"pods":[1],"replicas":["a/0"]}]}`, i, i, 2000+i)
+			}) + `]}`
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(ledger(services))}
 			req.RequiredResources["capacity-requests"] = resources(repeat(2000, func(i int) any {
 				name := fmt.Sprint("s", i)
 				return configMap("team-a", name, "request", capacityRequest(name, fmt.Sprintf(`"s":{"requests":{"cpu":%d}}`, 3000+i), group(0), ""))
 			}))
 		}),
 		cluster("pods that have changed, and do not fit", object{"pools": list{object{"name": "p", "nodeCount": 60, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}, func(req *fnv1.RunFunctionRequest) {
-			reservations := "[" + joined(2000, func(i int) string {
-				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","replicas":["a/0"],"podRequirements":{"s":{"requests":{"cpu":%d}}}}`, i, i, 1000+i)
-			}) + "]"
-			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", reservations))}
+			services := `{"services":[` + joined(2000, func(i int) string {
+				return fmt.Sprintf(`{"uid":"uid-of-s%d","namespace":"team-a","name":"s%d","shapes":[{"requests":{"cpu":%d}}],"grants":[{"pods":[1],"replicas":["a/0"]}]}`, i, i, 1000+i)
+			}) + `]}`
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(ledger(services))}
 			req.RequiredResources["capacity-requests"] = resources(repeat(2000, func(i int) any {
 				name := fmt.Sprint("s", i)
 				return configMap("team-a", name, "request", capacityRequest(name, fmt.Sprintf(`"s":{"requests":{"cpu":%d}}`, 3000+i), group(0), ""))
 			}))
 		}),
 		cluster("ledger with one reservation of many replicas", nil, func(req *fnv1.RunFunctionRequest) {
-			reservations := `[{"uid":"u","namespace":"team-a","name":"s","replicas":[` + joined(60_000, func(i int) string { return fmt.Sprintf(`"a/%d"`, i) }) + `]}]`
-			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(configMap("crossplane-system", "inferencecluster-c", "ledger", reservations))}
+			services := `{"services":[{"uid":"u","namespace":"team-a","name":"s","shapes":[{"requests":{"cpu":1}}],"grants":[{"pods":[1],"replicas":[` + joined(60_000, func(i int) string { return fmt.Sprintf(`"a/%d"`, i) }) + `]}]}]}`
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(ledger(services))}
+		}),
+		cluster("ledger that is compressed a thousand times", nil, func(req *fnv1.RunFunctionRequest) {
+			req.Observed.Resources["ledger"] = &fnv1.Resource{Resource: structOf(ledger(text(64<<20, " ")))}
 		}),
 		nodes("of one kind", func() list {
 			return repeat(3500, func(i int) any { return node(i, object{"nvidia.com/gpu": "8"}) })

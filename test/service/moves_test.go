@@ -23,7 +23,7 @@ import (
 func memberOf(name, stopPolicy string, generation int) string {
 	reservations := ""
 	if generation > 0 {
-		reservations = fmt.Sprintf("{uid: me, namespace: team, name: chat, generation: %d, replicas: [{group: 0, role: w, indexes: [0, 1]}]}", generation)
+		reservations = fmt.Sprintf("{uid: me, namespace: team, name: chat, replicas: [{group: 0, role: w, indexes: [0, 1], generation: %d}]}", generation)
 	}
 	return fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s}, spec: {providerConfigRef: {name: %[1]s}, stopPolicy: %s, pools: []},
 	  status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [%s]}}`, name, stopPolicy, reservations)

@@ -119,7 +119,7 @@ func TestConfigRefusedLater(t *testing.T) {
 
 const (
 	inEast  = fixture.TwoNodes + "placement: {policy: Failover, failoverAfterSeconds: 300, clusters: [{name: east, inferenceClusterRef: {name: us-east}}]}"
-	goldIn  = `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: us-east}, spec: {providerConfigRef: {name: gpu}, pools: [], allowedNamespaces: {from: Selector, selector: {matchLabels: {tier: gold}}}}, status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [{uid: me, namespace: team, name: chat, generation: 99, replicas: [{role: w, indexes: [0, 1]}]}]}}`
+	goldIn  = `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: us-east}, spec: {providerConfigRef: {name: gpu}, pools: [], allowedNamespaces: {from: Selector, selector: {matchLabels: {tier: gold}}}}, status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [{uid: me, namespace: team, name: chat, replicas: [{role: w, indexes: [0, 1], generation: 99}]}]}}`
 	gold    = `{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {tier: gold}}}`
 	notGold = `{apiVersion: v1, kind: Namespace, metadata: {name: team}}`
 )

@@ -363,11 +363,6 @@ type Reservation struct {
 	// +listType=atomic
 	Replicas []Replicas `json:"replicas,omitempty"`
 
-	// Generation of the service's newest capacity request that the cluster has answered.
-	// Nothing is reserved yet for a later one.
-	// +optional
-	Generation int64 `json:"generation,omitempty"`
-
 	// Pods is the number of pods of these replicas.
 	// +optional
 	Pods int32 `json:"pods,omitempty"`
@@ -375,12 +370,6 @@ type Reservation struct {
 	// Resources that are reserved for these pods.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
-
-	// RequirementsChanged is true if the requirements of the pods have changed since the
-	// reservation, and what they require now does not fit. Nothing more is reserved here
-	// for the service.
-	// +optional
-	RequirementsChanged bool `json:"requirementsChanged,omitempty"`
 }
 
 // A PendingRequest is what a service requests and the cluster has not reserved.
@@ -397,6 +386,11 @@ type PendingRequest struct {
 	// ReplicaCount is the number of replicas that are pending.
 	// +optional
 	ReplicaCount int32 `json:"replicaCount,omitempty"`
+
+	// Generation is the highest one that the service requested of this cluster. The cluster has
+	// read that request, and does not grant all of it now.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 
 	// Message says what is missing.
 	// +optional

@@ -16,4 +16,10 @@ type Replicas struct {
 	// +optional
 	// +listType=atomic
 	Indexes []int32 `json:"indexes,omitempty"`
+
+	// Generation of the capacity request that the cluster answered with this reservation. If the
+	// service has requested these replicas with a higher one since, what it requested before is
+	// kept, and what it requests now is not reserved. Absent in the status of a service.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 }

@@ -65,7 +65,11 @@ func Snapshot(clusters ...*v1alpha1.InferenceCluster) scheduling.Snapshot {
 	for _, c := range clusters {
 		snapshot.Clusters[c.Name] = c
 		for _, a := range c.Status.Reservations {
-			snapshot.Request = Requested(snapshot.Request, c.Name, a.Generation, scheduling.ReplicasFromStatus(a.Replicas)...)
+			var highest int64
+			for _, r := range a.Replicas {
+				highest = max(highest, r.Generation)
+			}
+			snapshot.Request = Requested(snapshot.Request, c.Name, highest, scheduling.ReplicasFromStatus(a.Replicas)...)
 		}
 	}
 	return snapshot

@@ -49,11 +49,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	if inFleet {
 		p.FleetRoute = p.fleetRoute(in)
 		p.Warnings = append(p.Warnings, p.warnOfFailover(spec.Placement)...)
-		demand := p.demand(spec, gang)
-		if errs := scheduling.CheckGrowth(demand, &snapshot); len(errs) > 0 {
-			return nil, errs
-		}
-		p.schedule(spec, gang, demand, &snapshot)
+		p.schedule(spec, gang, p.demand(spec, gang), &snapshot)
 		if errs := p.refuseGangInKueue(gang); len(errs) > 0 {
 			return nil, errs
 		}

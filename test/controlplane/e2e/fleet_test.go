@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"flag"
 	"fmt"
 	"maps"
@@ -874,6 +877,20 @@ func testFleetClaim(t *testing.T, h *controlPlane) {
 	h.gone(t, claim, "cluster-2")
 }
 
+// ledgerOf returns the text of a ledger with some services, as a ConfigMap has it.
+func ledgerOf(t *testing.T, services string) string {
+	t.Helper()
+	b := &bytes.Buffer{}
+	z := gzip.NewWriter(b)
+	if _, err := z.Write([]byte(`{"services":[` + services + `]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
 // testStaleLedger proves that the API server refuses to apply a ledger over another version than
 // the one that was read, so no capacity is reserved twice.
 func testStaleLedger(t *testing.T, h *controlPlane) {
@@ -889,13 +906,13 @@ func testStaleLedger(t *testing.T, h *controlPlane) {
 			manager = m.Manager
 		}
 	}
-	write := func(version, reservations string) error {
+	write := func(version, services string) error {
 		o := at.DeepCopy()
 		o.SetResourceVersion(version)
 		o.SetOwnerReferences(read.GetOwnerReferences())
 		o.SetAnnotations(read.GetAnnotations())
 		o.SetLabels(read.GetLabels())
-		o.Object["data"] = map[string]any{"ledger": reservations}
+		o.Object["binaryData"] = map[string]any{"ledger": ledgerOf(t, services)}
 		_, err := h.Apply(t.Context(), o, manager)
 		return err
 	}
@@ -904,10 +921,10 @@ func testStaleLedger(t *testing.T, h *controlPlane) {
 	if _, err := h.Apply(t.Context(), other, "somebody"); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(read.GetResourceVersion(), `[{"uid":"u","namespace":"n","name":"n","replicas":["worker/0"]}]`); !apierrors.IsConflict(err) {
+	if err := write(read.GetResourceVersion(), `{"uid":"u","namespace":"n","name":"n","grants":[{"replicas":["worker/0"]}]}`); !apierrors.IsConflict(err) {
 		t.Errorf("a ledger that was computed from an old one is answered with %v, want a conflict", err)
 	}
-	if err := write("", `[]`); err != nil {
+	if err := write("", ""); err != nil {
 		t.Errorf("without a version it is not refused, want no error: %v", err)
 	}
 	// It goes on with the version that there is now.

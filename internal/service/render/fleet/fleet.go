@@ -63,15 +63,17 @@ func labels(p *plan.Plan) map[string]string {
 	return map[string]string{naming.LabelService: p.Service.Name}
 }
 
-// requestOf is the service's capacity request. Each cluster finds it by a label of its own. It
-// is a ConfigMap, because a Crossplane package cannot add a kind without a controller.
+// requestOf is the service's capacity request. Each cluster finds it by a label of its own, which
+// stays until the cluster has read that nothing is requested of it any more. A request that a
+// cluster does not find is missing, and keeps its grants for a while. It is a ConfigMap, because
+// a Crossplane package cannot add a kind without a controller.
 func requestOf(p *plan.Plan) (*apply.ConfigMapApplyConfiguration, error) {
 	text, err := reservation.EncodeRequest(p.Schedule.Request)
 	if err != nil {
 		return nil, err
 	}
 	l := labels(p)
-	for _, name := range slices.Sorted(maps.Keys(p.Schedule.Request.Clusters)) {
+	for _, name := range append(slices.Sorted(maps.Keys(p.Schedule.Request.Clusters)), p.Schedule.Withdrawn...) {
 		l[reservation.RequestLabel(name)] = reservation.RequestLabelValue
 	}
 	return apply.ConfigMap(p.Service.RequestName(), p.Service.Namespace).WithLabels(l).WithData(map[string]string{reservation.RequestKey: text}), nil

@@ -1,0 +1,191 @@
+package reservation
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+// pods of one replica. The shapes are those of the book, so equal ones have one address. The id
+// is the same for equal pods of one call, and empty for none.
+type pods struct {
+	sets []capacity.PodSet
+	id   string
+}
+
+// A tally counts pods by their shapes.
+type tally map[*capacity.PodRequirements]int64
+
+func (t tally) add(p pods, times int64) {
+	for _, s := range p.sets {
+		t[s.Requirements] += s.Count * times
+	}
+}
+
+func (t tally) podSets() []capacity.PodSet {
+	all := make([]capacity.PodSet, 0, len(t))
+	for shape, n := range t {
+		all = append(all, capacity.PodSet{Requirements: shape, Count: n})
+	}
+	return all
+}
+
+// covers tells whether other pods fit wherever these do: each of them takes the place of one
+// that requests no less.
+func (p pods) covers(o pods) bool {
+	free := slices.Clone(p.sets)
+	for _, want := range o.sets {
+		for i := range free {
+			if want.Count > 0 && free[i].Requirements.Covers(want.Requirements) {
+				n := min(want.Count, free[i].Count)
+				want.Count -= n
+				free[i].Count -= n
+			}
+		}
+		if want.Count > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// shape returns the one address of equal shapes.
+func (b *book) shape(r *capacity.PodRequirements) *capacity.PodRequirements {
+	k := r.Key()
+	if b.shapes[k] == nil {
+		b.shapes[k] = r
+	}
+	return b.shapes[k]
+}
+
+// pods returns a number of pods of each shape. Shapes may be repeated.
+func (b *book) pods(counts tally) pods {
+	p := pods{}
+	for shape, n := range counts {
+		if n > 0 {
+			p.sets = append(p.sets, capacity.PodSet{Requirements: shape, Count: n})
+		}
+	}
+	if len(p.sets) > 1 {
+		slices.SortFunc(p.sets, func(x, y capacity.PodSet) int { return strings.Compare(x.Requirements.Key(), y.Requirements.Key()) })
+	}
+	var id strings.Builder
+	for _, s := range p.sets {
+		fmt.Fprintf(&id, "%d*%p,", s.Count, s.Requirements)
+	}
+	p.id = id.String()
+	return p
+}
+
+// podsOf returns the pods that a replica requests.
+func (b *book) podsOf(a *account, r *ReplicaRequest) pods {
+	counts := tally{}
+	for name, n := range r.Pods {
+		if a.shapes[name] == nil {
+			requirements := a.request.PodRequirements[name]
+			a.shapes[name] = b.shape(&requirements)
+		}
+		counts[a.shapes[name]] += n
+	}
+	return b.pods(counts)
+}
+
+// read reads the grants of a service in the ledger.
+func (b *book) read(a *account, s *Service) {
+	shapes := make([]*capacity.PodRequirements, len(s.Shapes))
+	for i := range s.Shapes {
+		shapes[i] = b.shape(&s.Shapes[i])
+	}
+	for _, g := range s.Grants {
+		counts := tally{}
+		for i, n := range g.Pods {
+			counts[shapes[i]] += n
+		}
+		each := granted{g.Generation, b.pods(counts)}
+		for _, name := range g.Replicas {
+			a.set(name, each)
+		}
+	}
+}
+
+func newAccount(id ServiceID) *account {
+	return &account{ServiceID: id, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}}
+}
+
+func (a *account) set(name key.ReplicaID, g granted) {
+	if _, has := a.granted[name]; !has {
+		a.names = append(a.names, name)
+	}
+	a.granted[name] = g
+}
+
+// service returns the grants as the ledger has them.
+func (a *account) service() Service {
+	s := Service{ServiceID: a.ServiceID, MissingSince: a.missingSince}
+	used := map[string]*capacity.PodRequirements{}
+	for _, g := range a.granted {
+		for _, set := range g.pods.sets {
+			used[set.Requirements.Key()] = set.Requirements
+		}
+	}
+	index := map[*capacity.PodRequirements]int{}
+	for _, k := range slices.Sorted(maps.Keys(used)) {
+		index[used[k]] = len(s.Shapes)
+		s.Shapes = append(s.Shapes, *used[k])
+	}
+	at := map[string]int{}
+	for _, name := range a.names {
+		g := a.granted[name]
+		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id
+		i, known := at[k]
+		if !known {
+			i, at[k] = len(s.Grants), len(s.Grants)
+			grant := Grant{Generation: g.generation}
+			for _, set := range g.pods.sets {
+				for len(grant.Pods) <= index[set.Requirements] {
+					grant.Pods = append(grant.Pods, 0)
+				}
+				grant.Pods[index[set.Requirements]] = set.Count
+			}
+			s.Grants = append(s.Grants, grant)
+		}
+		s.Grants[i].Replicas = append(s.Grants[i].Replicas, name)
+	}
+	return s
+}
+
+// pending returns what the service waits for.
+func (a *account) pending() Pending {
+	p := Pending{ServiceID: a.ServiceID, Message: a.why}
+	for _, r := range Replicas(a.cluster.Groups) {
+		p.Generation = max(p.Generation, r.Generation)
+	}
+	for _, w := range a.waits {
+		p.Replicas = append(p.Replicas, w.replica.Name)
+		p.Grows = p.Grows || w.before.id != ""
+	}
+	for _, r := range a.unreserved() {
+		p.Running = append(p.Running, r.Name)
+	}
+	if len(p.Running) > 0 {
+		p.Message = fmt.Sprintf("%d replicas run without a reservation: %s", len(p.Running), p.Message)
+	} else if p.Grows {
+		p.Message = "what was reserved before is kept: " + p.Message
+	}
+	return p
+}
+
+// CompareAge compares requests by age, the oldest first. A request without a time belongs to a
+// service that is planned offline and does not exist yet. It comes last.
+func CompareAge(a, b *CapacityRequest) int {
+	if (a.Created == "") != (b.Created == "") {
+		return cmp.Compare(b.Created, a.Created)
+	}
+	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

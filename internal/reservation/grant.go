@@ -1,0 +1,115 @@
+package reservation
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+)
+
+// grantAll grants wants of several services at once, if all of them fit. It is a shortcut, so it
+// does not search.
+func (b *book) grantAll(wants []want) bool {
+	if b.serving.looks <= 0 && b.serving.packings >= minPackings {
+		return false
+	}
+	cost, why := b.try(wants, false, new(int))
+	b.serving.looks -= cost
+	return why == ""
+}
+
+// grantAnew grants wants at once, if they fit after all grants are put onto nodes anew. Grants
+// that were made one by one may only fit so.
+func (b *book) grantAnew(wants []want) bool {
+	if len(wants) == 0 {
+		return true
+	}
+	_, why := b.try(wants, true, new(int))
+	return why == ""
+}
+
+// grant grants wants of one service, or returns why they do not fit.
+func (b *book) grant(wants []want) string {
+	id := idOf(wants)
+	if why, failed := b.serving.failed[id]; failed {
+		return why
+	}
+	share := b.serving.shares[wants[0].account.Namespace]
+	if share.looks <= 0 {
+		return messageNextCall
+	}
+	cost, why := b.try(wants, false, &share.steps)
+	share.looks -= cost
+	if why != "" && why != messageNextCall {
+		b.serving.failed[id] = why
+	}
+	return why
+}
+
+// idOf returns a text that is the same for equal wants of one call.
+func idOf(wants []want) string {
+	var id strings.Builder
+	for _, w := range wants {
+		id.WriteString(w.before.id + ">" + w.pods.id + "\n")
+	}
+	return id.String()
+}
+
+// try grants wants if all of them fit. Where grants are replaced, the pods of all grants are put
+// onto nodes anew. While room is held, what they give back counts from the next call on. It
+// searches for some steps at most. It returns the node classes that it looked at, and why the
+// wants do not fit.
+func (b *book) try(wants []want, anew bool, steps *int) (cost int, why string) {
+	more, gone := tally{}, tally{}
+	takes := true
+	for _, w := range wants {
+		more.add(w.pods, 1)
+		gone.add(w.before, 1)
+		takes = takes && w.pods.covers(w.before)
+	}
+	next, free := maps.Clone(b.counted), &b.free
+	for shape, n := range more {
+		next[shape] += n
+	}
+	for shape, n := range gone {
+		if next[shape] -= n; next[shape] == 0 {
+			delete(next, shape)
+		}
+	}
+	place := more
+	anew = (anew || len(gone) > 0) && b.serving.holder == nil
+	if !anew {
+		gone = nil
+	}
+	cost = 1 + len(more)
+	if why = b.free.Short(sorted(more), sorted(gone)); why != "" {
+		return cost, why
+	}
+	if anew {
+		if b.serving.looks <= 0 && b.serving.packings >= minPackings {
+			return cost, messageNextCall
+		}
+		b.serving.packings++
+		b.serving.looks -= len(next) * b.Free.ClassCount()
+		clone := b.Free.Clone()
+		place, free = next, &clone
+	}
+	free.Budget = steps
+	ok, why := free.Allocate(place.podSets())
+	cost += len(place) * free.ClassCount()
+	if !ok {
+		return cost, why
+	}
+	b.free, b.counted = *free, next
+	if !takes {
+		clear(b.serving.failed)
+	}
+	for _, w := range wants {
+		w.account.set(w.replica.Name, granted{w.replica.Generation, w.pods})
+		w.account.got = true
+	}
+	return cost, ""
+}
+
+// sorted returns the pods of a tally, with a message about them that is always the same.
+func sorted(t tally) []capacity.PodSet { return capacity.Merged(t.podSets()) }

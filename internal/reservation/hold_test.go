@@ -1,0 +1,141 @@
+package reservation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
+)
+
+// grantedTo lists the services with grants.
+func grantedTo(result Result) map[string]bool {
+	all := map[string]bool{}
+	for _, s := range result.Services {
+		all[s.UID] = true
+	}
+	return all
+}
+
+// TestMissing proves that a request that is missing keeps its grants for the grace time, and that
+// nobody else gets them meanwhile.
+func TestMissing(t *testing.T) {
+	free := pool(capacitytest.Nodes(1, 8, 64))
+	a, b := request("a", 8, 1), request("b", 8, 1)
+	withdrawn := CapacityRequest{UID: "a", Namespace: "team", Name: "s-a"}
+	at := func(last Result, after time.Duration, requests ...CapacityRequest) Result {
+		return Reserve(Input{Cluster: here, Free: free, Ledger: last.Ledger, Requests: requests, Now: noon.Add(after)})
+	}
+	first := at(Result{}, 0, a)
+	missing := at(first, time.Minute, b)
+	cases := map[string]struct {
+		reason string
+		result Result
+		want   map[string]bool
+	}{
+		"Once":      {reason: "It is missing for one call.", result: missing, want: map[string]bool{"a": true}},
+		"Still":     {reason: "It is missing for less than the grace time.", result: at(missing, time.Minute+Grace-time.Second, b), want: map[string]bool{"a": true}},
+		"Long":      {reason: "It is missing for the grace time.", result: at(missing, time.Minute+Grace, b), want: map[string]bool{"b": true}},
+		"Back":      {reason: "It comes back, and the grace time starts anew.", result: at(at(missing, 2*time.Minute, a, b), time.Minute+Grace, b), want: map[string]bool{"a": true}},
+		"Withdrawn": {reason: "It does not request the replica any more.", result: at(first, time.Minute, withdrawn, b), want: map[string]bool{"b": true}},
+		"Future":    {reason: "A ledger of a clock that was ahead keeps nothing for ever.", result: at(at(at(first, time.Hour, b), time.Minute, b), time.Minute+Grace, b), want: map[string]bool{"b": true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, grantedTo(tc.result)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if diff := cmp.Diff(noon.Add(time.Minute+Grace), missing.GraceEnds); diff != "" {
+		t.Errorf("the grace time ends: -want +got:\n%s", diff)
+	}
+}
+
+// TestGangIsNotOvertaken proves that the oldest service gets its room in the end, although small
+// ones come and go all the time. Without rule 6 it never does.
+func TestGangIsNotOvertaken(t *testing.T) {
+	free := pool(capacitytest.Nodes(4, 8, 64))
+	gang := created(required(request("gang", 8, 4), 4), "2026-03-01T09:00:00Z")
+	small := func(i int) CapacityRequest {
+		return created(request(fmt.Sprintf("small-%03d", i), 1, 1), "2026-03-01T10:00:00Z")
+	}
+	var last Result
+	for step := range 200 {
+		now := noon.Add(time.Duration(step) * time.Minute)
+		// Each small service runs for twenty minutes, and two come in each.
+		requests := []CapacityRequest{gang}
+		if step == 0 {
+			requests = nil // The first small services come before the gang.
+		}
+		for i := max(0, 2*(step-20)); i < 2*(step+1); i++ {
+			requests = append(requests, small(i))
+		}
+		for i := max(0, 2*(step-20)-2); i < max(0, 2*(step-20)); i++ {
+			requests = append(requests, CapacityRequest{UID: small(i).UID, Namespace: "team", Name: small(i).Name})
+		}
+		last = Reserve(Input{Cluster: here, Free: free, Ledger: last.Ledger, Requests: requests, Now: now})
+		if grantedTo(last)["gang"] {
+			if now.Sub(noon) < HoldAfter {
+				t.Errorf("it gets its room after %s already: the test proves nothing", now.Sub(noon))
+			}
+			return
+		}
+	}
+	t.Error("after 200 minutes the gang still waits")
+}
+
+// TestHold proves when room is held, and that it is held from younger services only.
+func TestHold(t *testing.T) {
+	used := withGPUs(reserved("used", "0/0"), 8)
+	large := required(created(request("large", 8, 2), "2026-03-01T09:00:00Z"), 2)
+	waiting := func(uid string, minutes int) []Waiting {
+		return []Waiting{{ServiceID: ServiceID{Namespace: "team", Name: "s-" + uid, UID: uid}, Since: noon.Add(-time.Duration(minutes) * time.Minute)}}
+	}
+	cases := map[string]struct {
+		reason   string
+		requests []CapacityRequest
+		waiting  []Waiting
+		want     map[string]bool
+		held     bool
+	}{
+		"Soon":    {reason: "It has not waited for long.", requests: []CapacityRequest{large, request("b", 8, 1)}, waiting: waiting("large", 9), want: map[string]bool{"used": true, "b": true}},
+		"Long":    {reason: "It has.", requests: []CapacityRequest{large, request("b", 8, 1)}, waiting: waiting("large", 10), want: map[string]bool{"used": true}, held: true},
+		"Older":   {reason: "Older services are served before it.", requests: []CapacityRequest{large, created(request("b", 8, 1), "2026-03-01T08:00:00Z")}, waiting: waiting("large", 10), want: map[string]bool{"used": true, "b": true}, held: true},
+		"Never":   {reason: "It does not fit the empty cluster.", requests: []CapacityRequest{required(created(request("large", 8, 3), "2026-03-01T09:00:00Z"), 3), request("b", 8, 1)}, waiting: waiting("large", 60), want: map[string]bool{"used": true, "b": true}},
+		"NotHere": {reason: "It is not allowed.", requests: []CapacityRequest{notAllowed(large), request("b", 8, 1)}, waiting: waiting("large", 60), want: map[string]bool{"used": true, "b": true}},
+		"Age":     {reason: "The time that a tenant writes says nothing of how long it waits.", requests: []CapacityRequest{created(large, "1970-01-01T00:00:00Z"), request("b", 8, 1)}, want: map[string]bool{"used": true, "b": true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			result := Reserve(Input{Cluster: here, Free: pool(capacitytest.Nodes(2, 8, 64)), Ledger: Ledger{Services: []Service{used}, Waiting: tc.waiting}, Requests: append(tc.requests, request("used", 8, 1)), Now: noon})
+			if diff := cmp.Diff(tc.want, grantedTo(result)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			held := len(result.Pending) > 0 && strings.HasSuffix(result.Pending[0].Message, "Room is held for it")
+			if held != tc.held {
+				t.Errorf("%s Room is held: %t, want %t: %v", tc.reason, held, tc.held, result.Pending)
+			}
+		})
+	}
+}
+
+// TestWaitingIsBounded proves that the ledger remembers the first services that wait, and keeps
+// since when.
+func TestWaitingIsBounded(t *testing.T) {
+	var requests []CapacityRequest
+	for i := range maxWaiting + 10 {
+		requests = append(requests, created(request(fmt.Sprintf("u%03d", i), 9, 1), fmt.Sprintf("2026-03-01T10:%02d:%02dZ", i/60, i%60)))
+	}
+	first := reserve(pool(capacitytest.Nodes(1, 8, 64)), nil, requests)
+	again := Reserve(Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: first.Ledger, Requests: requests, Now: noon.Add(time.Hour)})
+	if len(first.Waiting) != maxWaiting || first.Waiting[0].UID != "u000" {
+		t.Errorf("%d services wait, the first is %s", len(first.Waiting), first.Waiting[0].UID)
+	}
+	if diff := cmp.Diff(first.Waiting, again.Waiting); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,103 @@
+package reservation
+
+import (
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+// A Ledger is what a cluster has granted. It can be counted without any request.
+type Ledger struct {
+	// Services with grants, in the order of their first grants.
+	Services []Service `json:"services,omitempty"`
+	// Waiting are the first services that wait, in the order in which they are served.
+	Waiting []Waiting `json:"waiting,omitempty"`
+}
+
+// A Service is what a cluster has granted to one service.
+type Service struct {
+	ServiceID
+
+	// MissingSince is when the service's request was first missing. It is zero while the request
+	// can be read.
+	MissingSince time.Time `json:"missingSince,omitzero"`
+	// Shapes of the pods. Grants refer to them by their indexes.
+	Shapes []capacity.PodRequirements `json:"shapes,omitempty"`
+	// Grants of all replicas.
+	Grants []Grant `json:"grants"`
+}
+
+// A Grant is what is kept for each of some replicas with equal pods.
+type Grant struct {
+	// Generation of the request that it answers.
+	Generation int64 `json:"generation,omitempty"`
+	// Pods is the number of pods of each shape, for one replica. A ledger that was made again
+	// from the status has none. Then the pods are those that are requested.
+	Pods []int64 `json:"pods,omitempty"`
+	// Replicas that have the grant.
+	Replicas []key.ReplicaID `json:"replicas"`
+}
+
+// A Waiting is a service that waits for room, and since when it got nothing. The time is that
+// of the cluster's clock, so no tenant can choose it.
+type Waiting struct {
+	ServiceID
+
+	Since time.Time `json:"since"`
+}
+
+// podSets returns the pods of all grants.
+func (s *Service) podSets() []capacity.PodSet {
+	counts := make([]int64, len(s.Shapes))
+	for _, g := range s.Grants {
+		for i, n := range g.Pods {
+			counts[i] += n * int64(len(g.Replicas))
+		}
+	}
+	all := make([]capacity.PodSet, 0, len(counts))
+	for i, n := range counts {
+		all = append(all, capacity.PodSet{Requirements: &s.Shapes[i], Count: n})
+	}
+	return all
+}
+
+// Usage returns what the grants take, in resources and in pods.
+func (s *Service) Usage() (capacity.Resources, int64) { return capacity.Sum(s.podSets()) }
+
+// An Answer is what a cluster says to one service.
+type Answer struct {
+	// Grants of its replicas.
+	Grants []Grant
+	// Pending is the highest generation that was requested of the cluster, if not all of it was
+	// granted. The answer to that request is then: not now.
+	Pending int64
+	// Message says why not.
+	Message string
+}
+
+// Generations returns the generation of each grant.
+func (a *Answer) Generations() map[key.ReplicaID]int64 {
+	all := map[key.ReplicaID]int64{}
+	for _, g := range a.Grants {
+		for _, r := range g.Replicas {
+			all[r] = g.Generation
+		}
+	}
+	return all
+}
+
+// Answers returns the answers to all services with grants or with pending requests.
+func (r *Result) Answers() map[ServiceID]Answer {
+	all := make(map[ServiceID]Answer, len(r.Services)+len(r.Pending))
+	for i := range r.Services {
+		all[r.Services[i].ServiceID] = Answer{Grants: r.Services[i].Grants}
+	}
+	for i := range r.Pending {
+		p := &r.Pending[i]
+		a := all[p.ServiceID]
+		a.Pending, a.Message = p.Generation, p.Message
+		all[p.ServiceID] = a
+	}
+	return all
+}

@@ -1,0 +1,259 @@
+package reservation
+
+import (
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+)
+
+// A want is a replica that is not granted as it is requested.
+type want struct {
+	account *account
+	replica ReplicaRequest
+	// pods that it requests, and those that it was granted before, if any.
+	pods, before pods
+}
+
+// A unit is what is served together: the wants of a replica group. It has started if it does
+// not need all of them at once.
+type unit struct {
+	account *account
+	wants   []want
+	started bool
+}
+
+// A serving is what is known while requests are served in order.
+type serving struct {
+	// failed has the wants that did not fit, and why. Equal ones do not fit either.
+	failed map[string]string
+	// shares are what each namespace may still use. looks are those of tries for several units.
+	shares map[string]*share
+	looks  int
+	// packings is how often all grants were put onto nodes anew.
+	packings int
+	// holder is the service that room is held for, if any.
+	holder *account
+}
+
+// A share is how many node classes a namespace may still have looked at, and how many of these
+// by searches.
+type share struct{ looks, steps int }
+
+// What one call may look at, in node classes. The namespaces share it, so that no tenant uses up
+// the share of another. Grants are kept, so the next call continues where this one stopped.
+const (
+	// searchSteps is for all searches together. Filling nodes is not a search.
+	searchSteps = 4 * capacity.SearchSteps
+	// maxLooks is for all tries of several units at once, and again for those of single ones. Each
+	// namespace has minLooks at least.
+	maxLooks = 1 << 18
+	minLooks = 1 << 12
+	// minPackings is how often all grants may be put onto nodes anew, however many these are.
+	minPackings = 8
+)
+
+// messageNextCall is why a request is pending that was not looked at.
+const messageNextCall = "its namespace requests more than one call evaluates, and the next call continues"
+
+// share divides what one call may use among the namespaces.
+func (b *book) share() {
+	b.serving = serving{failed: map[string]string{}, shares: map[string]*share{}, looks: maxLooks}
+	for i := range b.Requests {
+		b.serving.shares[b.Requests[i].Namespace] = nil
+	}
+	n := len(b.serving.shares)
+	for namespace := range b.serving.shares {
+		b.serving.shares[namespace] = &share{looks: max(maxLooks/n, minLooks), steps: searchSteps / n}
+	}
+}
+
+// order compares two services by who is served first. This is the only place that decides it.
+func order(a, b *account) int { return CompareAge(a.request, b.request) }
+
+// inOrder returns the services with a request, in the order in which they are served.
+func (b *book) inOrder() []*account {
+	all := slices.DeleteFunc(slices.Clone(b.accounts), func(a *account) bool { return a.request == nil })
+	slices.SortStableFunc(all, order)
+	return all
+}
+
+func (b *book) want(a *account, r ReplicaRequest) want {
+	return want{account: a, replica: r, pods: b.podsOf(a, &r), before: a.granted[r.Name].pods}
+}
+
+// serve grants what is requested and not granted so far, in order. Growth of a replica is
+// served like a new one: its grant is replaced once that fits together with all others.
+func (b *book) serve() {
+	var units []unit
+	for _, a := range b.inOrder() {
+		for _, u := range b.units(a) {
+			switch {
+			case a.request.NotAllowed != "":
+				b.wait(a, u.wants, a.request.NotAllowed)
+			case b.NotSchedulable != "":
+				b.wait(a, u.wants, b.NotSchedulable)
+			case b.overcommitted:
+				b.wait(a, u.wants, "more is reserved than the cluster has")
+			default:
+				units = append(units, u)
+			}
+		}
+	}
+	halve(0, len(units), func(from, to int) bool {
+		var all []want
+		var hopeless []*unit
+		for i := from; i < to; i++ {
+			if u := &units[i]; b.hopeless(u) {
+				hopeless = append(hopeless, u)
+			} else {
+				all = append(all, u.wants...)
+			}
+		}
+		if !b.grantAll(all) {
+			return false
+		}
+		for _, u := range hopeless {
+			b.serveUnit(u)
+		}
+		return true
+	}, func(i int) { b.serveUnit(&units[i]) })
+}
+
+// hopeless tells whether a unit gets nothing, because an equal one did not fit, and no room is to
+// be held for it.
+func (b *book) hopeless(u *unit) bool {
+	_, failed := b.serving.failed[idOf(u.wants)]
+	return failed && len(u.wants) == 1 && !b.mayHold(u.account)
+}
+
+// mayHold tells whether a service has waited for long enough that room is held for it.
+func (b *book) mayHold(a *account) bool {
+	return b.serving.holder == nil && !a.waitingSince.IsZero() && !a.got && b.now.Sub(a.waitingSince) >= HoldAfter
+}
+
+// units returns what a service wants, unit by unit.
+func (b *book) units(a *account) []unit {
+	groups := a.cluster.Groups
+	if a.cluster.AllOrNothing && len(a.names) == 0 {
+		groups = []ReplicaGroup{Merged(groups)}
+	}
+	var units []unit
+	for _, group := range groups {
+		u := unit{account: a}
+		for _, r := range group.Replicas {
+			if g, has := a.granted[r.Name]; !has || g.generation < r.Generation {
+				u.wants = append(u.wants, b.want(a, r))
+				u.started = u.started || has
+			}
+		}
+		u.started = u.started || len(u.wants) < len(group.Replicas) || !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required })
+		if len(u.wants) > 0 {
+			units = append(units, u)
+		}
+	}
+	return units
+}
+
+// halve serves the items of a range in order. It tries to serve all at once, since most fit, and
+// else each half. So it takes few tries, and gives what serving one after the other would give.
+func halve(from, to int, all func(from, to int) bool, one func(int)) {
+	switch {
+	case from == to:
+	case to-from == 1:
+		one(from)
+	case !all(from, to):
+		middle := (from + to) / 2
+		halve(from, middle, all, one)
+		halve(middle, to, all, one)
+	}
+}
+
+// serveUnit grants all that a unit wants, or what suffices to start it, and then what fits of
+// the rest.
+func (b *book) serveUnit(u *unit) {
+	a := u.account
+	why := b.grant(u.wants)
+	switch why {
+	case "":
+		return
+	case messageNextCall:
+		b.wait(a, u.wants, why)
+		return
+	}
+	rest := u.wants
+	if !u.started {
+		start, others := split(u.wants)
+		if len(others) == 0 || b.grant(start) != "" {
+			b.wait(a, u.wants, why)
+			b.hold(a, start)
+			return
+		}
+		rest = others
+	}
+	var waits []want
+	halve(0, len(rest), func(from, to int) bool { return b.grantAll(rest[from:to]) }, func(i int) {
+		if short := b.grant(rest[i : i+1]); short != "" {
+			waits, why = append(waits, rest[i]), short
+		}
+	})
+	if len(waits) > 0 {
+		b.wait(a, waits, why)
+		b.hold(a, waits[:1])
+	}
+}
+
+// split returns the wants that suffice to start their group, and the others.
+func split(wants []want) (start, others []want) {
+	replicas := make([]ReplicaRequest, 0, len(wants))
+	for _, w := range wants {
+		replicas = append(replicas, w.replica)
+	}
+	first := ToStart(replicas)
+	for _, w := range wants {
+		if slices.ContainsFunc(first, func(r ReplicaRequest) bool { return r.Name == w.replica.Name }) {
+			start = append(start, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	return start, others
+}
+
+// wait records what is not granted, and why.
+func (b *book) wait(a *account, wants []want, why string) {
+	a.waits = append(a.waits, wants...)
+	if a.why != "" {
+		return
+	}
+	if a.why = why; b.serving.holder != nil {
+		a.why += ", while room is held for an older service"
+	}
+}
+
+// hold holds room for a service that has waited for long, if what it wants would fit the cluster
+// beside its own grants. Before anything younger is served, it takes what is free of that, and
+// closes the nodes on which the other pods can go first. It holds room for one service at a time.
+func (b *book) hold(a *account, wants []want) {
+	if !b.mayHold(a) {
+		return
+	}
+	own, hold := tally{}, tally{}
+	for _, name := range a.names {
+		own.add(a.granted[name].pods, 1)
+	}
+	for _, w := range wants {
+		hold.add(w.pods, 1)
+		own.add(w.pods, 1)
+		own.add(w.before, -1)
+	}
+	empty := b.Free.Clone()
+	empty.Budget = b.free.Budget
+	if ok, _ := empty.Allocate(own.podSets()); !ok {
+		return
+	}
+	for _, left := range b.free.ForceAllocate(hold.podSets()) {
+		b.free.Close(left, &b.Free)
+	}
+	b.serving.holder = a
+	a.why += ". Room is held for it"
+}

@@ -75,3 +75,12 @@ func (cr *ClusterRequest) Reserved(generations map[key.ReplicaID]int64) map[key.
 	}
 	return reserved
 }
+
+// Newest returns the highest generation of what is requested of the cluster.
+func (cr *ClusterRequest) Newest() int64 {
+	var newest int64
+	for _, r := range Replicas(cr.Groups) {
+		newest = max(newest, r.Generation)
+	}
+	return newest
+}

@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"math"
 	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -37,6 +38,15 @@ type Grant struct {
 	Pods []int64 `json:"pods,omitempty"`
 	// Replicas that have the grant.
 	Replicas []key.ReplicaID `json:"replicas"`
+}
+
+// Nodes returns the number of pods of one replica, each of which has a node of its own.
+func (g *Grant) Nodes() int32 {
+	var n int64
+	for _, pods := range g.Pods {
+		n += pods
+	}
+	return int32(min(n, math.MaxInt32)) //nolint:gosec // It is below the limit.
 }
 
 // A Waiting is a service that waits for room, and since when it got nothing. The time is that

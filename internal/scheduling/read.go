@@ -131,8 +131,12 @@ func (v *view) localQueue(m member) string {
 
 // readReserved reads what a cluster has reserved for the service.
 func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
+	var requested reservation.ClusterRequest
+	if v.snapshot.Request != nil {
+		requested = v.snapshot.Request.Clusters[name]
+	}
 	if p := pendingOf(ic, v.demand.ServiceID); p != nil {
-		c.PendingMessage, c.Answered = p.Message, true
+		c.PendingMessage, c.Answered = p.Message, p.Generation >= requested.Newest()
 	}
 	// A replica that is not requested is not reserved: its capacity may already be reserved for
 	// another service.
@@ -140,7 +144,6 @@ func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name st
 	if reserved == nil || v.snapshot.Request == nil {
 		return
 	}
-	requested := v.snapshot.Request.Clusters[name]
 	c.Reserved = requested.Reserved(GenerationsFromStatus(reserved.Replicas))
 }
 

@@ -24,10 +24,8 @@ func ReplicasFromStatus(list []v1alpha1.Replicas) []key.ReplicaID {
 // GenerationsFromStatus reads the generations of reserved replicas.
 func GenerationsFromStatus(list []v1alpha1.Replicas) map[key.ReplicaID]int64 {
 	all := map[key.ReplicaID]int64{}
-	for i := range list {
-		for _, r := range ReplicasFromStatus(list[i : i+1]) {
-			all[r] = list[i].Generation
-		}
+	for r, g := range grantsFromStatus(list) {
+		all[r] = g.generation
 	}
 	return all
 }
@@ -39,28 +37,30 @@ func ReplicasToStatus(replicas []key.ReplicaID) []v1alpha1.Replicas {
 }
 
 // GrantsToStatus writes grants for a status: the replicas of one group and role together, if they
-// have the same generation.
+// have the same generation and as many nodes.
 func GrantsToStatus(grants []reservation.Grant) []v1alpha1.Replicas {
 	type of struct {
 		group      int32
 		grouped    bool
 		role       string
 		generation int64
+		nodes      int32
 	}
 	var all []v1alpha1.Replicas
 	at := map[of]int{}
 	for _, grant := range grants {
+		nodes := grant.Nodes()
 		for _, r := range grant.Replicas {
 			group, role, index, ok := r.Parts()
 			if !ok {
 				continue // No service has such a replica.
 			}
-			k := of{group, r.Grouped(), role, grant.Generation}
+			k := of{group, r.Grouped(), role, grant.Generation, nodes}
 			i, known := at[k]
 			if !known {
 				i = len(all)
 				at[k] = i
-				one := v1alpha1.Replicas{Role: role, Generation: grant.Generation}
+				one := v1alpha1.Replicas{Role: role, Generation: grant.Generation, Nodes: nodes}
 				if k.grouped {
 					one.Group = &group
 				}

@@ -93,6 +93,9 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	decisions := solution.Decisions
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes)}
 	r.Withdrawn = v.withdrawn(r.Request)
+	for i, m := range members {
+		v.hold(m, &p.Candidates[i], &decisions[i], r.Request)
+	}
 	addUnassigned(demand.Groups, decisions)
 	r.Unassigned = unassigned(demand.Groups, decisions)
 	for i, m := range members {

@@ -22,4 +22,9 @@ type Replicas struct {
 	// kept, and what it requests now is not reserved. Absent in the status of a service.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+
+	// Nodes of each of these replicas, as they were reserved. Absent in the status of a
+	// service.
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
 }

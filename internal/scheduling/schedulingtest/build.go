@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -84,14 +85,17 @@ func Existing(replicas ...key.ReplicaID) *scheduling.ClusterState {
 	return s
 }
 
-// Requested adds to a request, or to a new one, some replicas of a cluster, with a generation.
+// Requested adds to a request, or to a new one, some replicas of a cluster, with a generation. Each
+// has one pod with 8 GPUs.
 func Requested(r *reservation.CapacityRequest, cluster string, generation int64, replicas ...key.ReplicaID) *reservation.CapacityRequest {
 	if r == nil {
 		r = RequestOf()
 	}
 	g := reservation.ReplicaGroup{Name: "0"}
 	for _, name := range replicas {
-		g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: name, Generation: generation})
+		_, role, _, _ := name.Parts()
+		r.PodRequirements[role+"/leader"] = capacity.PodRequirements{Requests: capacity.Resources{"nvidia.com/gpu": 8000}}
+		g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: name, Generation: generation, Pods: map[string]int64{role + "/leader": 1}})
 	}
 	r.Generation = max(r.Generation, generation)
 	r.Clusters[cluster] = reservation.ClusterRequest{Name: cluster, Namespace: Service.Namespace, Groups: []reservation.ReplicaGroup{g}}
@@ -108,5 +112,5 @@ func RequestedAs(cluster, name string) *reservation.CapacityRequest {
 
 // RequestOf returns a request of no cluster.
 func RequestOf() *reservation.CapacityRequest {
-	return &reservation.CapacityRequest{UID: Service.UID, Namespace: Service.Namespace, Name: Service.Name, Clusters: map[string]reservation.ClusterRequest{}}
+	return &reservation.CapacityRequest{UID: Service.UID, Namespace: Service.Namespace, Name: Service.Name, PodRequirements: map[string]capacity.PodRequirements{}, Clusters: map[string]reservation.ClusterRequest{}}
 }

@@ -277,7 +277,7 @@ func newScene(tb testing.TB, targets ...scheduling.Target) *scene {
 		g := plan.Group{PodGroup: &plan.PodGroup{Key: d.Key("podgroup"), Name: "qwen", MinTaskMember: map[string]int32{"engine-0": 4, "engine-1": 4}}}
 		for i := range int32(2) {
 			g.Replicas = append(g.Replicas, plan.Replica{
-				Key: d.Key("leaderworkerset", "engine", strconv.Itoa(int(i))), Name: fmt.Sprintf("qwen-engine-%d", i), Role: role, Index: i,
+				Key: d.Key("leaderworkerset", "engine", strconv.Itoa(int(i))), Name: fmt.Sprintf("qwen-engine-%d", i), Role: role, Index: i, Nodes: role.Nodes,
 			})
 		}
 		d.Groups = []plan.Group{g}

@@ -189,6 +189,7 @@ func (p *Plan) group(c *ClusterPlan, i int32) Group {
 				Group: i,
 				Index: j,
 				Task:  taskName(r.Name, j),
+				Nodes: r.Nodes,
 			})
 		}
 	}

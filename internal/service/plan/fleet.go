@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -58,6 +59,9 @@ func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy,
 		for _, r := range g.Replicas {
 			switch {
 			case a.Run[r.ID]:
+				if pods, held := a.Held[r.ID]; held {
+					r.Held, r.Nodes = true, cmp.Or(pods, r.Nodes)
+				}
 				run = append(run, r)
 			case pending[r.ID]:
 				c.Pending = append(c.Pending, r)

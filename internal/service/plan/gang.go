@@ -150,13 +150,15 @@ func (g gangPolicy) podGroup(k key.Key, name string, roles []*Role, replicas []R
 	for _, r := range roles {
 		own := ofRole(replicas, r)
 		minimum := min(g.minimum(r), int32(len(own))) //nolint:gosec // The API allows a few thousand.
-		pg.MinMember += minimum * r.Nodes
+		for i := range own[:minimum] {
+			pg.MinMember += own[i].Nodes
+		}
 		addTimes(pg.MinResources, r.replicaResources, minimum)
 		switch {
 		case g.mode == v1alpha1.GangMinimumFirst && len(own) > 0:
-			pg.SubGroups = append(pg.SubGroups, SubGroup{Role: r.Name, Size: r.Nodes, Min: minimum})
+			pg.SubGroups = append(pg.SubGroups, SubGroup{Role: r.Name, Size: size(own), Min: minimum})
 		case g.mode == v1alpha1.GangAllOrNothing && minimum > 0:
-			pg.requireTasks(r, own[:minimum])
+			pg.requireTasks(own[:minimum])
 		}
 	}
 	return pg
@@ -174,13 +176,24 @@ func ofRole(replicas []Replica, r *Role) []Replica {
 	return own
 }
 
+// size returns the number of pods of a replica of a role. While some are held, the others wait:
+// the subgroups of a PodGroup have one size.
+func size(replicas []Replica) int32 {
+	for i := range replicas {
+		if replicas[i].Held {
+			return replicas[i].Nodes
+		}
+	}
+	return replicas[0].Nodes
+}
+
 // requireTasks makes every pod of the replicas necessary for the gang to start.
-func (pg *PodGroup) requireTasks(r *Role, replicas []Replica) {
+func (pg *PodGroup) requireTasks(replicas []Replica) {
 	if pg.MinTaskMember == nil {
 		pg.MinTaskMember = map[string]int32{}
 	}
 	for i := range replicas {
-		pg.MinTaskMember[replicas[i].Task] = r.Nodes
+		pg.MinTaskMember[replicas[i].Task] = replicas[i].Nodes
 	}
 }
 

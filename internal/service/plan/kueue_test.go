@@ -109,7 +109,7 @@ func TestKueue(t *testing.T) {
 			reason:   "Kueue admits all pods of a replica at once.",
 			nodes:    2,
 			strategy: alone,
-			snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("east", kueueIn(""), both)),
+			snapshot: onTwoNodes(schedulingtest.Snapshot(schedulingtest.Cluster("east", kueueIn(""), both))),
 			want:     want{Queue: "default", Workloads: map[key.ReplicaID]string{"worker/0": "", "worker/1": ""}, State: v1alpha1.StatePlaced},
 		},
 		"BecomesGang": {
@@ -195,4 +195,13 @@ func TestWorkloadOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// onTwoNodes makes the last request one for replicas of two nodes.
+func onTwoNodes(s scheduling.Snapshot) scheduling.Snapshot {
+	s.Request.PodRequirements["worker/worker"] = s.Request.PodRequirements["worker/leader"]
+	for _, r := range s.Request.Clusters["east"].Groups[0].Replicas {
+		r.Pods["worker/worker"] = 1
+	}
+	return s
 }

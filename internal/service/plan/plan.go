@@ -140,6 +140,11 @@ type Replica struct {
 	// Workload is the name of Kueue's Workload for the replica. It is empty where Kueue does not
 	// admit it, and until its LeaderWorkerSet exists.
 	Workload string
+	// Nodes that the replica has now. It has as many pods.
+	Nodes int32
+	// Held replicas keep their pods as they are, because the capacity for what they request now
+	// is not reserved.
+	Held bool
 }
 
 // A Role is a role that serves.
@@ -212,7 +217,7 @@ type Sidecar struct {
 func (c *ClusterPlan) Pods() int32 {
 	n := int32(0)
 	for r := range c.Replicas() {
-		n += r.Role.Nodes
+		n += r.Nodes
 	}
 	return n
 }

@@ -178,7 +178,19 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		}
 		template.Fields["leaderTemplate"] = s.leader.with(pods)
 	}
+	if replica.Held {
+		o.Fields["spec"] = hold(o.Fields["spec"].GetStructValue())
+	}
 	return kube.Object{Key: replica.Key, Resource: o}, nil
+}
+
+// hold returns a spec that changes no pods. A LeaderWorkerSet applies a changed template or size
+// to the groups from the partition on (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
+// It has one group, which is group 0.
+func hold(spec *structpb.Struct) *structpb.Value {
+	spec = kube.Copy(spec)
+	child(child(spec, "rolloutStrategy"), "rollingUpdateConfiguration").Fields["partition"] = structpb.NewNumberValue(1)
+	return structpb.NewStructValue(spec)
 }
 
 // pods returns the metadata of a replica's pods. The annotations make them members of their

@@ -1,0 +1,75 @@
+package service
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// TestGrowthWaits shows that pods that run stay as they are until the cluster has reserved what
+// they request now. A LeaderWorkerSet with a partition keeps its pods, whatever its template says.
+func TestGrowthWaits(t *testing.T) {
+	fn := function.Start(t)
+	// reserved is the cluster with a reservation for replicas of so many nodes.
+	reserved := func(generation, nodes int) []string {
+		return []string{fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: us-east}, spec: {providerConfigRef: {name: us-east}, pools: []},
+	  status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [{uid: me, namespace: team, name: chat, replicas: [{role: w, indexes: [0], generation: %d, nodes: %d}]}]}}`, generation, nodes)}
+	}
+	const w = "roles: [{name: w, componentType: worker, replicas: 1, multinode: {nodeCount: %d}, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}]\nplacement: {policy: Failover, clusterSelector: {}}"
+	req := fixture.Request(t, fixture.Service(fmt.Sprintf(w, 2, "v1")), "")
+	type state struct {
+		Image, Nodes, Partition, Gang string
+	}
+	apply := func(spec string, clusters []string) state {
+		t.Helper()
+		req.Observed.Composite.Resource = kube.With(req.GetObserved().GetComposite().GetResource(), kube.Lookup(fixture.YAML(t, fixture.Service(spec)), "spec"), "spec")
+		rsp, _ := fixture.Reconcile(t, fn, req, map[string][]string{"fleet": clusters})
+		if got := fixture.Fatals(rsp); got != "" {
+			t.Fatal(got)
+		}
+		fixture.Observe(req, rsp)
+		for k, r := range req.GetObserved().GetResources() {
+			req.Observed.Resources[k] = &fnv1.Resource{Resource: readyThere(t, r.GetResource())}
+		}
+		s := state{}
+		manifest := func(key string) *fnv1.Resource { return rsp.GetDesired().GetResources()["cluster/us-east/"+key] }
+		if o := manifest("leaderworkerset/w/0"); o != nil {
+			spec := kube.Lookup(o.GetResource(), "spec", "forProvider", "manifest", "spec").GetStructValue()
+			s.Nodes = fmt.Sprint(kube.Lookup(spec, "leaderWorkerTemplate", "size").GetNumberValue())
+			s.Partition = fmt.Sprint(kube.Lookup(spec, "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue())
+			containers := kube.Lookup(spec, "leaderWorkerTemplate", "workerTemplate", "spec", "containers").GetListValue().GetValues()
+			s.Image = containers[0].GetStructValue().GetFields()["image"].GetStringValue()
+		}
+		if o := manifest("podgroup"); o != nil {
+			s.Gang = fmt.Sprint(kube.Lookup(o.GetResource(), "spec", "forProvider", "manifest", "spec", "minTaskMember", "w-0").GetNumberValue())
+		}
+		return s
+	}
+	steps := []struct {
+		reason   string
+		spec     string
+		clusters []string
+		want     state
+	}{
+		{"Nothing is reserved.", fmt.Sprintf(w, 2, "v1"), reserved(0, 2), state{}},
+		{"It starts with what is reserved.", fmt.Sprintf(w, 2, "v1"), reserved(1, 2), state{Image: "v1", Nodes: "2", Partition: "0", Gang: "2"}},
+		{"Another image needs no other capacity.", fmt.Sprintf(w, 2, "v2"), reserved(1, 2), state{Image: "v2", Nodes: "2", Partition: "0", Gang: "2"}},
+		{"More nodes wait, and the gang counts those that run.", fmt.Sprintf(w, 3, "v2"), reserved(1, 2), state{Image: "v2", Nodes: "3", Partition: "1", Gang: "2"}},
+		{"They wait as long as the cluster has not reserved them.", fmt.Sprintf(w, 3, "v3"), reserved(1, 2), state{Image: "v3", Nodes: "3", Partition: "1", Gang: "2"}},
+		{"They start with the reservation.", fmt.Sprintf(w, 3, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "3", Partition: "0", Gang: "3"}},
+		{"The former number is a change as well.", fmt.Sprintf(w, 2, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "2", Partition: "1", Gang: "3"}},
+		{"It follows the answer.", fmt.Sprintf(w, 2, "v3"), reserved(3, 2), state{Image: "v3", Nodes: "2", Partition: "0", Gang: "2"}},
+	}
+	for i, s := range steps {
+		if diff := cmp.Diff(s.want, apply(s.spec, s.clusters)); diff != "" {
+			t.Fatalf("step %d: %s\n-want +got:\n%s", i, s.reason, diff)
+		}
+	}
+}

@@ -17,15 +17,15 @@ import (
 func TestThreeGateways(t *testing.T) {
 	t.Chdir("..")
 	const dir = "example/fleet-three-gateways/"
-	shown := ""
+	shown := strings.Builder{}
 	for _, block := range blocks(read(t, "docs/placement.md"), "yaml") {
 		if strings.Contains(block, "kind: Gateway\n") {
-			shown += block
+			shown.WriteString(block)
 		}
 	}
 	var gateways []string
 	got := map[string][]map[string]any{}
-	for _, doc := range strings.Split(shown, "\n---\n") {
+	for _, doc := range strings.Split(shown.String(), "\n---\n") {
 		m := parse(t, doc)
 		kind, _ := m["kind"].(string)
 		if kind == "Gateway" {

@@ -201,7 +201,7 @@ func Exit(w io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
-	if changes := exitCode(0); errors.As(err, &changes) {
+	if changes := exitCodeError(0); errors.As(err, &changes) {
 		return int(changes)
 	}
 	if !errors.Is(err, errFatal) {
@@ -210,8 +210,8 @@ func Exit(w io.Writer, err error) int {
 	return 1
 }
 
-// An exitCode ends a command that has succeeded with another code than 0.
-type exitCode int
+// An exitCodeError ends a command that has succeeded with another code than 0.
+type exitCodeError int
 
 // Error says which code.
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+func (c exitCodeError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }

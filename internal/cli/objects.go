@@ -24,7 +24,10 @@ func sameSpec(a, b object) bool {
 		m := maps.Clone(o.Object)
 		delete(m, "metadata")
 		delete(m, "status")
-		t, _ := json.Marshal(m) // What was read from YAML, or from protobuf, can be written.
+		t, err := json.Marshal(m)
+		if err != nil {
+			return []byte(err.Error()) // What was read from YAML, or from protobuf, can be written.
+		}
 		return t
 	}
 	return bytes.Equal(text(a), text(b))
@@ -103,10 +106,10 @@ func addressOf(xr object, ref config) string {
 	if known, _, _ := unstructured.NestedString(xr.Object, "status", "entrypoint", "address", "value"); known != "" {
 		return known
 	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(ref.group + "/" + ref.name)) // It never fails.
-	sum := h.Sum32()
-	return fmt.Sprintf("198.18.%d.%d", byte(sum>>8), byte(sum))
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(ref.group + "/" + ref.name)) // It never fails.
+	b := sum.Sum(nil)
+	return fmt.Sprintf("198.18.%d.%d", b[2], b[3])
 }
 
 // deletes tells whether an Object deletes what it manages in its cluster. It then waits for a

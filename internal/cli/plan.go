@@ -34,8 +34,8 @@ type Plan struct {
 
 // Exit codes of --detailed-exitcode.
 const (
-	exitMoves     exitCode = 2
-	exitNotPlaced exitCode = 3
+	errMoves     exitCodeError = 2
+	errNotPlaced exitCodeError = 3
 )
 
 // Run plans. It writes to standard output only if everything succeeds.

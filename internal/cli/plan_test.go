@@ -3,7 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +59,7 @@ func stays(time.Time, *fnv1.RunFunctionRequest) map[string]any {
 	return map[string]any{"clusters": []any{map[string]any{"name": "east", "state": "Placed"}}}
 }
 
+//nolint:dupword // A table has the cluster before and after.
 func TestPlan(t *testing.T) {
 	counter := 0
 	type want struct {
@@ -100,7 +101,7 @@ func TestPlan(t *testing.T) {
 			reason: "The rounds are bounded, and the error names what still changes.",
 			fn: func(time.Time, *fnv1.RunFunctionRequest) map[string]any {
 				counter++
-				return map[string]any{"summary": fmt.Sprint(counter)}
+				return map[string]any{"summary": strconv.Itoa(counter)}
 			},
 			plan: Plan{Lose: []string{"east"}},
 			want: want{

@@ -27,22 +27,9 @@ func (p *Plan) change(ctx context.Context, s *simulation, changes []object) ([]s
 	if err := p.flags(s); err != nil {
 		return nil, err
 	}
-	var services, clusters []identity
-	for _, name := range p.Delete {
-		id, err := s.named(name)
-		if err != nil {
-			return nil, err
-		}
-		if id.kind == v1alpha1.KindInferenceCluster {
-			clusters = append(clusters, id)
-		} else {
-			services = append(services, id)
-		}
-	}
-	for _, id := range services {
-		if err := s.drop(id); err != nil {
-			return nil, err
-		}
+	clusters, err := p.deleteServices(s)
+	if err != nil {
+		return nil, err
 	}
 	limit := patience(append(s.all(), changes...))
 	if err := s.settle(ctx, limit); err != nil {
@@ -65,6 +52,28 @@ func (p *Plan) change(ctx context.Context, s *simulation, changes []object) ([]s
 		return warnings, nil
 	}
 	return warnings, s.settle(ctx, limit)
+}
+
+// deleteServices deletes the services of --delete, and returns its clusters.
+func (p *Plan) deleteServices(s *simulation) (clusters []identity, err error) {
+	var services []identity
+	for _, name := range p.Delete {
+		id, err := s.named(name)
+		if err != nil {
+			return nil, err
+		}
+		if id.kind == v1alpha1.KindInferenceCluster {
+			clusters = append(clusters, id)
+		} else {
+			services = append(services, id)
+		}
+	}
+	for _, id := range services {
+		if err := s.drop(id); err != nil {
+			return nil, err
+		}
+	}
+	return clusters, nil
 }
 
 // flags applies the flags for frequent changes.

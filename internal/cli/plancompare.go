@@ -265,14 +265,14 @@ func free(o object) string {
 
 // exit returns the exit code that tells what changes.
 func (c comparison) exit() error {
-	code := exitCode(0)
+	code := exitCodeError(0)
 	for _, s := range c.Services {
 		switch s.Change {
 		case changeNotPlaced:
-			return exitNotPlaced
+			return errNotPlaced
 		case changeStays:
 		default:
-			code = exitMoves
+			code = errMoves
 		}
 	}
 	if code == 0 {

@@ -24,15 +24,7 @@ func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
 		if ofCluster(o) && conditionOf(o, v1alpha1.ConditionReachable) == "False" {
 			lost[configOfCluster(o)] = true
 		}
-		first, pinned := o, false
-		switch {
-		case !isXRKind(o):
-		case ofCluster(o):
-			first, pinned = opened(o), true
-		case composes(all, o):
-		default:
-			first, pinned = pin(o)
-		}
+		first, pinned := atFirst(all, o)
 		if pinned || isXRKind(o) {
 			later = append(later, o)
 		}
@@ -47,14 +39,8 @@ func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
 	if err := s.settle(ctx, 0); err != nil {
 		return nil, err
 	}
-	for _, o := range later {
-		if settled, exists := s.store.get(identityOf(o)); exists {
-			o = *o.DeepCopy()
-			o.Object["status"] = settled.Object["status"]
-		}
-		if err := s.add(o); err != nil {
-			return nil, err
-		}
+	if err := s.release(later); err != nil {
+		return nil, err
 	}
 	if err := s.lose(lost); err != nil {
 		return nil, err
@@ -63,6 +49,31 @@ func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
 		return nil, err
 	}
 	return append(warnings, s.differences(all)...), nil
+}
+
+// release gives composite resources the spec that the files have. They keep their status.
+func (s *simulation) release(later []object) error {
+	for _, o := range later {
+		if settled, exists := s.store.get(identityOf(o)); exists {
+			o = *o.DeepCopy()
+			o.Object["status"] = settled.Object["status"]
+		}
+		if err := s.add(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// atFirst returns an object as it is at first, and whether it differs from what the files have.
+func atFirst(all []object, o object) (object, bool) {
+	switch {
+	case !isXRKind(o) || composes(all, o) && !ofCluster(o):
+		return o, false
+	case ofCluster(o):
+		return opened(o), true
+	}
+	return pin(o)
 }
 
 // composes tells whether the files have a composed resource of an XR.
@@ -171,13 +182,7 @@ func (s *simulation) differences(all []object) []string {
 		}
 		id := identityOf(o)
 		if ofCluster(o) {
-			list, _, _ := unstructured.NestedSlice(o.Object, "status", "reservations")
-			for _, r := range list {
-				m, _ := r.(map[string]any)
-				if uid, _ := m["uid"].(string); uid != "" && !uids[uid] {
-					warnings = append(warnings, fmt.Sprintf("%s has a reservation for %v/%v, which is not in the files: its capacity counts as free", id.nice(), m["namespace"], m["name"]))
-				}
-			}
+			warnings = append(warnings, missing(o, uids)...)
 			continue
 		}
 		after, _ := s.store.get(id)
@@ -186,6 +191,19 @@ func (s *simulation) differences(all []object) []string {
 			if c.State == v1alpha1.StatePlaced && !slices.Contains(now, c.Name) {
 				warnings = append(warnings, fmt.Sprintf("%s runs in %s by its status, and would not stay there even without the change", id.nice(), c.Name))
 			}
+		}
+	}
+	return warnings
+}
+
+// missing names the reservations of a cluster for services that the files lack.
+func missing(cluster object, uids map[string]bool) []string {
+	var warnings []string
+	list, _, _ := unstructured.NestedSlice(cluster.Object, "status", "reservations")
+	for _, r := range list {
+		m, _ := r.(map[string]any)
+		if uid, _ := m["uid"].(string); uid != "" && !uids[uid] {
+			warnings = append(warnings, fmt.Sprintf("%s has a reservation for %v/%v, which is not in the files: its capacity counts as free", identityOf(cluster).nice(), m["namespace"], m["name"]))
 		}
 	}
 	return warnings

@@ -6,10 +6,9 @@ import (
 	"maps"
 	"time"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/google/uuid"
 )
 
 // running returns an object as its controller reports it once everything has started. Objects

@@ -46,7 +46,7 @@ func (g *Grant) Nodes() int32 {
 	for _, pods := range g.Pods {
 		n += pods
 	}
-	return int32(min(n, math.MaxInt32)) //nolint:gosec // It is below the limit.
+	return int32(min(n, math.MaxInt32))
 }
 
 // A Waiting is a service that waits for room, and since when it got nothing. The time is that

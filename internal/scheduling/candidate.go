@@ -80,6 +80,11 @@ func (c *Candidate) existsOrReserved(r *reservation.ReplicaRequest) bool {
 	return c.OutsideFleet || c.Reserved[r.Name] || c.Present[r.Name]
 }
 
+// mayAnswer tells whether the cluster may soon answer what is requested of it.
+func (c *Candidate) mayAnswer() bool {
+	return !c.Answered && c.AskedFor < RequestTimeout && c.NotSchedulable == ""
+}
+
 // present tells whether any replica of a group exists there.
 func (c *Candidate) present(group reservation.ReplicaGroup) bool {
 	return slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Present[r.Name] })

@@ -53,8 +53,11 @@ at once.
     (TestFleets).
   - What exists of a replica group is removed only after the request that was read back names
     another home, and all of it is ready there. So reads of different age never stop two copies.
-    What never became ready within the start time-out is an exception. If requests can reach it here, they have to reach it there
-    (TestAssignServesRandomProblems). A group in an abandoned cluster is the exception.
+    If requests can reach it here, they have to reach it there
+    (TestAssignServesRandomProblems). Exceptions are a group in an abandoned cluster, and one that
+    never became ready within the start time-out.
+  - What is removed keeps its capacity until its objects are gone (TestStopping). What runs keeps
+    its pods until the cluster has reserved a change (TestGrowthWaits in test/service).
   - A cluster that cannot be read is neither assigned nor left. Under Failover and Spread,
     nothing of what it may have is started elsewhere, unless an eligible cluster has some of it
     already (TestAssign).

@@ -229,42 +229,28 @@ const RequestTimeout = time.Minute
 // probably has it. As soon as that has refused, or has not answered in time, it is all of them:
 // the unit is then in the queue of each cluster, and the first that reserves it becomes its home.
 func (p *scheduler) ask(u unit, home int) []int {
-	var waiting, others []int
-	refused := false
 	if p.mayRunElsewhere(u, home) {
 		return nil
 	}
-	for _, i := range p.byLoad() {
-		c := &p.Candidates[i]
-		if i == home || !p.usable(i) {
-			continue
-		}
-		others = append(others, i)
-		if slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !c.Requested[g.Name] }) {
-			continue
-		}
-		if !c.Answered && c.AskedFor < RequestTimeout && c.NotSchedulable == "" {
-			waiting = append(waiting, i)
-		} else if c.NotSchedulable == "" {
-			refused = true
-		}
-	}
+	others := slices.DeleteFunc(p.byLoad(), func(i int) bool { return i == home || !p.usable(i) })
 	asked := func(i int) bool {
 		return !slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !p.Candidates[i].Requested[g.Name] })
 	}
-	switch {
-	case len(waiting) > 0:
+	refused := slices.ContainsFunc(others, func(i int) bool { return asked(i) && p.Candidates[i].NotSchedulable == "" })
+	if refused && slices.ContainsFunc(others, func(i int) bool { return asked(i) && p.Candidates[i].mayAnswer() }) {
 		return slices.DeleteFunc(others, func(i int) bool { return !asked(i) })
-	case !refused || home >= 0 && p.eligibility[home].eligible():
+	}
+	stays := home >= 0 && p.eligibility[home].eligible()
+	if !refused || stays {
 		all, start := p.fitting(u)
 		if i := first(others, all, start); i >= 0 {
 			return slices.DeleteFunc(others, func(o int) bool { return o != i && (!refused || !asked(o)) })
 		}
-		if home >= 0 && p.eligibility[home].eligible() {
-			return nil // It stays where it is not ready, because there is no room elsewhere.
-		}
 	}
-	if !refused && p.Policy == v1alpha1.PlacementSpread && len(others) > 0 {
+	switch {
+	case stays:
+		return nil // It stays where it is not ready, because there is no room elsewhere.
+	case !refused && p.Policy == v1alpha1.PlacementSpread && len(others) > 0:
 		return others[:1] // Several that answer one after the other would spread by who is faster.
 	}
 	return others

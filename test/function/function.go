@@ -75,7 +75,7 @@ func Command(tb testing.TB, args ...string) (out, errs string, code int) {
 		tb.Fatal(err)
 	}
 	o, e := &bytes.Buffer{}, &bytes.Buffer{}
-	cmd := exec.CommandContext(tb.Context(), built, args...)
+	cmd := exec.CommandContext(tb.Context(), built, args...) //nolint:gosec // It is the binary that was built here.
 	cmd.Stdout, cmd.Stderr = o, e
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		tb.Fatal(err)

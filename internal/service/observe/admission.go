@@ -89,7 +89,7 @@ func (e *evaluator) waits(c *plan.ClusterPlan) *wait {
 	return w
 }
 
-// passAdmitted makes the Workload of a replica that is ready ready too. The replica has started,
+// passAdmitted makes the Workloads of ready replicas ready, too. Such a replica has started,
 // whatever can be read of its Workload. One that is evicted stays ready until its pods have ended.
 func (e *evaluator) passAdmitted() {
 	for c, r := range e.plan.Replicas() {

@@ -31,6 +31,7 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 		UnplacedSince:   composite.FalseSince(req.Composite(), IsPlaced),
 		Clusters:        map[string]*v1alpha1.InferenceCluster{},
 		States:          map[string]*scheduling.ClusterState{},
+		Deleting:        map[string]map[key.ReplicaID]bool{},
 		ReceivesTraffic: map[string]bool{},
 		Entrypoints:     map[string]*v1alpha1.EntrypointStatus{},
 		Hostnames:       map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{},
@@ -170,10 +171,11 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		return
 	}
 	// An object that is being deleted cannot stay, and cannot be changed.
+	name := k.Cluster
 	if observed.DeletionTimestamp() != "" {
+		addDeleting(snapshot, k)
 		return
 	}
-	name := k.Cluster
 	if name == "" && k.Kind != key.LeaderWorkerSet && snapshot.States[name] == nil {
 		return // It may be an object that is always in the cluster of the XR.
 	}
@@ -191,15 +193,32 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 	switch k.Kind {
 	case key.LeaderWorkerSet:
 		replica, _ := k.ReplicaID()
-		at.Present[replica] = true
-		if created, err := time.Parse(time.RFC3339, creationTimestamp.Text(observed)); err == nil {
-			at.Created[replica] = created
-		}
-		readAdmission(at, replica, observed)
-		readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
+		addReplica(at, replica, observed)
 	case key.Deployment:
 		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })
 	}
+}
+
+// addDeleting notes a replica whose object is being deleted.
+func addDeleting(snapshot *scheduling.Snapshot, k key.Key) {
+	replica, is := k.ReplicaID()
+	if !is {
+		return
+	}
+	if snapshot.Deleting[k.Cluster] == nil {
+		snapshot.Deleting[k.Cluster] = map[key.ReplicaID]bool{}
+	}
+	snapshot.Deleting[k.Cluster][replica] = true
+}
+
+// addReplica notes a replica that exists.
+func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed incoming.Object) {
+	at.Present[replica] = true
+	if created, err := time.Parse(time.RFC3339, creationTimestamp.Text(observed)); err == nil {
+		at.Created[replica] = created
+	}
+	readAdmission(at, replica, observed)
+	readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
 }
 
 // readAdmission reads what Kueue's Workload for a LeaderWorkerSet depends on.

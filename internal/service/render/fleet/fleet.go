@@ -153,7 +153,7 @@ func slice(p *plan.Plan, b *plan.Backend) *applydiscovery.EndpointSliceApplyConf
 	switch {
 	case b.Hostname == key.HostnameSlice:
 		// Kubernetes deprecates this type because it gives it no meaning. Gateways do.
-		family = discoveryv1.AddressTypeFQDN //nolint:staticcheck // See above.
+		family = discoveryv1.AddressTypeFQDN
 	case b.IPv6:
 		family = discoveryv1.AddressTypeIPv6
 	}

@@ -33,16 +33,21 @@ Reserve decides in this order:
  3. All grants are counted. If they do not fit, nodes are gone: the cluster is overcommitted,
     everything is kept, and nothing new is granted.
  4. What runs without a grant is counted if it fits.
- 5. Everything else is served in the order of func order, the oldest service first. A group that
-    has not started gets all that it wants, or what suffices to start (ToStart), and then what
-    fits of the rest. A replica that grows is served like a new one, in exchange for its grant.
-    What does not fit is pending, and does not stop those after it.
- 6. Room is held for the first pending request that has waited for HoldAfter and would fit the
+ 5. Everything else is served in the order of func order. A group that has not started gets all
+    that it wants, or what suffices to start (ToStart), and then what fits of the rest. A replica
+    that grows is served like a new one, in exchange for its grant. What does not fit is pending,
+    and does not stop those after it.
+ 6. The quota of a namespace is what its services may have granted. All that is within the nominal
+    quotas is served first, and then what borrows. Among either of them, the highest priority
+    comes first, and then the oldest service. Only the cluster knows quotas and priorities, and
+    what a service claims to run does not pass them. A grant stays, even if its quota is lowered.
+ 7. Room is held for the first pending request that has waited for HoldAfter and would fit the
     cluster beside its own grants. Whatever is free of what it wants goes to nobody younger. So
-    small services cannot overtake a large one for ever.
+    small services cannot overtake a large one for ever. What its quota refuses holds no room.
+    Quota is held in the same way, from younger services of the namespace.
 
-TestMissing proves rule 1, TestHold and TestGangIsNotOvertaken prove rule 6, and TestReserve the
-others. TestReserveInvariants checks them for random requests.
+TestMissing proves rule 1, TestQuotas proves rule 6, TestHold, TestHoldQuota and
+TestGangIsNotOvertaken prove rule 7, and TestReserve the others. TestReserveInvariants checks them for random requests.
 
 # Cost
 

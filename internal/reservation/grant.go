@@ -10,7 +10,7 @@ import (
 // grantAll grants wants of several services at once, if all of them fit. It is a shortcut, so it
 // does not search.
 func (b *book) grantAll(wants []want) bool {
-	if b.serving.looks <= 0 && b.serving.packings >= minPackings {
+	if b.exceeds(wants, b.serving.borrow) != nil || b.serving.looks <= 0 && b.serving.packings >= minPackings {
 		return false
 	}
 	cost, why := b.try(wants, false, new(int))
@@ -24,26 +24,32 @@ func (b *book) grantAnew(wants []want) bool {
 	if len(wants) == 0 {
 		return true
 	}
+	if b.exceeds(wants, b.serving.borrow) != nil {
+		return false
+	}
 	_, why := b.try(wants, true, new(int))
 	return why == ""
 }
 
-// grant grants wants of one service, or returns why they do not fit.
-func (b *book) grant(wants []want) string {
+// grant grants wants of one service, or returns why it does not.
+func (b *book) grant(wants []want) refusal {
+	if e := b.exceeds(wants, b.serving.borrow); e != nil {
+		return refusal{why: e.String(), quota: true}
+	}
 	id := idOf(wants)
 	if why, failed := b.serving.failed[id]; failed {
-		return why
+		return refusal{why: why}
 	}
 	share := b.serving.shares[wants[0].account.Namespace]
 	if share.looks <= 0 {
-		return messageNextCall
+		return refusal{why: messageNextCall}
 	}
 	cost, why := b.try(wants, false, &share.steps)
 	share.looks -= cost
 	if why != "" && why != messageNextCall {
 		b.serving.failed[id] = why
 	}
-	return why
+	return refusal{why: why}
 }
 
 // idOf returns a text that is the same for equal wants of one call.
@@ -104,6 +110,7 @@ func (b *book) try(wants []want, anew bool, steps *int) (cost int, why string) {
 	if !takes {
 		clear(b.serving.failed)
 	}
+	b.spend(wants)
 	for _, w := range wants {
 		w.account.set(w.replica.Name, granted{w.replica.Generation, w.pods})
 		w.account.got = true

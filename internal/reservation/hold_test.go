@@ -56,7 +56,7 @@ func TestMissing(t *testing.T) {
 }
 
 // TestGangIsNotOvertaken proves that the oldest service gets its room in the end, although small
-// ones come and go all the time. Without rule 6 it never does.
+// ones come and go all the time. Without rule 7 it never does.
 func TestGangIsNotOvertaken(t *testing.T) {
 	free := pool(capacitytest.Nodes(4, 8, 64))
 	gang := created(required(request("gang", 8, 4), 4), "2026-03-01T09:00:00Z")

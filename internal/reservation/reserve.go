@@ -27,6 +27,8 @@ type Input struct {
 	// Ledger as the last call wrote it.
 	Ledger   Ledger
 	Requests []CapacityRequest
+	// Quotas of the namespaces that have one.
+	Quotas map[string]Quota
 	// NotSchedulable is why the cluster grants nothing new, if so.
 	NotSchedulable string
 	Now            time.Time
@@ -85,6 +87,9 @@ type book struct {
 	counted       tally
 	free          capacity.Free
 	overcommitted bool
+	// usages are what is granted to the namespaces with a quota. amounts are what pods request.
+	usages  map[string]*usage
+	amounts map[string]capacity.Resources
 	// serving has what the order needs.
 	serving serving
 }
@@ -93,6 +98,8 @@ type book struct {
 type account struct {
 	ServiceID
 
+	// priority is that of the namespace.
+	priority int32
 	// request is nil while it is missing.
 	request *CapacityRequest
 	cluster ClusterRequest
@@ -110,6 +117,8 @@ type account struct {
 	// waits are the replicas that are not granted as requested, and why is the first reason.
 	waits []want
 	why   string
+	// borrows tells that only what exceeds the nominal quota waits.
+	borrows bool
 }
 
 // A granted replica has pods, and the generation of the request that they were requested by.
@@ -130,6 +139,7 @@ func open(in *Input) *book {
 		a := known[id]
 		if a == nil {
 			a = newAccount(id)
+			a.priority = in.Quotas[id.Namespace].Priority
 			known[id] = a
 			b.accounts = append(b.accounts, a)
 		}
@@ -156,6 +166,7 @@ func open(in *Input) *book {
 	for _, a := range b.accounts {
 		b.keep(a)
 	}
+	b.countUsages()
 	return b
 }
 
@@ -231,21 +242,37 @@ func (b *book) count() {
 //
 // Only the request says that it runs, and a tenant may write that. So what does not fit is
 // pending and reported, and others use the room. Nothing is granted to a service that is not
-// allowed.
+// allowed. Nothing is borrowed, and nothing comes before what a higher priority wants.
 func (b *book) serveRunning() {
 	var all []want
+	var first *account
 	for _, a := range b.inOrder() {
 		if a.request.NotAllowed != "" || b.overcommitted {
 			continue
 		}
-		for _, r := range a.unreserved() {
+		if first != nil && a.priority < first.priority {
+			break
+		}
+		unreserved := a.unreserved()
+		for _, r := range unreserved {
 			all = append(all, b.want(a, r))
+		}
+		if first == nil && b.NotSchedulable == "" && len(b.Quotas) > 0 && b.wantsMore(a, len(unreserved)) {
+			first = a
 		}
 	}
 	if b.grantAnew(all) {
 		return
 	}
 	halve(0, len(all), func(from, to int) bool { return b.grantAll(all[from:to]) }, func(i int) { _ = b.grant(all[i : i+1]) })
+}
+
+// wantsMore tells whether a service wants more than some replicas.
+func (b *book) wantsMore(a *account, replicas int) bool {
+	for _, u := range b.units(a) {
+		replicas -= len(u.wants)
+	}
+	return replicas < 0
 }
 
 // unreserved returns the replicas that a service claims to run, and that have no grant.
@@ -276,10 +303,17 @@ func (b *book) close() Result {
 			result.GraceEnds = ends
 		}
 	}
-	for _, a := range b.inOrder() {
-		if len(a.waits) == 0 {
-			continue
+	waiting := slices.DeleteFunc(b.inOrder(), func(a *account) bool { return len(a.waits) == 0 })
+	slices.SortStableFunc(waiting, func(x, y *account) int {
+		switch {
+		case x.borrows == y.borrows:
+			return 0
+		case y.borrows:
+			return -1
 		}
+		return 1
+	})
+	for _, a := range waiting {
 		result.Pending = append(result.Pending, a.pending())
 		if len(result.Waiting) < maxWaiting && a.request.NotAllowed == "" {
 			since := a.waitingSince

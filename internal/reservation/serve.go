@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -33,6 +34,16 @@ type serving struct {
 	packings int
 	// holder is the service that room is held for, if any.
 	holder *account
+	// borrow tells that what is within the nominal quotas was served. Then those are that borrow.
+	borrow    bool
+	borrowers []unit
+}
+
+// A refusal is why wants are not granted. It is empty if they are.
+type refusal struct {
+	why string
+	// quota tells that the quota refuses them, however much is free.
+	quota bool
 }
 
 // A share is how many node classes a namespace may still have looked at, and how many of these
@@ -67,8 +78,11 @@ func (b *book) share() {
 	}
 }
 
-// order compares two services by who is served first. This is the only place that decides it.
-func order(a, b *account) int { return CompareAge(a.request, b.request) }
+// order compares two services by who is served first. This is the only place that decides it,
+// besides that all that is within the nominal quotas comes before what borrows.
+func order(a, b *account) int {
+	return cmp.Or(cmp.Compare(b.priority, a.priority), CompareAge(a.request, b.request))
+}
 
 // inOrder returns the services with a request, in the order in which they are served.
 func (b *book) inOrder() []*account {
@@ -89,16 +103,24 @@ func (b *book) serve() {
 		for _, u := range b.units(a) {
 			switch {
 			case a.request.NotAllowed != "":
-				b.wait(a, u.wants, a.request.NotAllowed)
+				b.wait(a, u.wants, refusal{why: a.request.NotAllowed})
 			case b.NotSchedulable != "":
-				b.wait(a, u.wants, b.NotSchedulable)
+				b.wait(a, u.wants, refusal{why: b.NotSchedulable})
 			case b.overcommitted:
-				b.wait(a, u.wants, "more is reserved than the cluster has")
+				b.wait(a, u.wants, refusal{why: "more is reserved than the cluster has"})
 			default:
 				units = append(units, u)
 			}
 		}
 	}
+	b.serveUnits(units)
+	b.serving.borrow = true
+	slices.SortStableFunc(b.serving.borrowers, func(x, y unit) int { return order(x.account, y.account) })
+	b.serveUnits(b.serving.borrowers)
+}
+
+// serveUnits serves units in their order.
+func (b *book) serveUnits(units []unit) {
 	halve(0, len(units), func(from, to int) bool {
 		var all []want
 		var hopeless []*unit
@@ -119,17 +141,23 @@ func (b *book) serve() {
 	}, func(i int) { b.serveUnit(&units[i]) })
 }
 
-// hopeless tells whether a unit gets nothing, because an equal one did not fit, and no room is to
-// be held for it.
+// hopeless tells whether a unit gets nothing, because its quota refuses it or an equal one did not
+// fit, and nothing is to be held for it.
 func (b *book) hopeless(u *unit) bool {
+	if b.beyondQuota(u) {
+		return true
+	}
 	_, failed := b.serving.failed[idOf(u.wants)]
-	return failed && len(u.wants) == 1 && !b.mayHold(u.account)
+	return failed && len(u.wants) == 1 && !b.mayHold(u.account) && !b.mayHoldQuota(u.account, u.wants)
 }
 
-// mayHold tells whether a service has waited for long enough that room is held for it.
-func (b *book) mayHold(a *account) bool {
-	return b.serving.holder == nil && !a.waitingSince.IsZero() && !a.got && b.now.Sub(a.waitingSince) >= HoldAfter
+// waitedLong tells whether a service has waited for long enough that something is held for it.
+func (b *book) waitedLong(a *account) bool {
+	return !a.waitingSince.IsZero() && !a.got && b.now.Sub(a.waitingSince) >= HoldAfter
 }
+
+// mayHold tells whether room may be held for a service.
+func (b *book) mayHold(a *account) bool { return b.serving.holder == nil && b.waitedLong(a) }
 
 // units returns what a service wants, unit by unit.
 func (b *book) units(a *account) []unit {
@@ -172,34 +200,69 @@ func halve(from, to int, all func(from, to int) bool, one func(int)) {
 // the rest.
 func (b *book) serveUnit(u *unit) {
 	a := u.account
-	why := b.grant(u.wants)
-	switch why {
+	refused := b.grant(u.wants)
+	switch refused.why {
 	case "":
 		return
 	case messageNextCall:
-		b.wait(a, u.wants, why)
+		b.wait(a, u.wants, refused)
 		return
 	}
 	rest := u.wants
 	if !u.started {
 		start, others := split(u.wants)
-		if len(others) == 0 || b.grant(start) != "" {
-			b.wait(a, u.wants, why)
-			b.hold(a, start)
+		first := refused
+		if len(others) > 0 {
+			first = b.grant(start)
+		}
+		if first.why != "" {
+			if refused.quota {
+				refused = first
+			}
+			b.refuse(u, refused)
 			return
 		}
 		rest = others
 	}
-	var waits []want
+	var waits, beyond []want
+	var short, over refusal
 	halve(0, len(rest), func(from, to int) bool { return b.grantAll(rest[from:to]) }, func(i int) {
-		if short := b.grant(rest[i : i+1]); short != "" {
-			waits, why = append(waits, rest[i]), short
+		switch refused := b.grant(rest[i : i+1]); {
+		case refused.quota:
+			beyond, over = append(beyond, rest[i]), refused
+		case refused.why != "":
+			waits, short = append(waits, rest[i]), refused
 		}
 	})
-	if len(waits) > 0 {
-		b.wait(a, waits, why)
-		b.hold(a, waits[:1])
+	b.refuse(&unit{account: a, wants: waits, started: true}, short)
+	b.refuse(&unit{account: a, wants: beyond, started: true}, over)
+}
+
+// refuse records that a unit got nothing. What is beyond the nominal quota is tried again after
+// all that is within.
+func (b *book) refuse(u *unit, refused refusal) {
+	switch {
+	case len(u.wants) == 0:
+	case !refused.quota:
+		b.wait(u.account, u.wants, refused)
+		b.hold(u.account, u.first())
+	case b.serving.borrow:
+		b.wait(u.account, u.wants, refused)
+	default:
+		b.serving.borrowers = append(b.serving.borrowers, *u)
+		if b.mayHoldQuota(u.account, u.first()) {
+			b.holdQuota(u.account, u.first())
+		}
 	}
+}
+
+// first returns the wants that a unit needs first.
+func (u *unit) first() []want {
+	if u.started {
+		return u.wants[:min(1, len(u.wants))]
+	}
+	start, _ := split(u.wants)
+	return start
 }
 
 // split returns the wants that suffice to start their group, and the others.
@@ -220,12 +283,16 @@ func split(wants []want) (start, others []want) {
 }
 
 // wait records what is not granted, and why.
-func (b *book) wait(a *account, wants []want, why string) {
+func (b *book) wait(a *account, wants []want, refused refusal) {
 	a.waits = append(a.waits, wants...)
 	if a.why != "" {
 		return
 	}
-	if a.why = why; b.serving.holder != nil {
+	a.why, a.borrows = refused.why, b.serving.borrow
+	switch u := b.usages[a.Namespace]; {
+	case refused.quota && u.holder == a:
+		a.why += ". Quota is held for it"
+	case !refused.quota && b.serving.holder != nil:
 		a.why += ", while room is held for an older service"
 	}
 }
@@ -255,5 +322,6 @@ func (b *book) hold(a *account, wants []want) {
 		b.free.Close(left, &b.Free)
 	}
 	b.serving.holder = a
+	b.holdQuota(a, wants)
 	a.why += ". Room is held for it"
 }

@@ -1,0 +1,199 @@
+package reservation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+)
+
+// A Quota is how much the services of a namespace may have granted, and how early they are served.
+type Quota struct {
+	// Priority of the services. The highest is served first.
+	Priority int32
+	// Nominal has the amounts that are the namespace's own. Other resources are not limited.
+	Nominal capacity.Resources
+	// Borrowing has how much more than that is granted if it is free. A resource without an amount
+	// is not limited.
+	Borrowing capacity.Resources
+}
+
+// limit returns how much may be granted of a resource, with or without borrowing.
+func (q *Quota) limit(name string, borrow bool) (int64, bool) {
+	nominal, limited := q.Nominal[name]
+	if !limited || !borrow {
+		return nominal, limited
+	}
+	more, limited := q.Borrowing[name]
+	sum := capacity.Resources{name: nominal}
+	sum.Add(capacity.Resources{name: more}, 1)
+	return sum[name], limited
+}
+
+// A usage is what is granted to a namespace that has a quota.
+type usage struct {
+	granted capacity.Resources
+	// holder is the service of the namespace that quota is held for, if any, and held how much.
+	holder *account
+	held   capacity.Resources
+}
+
+// countUsages counts what is granted to the namespaces that have a quota.
+func (b *book) countUsages() {
+	b.usages, b.amounts = map[string]*usage{}, map[string]capacity.Resources{}
+	for namespace := range b.Quotas {
+		b.usages[namespace] = &usage{granted: capacity.Resources{}, held: capacity.Resources{}}
+	}
+	for _, a := range b.accounts {
+		if u := b.usages[a.Namespace]; u != nil {
+			u.granted.Add(b.grantedTo(a), 1)
+		}
+	}
+}
+
+// grantedTo returns what is granted to a service.
+func (b *book) grantedTo(a *account) capacity.Resources {
+	all := capacity.Resources{}
+	for _, name := range a.names {
+		all.Add(b.amount(a.granted[name].pods), 1)
+	}
+	return all
+}
+
+// amount returns what pods request, and their number.
+func (b *book) amount(p pods) capacity.Resources {
+	r, known := b.amounts[p.id]
+	if !known {
+		r = capacity.Resources{}
+		for _, set := range p.sets {
+			r.AddPods(set)
+		}
+		b.amounts[p.id] = r
+	}
+	return r
+}
+
+// added adds up how much more the wants of a namespace request than what they have. What others of
+// them give back does not count, since they may be granted one after the other.
+func (b *book) added(namespace string, wants []want) capacity.Resources {
+	all := capacity.Resources{}
+	for _, w := range wants {
+		if w.account.Namespace != namespace {
+			continue
+		}
+		before := b.amount(w.before)
+		for name, n := range b.amount(w.pods) {
+			if n > before[name] {
+				all.Add(capacity.Resources{name: n - before[name]}, 1)
+			}
+		}
+	}
+	return all
+}
+
+// spend counts wants that were granted.
+func (b *book) spend(wants []want) {
+	for _, w := range wants {
+		u := b.usages[w.account.Namespace]
+		if u == nil {
+			continue
+		}
+		u.granted.Add(b.added(w.account.Namespace, []want{w}), 1)
+		now := b.amount(w.pods)
+		for name, n := range b.amount(w.before) {
+			if n > now[name] {
+				u.granted[name] = max(u.granted[name]-(n-now[name]), 0)
+			}
+		}
+	}
+}
+
+// An excess is by how much wants exceed the quota of their namespace.
+type excess struct {
+	namespace, name         string
+	nominal, limit          int64
+	granted, held, requests int64
+}
+
+func (e *excess) String() string {
+	amount := func(n int64) string {
+		q := capacity.Resources{e.name: n}.List(true)[corev1.ResourceName(e.name)]
+		return q.String()
+	}
+	text := fmt.Sprintf("namespace %s has %s of the %s %s that its quota allows", e.namespace, amount(e.granted), amount(e.limit), e.name)
+	if e.limit > e.nominal {
+		text += fmt.Sprintf(" (%s, and %s borrowed)", amount(e.nominal), amount(e.limit-e.nominal))
+	}
+	text += fmt.Sprintf(", and %s more are requested", amount(e.requests))
+	if e.held > 0 {
+		text += fmt.Sprintf(", while %s are held for an older service", amount(e.held))
+	}
+	return text
+}
+
+// exceeds returns by how much wants exceed the quota of a namespace, or nil. Each of several wants
+// alone exceeds none then either.
+func (b *book) exceeds(wants []want, borrow bool) *excess {
+	if len(b.Quotas) == 0 {
+		return nil
+	}
+	others := map[string]bool{}
+	for _, w := range wants {
+		if u := b.usages[w.account.Namespace]; u != nil {
+			others[w.account.Namespace] = others[w.account.Namespace] || u.holder != w.account
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(others)) {
+		u, q, requests := b.usages[namespace], b.Quotas[namespace], b.added(namespace, wants)
+		for _, name := range slices.Sorted(maps.Keys(q.Nominal)) {
+			e := excess{namespace: namespace, name: name, nominal: q.Nominal[name], granted: u.granted[name], requests: requests[name]}
+			if others[namespace] {
+				e.held = u.held[name]
+			}
+			sum := capacity.Resources{name: e.granted}
+			sum.Add(capacity.Resources{name: e.held}, 1)
+			sum.Add(capacity.Resources{name: e.requests}, 1)
+			limited := false
+			if e.limit, limited = q.limit(name, borrow); limited && e.requests > 0 && sum[name] > e.limit {
+				return &e
+			}
+		}
+	}
+	return nil
+}
+
+// beyondQuota tells whether nothing of a unit is within the quota, and none is to be held for it.
+func (b *book) beyondQuota(u *unit) bool {
+	if b.usages[u.account.Namespace] == nil || b.mayHoldQuota(u.account, u.first()) {
+		return false
+	}
+	return !slices.ContainsFunc(u.wants, func(w want) bool { return b.exceeds([]want{w}, b.serving.borrow) == nil })
+}
+
+// mayHoldQuota tells whether a service has waited for long enough that quota is held for it. It is
+// held for what the quota would allow beside the service's own grants.
+func (b *book) mayHoldQuota(a *account, wants []want) bool {
+	u := b.usages[a.Namespace]
+	if u == nil || u.holder != nil || !b.waitedLong(a) || b.exceeds(wants, true) == nil {
+		return false
+	}
+	q, all := b.Quotas[a.Namespace], b.grantedTo(a)
+	all.Add(b.added(a.Namespace, wants), 1)
+	for name, n := range all {
+		if limit, limited := q.limit(name, true); limited && n > limit {
+			return false
+		}
+	}
+	return true
+}
+
+// holdQuota holds quota for a service of a namespace: nobody younger of the namespace gets it.
+func (b *book) holdQuota(a *account, wants []want) {
+	if u := b.usages[a.Namespace]; u != nil && u.holder == nil {
+		u.holder = a
+		u.held.Add(b.added(a.Namespace, wants), 1)
+	}
+}

@@ -285,6 +285,21 @@ func TestRun(t *testing.T) {
 				version: "7", allocated: []string{"s1", "s2"}, free: "admission by Kueue, LocalQueue default", keys: []string{"object/namespace/team"},
 			},
 		},
+		"Quotas": {
+			reason: "The first entry that matches the namespace has its quota, whatever the request says.",
+			xr: strings.Replace(typedIn, "pools:", "quotas: [{namespaces: [other]}, {namespaces: ['te*'], priority: 1, resources: [{name: nvidia.com/gpu, nominalQuota: 2, borrowingLimit: 1}]}, "+
+				"{namespaces: [team], resources: [{name: nvidia.com/gpu, nominalQuota: 8}]}], pools:", 1),
+			observed: there(),
+			required: one,
+			want:     outcome{ledger: "{}", version: "7", waiting: []string{"s1: namespace team has 0 of the 3 nvidia.com/gpu that its quota allows (2, and 1 borrowed), and 8 more are requested"}, free: "8/8 nvidia.com/gpu"},
+		},
+		"NoQuota": {
+			reason:   "A namespace without an entry has no quota.",
+			xr:       strings.Replace(typedIn, "pools:", "quotas: [{namespaces: ['team-*'], resources: [{name: nvidia.com/gpu, nominalQuota: 0, borrowingLimit: 0}]}], pools:", 1),
+			observed: there(),
+			required: one,
+			want:     outcome{ledger: reserved, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}},
+		},
 		"KueueOnHold": {
 			reason:   "A cluster whose admission is Kueue's is stopped like any other.",
 			xr:       strings.Replace(byKueue, "admission:", "stopPolicy: Hold, admission:", 1),

@@ -54,10 +54,14 @@ func validateAdmission(path *field.Path, s *InferenceClusterSpec) field.ErrorLis
 		if s.Kueue != nil {
 			errs = append(errs, field.Forbidden(path.Child("kueue"), fmt.Sprintf("must be left out unless admission is %s", AdmissionKueue)))
 		}
+		errs = append(errs, validateQuotas(path.Child("quotas"), s.Quotas)...)
 		return append(errs, validatePools(path.Child("pools"), s.Pools)...)
 	}
 	if s.Pools != nil {
 		errs = append(errs, field.Forbidden(path.Child("pools"), fmt.Sprintf("must be left out if admission is %s: the quotas of the cluster's ClusterQueues count instead", AdmissionKueue)))
+	}
+	if s.Quotas != nil {
+		errs = append(errs, field.Forbidden(path.Child("quotas"), fmt.Sprintf("must be left out if admission is %s: the quotas of the cluster's ClusterQueues count instead", AdmissionKueue)))
 	}
 	if s.Kueue != nil {
 		errs = append(errs, check.Label(path.Child("kueue", "localQueueName"), s.Kueue.LocalQueueName)...)

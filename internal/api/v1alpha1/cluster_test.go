@@ -29,6 +29,9 @@ spec:
   - {name: typed-in, nodeCount: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}}
   - {name: observed, nodeSelector: {c: d}}
   admission: Ledger
+  quotas:
+  - {namespaces: [team-a, "research-*"], priority: 10, resources: [{name: nvidia.com/gpu, nominalQuota: 16, borrowingLimit: 8}, {name: cpu, nominalQuota: 100}]}
+  - {namespaces: ["*"]}
   stopPolicy: Drain
   stopMessage: the rack is moved
   entrypoint: {gatewayRef: {name: gw, namespace: gateways}, port: 8080}
@@ -188,6 +191,35 @@ func TestValidateCluster(t *testing.T) {
 			doc:    inCluster(`admission: Kueue`),
 			schema: []string{"spec.pools"},
 			want:   []string{`spec.pools: Forbidden: must be left out if admission is Kueue: the quotas of the cluster's ClusterQueues count instead`},
+		},
+		"KueueQuotas": {
+			reason: "Where Kueue admits, its quotas count.",
+			doc:    inKueue(`quotas: [{namespaces: [a]}]`),
+			schema: []string{"spec.quotas"},
+			want:   []string{`spec.quotas: Forbidden: must be left out if admission is Kueue: the quotas of the cluster's ClusterQueues count instead`},
+		},
+		"QuotaNamespaces": {
+			reason: "A quota is for namespaces, by names or patterns.",
+			doc:    inCluster(`quotas: [{namespaces: []}, {namespaces: ["Team-*", "a.b", "[a]", "team-*"]}]`),
+			schema: []string{"spec.quotas[0].namespaces", "spec.quotas[1].namespaces[0]", "spec.quotas[1].namespaces[1]", "spec.quotas[1].namespaces[2]"},
+			want: []string{
+				`spec.quotas[0].namespaces: Required value: must list namespaces, or patterns such as research-*`,
+				`spec.quotas[1].namespaces[0]: Invalid value: "Team-*": must be a name of lower case letters, digits and '-', in which '*' stands for any text`,
+				`spec.quotas[1].namespaces[1]: Invalid value: "a.b": must be a name of lower case letters, digits and '-', in which '*' stands for any text`,
+				`spec.quotas[1].namespaces[2]: Invalid value: "[a]": must be a name of lower case letters, digits and '-', in which '*' stands for any text`,
+			},
+		},
+		"QuotaResources": {
+			reason: "Each resource has one quota. The schema does not check the sign of quantities.",
+			doc:    inCluster(`quotas: [{namespaces: [a], resources: [{name: cpu, nominalQuota: -1, borrowingLimit: "-1"}, {name: cpu, nominalQuota: 1}, {name: "", nominalQuota: 1}, {name: pods}]}]`),
+			schema: []string{"spec.quotas[0].resources[1]", "spec.quotas[0].resources[2].name", "spec.quotas[0].resources[3].nominalQuota"},
+			want: []string{
+				`spec.quotas[0].resources[0].nominalQuota[cpu]: Invalid value: "-1": must not be negative`,
+				`spec.quotas[0].resources[0].borrowingLimit: Invalid value: "-1": must not be negative`,
+				`spec.quotas[0].resources[1].name: Duplicate value: "cpu"`,
+				`spec.quotas[0].resources[2].name: Required value: must be the name of a resource, such as nvidia.com/gpu`,
+				`spec.quotas[0].resources[3].nominalQuota: Required value: must be an amount, which may be 0`,
+			},
 		},
 		"Sharing": {
 			reason: "A cluster is shared by its pools, or not at all.",
@@ -417,12 +449,15 @@ func TestDefaultCluster(t *testing.T) {
 // TestClusterLimitsAgree shows that the schema has the limits of the function.
 func TestClusterLimitsAgree(t *testing.T) {
 	spec := clusterSchema(t).CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	pool := items(spec.Properties["pools"])
-	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxStopMessage, v1alpha1.MaxClusterUID, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces}
+	pool, quota := items(spec.Properties["pools"]), items(spec.Properties["quotas"])
+	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxStopMessage, v1alpha1.MaxClusterUID, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces,
+		v1alpha1.MaxQuotas, v1alpha1.MaxQuotaNamespaces, v1alpha1.MaxQuotaResources, v1alpha1.MaxResourceName}
 	got := []int{
 		int(ptr.Deref(spec.Properties["pools"].MaxItems, 0)), int(ptr.Deref(pool.Properties["nodeCount"].Maximum, 0)), int(ptr.Deref(pool.Properties["nodeSelector"].MaxProperties, 0)),
 		int(ptr.Deref(spec.Properties["stopMessage"].MaxLength, 0)), int(ptr.Deref(spec.Properties["clusterUID"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
 		int(ptr.Deref(spec.Properties["allowedNamespaces"].Properties["names"].MaxItems, 0)),
+		int(ptr.Deref(spec.Properties["quotas"].MaxItems, 0)), int(ptr.Deref(quota.Properties["namespaces"].MaxItems, 0)), int(ptr.Deref(quota.Properties["resources"].MaxItems, 0)),
+		int(ptr.Deref(items(quota.Properties["resources"]).Properties["name"].MaxLength, 0)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-function +schema:\n%s", diff)

@@ -156,8 +156,8 @@ func (b *book) exceeds(wants []want, borrow bool) *excess {
 			sum := capacity.Resources{name: e.granted}
 			sum.Add(capacity.Resources{name: e.held}, 1)
 			sum.Add(capacity.Resources{name: e.requests}, 1)
-			limited := false
-			if e.limit, limited = q.limit(name, borrow); limited && e.requests > 0 && sum[name] > e.limit {
+			limit, limited := q.limit(name, borrow)
+			if e.limit = limit; limited && e.requests > 0 && sum[name] > limit {
 				return &e
 			}
 		}

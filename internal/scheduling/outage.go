@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -16,21 +17,19 @@ const outageWindow = 10 * time.Minute
 // services probably run, and a failover would start all of them a second time.
 //
 // Clusters that were out of reach before, and those that are abandoned, do not count.
+//
+// InferenceClusters that share one real cluster count once, since they are lost together.
 func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since time.Time) bool {
-	lost, all := 0, 0
-	for _, c := range fleet {
-		if c.Spec.StopPolicy == v1alpha1.StopAbandon {
+	lost, all := map[string]bool{}, map[string]bool{}
+	for name, c := range fleet {
+		at, id := c.Status.UnreachableSince, cmp.Or(c.Status.ClusterUID, name)
+		if c.Spec.StopPolicy == v1alpha1.StopAbandon || !at.IsZero() && since.Sub(at.Time) > outageWindow {
 			continue
 		}
-		at := c.Status.UnreachableSince
-		switch {
-		case at.IsZero():
-			all++
-		case at.Sub(since).Abs() <= outageWindow:
-			lost, all = lost+1, all+1
-		case at.After(since):
-			all++
+		all[id] = true
+		if !at.IsZero() && at.Sub(since).Abs() <= outageWindow {
+			lost[id] = true
 		}
 	}
-	return lost > 1 && 2*lost > all
+	return len(lost) > 1 && 2*len(lost) > len(all)
 }

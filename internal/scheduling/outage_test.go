@@ -24,6 +24,9 @@ func TestOutage(t *testing.T) {
 	stop := func(policy v1alpha1.StopPolicy) schedulingtest.Change {
 		return func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = policy }
 	}
+	uid := func(uid string) schedulingtest.Change {
+		return func(c *v1alpha1.InferenceCluster) { c.Status.ClusterUID = uid }
+	}
 	const message = "out of reach since 2026-03-01T11:00:00Z, like most of the fleet: the control plane is probably the cause, so nothing moves"
 	type outcome struct {
 		State   v1alpha1.PlacementState
@@ -43,6 +46,7 @@ func TestOutage(t *testing.T) {
 		"OneOfTwo":  {reason: "Half of the fleet is not most of it.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west")}, want: leaves},
 		"Alone":     {reason: "A single cluster says nothing about the others.", fleet: []*v1alpha1.InferenceCluster{east()}, want: leaves},
 		"Most":      {reason: "Two of three were lost within some minutes.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(52)), schedulingtest.Cluster("south")}, want: stays},
+		"Shared":    {reason: "Two of the three are one real cluster.", fleet: []*v1alpha1.InferenceCluster{east(uid("one")), schedulingtest.Cluster("west", lost(52), uid("one")), schedulingtest.Cluster("south")}, want: leaves},
 		"Later":     {reason: "Another cluster was lost long after this one.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(10)), schedulingtest.Cluster("south")}, want: leaves},
 		"Before":    {reason: "A cluster that was lost before was not of the fleet any more.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(600)), schedulingtest.Cluster("south")}, want: leaves},
 		"Abandoned": {reason: "Abandoned clusters are not counted.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(60), stop(v1alpha1.StopAbandon)), schedulingtest.Cluster("south")}, want: leaves},

@@ -74,6 +74,9 @@ type ReplicaRequest struct {
 	// Generation of the request that first requested the replica as it is, which has been
 	// requested ever since.
 	Generation int64 `json:"generation,omitempty"`
+	// Held tells that the service keeps the pods of the replica as they were, until the cluster
+	// has granted what the replica requests now. It is a note of the service for itself.
+	Held bool `json:"held,omitempty"`
 }
 
 // A ServiceID identifies the service of a request or of grants. The UID alone is not enough:

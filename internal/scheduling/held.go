@@ -9,28 +9,48 @@ import (
 // hold compares what a cluster of the fleet has granted with what is requested from now on. What
 // exists and has grown or changed keeps its pods until the cluster has granted the change. What
 // does not exist waits: its grant was for something else.
+//
+// While the cluster cannot be read, what was held stays held, and only changes are held anew. So
+// nothing that runs is touched because an InferenceCluster is gone.
 func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.CapacityRequest) {
 	if m.inferenceCluster == "" || d.Abandoned {
 		return
 	}
-	granted := v.granted(m.inferenceCluster)
-	for _, r := range reservation.Replicas(request.Clusters[m.inferenceCluster].Groups) {
-		if !d.Run[r.Name] {
-			continue
-		}
-		grant, has := granted[r.Name]
-		switch {
-		case has && grant.generation >= r.Generation:
-		case c.Present[r.Name]:
-			if d.Held == nil {
-				d.Held = map[key.ReplicaID]int32{}
+	granted, readable := v.granted(m.inferenceCluster)
+	before := v.lastRequested(m.inferenceCluster)
+	groups := request.Clusters[m.inferenceCluster].Groups
+	for i := range groups {
+		for j := range groups[i].Replicas {
+			r := &groups[i].Replicas[j]
+			grant, has := granted[r.Name]
+			reserved := has && grant.generation >= r.Generation
+			if last, requested := before[r.Name]; !readable && requested {
+				reserved = last.Generation == r.Generation && !last.Held
 			}
-			d.Held[r.Name] = grant.nodes
-		default:
-			delete(d.Run, r.Name)
-			d.Pending = append(d.Pending, r.Name)
+			switch {
+			case !d.Run[r.Name] || reserved:
+			case c.Present[r.Name]:
+				if d.Held == nil {
+					d.Held = map[key.ReplicaID]int32{}
+				}
+				d.Held[r.Name], r.Held = grant.nodes, true
+			default:
+				delete(d.Run, r.Name)
+				d.Pending = append(d.Pending, r.Name)
+			}
 		}
 	}
+}
+
+// lastRequested returns what the last request has of a cluster.
+func (v *view) lastRequested(inferenceCluster string) map[key.ReplicaID]reservation.ReplicaRequest {
+	all := map[key.ReplicaID]reservation.ReplicaRequest{}
+	if v.snapshot.Request != nil {
+		for _, r := range reservation.Replicas(v.snapshot.Request.Clusters[inferenceCluster].Groups) {
+			all[r.Name] = r
+		}
+	}
+	return all
 }
 
 // A granted replica has the generation that its grant answers, and its nodes in that grant, or 0
@@ -40,17 +60,17 @@ type granted struct {
 	nodes      int32
 }
 
-// granted returns what a cluster has granted to the service.
-func (v *view) granted(inferenceCluster string) map[key.ReplicaID]granted {
+// granted returns what a cluster has granted to the service, and whether the cluster can be read.
+func (v *view) granted(inferenceCluster string) (map[key.ReplicaID]granted, bool) {
 	ic := v.clusters[inferenceCluster]
 	if ic == nil {
-		return nil
+		return nil, false
 	}
 	reserved := reservationOf(ic, v.demand.ServiceID)
 	if reserved == nil {
-		return nil
+		return nil, true
 	}
-	return grantsFromStatus(reserved.Replicas)
+	return grantsFromStatus(reserved.Replicas), true
 }
 
 func grantsFromStatus(list []v1alpha1.Replicas) map[key.ReplicaID]granted {

@@ -1,0 +1,239 @@
+package simulation
+
+import "slices"
+
+// An event is something that users, admins or the world do.
+type event struct {
+	name   string
+	weight int
+	happen func(w *World)
+}
+
+// events are the random events. Each can be left out by its name.
+var events = []event{
+	{"new-service", 14, func(w *World) {
+		if len(w.services) >= 8 {
+			return
+		}
+		if u := w.randomUser(); u != nil {
+			w.create(u)
+		}
+	}},
+	{"delete-service", 5, func(w *World) {
+		if len(w.services) > 3 {
+			w.remove(w.randomService())
+		}
+	}},
+	{"scale", 8, func(w *World) {
+		w.withService(func(u *user) {
+			if u.groups > 0 && w.rand.IntN(2) == 0 {
+				u.groups = 1 + w.rand.IntN(3)
+			} else {
+				u.roles[w.rand.IntN(len(u.roles))].replicas = 1 + w.rand.IntN(4)
+			}
+			w.update(u, "scaled")
+		})
+	}},
+	{"shrink", 2, func(w *World) {
+		w.withService(func(u *user) {
+			r := &u.roles[w.rand.IntN(len(u.roles))]
+			if r.gpus > 1 {
+				r.gpus /= 2
+				w.update(u, "shrunk")
+			}
+		})
+	}},
+	{"grow", 2, func(w *World) {
+		w.withService(func(u *user) {
+			r := &u.roles[w.rand.IntN(len(u.roles))]
+			if r.gpus < 8 {
+				r.gpus *= 2
+				w.update(u, "requests grown")
+			}
+		})
+	}},
+	{"node-count", 2, func(w *World) {
+		w.withService(func(u *user) {
+			r := &u.roles[w.rand.IntN(len(u.roles))]
+			if r.gpus >= 4 {
+				r.nodes = 1 + w.rand.IntN(3)
+				w.update(u, "nodeCount changed")
+			}
+		})
+	}},
+	{"image", 2, func(w *World) {
+		w.withService(func(u *user) {
+			u.image++
+			w.update(u, "image changed")
+		})
+	}},
+	{"placement", 3, func(w *World) {
+		w.withService(func(u *user) {
+			w.randomPlacement(u)
+			w.update(u, "placement changed")
+		})
+	}},
+	{"policy", 1, func(w *World) {
+		w.withService(func(u *user) {
+			u.policy = []string{"Failover", "Spread", "Replicate"}[w.rand.IntN(3)]
+			w.update(u, "policy changed")
+		})
+	}},
+	{"router", 1, func(w *World) {
+		w.withService(func(u *user) {
+			u.router = !u.router
+			w.update(u, "router changed")
+		})
+	}},
+	{"stop-policy", 5, func(w *World) {
+		r := w.randomCluster()
+		if !r.abandoned {
+			r.stopPolicy = []string{"", "", "Drain", "Hold"}[w.rand.IntN(4)]
+			r.update("stop policy")
+		}
+	}},
+	{"abandon", 1, func(w *World) {
+		r := w.randomCluster()
+		if !r.abandoned {
+			r.stopPolicy, r.abandoned = "Abandon", true
+			r.update("abandoned")
+		}
+	}},
+	{"clean-up", 3, func(w *World) { w.randomCluster().cleanUp() }},
+	{"label", 1, func(w *World) {
+		r := w.randomCluster()
+		r.region = []string{"r1", "r2"}[w.rand.IntN(2)]
+		r.update("region " + r.region)
+	}},
+	{"reach", 7, func(w *World) {
+		r := w.randomCluster()
+		r.reach(!r.reachable || w.rand.IntN(2) == 0)
+	}},
+	{"pause", 4, func(w *World) {
+		if w.rand.IntN(2) == 0 {
+			w.pause(xrKey{clusterKind, name{"", w.randomCluster().name}}, w.rand.IntN(3) == 0)
+			return
+		}
+		w.withService(func(u *user) { w.pause(xrKey{serviceKind, u.name}, w.rand.IntN(3) == 0) })
+	}},
+	{"restart-crossplane", 2, func(w *World) {
+		w.trace(subject("Crossplane"), "restarts")
+		w.crossplane.restart()
+	}},
+	{"restart-provider", 2, func(w *World) { w.provider.restart() }},
+	{"lose-request", 3, func(w *World) { w.tamper(func(o *stored) { w.server.delete(o.kind, o.name) }, "deleted by hand") }},
+	{"garble-request", 3, func(w *World) {
+		w.tamper(func(o *stored) {
+			w.server.edit(o.kind, o.name, func(d document) document {
+				for k := range texts(d, "data") {
+					d = withText(d, "?", "data", k)
+				}
+				return d
+			})
+		}, "garbled by hand")
+	}},
+	{"lose-nodes", 2, func(w *World) {
+		if r := w.randomCluster(); len(r.nodes) > 1 {
+			r.lose(1 + w.rand.IntN(len(r.nodes)-1))
+			r.update("nodes are gone")
+		}
+	}},
+	{"restore-nodes", 4, func(w *World) {
+		if r := w.randomCluster(); len(r.nodes) < len(r.limit) {
+			r.setNodes(len(r.limit))
+			r.update("nodes are back")
+			r.wakeWaiting()
+		}
+	}},
+	{"wipe", 1, func(w *World) {
+		r := w.randomCluster()
+		w.trace(xrKey{clusterKind, name{"", r.name}}, "made anew")
+		r.wipe()
+	}},
+}
+
+// chaos lets a random event happen.
+func (w *World) chaos() {
+	sum := 0
+	for _, e := range events {
+		sum += e.weight
+	}
+	at := w.rand.IntN(sum)
+	for _, e := range events {
+		if at -= e.weight; at < 0 {
+			if !w.Without[e.name] {
+				e.happen(w)
+			}
+			return
+		}
+	}
+}
+
+func (w *World) randomCluster() *remote { return w.fleet[w.rand.IntN(len(w.fleet))] }
+
+func (w *World) randomService() *user { return w.services[w.rand.IntN(len(w.services))] }
+
+func (w *World) withService(do func(u *user)) {
+	if len(w.services) > 0 {
+		do(w.randomService())
+	}
+}
+
+// pause sets or removes the annotation that pauses a composite resource.
+func (w *World) pause(xr xrKey, paused bool) {
+	w.trace(xr, "paused: %t", paused)
+	w.server.edit(xr.kind, xr.name, func(d document) document {
+		if paused {
+			return withText(d, "true", "metadata", "annotations", annotationPaused)
+		}
+		if at(d, "metadata", "annotations", annotationPaused) == nil {
+			return d
+		}
+		return with(d, nil, "metadata", "annotations", annotationPaused)
+	})
+}
+
+// tamper changes a random ConfigMap that a service composed.
+func (w *World) tamper(do func(*stored), why string) {
+	w.withService(func(u *user) {
+		xr := w.server.get(serviceKind, u.name)
+		if xr == nil {
+			return
+		}
+		for _, t := range sortedTasks(w.children[xr.uid]) {
+			if t.kind == configMapKind {
+				w.trace(xrKey{serviceKind, u.name}, "ConfigMap %s is %s", t.name, why)
+				do(w.server.get(t.kind, t.name))
+				return
+			}
+		}
+	})
+}
+
+// reach connects or disconnects a cluster.
+func (r *remote) reach(reachable bool) {
+	if r.reachable == reachable {
+		return
+	}
+	r.reachable = reachable
+	r.w.trace(xrKey{clusterKind, name{"", r.name}}, "reachable: %t", reachable)
+	r.w.provider.poll(r.name)
+}
+
+// cleanUp takes an abandoned cluster back, as docs/placement.md says: once no service has Objects for it, everything of the services
+// is deleted there.
+func (r *remote) cleanUp() {
+	if !r.abandoned || len(r.w.told[r.name]) > 0 || r.hasObjects() {
+		return
+	}
+	r.wipe()
+	r.abandoned, r.stopPolicy = false, ""
+	r.update("cleaned up")
+}
+
+// hasObjects tells that a service has Objects for the cluster.
+func (r *remote) hasObjects() bool {
+	return slices.ContainsFunc(r.w.server.list(objectKind), func(o *stored) bool {
+		return text(o.body, "spec", "providerConfigRef", "name") == r.name && text(o.body, "spec", "forProvider", "manifest", "kind") == lwsKind.kind
+	})
+}

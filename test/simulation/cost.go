@@ -1,0 +1,48 @@
+package simulation
+
+import "time"
+
+// Cost counts what a simulation costs.
+type Cost struct {
+	// Reconciles are those of composite resources, by kind, and Timed those that a time to live or a back-off woke.
+	Reconciles map[string]int
+	Timed      int
+	// Calls of the function, by the kind of the composite resource.
+	Calls map[string]*Calls
+	// Writes of the API server.
+	Writes int
+	// Violations of each invariant, whether or not it is checked.
+	Violations map[string]int
+
+	each map[xrKey]int
+}
+
+// Calls are what the calls for a kind have cost.
+type Calls struct {
+	Count                 int
+	Time, Longest         time.Duration
+	Largest, LargestReply int
+}
+
+func (c *Cost) init() {
+	if c.each == nil {
+		*c = Cost{Reconciles: map[string]int{}, Calls: map[string]*Calls{}, Violations: map[string]int{}, each: map[xrKey]int{}}
+	}
+}
+
+func (c *Cost) add(kind string, request, response int, d time.Duration) {
+	calls := c.Calls[kind]
+	if calls == nil {
+		calls = &Calls{}
+		c.Calls[kind] = calls
+	}
+	calls.Count++
+	calls.Time += d
+	calls.Longest = max(calls.Longest, d)
+	calls.Largest, calls.LargestReply = max(calls.Largest, request), max(calls.LargestReply, response)
+}
+
+func (c *Cost) reconciled(xr xrKey) {
+	c.Reconciles[xr.kind.kind]++
+	c.each[xr]++
+}

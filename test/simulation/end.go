@@ -1,0 +1,256 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Run lets random things happen, then ends them, and checks what has to hold in the end.
+func (w *World) Run() *Violation {
+	w.randomFleet()
+	w.settle()
+	for range w.Steps {
+		if w.step(); w.violation != nil {
+			return w.violation
+		}
+	}
+	w.end()
+	return w.violation
+}
+
+// end ends all trouble, and checks that everything finds its place.
+func (w *World) end() {
+	w.calm = true
+	w.trace(subject("The end"), "everything is reachable, and nothing more happens")
+	for _, r := range w.fleet {
+		r.setNodes(len(r.limit))
+		if !r.abandoned {
+			r.stopPolicy = ""
+		}
+		r.update("calm")
+		r.reach(true)
+		r.wakeWaiting()
+		w.pause(xrKey{clusterKind, name{"", r.name}}, false)
+	}
+	for _, o := range w.server.list(serviceKind) {
+		w.pause(xrKey{serviceKind, o.name}, false)
+	}
+	w.quiet()
+	for _, r := range w.fleet {
+		r.cleanUp()
+		if r.abandoned && w.violation == nil {
+			w.violate("abandoned is left", []string{r.name}, "%s was abandoned, and still has Objects: %s", r.name, w.describe(r))
+		}
+	}
+	w.quiet()
+	w.checkEnd()
+	w.probe()
+}
+
+// quiet lets time pass until nothing changes any more but by time.
+func (w *World) quiet() {
+	const rounds = 60
+	for range rounds {
+		before := w.server.version
+		w.now = w.now.Add(pollEvery)
+		for _, r := range w.fleet {
+			w.provider.poll(r.name)
+		}
+		w.crossplane.tick()
+		w.settle()
+		if w.violation != nil {
+			return
+		}
+		if w.server.version == before {
+			return
+		}
+	}
+	w.violate("quiet", []string{""}, "something still changes after %s of calm", rounds*pollEvery)
+}
+
+// checkEnd checks what has to hold when all is quiet.
+func (w *World) checkEnd() {
+	if w.violation != nil {
+		return
+	}
+	for _, r := range w.fleet {
+		for _, t := range r.groups() {
+			if len(w.objects[remoteTask{r.name, t}]) == 0 {
+				w.violate("freed", []string{t.name.String()}, "%s runs in %s without an Object", t.name, r.name)
+			}
+			if !r.objects[t].runs.ready {
+				w.violate("runs", []string{t.name.String(), r.name}, "%s in %s does not get ready", t.name, r.name)
+			}
+		}
+	}
+	for _, u := range w.services {
+		w.checkPlaced(u)
+	}
+}
+
+// groups are the LeaderWorkerSets of a cluster.
+func (r *remote) groups() []task {
+	all := map[task]bool{}
+	for t := range r.objects {
+		if t.kind == lwsKind {
+			all[t] = true
+		}
+	}
+	return sortedTasks(all)
+}
+
+// candidates are the clusters in which a service may run.
+func (w *World) candidates(u *user) []*remote {
+	return slices.DeleteFunc(slices.Clone(w.fleet), func(r *remote) bool {
+		if len(u.clusters) > 0 {
+			return !slices.Contains(u.clusters, r.name)
+		}
+		return u.region != "" && u.region != r.region
+	})
+}
+
+// placedIn returns the ids of a service's replicas in each cluster.
+func (w *World) placedIn(u *user) map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	xr := w.server.get(serviceKind, u.name)
+	if xr == nil {
+		return all
+	}
+	for t := range w.children[xr.uid] {
+		o := w.server.get(t.kind, t.name)
+		manifest := object(o.body, "spec", "forProvider", "manifest")
+		if t.kind != objectKind || text(manifest, "kind") != lwsKind.kind || o.deleting {
+			continue
+		}
+		c := text(o.body, "spec", "providerConfigRef", "name")
+		if all[c] == nil {
+			all[c] = map[string]bool{}
+		}
+		all[c][replicaOf(manifest)] = true
+	}
+	return all
+}
+
+// checkPlaced checks that nothing of a service waits that would fit.
+func (w *World) checkPlaced(u *user) {
+	placed := w.placedIn(u)
+	missing := func(in map[string]bool) []replica {
+		return slices.DeleteFunc(u.replicas(), func(r replica) bool { return in[r.id()] })
+	}
+	try := func(r *remote, waiting []replica) {
+		if len(waiting) == 0 {
+			return
+		}
+		var ids []string
+		pods := slices.Concat(slices.Collect(maps.Values(w.told[r.name]))...)
+		for _, p := range waiting {
+			pods, ids = append(pods, p.pods()...), append(ids, p.id())
+		}
+		if fits(r.nodes, pods) {
+			w.violate("placed", []string{u.name.String(), " " + u.name.name + "-", r.name}, "%s waits for room for %v that is free in %s: it runs as %v; %s; status: %s",
+				u.name, ids, r.name, placed, w.describe(r), w.placement(u))
+		}
+	}
+	candidates := w.candidates(u)
+	switch u.policy {
+	case "Replicate":
+		for _, r := range candidates {
+			try(r, missing(placed[r.name]))
+		}
+	case "Failover":
+		for _, r := range candidates {
+			if len(placed) == 0 || placed[r.name] != nil && len(placed) == 1 {
+				try(r, missing(placed[r.name]))
+			}
+		}
+	case "Spread":
+		all := map[string]bool{}
+		for _, in := range placed {
+			maps.Copy(all, in)
+		}
+		for _, part := range u.parts(missing(all)) {
+			for _, r := range candidates {
+				try(r, part)
+			}
+		}
+	}
+}
+
+// parts splits replicas into those that stay together.
+func (u *user) parts(all []replica) [][]replica {
+	if u.groups == 0 && len(u.roles) == 1 {
+		parts := make([][]replica, 0, len(all))
+		for _, r := range all {
+			parts = append(parts, []replica{r})
+		}
+		return parts
+	}
+	groups := map[int][]replica{}
+	for _, r := range all {
+		groups[r.group] = append(groups[r.group], r)
+	}
+	parts := make([][]replica, 0, len(groups))
+	for _, g := range slices.Sorted(maps.Keys(groups)) {
+		parts = append(parts, groups[g])
+	}
+	return parts
+}
+
+// placement is what the status says about the placement.
+func (w *World) placement(u *user) string {
+	o := w.server.get(serviceKind, u.name)
+	if o == nil {
+		return "deleted"
+	}
+	for _, c := range items(o.body, "status", "conditions") {
+		if t := text(c, "type"); t == "Placed" {
+			return text(c, "status") + " " + text(c, "reason") + " " + text(c, "message")
+		}
+	}
+	return "no condition"
+}
+
+// probe shows that all free room can be used: services that need all of it, and nothing more, are placed.
+func (w *World) probe() {
+	if w.violation != nil {
+		return
+	}
+	var probes []*user
+	for _, r := range w.fleet {
+		var pods []pod
+		for _, n := range slices.SortedFunc(maps.Keys(w.told[r.name]), compareNames) {
+			pods = append(pods, w.told[r.name][n]...)
+		}
+		for gpus := 8; gpus > 0; gpus /= 2 {
+			n := 0
+			for ; fits(r.nodes, append(slices.Clone(pods), pod{gpus: gpus})); n++ {
+				pods = append(pods, pod{gpus: gpus})
+			}
+			if n == 0 {
+				continue
+			}
+			probes = append(probes, &user{
+				name: name{"team-p", fmt.Sprintf("probe-%s-%d", r.name, gpus)}, policy: "Failover", clusters: []string{r.name},
+				roles: []role{{name: "worker", kind: "worker", replicas: n, nodes: 1, gpus: gpus}},
+			})
+		}
+	}
+	for _, u := range probes {
+		w.create(u)
+	}
+	w.quiet()
+	if w.violation != nil {
+		return
+	}
+	for _, u := range probes {
+		if got := len(w.placedIn(u)[u.clusters[0]]); got != u.roles[0].replicas {
+			w.violate("freed", []string{u.clusters[0], u.name.name}, "%s needs the %d x %d GPUs that are free in %s, and got %d: %s; %s",
+				u.name, u.roles[0].replicas, u.roles[0].gpus, u.clusters[0], got, w.placement(u), w.describe(w.remotes[u.clusters[0]]))
+		}
+	}
+}
+
+// Elapsed is the time that has passed in the simulation.
+func (w *World) Elapsed() time.Duration { return w.now.Sub(epoch) }

@@ -1,0 +1,237 @@
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// fits tells whether pods fit on nodes, with nothing else on them. It is exact: the GPUs of pods and nodes are powers of two, so
+// the largest pods first, on the fullest nodes first, wastes nothing. Pods that need a pool come before those that do not.
+func fits(nodes []*node, pods []pod) bool {
+	free := make([]int, len(nodes))
+	for i, n := range nodes {
+		free[i] = n.gpus
+	}
+	pods = slices.Clone(pods)
+	slices.SortStableFunc(pods, func(a, b pod) int {
+		return cmp.Or(cmp.Compare(len(b.nodes), len(a.nodes)), cmp.Compare(b.gpus, a.gpus))
+	})
+	for _, p := range pods {
+		best := -1
+		for i, n := range nodes {
+			if free[i] >= p.gpus && n.has(p.nodes) && (best < 0 || free[i] < free[best]) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return false
+		}
+		free[best] -= p.gpus
+	}
+	return true
+}
+
+// toldPods returns the pods that an Object tells its cluster to run. An update that is held back runs the pods from before.
+func (w *World) toldPods(o *stored, rt remoteTask) []pod {
+	if o == nil || rt.task.kind != lwsKind {
+		return nil
+	}
+	manifest := object(o.body, "spec", "forProvider", "manifest")
+	if number(manifest, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") > 0 {
+		if r := w.remotes[rt.cluster]; r != nil && r.objects[rt.task] != nil && r.objects[rt.task].runs != nil {
+			return r.objects[rt.task].runs.pods
+		}
+	}
+	return podsOf(manifest)
+}
+
+func gpusOf(pods []pod) int {
+	n := 0
+	for _, p := range pods {
+		n += p.gpus
+	}
+	return n
+}
+
+// checkObject checks that what starts in a cluster fits there, node by node, at the moment when the Object is written.
+//
+// The pods of all LeaderWorkerSets that Objects tell the cluster to run have to fit on the most nodes that the cluster ever had:
+// nodes that go excuse what was started, or granted, before. Pods that still stop after their Object is gone do not count.
+// Objects that are being deleted count for the invariant "room of the leaving" only.
+func (w *World) checkObject(c change, rt remoteTask) {
+	if rt.task.kind != lwsKind {
+		return
+	}
+	o, r := c.either(), w.remotes[rt.cluster]
+	if r == nil {
+		return
+	}
+	told := w.told[r.name]
+	if told == nil {
+		told = map[name][]pod{}
+		w.told[r.name] = told
+	}
+	before := told[o.name]
+	if c.current == nil || c.current.deleting {
+		if before != nil {
+			w.trace(o, "stopped in %s", r.name)
+		}
+		delete(told, o.name)
+		return
+	}
+	now := w.toldPods(c.current, rt)
+	told[o.name] = now
+	if gpusOf(now) <= gpusOf(before) {
+		return
+	}
+	grown := before != nil
+	if !grown {
+		w.trace(o, "started in %s: %d pods, %d GPUs", r.name, len(now), gpusOf(now))
+	} else {
+		w.trace(o, "grown in %s: from %d to %d GPUs", r.name, gpusOf(before), gpusOf(now))
+	}
+	if fits(r.limit, slices.Concat(slices.Collect(maps.Values(told))...)) {
+		w.checkLeaving(r, o)
+		return
+	}
+	invariant := "no double booking"
+	if grown {
+		invariant = "growth fits"
+	}
+	about := []string{" " + r.name + " ", "in " + r.name, "inferencecluster-" + r.name, o.name.String()}
+	w.violate(invariant, about, "%s does not fit in %s, which has %d nodes: %s", o, r.name, len(r.limit), w.describe(r))
+}
+
+// checkLeaving checks that the room of an Object that is being deleted is not given to another.
+func (w *World) checkLeaving(r *remote, o *stored) {
+	all := slices.Concat(slices.Collect(maps.Values(w.told[r.name]))...)
+	for rt, names := range w.objects {
+		if rt.cluster != r.name || rt.task.kind != lwsKind {
+			continue
+		}
+		for n := range names {
+			if l := w.server.get(objectKind, n); l != nil && l.deleting && policiesOf(l).delete {
+				all = append(all, w.toldPods(l, rt)...)
+			}
+		}
+	}
+	if !fits(r.limit, all) {
+		about := []string{" " + r.name + " ", "in " + r.name, "inferencecluster-" + r.name, o.name.String()}
+		w.violate("room of the leaving", about, "%s started in %s where an Object that is being deleted still has its room", o, r.name)
+	}
+}
+
+// describe lists what is told to run in a cluster.
+func (w *World) describe(r *remote) string {
+	var all []string
+	for _, n := range slices.SortedFunc(maps.Keys(w.told[r.name]), compareNames) {
+		all = append(all, fmt.Sprintf("%s %d GPUs", n, gpusOf(w.told[r.name][n])))
+	}
+	return strings.Join(all, ", ")
+}
+
+// A copyOf is what a service has in one cluster.
+type copyOf struct {
+	// ready are the ids of its replicas that answer requests.
+	ready map[string]bool
+	// router tells that its endpoint picker is ready.
+	router bool
+}
+
+// copies returns what a service has in each cluster: Objects that are not being deleted, and their pods.
+func (w *World) copies(xr *stored) map[string]*copyOf {
+	all := map[string]*copyOf{}
+	for t := range w.children[xr.uid] {
+		if t.kind != objectKind {
+			continue
+		}
+		o := w.server.get(t.kind, t.name)
+		manifest := object(o.body, "spec", "forProvider", "manifest")
+		k, n := identify(manifest)
+		r := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
+		if r == nil || o.deleting || k != lwsKind && k != deploymentKind {
+			continue
+		}
+		c := all[r.name]
+		if c == nil {
+			c = &copyOf{ready: map[string]bool{}}
+			all[r.name] = c
+		}
+		there := r.objects[task{k, n}]
+		switch {
+		case there == nil:
+		case k == deploymentKind:
+			c.router = number(there.status, "availableReplicas") > 0
+		case there.runs != nil && there.runs.ready:
+			c.ready[replicaOf(manifest)] = true
+		}
+	}
+	return all
+}
+
+// serving returns the clusters in which a service answers requests, in some group with a replica of each role, among the replicas
+// that a spec wants. Endpoint pickers count if the spec wants one.
+func serving(copies map[string]*copyOf, spec document) map[string]bool {
+	type wanted struct {
+		name     string
+		replicas int
+	}
+	var roles []wanted
+	router := false
+	for _, r := range items(spec, "roles") {
+		if text(r, "componentType") == "router" {
+			router = true
+			continue
+		}
+		roles = append(roles, wanted{text(r, "name"), number(r, "replicas")})
+	}
+	all := map[string]bool{}
+	for n, c := range copies {
+		if router && !c.router {
+			continue
+		}
+		for g := range max(1, number(spec, "replicas")) {
+			complete := !slices.ContainsFunc(roles, func(r wanted) bool {
+				for i := range r.replicas {
+					if c.ready[fmt.Sprintf("%d/%s/%d", g, r.name, i)] {
+						return false
+					}
+				}
+				return true
+			})
+			if complete {
+				all[n] = true
+			}
+		}
+	}
+	return all
+}
+
+// beforeApply notes where a service answers requests.
+func (w *World) beforeApply(r *reconcile) {
+	w.served = nil
+	if r.key.kind == serviceKind {
+		w.served = serving(w.copies(r.xr), object(r.xr.body, "spec"))
+	}
+}
+
+// afterApply checks that a service that answered requests in some cluster still does so. Only replicas that the spec wants, as
+// this reconcile read it, count. So what a user takes away is excused, and a move is not. An abandoned cluster is excused.
+func (w *World) afterApply(r *reconcile) {
+	if r.key.kind != serviceKind || len(w.served) == 0 {
+		return
+	}
+	for c := range w.served {
+		if w.remotes[c].abandoned {
+			return
+		}
+	}
+	if len(serving(w.copies(r.xr), object(r.xr.body, "spec"))) > 0 {
+		return
+	}
+	about := []string{r.key.name.String(), " " + r.key.name.name + "-"}
+	w.violate("never zero copies", about, "%s was served in %v, and is not served any more", r.key, slices.Sorted(maps.Keys(w.served)))
+}

@@ -1,0 +1,222 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// A user is an InferenceService as its user wants it.
+type user struct {
+	name   name
+	policy string
+	// clusters are the names of InferenceClusters. If there are none, the service may run in every cluster with the region.
+	clusters []string
+	region   string
+	// groups is spec.replicas, 0 for none.
+	groups int
+	gang   string
+	roles  []role
+	router bool
+	image  int
+}
+
+// A role of a service.
+type role struct {
+	name, kind            string
+	replicas, nodes, gpus int
+	nodeSelector          map[string]string
+}
+
+// A replica is one LeaderWorkerSet that a user wants.
+type replica struct {
+	group int
+	role  *role
+	index int
+}
+
+// replicas are those that a user wants, of all roles but the router.
+func (u *user) replicas() []replica {
+	var all []replica
+	for g := range max(1, u.groups) {
+		for i := range u.roles {
+			for n := range u.roles[i].replicas {
+				all = append(all, replica{g, &u.roles[i], n})
+			}
+		}
+	}
+	return all
+}
+
+func (r replica) pods() []pod {
+	var all []pod
+	for range r.role.nodes {
+		all = append(all, pod{r.role.gpus, r.role.nodeSelector})
+	}
+	return all
+}
+
+// id is the text by which a replica is known: its labels in the rendered manifest have the same.
+func (r replica) id() string { return fmt.Sprintf("%d/%s/%d", r.group, r.role.name, r.index) }
+
+// replicaOf returns the id of the replica that a LeaderWorkerSet is.
+func replicaOf(manifest document) string {
+	l := texts(manifest, "metadata", "labels")
+	group := l["fusioninfer.io/group-index"]
+	if group == "" {
+		group = "0"
+	}
+	return group + "/" + l["fusioninfer.io/role-name"] + "/" + l["fusioninfer.io/replica-index"]
+}
+
+// spec is the spec of the InferenceService.
+func (u *user) spec() fields {
+	var roles []any
+	if u.router {
+		roles = append(roles, fields{
+			"name": "router", "componentType": "router", "replicas": 1,
+			"httproute": fields{"hostnames": list(u.name.name + ".example.com")},
+		})
+	}
+	for i := range u.roles {
+		roles = append(roles, u.roles[i].spec(u.image))
+	}
+	placement := fields{"policy": u.policy}
+	if u.policy == "Failover" {
+		placement["failoverAfterSeconds"] = 60
+	}
+	switch {
+	case len(u.clusters) > 0:
+		var all []any
+		for _, c := range u.clusters {
+			all = append(all, fields{"name": c, "inferenceClusterRef": fields{"name": c}})
+		}
+		placement["clusters"] = all
+	case u.region != "":
+		placement["clusterSelector"] = fields{"matchLabels": fields{"region": u.region}}
+	default:
+		placement["clusterSelector"] = fields{}
+	}
+	spec := fields{"roles": roles, "placement": placement}
+	if u.groups > 0 {
+		spec["replicas"] = u.groups
+	}
+	if u.gang != "" {
+		spec["schedulingStrategy"] = fields{"gang": fields{"mode": u.gang}}
+	}
+	return spec
+}
+
+func (r *role) spec(image int) fields {
+	args := list("--model", "m")
+	if r.kind != "worker" {
+		args = append(args, "--kv-transfer-config", `{"kv_connector":"NixlConnector","kv_role":"kv_both"}`)
+	}
+	pod := fields{"containers": list[any](fields{
+		"name": "vllm", "image": "vllm/vllm-openai:v" + strconv.Itoa(image), "args": args,
+		"resources": fields{"limits": fields{"nvidia.com/gpu": strconv.Itoa(r.gpus)}},
+	})}
+	if len(r.nodeSelector) > 0 {
+		s := fields{}
+		for k, v := range r.nodeSelector {
+			s[k] = v
+		}
+		pod["nodeSelector"] = s
+	}
+	f := fields{"name": r.name, "componentType": r.kind, "replicas": r.replicas, "template": fields{"spec": pod}}
+	if r.nodes > 1 {
+		f["multinode"] = fields{"nodeCount": r.nodes}
+	}
+	return f
+}
+
+// create makes the InferenceService of a user.
+func (w *World) create(u *user) {
+	w.services = append(w.services, u)
+	w.server.create(newDocument(fields{
+		"apiVersion": serviceKind.apiVersion, "kind": serviceKind.kind,
+		"metadata": fields{"name": u.name.name, "namespace": u.name.namespace, "labels": fields{labelComposite: u.name.name}},
+		"spec":     u.spec(),
+	}))
+	w.trace(xrKey{serviceKind, u.name}, "created: %s", u)
+}
+
+func (u *user) String() string {
+	s := fmt.Sprintf("%s groups=%d gang=%s router=%t clusters=%v region=%s", u.policy, u.groups, u.gang, u.router, u.clusters, u.region)
+	for _, r := range u.roles {
+		s += fmt.Sprintf(" %s:%dx%dx%dgpu%v", r.name, r.replicas, r.nodes, r.gpus, r.nodeSelector)
+	}
+	return s
+}
+
+// update writes the spec of a user. What Crossplane keeps in the spec stays.
+func (w *World) update(u *user, why string) {
+	w.trace(xrKey{serviceKind, u.name}, "%s: %s", why, u)
+	w.server.edit(serviceKind, u.name, func(d document) document {
+		spec := newDocument(u.spec())
+		if v := at(d, "spec", "crossplane"); v != nil {
+			spec = with(spec, v, "crossplane")
+		}
+		return with(d, value(spec), "spec")
+	})
+}
+
+// remove deletes an InferenceService.
+func (w *World) remove(u *user) {
+	w.services = slices.DeleteFunc(w.services, func(v *user) bool { return v == u })
+	w.trace(xrKey{serviceKind, u.name}, "deleted")
+	w.server.delete(serviceKind, u.name)
+}
+
+// randomUser returns a service that could be anyone's.
+func (w *World) randomUser() *user {
+	w.made++
+	number := w.made
+	if w.made > 4 && w.rand.IntN(5) == 0 {
+		number = 1 + w.rand.IntN(w.made) // A name that was used before.
+	}
+	n := name{[]string{"team-a", "team-b"}[number%2], "s" + strconv.Itoa(number)}
+	if w.server.get(serviceKind, n) != nil {
+		n.name = "s" + strconv.Itoa(w.made)
+	}
+	if w.server.get(serviceKind, n) != nil {
+		return nil
+	}
+	u := &user{name: n, policy: []string{"Failover", "Spread", "Replicate"}[w.rand.IntN(3)], router: w.rand.IntN(2) == 0}
+	w.randomPlacement(u)
+	gpus := func() int { return []int{1, 1, 2, 2, 4, 8}[w.rand.IntN(6)] }
+	switch w.rand.IntN(4) {
+	case 0: // Single workers.
+		u.roles = []role{{name: "worker", kind: "worker", replicas: 1 + w.rand.IntN(4), nodes: 1, gpus: gpus()}}
+	case 1: // Workers on several nodes, in groups.
+		u.roles = []role{{name: "worker", kind: "worker", replicas: 1, nodes: 1 + w.rand.IntN(3), gpus: 4 << w.rand.IntN(2)}}
+		u.groups = w.rand.IntN(4)
+	case 2: // Prefill and decode.
+		u.roles = []role{
+			{name: "prefill", kind: "prefiller", replicas: 1 + w.rand.IntN(2), nodes: 1, gpus: gpus()},
+			{name: "decode", kind: "decoder", replicas: 1 + w.rand.IntN(2), nodes: 1, gpus: gpus()},
+		}
+		u.groups = w.rand.IntN(3)
+	default: // Large workers.
+		u.roles = []role{{name: "worker", kind: "worker", replicas: 1 + w.rand.IntN(2), nodes: 1 + w.rand.IntN(2), gpus: 8}}
+	}
+	u.gang = []string{"", "None", "MinimumFirst"}[w.rand.IntN(3)]
+	if w.rand.IntN(4) == 0 {
+		for i := range u.roles {
+			u.roles[i].nodeSelector = map[string]string{"pool": "a"}
+		}
+	}
+	return u
+}
+
+func (w *World) randomPlacement(u *user) {
+	u.clusters, u.region = nil, ""
+	switch w.rand.IntN(3) {
+	case 0:
+		for _, i := range w.rand.Perm(len(w.fleet))[:1+w.rand.IntN(len(w.fleet))] {
+			u.clusters = append(u.clusters, w.fleet[i].name)
+		}
+	case 1:
+		u.region = "r1"
+	}
+}

@@ -172,7 +172,10 @@ func (w *World) checkPlaced(u *user) {
 		}
 		for _, part := range u.parts(missing(all)) {
 			for _, r := range candidates {
-				try(r, part)
+				// The rest of a group runs where the group runs.
+				if in := u.clusterOf(part, placed); in == "" || in == r.name {
+					try(r, part)
+				}
 			}
 		}
 	}
@@ -196,6 +199,21 @@ func (u *user) parts(all []replica) [][]replica {
 		parts = append(parts, groups[g])
 	}
 	return parts
+}
+
+// clusterOf returns where other replicas of a part's group run.
+func (u *user) clusterOf(part []replica, placed map[string]map[string]bool) string {
+	if u.groups == 0 && len(u.roles) == 1 {
+		return ""
+	}
+	for _, c := range slices.Sorted(maps.Keys(placed)) {
+		for _, r := range u.replicas() {
+			if r.group == part[0].group && placed[c][r.id()] {
+				return c
+			}
+		}
+	}
+	return ""
 }
 
 // placement is what the status says about the placement.

@@ -182,7 +182,7 @@ func (w *World) randomUser() *user {
 	if w.server.get(serviceKind, n) != nil {
 		return nil
 	}
-	u := &user{name: n, policy: []string{"Failover", "Spread", "Replicate"}[w.rand.IntN(3)], router: w.rand.IntN(2) == 0}
+	u := &user{name: n, policy: []string{"Failover", "Spread", "Replicate"}[w.rand.IntN(3)], router: w.rand.IntN(3) == 0}
 	w.randomPlacement(u)
 	gpus := func() int { return []int{1, 1, 2, 2, 4, 8}[w.rand.IntN(6)] }
 	switch w.rand.IntN(4) {

@@ -3,13 +3,14 @@ package simulation
 import (
 	"flag"
 	"fmt"
+	"runtime/debug"
 	"testing"
 )
 
 var (
 	seeds = flag.Int("seeds", 4, "how many random fleets to run")
 	first = flag.Uint64("first", 0, "the seed of the first random fleet")
-	steps = flag.Int("steps", 300, "how many steps of random events each fleet has")
+	steps = flag.Int("steps", 200, "how many steps of random events each fleet has")
 )
 
 // known are the invariants that do not hold today, and the events that break them, with the reason.
@@ -22,6 +23,7 @@ var known = map[string]string{
 }
 
 func TestSimulation(t *testing.T) {
+	debug.SetGCPercent(400)
 	fn := InProcess()
 	without := map[string]bool{}
 	for n := range known {

@@ -323,7 +323,7 @@ func (w *World) step() {
 	for _, a := range actions {
 		sum += a.weight
 	}
-	for range 8 + w.rand.IntN(48) {
+	for range 8 + w.rand.IntN(32) {
 		at := w.rand.IntN(sum)
 		for _, a := range actions {
 			if at -= a.weight; at < 0 {

@@ -118,6 +118,7 @@ func (r *remote) update(why string) {
 
 // randomFleet adds some clusters.
 func (w *World) randomFleet() {
+	w.selects = w.rand.IntN(3) == 0
 	for i := range 2 + w.rand.IntN(3) {
 		pools := []nodePool{{"a", 2 + w.rand.IntN(4), 8, w.rand.IntN(2) == 0}}
 		if w.rand.IntN(3) == 0 {

@@ -14,8 +14,11 @@ type Cost struct {
 	// Violations of each invariant, whether or not it is checked.
 	Violations map[string]int
 
-	each map[xrKey]int
+	each map[xrKey]*one
 }
+
+// one is what one composite resource has cost.
+type one struct{ reconciles, largest int }
 
 // Calls are what the calls for a kind have cost.
 type Calls struct {
@@ -24,18 +27,25 @@ type Calls struct {
 	Largest, LargestReply int
 }
 
-func (c *Cost) init() {
-	if c.each == nil {
-		*c = Cost{Reconciles: map[string]int{}, Calls: map[string]*Calls{}, Violations: map[string]int{}, each: map[xrKey]int{}}
-	}
+// reset counts from zero.
+func (c *Cost) reset() {
+	*c = Cost{Reconciles: map[string]int{}, Calls: map[string]*Calls{}, Violations: map[string]int{}, each: map[xrKey]*one{}}
 }
 
-func (c *Cost) add(kind string, request, response int, d time.Duration) {
-	calls := c.Calls[kind]
+func (c *Cost) of(xr xrKey) *one {
+	if c.each[xr] == nil {
+		c.each[xr] = &one{}
+	}
+	return c.each[xr]
+}
+
+func (c *Cost) add(xr xrKey, request, response int, d time.Duration) {
+	calls := c.Calls[xr.kind.kind]
 	if calls == nil {
 		calls = &Calls{}
-		c.Calls[kind] = calls
+		c.Calls[xr.kind.kind] = calls
 	}
+	c.of(xr).largest = max(c.of(xr).largest, request)
 	calls.Count++
 	calls.Time += d
 	calls.Longest = max(calls.Longest, d)
@@ -44,5 +54,5 @@ func (c *Cost) add(kind string, request, response int, d time.Duration) {
 
 func (c *Cost) reconciled(xr xrKey) {
 	c.Reconciles[xr.kind.kind]++
-	c.each[xr]++
+	c.of(xr).reconciles++
 }

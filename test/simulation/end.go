@@ -149,7 +149,7 @@ func (w *World) checkPlaced(u *user) {
 			pods, ids = append(pods, p.pods()...), append(ids, p.id())
 		}
 		if fits(r.nodes, pods) {
-			w.violate("placed", []string{u.name.String(), " " + u.name.name + "-", r.name}, "%s waits for room for %v that is free in %s: it runs as %v; %s; status: %s",
+			w.violate("placed", append(w.about(r), u.name.String()), "%s waits for room for %v that is free in %s: it runs as %v; %s; status: %s",
 				u.name, ids, r.name, placed, w.describe(r), w.placement(u))
 		}
 	}
@@ -241,18 +241,23 @@ func (w *World) probe() {
 		for _, n := range slices.SortedFunc(maps.Keys(w.told[r.name]), compareNames) {
 			pods = append(pods, w.told[r.name][n]...)
 		}
-		for gpus := 8; gpus > 0; gpus /= 2 {
-			n := 0
-			for ; fits(r.nodes, append(slices.Clone(pods), pod{gpus: gpus})); n++ {
-				pods = append(pods, pod{gpus: gpus})
+		for _, p := range r.pools {
+			for gpus := 8; gpus > 0; gpus /= 2 {
+				one, n := pod{gpus: gpus}, 0
+				if w.selects {
+					one.nodes = map[string]string{"pool": p.name}
+				}
+				for ; fits(r.nodes, append(slices.Clone(pods), one)); n++ {
+					pods = append(pods, one)
+				}
+				if n == 0 {
+					continue
+				}
+				probes = append(probes, &user{
+					name: name{"team-p", fmt.Sprintf("probe-%s-%s-%d", r.name, p.name, gpus)}, policy: "Failover", clusters: []string{r.name},
+					roles: []role{{name: "worker", kind: "worker", replicas: n, nodes: 1, gpus: gpus, nodeSelector: one.nodes}},
+				})
 			}
-			if n == 0 {
-				continue
-			}
-			probes = append(probes, &user{
-				name: name{"team-p", fmt.Sprintf("probe-%s-%d", r.name, gpus)}, policy: "Failover", clusters: []string{r.name},
-				roles: []role{{name: "worker", kind: "worker", replicas: n, nodes: 1, gpus: gpus}},
-			})
 		}
 	}
 	for _, u := range probes {

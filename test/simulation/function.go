@@ -76,7 +76,8 @@ func (w *World) run(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, er
 	}
 	start := time.Now()
 	received, err := w.function(sent, w.now)
-	w.Cost.add(text(req.GetObserved().GetComposite().GetResource(), "kind"), len(sent), len(received), time.Since(start))
+	k, n := identify(req.GetObserved().GetComposite().GetResource())
+	w.Cost.add(xrKey{k, n}, len(sent), len(received), time.Since(start))
 	if err != nil {
 		return nil, err
 	}

@@ -60,13 +60,10 @@ func gpusOf(pods []pod) int {
 //
 // The pods of all LeaderWorkerSets that Objects tell the cluster to run have to fit on the most nodes that the cluster ever had:
 // nodes that go excuse what was started, or granted, before. Pods that still stop after their Object is gone do not count.
-// Objects that are being deleted count for the invariant "room of the leaving" only.
+// Objects that are being deleted, or whose service is gone, count for the invariant "room of the leaving" only.
 func (w *World) checkObject(c change, rt remoteTask) {
-	if rt.task.kind != lwsKind {
-		return
-	}
 	o, r := c.either(), w.remotes[rt.cluster]
-	if r == nil {
+	if rt.task.kind != lwsKind || r == nil {
 		return
 	}
 	told := w.told[r.name]
@@ -87,41 +84,54 @@ func (w *World) checkObject(c change, rt remoteTask) {
 	if gpusOf(now) <= gpusOf(before) {
 		return
 	}
-	grown := before != nil
-	if !grown {
+	invariant := "no double booking"
+	if before == nil {
 		w.trace(o, "started in %s: %d pods, %d GPUs", r.name, len(now), gpusOf(now))
 	} else {
 		w.trace(o, "grown in %s: from %d to %d GPUs", r.name, gpusOf(before), gpusOf(now))
-	}
-	if fits(r.limit, slices.Concat(slices.Collect(maps.Values(told))...)) {
-		w.checkLeaving(r, o)
-		return
-	}
-	invariant := "no double booking"
-	if grown {
 		invariant = "growth fits"
 	}
-	about := []string{" " + r.name + " ", "in " + r.name, "inferencecluster-" + r.name, o.name.String()}
-	w.violate(invariant, about, "%s does not fit in %s, which has %d nodes: %s", o, r.name, len(r.limit), w.describe(r))
+	if !w.alive[o.owner] {
+		return
+	}
+	staying, leaving := w.counted(r)
+	switch {
+	case !fits(r.limit, staying):
+		w.violate(invariant, w.about(r), "%s does not fit in %s, which has %d nodes: %s", o, r.name, len(r.limit), w.describe(r))
+	case !fits(r.limit, append(staying, leaving...)):
+		w.violate("room of the leaving", w.about(r), "%s started in %s where an Object that is being deleted still has its room", o, r.name)
+	}
 }
 
-// checkLeaving checks that the room of an Object that is being deleted is not given to another.
-func (w *World) checkLeaving(r *remote, o *stored) {
-	all := slices.Concat(slices.Collect(maps.Values(w.told[r.name]))...)
+// counted returns the pods that a cluster is told to run, and those that it is told to stop.
+func (w *World) counted(r *remote) (staying, leaving []pod) {
 	for rt, names := range w.objects {
 		if rt.cluster != r.name || rt.task.kind != lwsKind {
 			continue
 		}
 		for n := range names {
-			if l := w.server.get(objectKind, n); l != nil && l.deleting && policiesOf(l).delete {
-				all = append(all, w.toldPods(l, rt)...)
+			o := w.server.get(objectKind, n)
+			switch {
+			case o == nil:
+			case !o.deleting && w.alive[o.owner]:
+				staying = append(staying, w.told[r.name][n]...)
+			case policiesOf(o).delete:
+				leaving = append(leaving, w.toldPods(o, rt)...)
 			}
 		}
 	}
-	if !fits(r.limit, all) {
-		about := []string{" " + r.name + " ", "in " + r.name, "inferencecluster-" + r.name, o.name.String()}
-		w.violate("room of the leaving", about, "%s started in %s where an Object that is being deleted still has its room", o, r.name)
+	return staying, leaving
+}
+
+// about are texts of the events that matter to what runs in a cluster.
+func (w *World) about(r *remote) []string {
+	all := []string{"InferenceCluster " + r.name + " ", "in " + r.name + ":", "in " + r.name + "\n", "-" + r.name + " ", "Crossplane", "The end"}
+	for n := range w.told[r.name] {
+		if o := w.server.get(objectKind, n); o != nil {
+			all = append(all, n.namespace+"/"+o.labels[labelComposite]+" ", n.namespace+"/"+o.labels[labelComposite]+"-")
+		}
 	}
+	return all
 }
 
 // describe lists what is told to run in a cluster.
@@ -232,6 +242,6 @@ func (w *World) afterApply(r *reconcile) {
 	if len(serving(w.copies(r.xr), object(r.xr.body, "spec"))) > 0 {
 		return
 	}
-	about := []string{r.key.name.String(), " " + r.key.name.name + "-"}
+	about := []string{r.key.name.String() + " ", r.key.name.String() + "-", "InferenceCluster", "Crossplane"}
 	w.violate("never zero copies", about, "%s was served in %v, and is not served any more", r.key, slices.Sorted(maps.Keys(w.served)))
 }

@@ -232,8 +232,10 @@ func (r *remote) runGroup(t task, o *remoteObject) {
 			return // It is noted again when pods go, or nodes come.
 		}
 		g.started = true
+		r.w.trace(subject("pods "+t.name.String()), "are on nodes in %s: %d GPUs", r.name, gpusOf(g.pods))
 	case !g.ready:
 		g.ready = true
+		r.w.trace(subject("pods "+t.name.String()), "are ready in %s", r.name)
 	default:
 		r.groupStatus(t, o)
 		return

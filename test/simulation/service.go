@@ -23,9 +23,9 @@ type user struct {
 
 // A role of a service.
 type role struct {
-	name, kind            string
-	replicas, nodes, gpus int
-	nodeSelector          map[string]string
+	name, kind                  string
+	replicas, nodes, gpus, cpus int
+	nodeSelector                map[string]string
 }
 
 // A replica is one LeaderWorkerSet that a user wants.
@@ -112,9 +112,13 @@ func (r *role) spec(image int) fields {
 	if r.kind != "worker" {
 		args = append(args, "--kv-transfer-config", `{"kv_connector":"NixlConnector","kv_role":"kv_both"}`)
 	}
+	limits := fields{"nvidia.com/gpu": strconv.Itoa(r.gpus)}
+	if r.cpus > 0 {
+		limits["cpu"] = strconv.Itoa(r.cpus)
+	}
 	pod := fields{"containers": list[any](fields{
 		"name": "vllm", "image": "vllm/vllm-openai:v" + strconv.Itoa(image), "args": args,
-		"resources": fields{"limits": fields{"nvidia.com/gpu": strconv.Itoa(r.gpus)}},
+		"resources": fields{"limits": limits},
 	})}
 	if len(r.nodeSelector) > 0 {
 		s := fields{}
@@ -201,9 +205,9 @@ func (w *World) randomUser() *user {
 		u.roles = []role{{name: "worker", kind: "worker", replicas: 1 + w.rand.IntN(2), nodes: 1 + w.rand.IntN(2), gpus: 8}}
 	}
 	u.gang = []string{"", "None", "MinimumFirst"}[w.rand.IntN(3)]
-	if w.rand.IntN(4) == 0 {
-		for i := range u.roles {
-			u.roles[i].nodeSelector = map[string]string{"pool": "a"}
+	for i := range u.roles {
+		if w.selects {
+			u.roles[i].nodeSelector = map[string]string{"pool": []string{"a", "a", "b"}[w.rand.IntN(3)]}
 		}
 	}
 	return u

@@ -19,6 +19,8 @@ var known = map[string]string{
 	"garble-request":      "the room of running pods is given away while their capacity request cannot be read",
 	"grow":                "requests that grow are applied at once, whether or not they fit",
 	"node-count":          "a nodeCount that grows is applied at once, whether or not it fits",
+	"image":               "a copy counts as ready by the status of the template before, so the other copy goes while its pods restart",
+	"shrink":              "a copy counts as ready by the status of the template before, so the other copy goes while its pods restart",
 	"room of the leaving": "room is free as soon as an Object is being deleted",
 }
 

@@ -64,8 +64,10 @@ type World struct {
 	events    []string
 	violation *Violation
 	served    map[string]bool
-	inputs    map[kindOf]document
-	fatals    map[xrKey]string
+	// selects tells that all services select a pool. If only some did, first-fit could miss room that there is.
+	selects bool
+	inputs  map[kindOf]document
+	fatals  map[xrKey]string
 }
 
 type remoteTask struct {
@@ -93,7 +95,7 @@ func New(o Options, fn Function) *World {
 		remotes: map[string]*remote{}, objects: map[remoteTask]map[name]bool{}, children: map[string]map[task]bool{}, alive: map[string]bool{},
 		told: map[string]map[name][]pod{}, fatals: map[xrKey]string{},
 	}
-	w.Cost.init()
+	w.Cost.reset()
 	w.server = newServer(func() time.Time { return w.now }, w.changed)
 	w.crossplane, w.provider = newCrossplane(w), newProvider(w)
 	w.inputs = map[kindOf]document{
@@ -137,7 +139,7 @@ func (w *World) violate(invariant string, about []string, format string, args ..
 	}
 	v := &Violation{Invariant: invariant, Message: fmt.Sprintf(format, args...), Seed: w.Seed}
 	for _, e := range slices.Backward(w.events) {
-		if len(v.Trace) < 80 && slices.ContainsFunc(about, func(s string) bool { return strings.Contains(e, s) }) {
+		if len(v.Trace) < 120 && slices.ContainsFunc(about, func(s string) bool { return strings.Contains(e, s) }) {
 			v.Trace = append(v.Trace, e)
 		}
 	}

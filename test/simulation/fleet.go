@@ -1,0 +1,129 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A Figure is one that grows with the fleet, and what it is not to exceed, or to reach.
+type Figure struct{ Name, Value, Bar string }
+
+// Fleet measures what a fleet costs: reconciles are counted, sizes are those of encoded requests, and only one figure is a time.
+func Fleet(fn Function, services, clusters int, progress func(string)) []Figure {
+	progress(fmt.Sprintf("%d services on %d clusters", services, clusters))
+	w := New(Options{Seed: 1}, fn)
+	w.calm = true
+	nodes := services/clusters + services/clusters/10 + 4
+	for i := range clusters {
+		w.addCluster("c"+strconv.Itoa(i), "r1", []nodePool{{"a", nodes, 8, false}}, false)
+	}
+	w.settle()
+	w.Cost.reset()
+	for i := range services {
+		w.create(worker(i, "Failover", 1))
+	}
+	w.settle()
+	settled := w.Cost.Reconciles[serviceKind.kind]
+
+	progress("one replica of one service is scaled")
+	w.Cost.reset()
+	u := w.services[services/2]
+	u.roles[0].replicas++
+	w.update(u, "scaled")
+	w.settle()
+	scaled := w.Cost.Reconciles[serviceKind.kind] + w.Cost.Reconciles[clusterKind.kind]
+
+	progress("a service on all clusters")
+	w.Cost.reset()
+	w.create(worker(services, "Replicate", 1))
+	w.settle()
+	serviceRequest := w.Cost.each[xrKey{serviceKind, w.services[services].name}].largest
+
+	progress("a cluster with as many services")
+	one := oneCluster(fn, services)
+	clusterRequest := one.Cost.Calls[clusterKind.kind].Largest
+
+	progress("every shape changes, with twice as many services")
+	two := oneCluster(fn, 2*services)
+	shapes := two.changeShapes()
+
+	progress("as many services as a cluster can hold")
+	many := oneCluster(fn, 10*services)
+
+	return []Figure{
+		{"reconciles after one replica of one service is scaled", strconv.Itoa(scaled), "6"},
+		{"reconciles per service until the whole fleet is settled", fmt.Sprintf("%.1f", float64(settled)/float64(services)), "6"},
+		{fmt.Sprintf("request of a service (Replicate on all %d)", clusters), bytes(serviceRequest), "150 KB"},
+		{fmt.Sprintf("request of a cluster (%d services)", services), bytes(clusterRequest), "1 MB"},
+		{fmt.Sprintf("one cluster's call after every shape changed, %d services", 2*services), fmt.Sprintf("%.2f s", shapes.Seconds()), "0.1 s"},
+		{fmt.Sprintf("services that one cluster holds, of %d", 10*services), strconv.Itoa(len(many.told["c0"])), strconv.Itoa(10 * services)},
+	}
+}
+
+func bytes(n int) string {
+	if n < 1_000_000 {
+		return fmt.Sprintf("%.0f KB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// worker returns a service of workers that take a node each.
+func worker(i int, policy string, replicas int) *user {
+	return &user{
+		name: name{"team-" + strconv.Itoa(i%50), fmt.Sprintf("s%04d", i)}, policy: policy,
+		roles: []role{{name: "worker", kind: "worker", replicas: replicas, nodes: 1, gpus: 8}},
+	}
+}
+
+// oneCluster returns a world with one cluster, and services that all ask for it. Nobody is woken: each service is reconciled until it
+// has asked, then the cluster until it has answered, and then each service again.
+func oneCluster(fn Function, services int) *World {
+	w := New(Options{Seed: 1}, fn)
+	w.calm = true
+	w.addCluster("c0", "r1", []nodePool{{"a", services, 8, false}}, false)
+	w.settle()
+	w.Cost.reset()
+	for i := range services {
+		w.create(worker(i, "Failover", 1))
+	}
+	w.reconcileServices()
+	w.reconcileServices()
+	w.reconcileCluster()
+	w.reconcileServices()
+	return w
+}
+
+func (w *World) reconcileServices() {
+	w.catchUp()
+	for _, u := range w.services {
+		_, _ = w.crossplane.reconcile(xrKey{serviceKind, u.name}) // A failure shows in the figures.
+	}
+}
+
+func (w *World) reconcileCluster() {
+	for range 3 {
+		w.catchUp()
+		_, _ = w.crossplane.reconcile(xrKey{clusterKind, name{"", "c0"}})
+	}
+}
+
+// catchUp shows all caches everything, and wakes nobody.
+func (w *World) catchUp() {
+	for _, k := range slices.Clone(w.server.kinds) {
+		w.crossplane.cache.advance(k, w.crossplane.cache.behind(k))
+	}
+}
+
+// changeShapes gives all pods another request, as an upgrade of the function may, and returns the time of the cluster's next call.
+func (w *World) changeShapes() time.Duration {
+	for _, u := range w.services {
+		u.roles[0].cpus = 4
+		w.update(u, "shape changed")
+	}
+	w.reconcileServices()
+	w.Cost.reset()
+	w.reconcileCluster()
+	return w.Cost.Calls[clusterKind.kind].Longest
+}

@@ -16,7 +16,7 @@ test-all: test ## Run every test and check: make test, then make test-rest. An h
 	@$(MAKE) --no-print-directory test-rest
 
 # The longest part comes first. Parts wait for much of their time, so several run at once.
-PARTS = test-e2e-shared test-e2e-own test-e2e-fleet test-e2e-kueue lint test-race test-fuzz test-crossplane test-packages test-bench test-epp test-controlplane
+PARTS = test-e2e-shared test-e2e-own test-e2e-fleet test-e2e-kueue test-simulation lint test-race test-fuzz test-crossplane test-packages test-bench test-epp test-controlplane
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: test-rest
@@ -43,6 +43,14 @@ test-fuzz: ## Run each fuzzer for FUZZTIME inputs.
 		echo "fuzz $$name in $$dir"; \
 		$(GO) test "$$dir" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -parallel $(FUZZWORKERS) || exit 1; \
 	done
+
+# The number of random fleets of make test-simulation, and the seed of the first. A fleet takes one to two seconds.
+SEEDS ?= 200
+FIRST ?= 0
+
+.PHONY: test-simulation
+test-simulation: ## Run SEEDS random fleets through the function, on a model of the control plane and its clusters.
+	$(GO) test -count=1 -timeout 10h ./test/simulation -run '^TestSimulation$$' -seeds $(SEEDS) -first $(FIRST)
 
 .PHONY: test-epp
 test-epp: ## Load the endpoint picker configurations with the loaders of the endpoint picker's releases.
@@ -182,6 +190,11 @@ bench: ## Compare the function with a minimal function and with function-go-temp
 .PHONY: bench-scale
 bench-scale: tools ## Measure 200 services, and one of 300 replicas, on a whole control plane, and write docs/performance.md.
 	$(GO) -C test/controlplane run ./scale --write ../../docs/performance.md
+
+# It takes some minutes. It only reports, too.
+.PHONY: bench-fleet
+bench-fleet: ## Print what 1,000 services on 20 clusters cost: reconciles, sizes of requests, and one time.
+	$(GO) run ./test/simulation/benchfleet
 
 .PHONY: test-bench
 test-bench: ## Check that the functions that make bench compares do the same work.

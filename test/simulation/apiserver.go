@@ -46,7 +46,10 @@ type stored struct {
 func (o *stored) String() string { return o.kind.kind + " " + o.name.String() }
 
 // A change is one write of an object. Old is nil for a creation, current for a removal.
-type change struct{ old, current *stored }
+type change struct {
+	old, current *stored
+	at           time.Time
+}
 
 func (c change) either() *stored {
 	if c.current != nil {
@@ -59,7 +62,9 @@ func (c change) either() *stored {
 type table struct {
 	kind    kindOf
 	objects map[name]*stored
+	// history are the changes so far, without the first ones that were dropped.
 	history []change
+	dropped int
 }
 
 // Errors of the API server.
@@ -109,7 +114,7 @@ func sorted(of map[name]*stored) []*stored {
 }
 
 // write stores an object with a body. Old is the object before, or nil.
-func (s *server) write(old *stored, k kindOf, n name, body document) *stored {
+func (s *server) write(old *stored, k kindOf, n name, body document) {
 	s.version++
 	o := &stored{kind: k, name: n, version: s.version, uid: fmt.Sprintf("00000000-0000-4000-8000-%012d", s.version), generation: 1}
 	created := s.now().UTC().Format(time.RFC3339)
@@ -144,11 +149,10 @@ func (s *server) write(old *stored, k kindOf, n name, body document) *stored {
 	}
 	if o.deleting && len(o.finalizers) == 0 {
 		s.remove(old)
-		return nil
+		return
 	}
 	s.table(k).objects[n] = o
-	s.note(change{old, o})
-	return o
+	s.note(change{old: old, current: o})
 }
 
 func (s *server) remove(o *stored) {
@@ -158,18 +162,19 @@ func (s *server) remove(o *stored) {
 }
 
 func (s *server) note(c change) {
+	c.at = s.now()
 	t := s.table(c.either().kind)
 	t.history = append(t.history, c)
 	s.changed(c)
 }
 
 // create stores a new object.
-func (s *server) create(body document) *stored {
+func (s *server) create(body document) {
 	k, n := identify(body)
 	if s.get(k, n) != nil {
 		panic(fmt.Sprintf("%s %s exists", k.kind, n)) // A mistake in the simulation.
 	}
-	return s.write(nil, k, n, body)
+	s.write(nil, k, n, body)
 }
 
 func identify(body document) (kindOf, name) {
@@ -178,16 +183,14 @@ func identify(body document) (kindOf, name) {
 
 // edit changes an object unconditionally, as a user or a controller that reads the newest version does. It changes nothing
 // if the object does not exist.
-func (s *server) edit(k kindOf, n name, change func(document) document) *stored {
+func (s *server) edit(k kindOf, n name, change func(document) document) {
 	old := s.get(k, n)
 	if old == nil {
-		return nil
+		return
 	}
-	body := change(old.body)
-	if equalDocuments(body, old.body) {
-		return old
+	if body := change(old.body); !equalDocuments(body, old.body) {
+		s.write(old, k, n, body)
 	}
-	return s.write(old, k, n, body)
 }
 
 // serverOwned are the fields of an object's metadata that an apply keeps.
@@ -195,20 +198,21 @@ var serverOwned = []string{"finalizers", "deletionTimestamp", "uid", "creationTi
 
 // apply applies an object as its only field manager besides those of its status and its finalizers. With a resourceVersion it
 // is a compare-and-swap.
-func (s *server) apply(body document, controller string) (*stored, error) {
+func (s *server) apply(body document, controller string) error {
 	k, n := identify(body)
 	old, version := s.get(k, n), text(body, "metadata", "resourceVersion")
 	if old == nil {
 		if version != "" {
-			return nil, errNotFound
+			return errNotFound
 		}
-		return s.write(nil, k, n, body), nil
+		s.write(nil, k, n, body)
+		return nil
 	}
 	if version != "" && version != strconv.FormatInt(old.version, 10) {
-		return nil, errConflict
+		return errConflict
 	}
 	if old.owner != "" && old.owner != controller {
-		return nil, fmt.Errorf("%w: another object controls it", errRefused)
+		return fmt.Errorf("%w: another object controls it", errRefused)
 	}
 	meta := object(body, "metadata")
 	for _, f := range serverOwned {
@@ -216,15 +220,15 @@ func (s *server) apply(body document, controller string) (*stored, error) {
 	}
 	body = with(body, structpb.NewStructValue(meta), "metadata")
 	body = with(body, at(old.body, "status"), "status")
-	if equalDocuments(body, old.body) {
-		return old, nil
+	if !equalDocuments(body, old.body) {
+		s.write(old, k, n, body)
 	}
-	return s.write(old, k, n, body), nil
+	return nil
 }
 
 // setStatus writes the status of an object, if it differs.
-func (s *server) setStatus(k kindOf, n name, status document) *stored {
-	return s.edit(k, n, func(d document) document { return with(d, structpb.NewStructValue(status), "status") })
+func (s *server) setStatus(k kindOf, n name, status document) {
+	s.edit(k, n, func(d document) document { return with(d, structpb.NewStructValue(status), "status") })
 }
 
 // delete deletes an object. It stays as long as it has finalizers.
@@ -255,45 +259,3 @@ func (s *server) setFinalizer(k kindOf, n name, finalizer string, want bool) {
 	}
 	s.write(o, k, n, with(o.body, v, "metadata", "finalizers"))
 }
-
-// A cache is what one process has seen of each kind: a prefix of its changes.
-type cache struct {
-	server *server
-	views  map[kindOf]*view
-}
-
-type view struct {
-	seen    int
-	objects map[name]*stored
-}
-
-func newCache(s *server) *cache { return &cache{server: s, views: map[kindOf]*view{}} }
-
-func (c *cache) view(k kindOf) *view {
-	v := c.views[k]
-	if v == nil {
-		v = &view{objects: map[name]*stored{}}
-		c.views[k] = v
-	}
-	return v
-}
-
-// behind returns the number of changes of a kind that the cache has not seen.
-func (c *cache) behind(k kindOf) int { return len(c.server.table(k).history) - c.view(k).seen }
-
-// advance shows the cache the next changes of a kind, and returns them.
-func (c *cache) advance(k kindOf, n int) []change {
-	v, history := c.view(k), c.server.table(k).history
-	next := history[v.seen:min(v.seen+n, len(history))]
-	for _, ch := range next {
-		if ch.current == nil {
-			delete(v.objects, ch.old.name)
-		} else {
-			v.objects[ch.current.name] = ch.current
-		}
-	}
-	v.seen += len(next)
-	return next
-}
-
-func (c *cache) get(k kindOf, n name) *stored { return c.view(k).objects[n] }

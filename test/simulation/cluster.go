@@ -13,7 +13,7 @@ type nodePool struct {
 }
 
 // addCluster adds a remote cluster, and its InferenceCluster.
-func (w *World) addCluster(n, region string, pools []nodePool, gateway bool) *remote {
+func (w *World) addCluster(n, region string, pools []nodePool, gateway bool) {
 	r := &remote{w: w, name: n, reachable: true, objects: map[task]*remoteObject{}, noted: map[task]bool{}, pools: pools, region: region, gateway: gateway}
 	for _, p := range pools {
 		for i := range p.nodes {
@@ -28,7 +28,6 @@ func (w *World) addCluster(n, region string, pools []nodePool, gateway bool) *re
 		"metadata": fields{"name": n, "labels": fields{labelComposite: n, "region": region}},
 		"spec":     r.spec(),
 	}))
-	return r
 }
 
 // restore makes what a cluster has by itself.

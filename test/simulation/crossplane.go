@@ -5,11 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
-
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
@@ -19,6 +15,8 @@ const (
 	maxIterations = 5
 	// minBackoff and maxBackoff bound the time until a failed reconcile is repeated.
 	minBackoff, maxBackoff = time.Second, 30 * time.Second
+	// maxStale is how much older the caches of a new process may be.
+	maxStale = 20 * time.Second
 	// finalizer is that of composite resources.
 	finalizer = "composite.apiextensions.crossplane.io"
 
@@ -109,8 +107,7 @@ func (c *crossplane) restart() {
 	c.cache, c.tracker = newCache(c.w.server), newTracker()
 	c.queue, c.queued, c.wakeAt, c.failures = nil, map[xrKey]bool{}, map[xrKey]time.Time{}, map[xrKey]int{}
 	for _, k := range c.w.server.kinds {
-		n := before.view(k).seen - c.w.rand.IntN(20)
-		c.observe(k, max(0, n))
+		c.observe(k, before.since(k, c.w.rand.IntN(20), maxStale, c.w.now))
 	}
 	for _, k := range []kindOf{serviceKind, clusterKind} {
 		for _, o := range sorted(c.cache.view(k).objects) {
@@ -243,104 +240,6 @@ func (r *reconcile) observeComposed() error {
 	return nil
 }
 
-func (r *reconcile) runFunction() error {
-	req := &fnv1.RunFunctionRequest{
-		Meta:              &fnv1.RequestMeta{Tag: "tag"},
-		Input:             r.w.input(r.key.kind),
-		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: r.xr.body}, Resources: map[string]*fnv1.Resource{}},
-		Desired:           &fnv1.State{},
-		Context:           &structpb.Struct{},
-		RequiredResources: map[string]*fnv1.Resources{},
-	}
-	for key, o := range r.observed {
-		req.Observed.Resources[key] = &fnv1.Resource{Resource: o.body}
-	}
-	seeded := map[string][]*stored{}
-	for _, q := range r.tracker.required[r.key] {
-		seeded[q.name] = r.fetch(q.of)
-		req.RequiredResources[q.name] = resources(seeded[q.name])
-	}
-	sent := seeded
-	var before *fnv1.Requirements
-	for i := range maxIterations + 1 {
-		rsp, err := r.w.run(req)
-		if err != nil {
-			return err
-		}
-		r.rsp = rsp
-		if isFatal(rsp) || proto.Equal(before, rsp.GetRequirements()) {
-			return nil
-		}
-		before = rsp.GetRequirements()
-		r.required = nil
-		next := map[string][]*stored{}
-		for n, objects := range seeded {
-			next[n] = objects
-		}
-		for n, s := range before.GetResources() {
-			ref := referenceOf(s)
-			r.required = append(r.required, requirement{n, ref})
-			next[n] = r.fetch(ref)
-		}
-		if i == 0 && same(sent, next) {
-			return nil
-		}
-		sent, req.RequiredResources = next, map[string]*fnv1.Resources{}
-		for n, objects := range next {
-			req.RequiredResources[n] = resources(objects)
-		}
-	}
-	return errors.New("requirements did not stabilize")
-}
-
-func isFatal(rsp *fnv1.RunFunctionResponse) bool {
-	return slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
-}
-
-func same(a, b map[string][]*stored) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for n, objects := range a {
-		other, ok := b[n]
-		if !ok || !slices.Equal(objects, other) {
-			return false
-		}
-	}
-	return true
-}
-
-// resources returns what a requirement found. One that found nothing has no value, but an entry.
-func resources(found []*stored) *fnv1.Resources {
-	all := &fnv1.Resources{}
-	for _, o := range found {
-		all.Items = append(all.Items, &fnv1.Resource{Resource: o.body})
-	}
-	return all
-}
-
-func referenceOf(s *fnv1.ResourceSelector) reference {
-	return reference{kindOf{s.GetApiVersion(), s.GetKind()}, s.GetNamespace(), s.GetMatchName(), s.GetMatchLabels().GetLabels()}
-}
-
-// fetch returns what a reference finds in the cache.
-func (c *crossplane) fetch(ref reference) []*stored {
-	if ref.name != "" {
-		if o := c.cache.get(ref.kind, name{ref.namespace, ref.name}); o != nil {
-			return []*stored{o}
-		}
-		return nil
-	}
-	var all []*stored
-	for _, o := range c.cache.view(ref.kind).objects {
-		if (ref.namespace == "" || o.name.namespace == ref.namespace) && o.has(ref.labels) {
-			all = append(all, o)
-		}
-	}
-	slices.SortFunc(all, func(a, b *stored) int { return compareNames(a.name, b.name) })
-	return all
-}
-
 // desire makes the desired objects: observed ones keep their names, and the composite resource owns all.
 func (r *reconcile) desire() {
 	for key, d := range r.rsp.GetDesired().GetResources() {
@@ -386,7 +285,7 @@ func (r *reconcile) applyAll() error {
 		if err := r.w.inject(r.key); err != nil {
 			return err
 		}
-		if _, err := r.w.server.apply(r.desired[i].body, r.xr.uid); err != nil {
+		if err := r.w.server.apply(r.desired[i].body, r.xr.uid); err != nil {
 			return fmt.Errorf("cannot apply %s: %w", r.desired[i].key, err)
 		}
 	}
@@ -433,5 +332,3 @@ func (r *reconcile) trackAll() {
 	slices.SortFunc(r.required, func(a, b requirement) int { return cmp.Compare(a.name, b.name) })
 	r.tracker.track(r.key, composed, r.required)
 }
-
-func (o *stored) versionText() string { return strconv.FormatInt(o.version, 10) }

@@ -8,7 +8,7 @@ import (
 )
 
 // Run lets random things happen, then ends them, and checks what has to hold in the end.
-func (w *World) Run() *Violation {
+func (w *World) Run() *ViolationError {
 	w.randomFleet()
 	w.settle()
 	for range w.Steps {
@@ -135,49 +135,57 @@ func (w *World) placedIn(u *user) map[string]map[string]bool {
 
 // checkPlaced checks that nothing of a service waits that would fit.
 func (w *World) checkPlaced(u *user) {
-	placed := w.placedIn(u)
-	missing := func(in map[string]bool) []replica {
-		return slices.DeleteFunc(u.replicas(), func(r replica) bool { return in[r.id()] })
-	}
-	try := func(r *remote, waiting []replica) {
-		if len(waiting) == 0 {
-			return
-		}
-		var ids []string
-		pods := slices.Concat(slices.Collect(maps.Values(w.told[r.name]))...)
-		for _, p := range waiting {
-			pods, ids = append(pods, p.pods()...), append(ids, p.id())
-		}
-		if fits(r.nodes, pods) {
-			w.violate("placed", append(w.about(r), u.name.String()), "%s waits for room for %v that is free in %s: it runs as %v; %s; status: %s",
-				u.name, ids, r.name, placed, w.describe(r), w.placement(u))
-		}
-	}
-	candidates := w.candidates(u)
+	placed, candidates := w.placedIn(u), w.candidates(u)
 	switch u.policy {
 	case "Replicate":
 		for _, r := range candidates {
-			try(r, missing(placed[r.name]))
+			w.checkWaiting(u, r, placed, u.missing(placed[r.name]))
 		}
 	case "Failover":
 		for _, r := range candidates {
 			if len(placed) == 0 || placed[r.name] != nil && len(placed) == 1 {
-				try(r, missing(placed[r.name]))
+				w.checkWaiting(u, r, placed, u.missing(placed[r.name]))
 			}
 		}
 	case "Spread":
-		all := map[string]bool{}
-		for _, in := range placed {
-			maps.Copy(all, in)
-		}
-		for _, part := range u.parts(missing(all)) {
-			for _, r := range candidates {
-				// The rest of a group runs where the group runs.
-				if in := u.clusterOf(part, placed); in == "" || in == r.name {
-					try(r, part)
-				}
+		w.checkSpread(u, placed, candidates)
+	}
+}
+
+// checkSpread checks that nothing waits of a service that is split over clusters. The rest of a group runs where the group runs.
+func (w *World) checkSpread(u *user, placed map[string]map[string]bool, candidates []*remote) {
+	all := map[string]bool{}
+	for _, in := range placed {
+		maps.Copy(all, in)
+	}
+	for _, part := range u.parts(u.missing(all)) {
+		home := u.clusterOf(part, placed)
+		for _, r := range candidates {
+			if home == "" || home == r.name {
+				w.checkWaiting(u, r, placed, part)
 			}
 		}
+	}
+}
+
+// missing are the replicas that a user wants and that are not among some.
+func (u *user) missing(in map[string]bool) []replica {
+	return slices.DeleteFunc(u.replicas(), func(r replica) bool { return in[r.id()] })
+}
+
+// checkWaiting checks that replicas that wait do not fit in a cluster.
+func (w *World) checkWaiting(u *user, r *remote, placed map[string]map[string]bool, waiting []replica) {
+	if len(waiting) == 0 {
+		return
+	}
+	ids := make([]string, 0, len(waiting))
+	pods := slices.Concat(slices.Collect(maps.Values(w.told[r.name]))...)
+	for _, p := range waiting {
+		pods, ids = append(pods, p.pods()...), append(ids, p.id())
+	}
+	if fits(r.nodes, pods) {
+		w.violate("placed", append(w.about(r), u.name.String()), "%s waits for room for %v that is free in %s: it runs as %v; %s; status: %s",
+			u.name, ids, r.name, placed, w.describe(r), w.placement(u))
 	}
 }
 
@@ -237,28 +245,7 @@ func (w *World) probe() {
 	}
 	var probes []*user
 	for _, r := range w.fleet {
-		var pods []pod
-		for _, n := range slices.SortedFunc(maps.Keys(w.told[r.name]), compareNames) {
-			pods = append(pods, w.told[r.name][n]...)
-		}
-		for _, p := range r.pools {
-			for gpus := 8; gpus > 0; gpus /= 2 {
-				one, n := pod{gpus: gpus}, 0
-				if w.selects {
-					one.nodes = map[string]string{"pool": p.name}
-				}
-				for ; fits(r.nodes, append(slices.Clone(pods), one)); n++ {
-					pods = append(pods, one)
-				}
-				if n == 0 {
-					continue
-				}
-				probes = append(probes, &user{
-					name: name{"team-p", fmt.Sprintf("probe-%s-%s-%d", r.name, p.name, gpus)}, policy: "Failover", clusters: []string{r.name},
-					roles: []role{{name: "worker", kind: "worker", replicas: n, nodes: 1, gpus: gpus, nodeSelector: one.nodes}},
-				})
-			}
-		}
+		probes = append(probes, w.probes(r)...)
 	}
 	for _, u := range probes {
 		w.create(u)
@@ -268,11 +255,40 @@ func (w *World) probe() {
 		return
 	}
 	for _, u := range probes {
-		if got := len(w.placedIn(u)[u.clusters[0]]); got != u.roles[0].replicas {
-			w.violate("freed", []string{u.clusters[0], u.name.name}, "%s needs the %d x %d GPUs that are free in %s, and got %d: %s; %s",
-				u.name, u.roles[0].replicas, u.roles[0].gpus, u.clusters[0], got, w.placement(u), w.describe(w.remotes[u.clusters[0]]))
+		r := w.remotes[u.clusters[0]]
+		if got := len(w.placedIn(u)[r.name]); got != u.roles[0].replicas {
+			w.violate("freed", append(w.about(r), u.name.name), "%s needs the %d x %d GPUs that are free in %s, and got %d: %s; %s",
+				u.name, u.roles[0].replicas, u.roles[0].gpus, r.name, got, w.placement(u), w.describe(r))
 		}
 	}
+}
+
+// probes are services that together need all that is free in a cluster.
+func (w *World) probes(r *remote) []*user {
+	var probes []*user
+	var pods []pod
+	for _, n := range slices.SortedFunc(maps.Keys(w.told[r.name]), compareNames) {
+		pods = append(pods, w.told[r.name][n]...)
+	}
+	for _, p := range r.pools {
+		for gpus := 8; gpus > 0; gpus /= 2 {
+			one, n := pod{gpus: gpus}, 0
+			if w.selects {
+				one.nodes = map[string]string{"pool": p.name}
+			}
+			for ; fits(r.nodes, append(slices.Clone(pods), one)); n++ {
+				pods = append(pods, one)
+			}
+			if n == 0 {
+				continue
+			}
+			probes = append(probes, &user{
+				name: name{"team-p", fmt.Sprintf("probe-%s-%s-%d", r.name, p.name, gpus)}, policy: "Failover", clusters: []string{r.name},
+				roles: []role{{name: "worker", kind: "worker", replicas: n, nodes: 1, gpus: gpus, nodeSelector: one.nodes}},
+			})
+		}
+	}
+	return probes
 }
 
 // Elapsed is the time that has passed in the simulation.

@@ -14,7 +14,7 @@ type Figure struct{ Name, Value, Bar string }
 func Fleet(fn Function, services, clusters int, progress func(string)) []Figure {
 	progress(fmt.Sprintf("%d services on %d clusters", services, clusters))
 	w := New(Options{Seed: 1}, fn)
-	w.calm = true
+	w.calm, w.forgets = true, true
 	nodes := services/clusters + services/clusters/10 + 4
 	for i := range clusters {
 		w.addCluster("c"+strconv.Itoa(i), "r1", []nodePool{{"a", nodes, 8, false}}, false)
@@ -22,7 +22,7 @@ func Fleet(fn Function, services, clusters int, progress func(string)) []Figure 
 	w.settle()
 	w.Cost.reset()
 	for i := range services {
-		w.create(worker(i, "Failover", 1))
+		w.create(worker(i, "Failover"))
 	}
 	w.settle()
 	settled := w.Cost.Reconciles[serviceKind.kind]
@@ -37,7 +37,7 @@ func Fleet(fn Function, services, clusters int, progress func(string)) []Figure 
 
 	progress("a service on all clusters")
 	w.Cost.reset()
-	w.create(worker(services, "Replicate", 1))
+	w.create(worker(services, "Replicate"))
 	w.settle()
 	serviceRequest := w.Cost.each[xrKey{serviceKind, w.services[services].name}].largest
 
@@ -70,10 +70,10 @@ func bytes(n int) string {
 }
 
 // worker returns a service of workers that take a node each.
-func worker(i int, policy string, replicas int) *user {
+func worker(i int, policy string) *user {
 	return &user{
 		name: name{"team-" + strconv.Itoa(i%50), fmt.Sprintf("s%04d", i)}, policy: policy,
-		roles: []role{{name: "worker", kind: "worker", replicas: replicas, nodes: 1, gpus: 8}},
+		roles: []role{{name: "worker", kind: "worker", replicas: 1, nodes: 1, gpus: 8}},
 	}
 }
 
@@ -81,12 +81,12 @@ func worker(i int, policy string, replicas int) *user {
 // has asked, then the cluster until it has answered, and then each service again.
 func oneCluster(fn Function, services int) *World {
 	w := New(Options{Seed: 1}, fn)
-	w.calm = true
+	w.calm, w.forgets = true, true
 	w.addCluster("c0", "r1", []nodePool{{"a", services, 8, false}}, false)
 	w.settle()
 	w.Cost.reset()
 	for i := range services {
-		w.create(worker(i, "Failover", 1))
+		w.create(worker(i, "Failover"))
 	}
 	w.reconcileServices()
 	w.reconcileServices()
@@ -113,6 +113,7 @@ func (w *World) reconcileCluster() {
 func (w *World) catchUp() {
 	for _, k := range slices.Clone(w.server.kinds) {
 		w.crossplane.cache.advance(k, w.crossplane.cache.behind(k))
+		w.server.forget(k, w.readers(k)...)
 	}
 }
 

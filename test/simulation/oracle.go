@@ -185,39 +185,30 @@ func (w *World) copies(xr *stored) map[string]*copyOf {
 // serving returns the clusters in which a service answers requests, in some group with a replica of each role, among the replicas
 // that a spec wants. Endpoint pickers count if the spec wants one.
 func serving(copies map[string]*copyOf, spec document) map[string]bool {
-	type wanted struct {
-		name     string
-		replicas int
-	}
-	var roles []wanted
-	router := false
-	for _, r := range items(spec, "roles") {
-		if text(r, "componentType") == "router" {
-			router = true
-			continue
-		}
-		roles = append(roles, wanted{text(r, "name"), number(r, "replicas")})
-	}
 	all := map[string]bool{}
 	for n, c := range copies {
-		if router && !c.router {
-			continue
-		}
 		for g := range max(1, number(spec, "replicas")) {
-			complete := !slices.ContainsFunc(roles, func(r wanted) bool {
-				for i := range r.replicas {
-					if c.ready[fmt.Sprintf("%d/%s/%d", g, r.name, i)] {
-						return false
-					}
-				}
-				return true
-			})
-			if complete {
+			if c.serves(g, items(spec, "roles")) {
 				all[n] = true
 			}
 		}
 	}
 	return all
+}
+
+// serves tells that a copy has a ready replica of each role in a group.
+func (c *copyOf) serves(group int, roles []document) bool {
+	return !slices.ContainsFunc(roles, func(r document) bool {
+		if text(r, "componentType") == "router" {
+			return !c.router
+		}
+		for i := range number(r, "replicas") {
+			if c.ready[fmt.Sprintf("%d/%s/%d", group, text(r, "name"), i)] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // beforeApply notes where a service answers requests.

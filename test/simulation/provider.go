@@ -52,9 +52,10 @@ func (p *provider) observe(k kindOf, n int) {
 
 // restart starts a new process. It looks at everything again.
 func (p *provider) restart() {
+	before := p.cache
 	p.cache, p.dirty, p.noted = newCache(p.w.server), nil, map[task]bool{}
 	for _, k := range []kindOf{objectKind, collectionKind} {
-		p.observe(k, max(0, len(p.w.server.table(k).history)-p.w.rand.IntN(20)))
+		p.observe(k, before.since(k, p.w.rand.IntN(20), maxStale, p.w.now))
 	}
 }
 
@@ -199,7 +200,7 @@ func (p *provider) collect(o *stored, cluster *remote) {
 				"readiness": fields{"policy": "SuccessfulCreate"},
 			},
 		})
-		if _, err := p.w.server.apply(member, o.uid); err != nil {
+		if err := p.w.server.apply(member, o.uid); err != nil {
 			panic(err) // Nobody else makes Objects with these names.
 		}
 	}

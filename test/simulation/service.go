@@ -146,11 +146,11 @@ func (w *World) create(u *user) {
 }
 
 func (u *user) String() string {
-	s := fmt.Sprintf("%s groups=%d gang=%s router=%t clusters=%v region=%s", u.policy, u.groups, u.gang, u.router, u.clusters, u.region)
+	roles := make([]string, 0, len(u.roles))
 	for _, r := range u.roles {
-		s += fmt.Sprintf(" %s:%dx%dx%dgpu%v", r.name, r.replicas, r.nodes, r.gpus, r.nodeSelector)
+		roles = append(roles, fmt.Sprintf("%s:%dx%dx%dgpu%v", r.name, r.replicas, r.nodes, r.gpus, r.nodeSelector))
 	}
-	return s
+	return fmt.Sprintf("%s groups=%d gang=%s router=%t clusters=%v region=%s %v", u.policy, u.groups, u.gang, u.router, u.clusters, u.region, roles)
 }
 
 // update writes the spec of a user. What Crossplane keeps in the spec stays.

@@ -39,7 +39,7 @@ func TestSimulation(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // A simulation allocates much and keeps little.
 	fn := InProcess()
 	for i := range *seeds {
-		seed := *first + uint64(i) //nolint:gosec // Flags are not negative.
+		seed := *first + uint64(i)
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			w := New(Options{Seed: seed, Steps: *steps, Without: without(), Trace: true}, fn)
 			if v := w.Run(); v != nil {

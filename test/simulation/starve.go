@@ -12,7 +12,7 @@ func (w *World) Starve(minutes int) int {
 	w.addCluster("c0", "r1", []nodePool{{"a", 4, 8, false}}, false)
 	w.settle()
 	small := func(i int) *user {
-		u := worker(i, "Failover", 1)
+		u := worker(i, "Failover")
 		u.name.name, u.roles[0].gpus = fmt.Sprintf("small-%d", i), 2
 		return u
 	}
@@ -23,7 +23,7 @@ func (w *World) Starve(minutes int) int {
 		w.settle()
 	}
 	w.now = w.now.Add(time.Minute)
-	large := worker(1000, "Failover", 1)
+	large := worker(1000, "Failover")
 	large.roles[0].nodes = 3
 	w.create(large)
 	w.settle()

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"google.golang.org/protobuf/types/known/structpb"
 )
 
 var (
@@ -58,11 +56,13 @@ type World struct {
 	alive   map[string]bool
 	// routes are HTTPRoutes that the control plane's gateway has not read yet.
 	routes []name
+	// forgets tells that nobody restarts, so that old changes need not be kept.
+	forgets bool
 	// calm tells that there are no random events any more.
 	calm      bool
 	told      map[string]map[name][]pod
 	events    []string
-	violation *Violation
+	violation *ViolationError
 	served    map[string]bool
 	// selects tells that all services select a pool. If only some did, first-fit could miss room that there is.
 	selects bool
@@ -75,8 +75,8 @@ type remoteTask struct {
 	task    task
 }
 
-// A Violation is an invariant that did not hold.
-type Violation struct {
+// A ViolationError is an invariant that did not hold.
+type ViolationError struct {
 	Invariant, Message string
 	Seed               uint64
 	// Trace are the last events about what the violation is about.
@@ -84,7 +84,7 @@ type Violation struct {
 }
 
 // Error has the seed, what did not hold, and what happened before.
-func (v *Violation) Error() string {
+func (v *ViolationError) Error() string {
 	return fmt.Sprintf("seed %d: %s: %s\n%s", v.Seed, v.Invariant, v.Message, strings.Join(v.Trace, "\n"))
 }
 
@@ -137,7 +137,7 @@ func (w *World) violate(invariant string, about []string, format string, args ..
 	if w.violation != nil || w.Without[invariant] {
 		return
 	}
-	v := &Violation{Invariant: invariant, Message: fmt.Sprintf(format, args...), Seed: w.Seed}
+	v := &ViolationError{Invariant: invariant, Message: fmt.Sprintf(format, args...), Seed: w.Seed}
 	for _, e := range slices.Backward(w.events) {
 		if len(v.Trace) < 120 && slices.ContainsFunc(about, func(s string) bool { return strings.Contains(e, s) }) {
 			v.Trace = append(v.Trace, e)
@@ -167,8 +167,31 @@ func (w *World) inject(xr xrKey) error {
 // changed keeps the indexes up to date, and tells the oracle.
 func (w *World) changed(c change) {
 	o := c.either()
-	t := task{o.kind, o.name}
 	w.Cost.Writes++
+	w.changedOwner(c)
+	switch o.kind {
+	case objectKind:
+		w.changedObject(c)
+	case routeKind:
+		if c.current != nil && c.current.generation != observedRoute(c.current) && !slices.Contains(w.routes, o.name) {
+			w.routes = append(w.routes, o.name)
+		}
+	case configMapKind:
+		switch {
+		case c.old == nil:
+			w.trace(o, "created")
+		case c.current == nil:
+			w.trace(o, "gone")
+		default:
+			w.trace(o, "written: version %d", c.current.version)
+		}
+	}
+}
+
+// changedOwner keeps who owns what, and who has lost its owner.
+func (w *World) changedOwner(c change) {
+	o := c.either()
+	t := task{o.kind, o.name}
 	if c.old == nil {
 		w.alive[o.uid] = true
 		if o.owner != "" {
@@ -187,33 +210,21 @@ func (w *World) changed(c change) {
 		w.orphans = append(w.orphans, sortedTasks(w.children[o.uid])...)
 		delete(w.children, o.uid)
 	}
-	switch o.kind {
-	case objectKind:
-		k, n := identify(object(o.body, "spec", "forProvider", "manifest"))
-		rt := remoteTask{text(o.body, "spec", "providerConfigRef", "name"), task{k, n}}
-		if w.objects[rt] == nil {
-			w.objects[rt] = map[name]bool{}
-		}
-		if c.current == nil {
-			delete(w.objects[rt], o.name)
-		} else {
-			w.objects[rt][o.name] = true
-		}
-		w.checkObject(c, rt)
-	case routeKind:
-		if c.current != nil && c.current.generation != observedRoute(c.current) && !slices.Contains(w.routes, o.name) {
-			w.routes = append(w.routes, o.name)
-		}
-	case configMapKind:
-		switch {
-		case c.old == nil:
-			w.trace(o, "created")
-		case c.current == nil:
-			w.trace(o, "gone")
-		default:
-			w.trace(o, "written: version %d", c.current.version)
-		}
+}
+
+func (w *World) changedObject(c change) {
+	o := c.either()
+	k, n := identify(object(o.body, "spec", "forProvider", "manifest"))
+	rt := remoteTask{text(o.body, "spec", "providerConfigRef", "name"), task{k, n}}
+	if w.objects[rt] == nil {
+		w.objects[rt] = map[name]bool{}
 	}
+	if c.current == nil {
+		delete(w.objects[rt], o.name)
+	} else {
+		w.objects[rt][o.name] = true
+	}
+	w.checkObject(c, rt)
 }
 
 func sortedTasks(of map[task]bool) []task {
@@ -311,7 +322,18 @@ func (w *World) observe(c *cache, kinds []kindOf, show func(kindOf, int)) bool {
 		n = 1 + w.rand.IntN(n)
 	}
 	show(k, n)
+	if w.forgets {
+		w.server.forget(k, w.readers(k)...)
+	}
 	return true
+}
+
+// readers are the caches that show a kind.
+func (w *World) readers(k kindOf) []*cache {
+	if k == objectKind || k == collectionKind {
+		return []*cache{w.crossplane.cache, w.provider.cache}
+	}
+	return []*cache{w.crossplane.cache}
 }
 
 // step lets some time pass.
@@ -354,6 +376,3 @@ func (w *World) settle() {
 	}
 	w.violate("quiet", []string{""}, "the fleet never gets quiet")
 }
-
-// empty is a status without fields.
-func empty() document { return &structpb.Struct{Fields: map[string]*structpb.Value{}} }

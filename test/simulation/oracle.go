@@ -91,8 +91,8 @@ func (w *World) checkObject(c change, rt remoteTask) {
 		w.trace(o, "grown in %s: from %d to %d GPUs", r.name, gpusOf(before), gpusOf(now))
 		invariant = "growth fits"
 	}
-	if !w.alive[o.owner] {
-		return
+	if w.forgets || !w.alive[o.owner] {
+		return // A large fleet counts what it costs, and nothing else.
 	}
 	staying, leaving := w.counted(r)
 	switch {

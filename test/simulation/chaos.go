@@ -147,9 +147,19 @@ var events = []event{
 	}},
 	{"wipe", 1, func(w *World) {
 		r := w.randomCluster()
-		w.trace(xrKey{clusterKind, name{"", r.name}}, "made anew")
+		w.trace(xrKey{clusterKind, name{"", r.name}}, "has lost all objects")
 		r.wipe()
 	}},
+	{"make-anew", 1, func(w *World) {
+		r := w.randomCluster()
+		w.trace(xrKey{clusterKind, name{"", r.name}}, "is made anew, as another one")
+		r.uid = ""
+		r.wipe()
+		if w.rand.IntN(2) == 0 {
+			r.confirm()
+		}
+	}},
+	{"confirm", 3, func(w *World) { w.randomCluster().confirm() }},
 }
 
 // chaos lets a random event happen.
@@ -229,6 +239,14 @@ func (r *remote) cleanUp() {
 	r.wipe()
 	r.abandoned, r.stopPolicy = false, ""
 	r.update("cleaned up")
+}
+
+// confirm says in the InferenceCluster which cluster it is.
+func (r *remote) confirm() {
+	if r.made > 0 && r.confirmed != r.uid {
+		r.confirmed = r.uid
+		r.update("is " + r.uid)
+	}
 }
 
 // hasObjects tells that a service has Objects for the cluster.

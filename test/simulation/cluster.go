@@ -32,7 +32,14 @@ func (w *World) addCluster(n, region string, pools []nodePool, gateway bool) {
 
 // restore makes what a cluster has by itself.
 func (r *remote) restore() {
-	r.apply(newDocument(fields{"apiVersion": "v1", "kind": "Namespace", "metadata": fields{"name": "kube-system"}}))
+	system := r.apply(newDocument(fields{"apiVersion": "v1", "kind": "Namespace", "metadata": fields{"name": "kube-system"}}))
+	if r.uid == "" {
+		r.uid = system.uid
+	}
+	system.uid = r.uid
+	r.apply(newDocument(fields{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": fields{"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+	}))
 	r.apply(newDocument(fields{
 		"apiVersion": gatewayKind.apiVersion, "kind": gatewayKind.kind, "metadata": fields{"name": "inference-gateway", "namespace": "gateway-system"},
 	}))
@@ -90,6 +97,9 @@ func (r *remote) spec() fields {
 		pools = append(pools, f)
 	}
 	spec := fields{"providerConfigRef": fields{"name": r.name}, "pools": pools}
+	if r.confirmed != "" {
+		spec["clusterUID"] = r.confirmed
+	}
 	if r.stopPolicy != "" {
 		spec["stopPolicy"] = r.stopPolicy
 	}

@@ -29,6 +29,7 @@ func (w *World) end() {
 		if !r.abandoned {
 			r.stopPolicy = ""
 		}
+		r.confirm()
 		r.update("calm")
 		r.reach(true)
 		r.wakeWaiting()
@@ -152,6 +153,31 @@ func (w *World) checkPlaced(u *user) {
 	}
 }
 
+// waitsBefore tells whether a service that is older than u waits for a cluster. Room may then be held for it.
+func (w *World) waitsBefore(u *user, r *remote) bool {
+	for _, older := range w.services {
+		if older == u {
+			return false
+		}
+		if slices.Contains(w.candidates(older), r) && !w.complete(older) {
+			return true
+		}
+	}
+	return false
+}
+
+// complete tells whether a service has all that it wants.
+func (w *World) complete(u *user) bool {
+	placed, all := w.placedIn(u), map[string]bool{}
+	for _, r := range w.candidates(u) {
+		if u.policy == "Replicate" && len(u.missing(placed[r.name])) > 0 {
+			return false
+		}
+		maps.Copy(all, placed[r.name])
+	}
+	return len(u.missing(all)) == 0
+}
+
 // checkSpread checks that nothing waits of a service that is split over clusters. The rest of a group runs where the group runs.
 func (w *World) checkSpread(u *user, placed map[string]map[string]bool, candidates []*remote) {
 	all := map[string]bool{}
@@ -175,7 +201,7 @@ func (u *user) missing(in map[string]bool) []replica {
 
 // checkWaiting checks that replicas that wait do not fit in a cluster.
 func (w *World) checkWaiting(u *user, r *remote, placed map[string]map[string]bool, waiting []replica) {
-	if len(waiting) == 0 {
+	if len(waiting) == 0 || w.waitsBefore(u, r) {
 		return
 	}
 	ids := make([]string, 0, len(waiting))
@@ -240,6 +266,16 @@ func (w *World) placement(u *user) string {
 
 // probe shows that all free room can be used: services that need all of it, and nothing more, are placed.
 func (w *World) probe() {
+	if w.violation != nil {
+		return
+	}
+	// Room may be held for a service that waits.
+	for _, u := range slices.Clone(w.services) {
+		if !w.complete(u) {
+			w.remove(u)
+		}
+	}
+	w.quiet()
 	if w.violation != nil {
 		return
 	}

@@ -44,6 +44,8 @@ type remote struct {
 	// stopPolicy is that of the InferenceCluster, and gateway tells that its entrypoint is a Gateway.
 	stopPolicy string
 	gateway    bool
+	// uid is the UID of its namespace kube-system, and confirmed what the InferenceCluster expects: empty for the first.
+	uid, confirmed string
 	// abandoned tells that the cluster was abandoned, and not cleaned up since.
 	abandoned bool
 	nodes     []*node
@@ -380,7 +382,7 @@ func (r *remote) lose(n int) {
 	}
 }
 
-// wipe makes the cluster anew: everything in it is gone.
+// wipe removes everything from the cluster.
 func (r *remote) wipe() {
 	var all []task
 	for t := range r.objects {

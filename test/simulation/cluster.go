@@ -92,7 +92,7 @@ func (r *remote) spec() fields {
 					n++
 				}
 			}
-			f["nodeCount"], f["allocatable"] = n, fields{"nvidia.com/gpu": strconv.Itoa(p.gpus)}
+			f["nodeCount"], f["allocatable"] = n, fields{"nvidia.com/gpu": strconv.Itoa(p.gpus), "cpu": "100"}
 		}
 		pools = append(pools, f)
 	}

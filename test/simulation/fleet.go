@@ -15,7 +15,7 @@ func Fleet(fn Function, services, clusters int, progress func(string)) []Figure 
 	progress(fmt.Sprintf("%d services on %d clusters", services, clusters))
 	w := New(Options{Seed: 1}, fn)
 	w.calm, w.forgets = true, true
-	nodes := services/clusters + services/clusters/10 + 4
+	nodes := services/clusters + services/clusters/10 + 6
 	for i := range clusters {
 		w.addCluster("c"+strconv.Itoa(i), "r1", []nodePool{{"a", nodes, 8, false}}, false)
 	}
@@ -37,21 +37,29 @@ func Fleet(fn Function, services, clusters int, progress func(string)) []Figure 
 
 	progress("a service on all clusters")
 	w.Cost.reset()
-	w.create(worker(services, "Replicate"))
+	everywhere := worker(services, "Replicate")
+	everywhere.router = true
+	everywhere.roles = []role{{name: "prefill", kind: "prefiller", replicas: 1, nodes: 1, gpus: 8}, {name: "decode", kind: "decoder", replicas: 2, nodes: 1, gpus: 8}}
+	w.create(everywhere)
 	w.settle()
-	serviceRequest := w.Cost.each[xrKey{serviceKind, w.services[services].name}].largest
+	serviceRequest := w.Cost.each[xrKey{serviceKind, everywhere.name}].largest
 
-	progress("a cluster with as many services")
-	one := askCluster(fn, services)
+	progress("a cluster among all, in which all services run")
+	one := newAsked(fn, services, clusters)
+	one.ask(services, "Replicate")
 	clusterRequest := one.Cost.Calls[clusterKind.kind].Largest
 
 	progress("every shape changes, with twice as many services")
-	two := askCluster(fn, 2*services)
+	two := newAsked(fn, 2*services, 1)
+	two.ask(2*services, "Failover")
 	two.reconcileServices()
 	shapes := two.changeShapes()
 
 	progress("as many services as a cluster can hold")
-	many := askCluster(fn, 10*services)
+	many := newAsked(fn, 10*services, 1)
+	for range 20 {
+		many.ask(services/2, "Failover")
+	}
 	held := many.sampleServed(50)
 
 	return []Figure{
@@ -79,34 +87,45 @@ func worker(i int, policy string) *user {
 	}
 }
 
-// askCluster returns a world with one cluster, and services that all ask for it. Nobody is woken: each service is reconciled once, so
-// that it asks, and then the cluster until it has answered.
-func askCluster(fn Function, services int) *World {
+// newAsked returns a world with clusters in which some services fit. Nobody is woken there.
+func newAsked(fn Function, services, clusters int) *World {
 	w := New(Options{Seed: 1}, fn)
 	w.calm, w.forgets = true, true
-	w.addCluster("c0", "r1", []nodePool{{"a", services, 8, false}}, false)
+	for i := range clusters {
+		w.addCluster("c"+strconv.Itoa(i), "r1", []nodePool{{"a", services/2 + 2, 8, false}}, false)
+	}
 	w.settle()
 	w.Cost.reset()
-	for i := range services {
-		w.create(worker(i, "Failover"))
-	}
-	w.reconcileServices()
-	w.reconcileCluster()
 	return w
+}
+
+// ask has new services of several sizes ask for room. Each is reconciled once, and then the first cluster until it has answered.
+func (w *World) ask(services int, policy string) {
+	before := len(w.services)
+	for i := range services {
+		u := worker(before+i, policy)
+		u.roles[0].gpus = 1 << (i % 4)
+		w.create(u)
+	}
+	w.reconcile(w.services[before:])
+	w.reconcileCluster()
 }
 
 // sampleServed returns how many services the cluster has granted what they asked for, by the answer that one in some gets.
 func (w *World) sampleServed(oneIn int) int {
-	w.catchUp()
+	var some []*user
 	for i := 0; i < len(w.services); i += oneIn {
-		_, _ = w.crossplane.reconcile(xrKey{serviceKind, w.services[i].name}) // A failure shows in the figure.
+		some = append(some, w.services[i])
 	}
+	w.reconcile(some)
 	return len(w.told["c0"]) * oneIn
 }
 
-func (w *World) reconcileServices() {
+func (w *World) reconcileServices() { w.reconcile(w.services) }
+
+func (w *World) reconcile(services []*user) {
 	w.catchUp()
-	for _, u := range w.services {
+	for _, u := range services {
 		_, _ = w.crossplane.reconcile(xrKey{serviceKind, u.name}) // A failure shows in the figures.
 	}
 }

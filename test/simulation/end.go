@@ -318,7 +318,7 @@ func (w *World) probes(r *remote) []*user {
 			if n == 0 {
 				continue
 			}
-			probes = append(probes, &user{
+			probes = append(probes, &user{anyTime: w.Without["start-timeout"],
 				name: name{"team-p", fmt.Sprintf("probe-%s-%s-%d", r.name, p.name, gpus)}, policy: "Failover", clusters: []string{r.name},
 				roles: []role{{name: "worker", kind: "worker", replicas: n, nodes: 1, gpus: gpus, nodeSelector: one.nodes}},
 			})

@@ -10,6 +10,8 @@ import (
 type user struct {
 	name   name
 	policy string
+	// anyTime tells that the service may take any time to start.
+	anyTime bool
 	// clusters are the names of InferenceClusters. If there are none, the service may run in every cluster with the region.
 	clusters []string
 	region   string
@@ -82,6 +84,9 @@ func (u *user) spec() fields {
 		roles = append(roles, u.roles[i].spec(u.image))
 	}
 	placement := fields{"policy": u.policy}
+	if u.anyTime {
+		placement["startTimeoutSeconds"] = 0
+	}
 	if u.policy == "Failover" {
 		placement["failoverAfterSeconds"] = 60
 	}
@@ -186,7 +191,7 @@ func (w *World) randomUser() *user {
 	if w.server.get(serviceKind, n) != nil {
 		return nil
 	}
-	u := &user{name: n, policy: []string{"Failover", "Spread", "Replicate"}[w.rand.IntN(3)], router: w.rand.IntN(3) == 0}
+	u := &user{name: n, anyTime: w.Without["start-timeout"], policy: []string{"Failover", "Spread", "Replicate"}[w.rand.IntN(3)], router: w.rand.IntN(3) == 0}
 	w.randomPlacement(u)
 	gpus := func() int { return []int{1, 1, 2, 2, 4, 8}[w.rand.IntN(6)] }
 	switch w.rand.IntN(4) {

@@ -18,14 +18,11 @@ var (
 
 // known are the invariants that do not hold, and the events after which others do not, with the reason. Remove what is mended.
 var known = map[string]string{
-	"lose-request":        "the room of running pods is given away while their capacity request is missing",
-	"garble-request":      "the room of running pods is given away while their capacity request cannot be read",
-	"grow":                "requests that grow are applied at once, whether or not they fit",
-	"node-count":          "a nodeCount that grows is applied at once, whether or not it fits",
+	"grow":                "a LeaderWorkerSet that is made anew while its growth waits starts with the new template",
+	"node-count":          "a LeaderWorkerSet that is made anew while its growth waits starts with the new template",
 	"image":               "a copy counts as ready by the status of the template before, so the other copy goes while its pods restart",
 	"shrink":              "a copy counts as ready by the status of the template before, so the other copy goes while its pods restart",
-	"room of the leaving": "room is free as soon as an Object is being deleted",
-	"starvation":          "no room is held for the oldest service that waits",
+	"room of the leaving": "a service whose capacity request is out of date gives up room while an Object is being deleted",
 }
 
 func without() map[string]bool {

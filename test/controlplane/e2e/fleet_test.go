@@ -580,9 +580,13 @@ func testSpread(t *testing.T, h *controlPlane) {
 			in[r.Name()] = append(in[r.Name()], o.GetName())
 		}
 	}
-	want := map[string][]string{
-		"cluster-1": {"llama-0-decode-0", "llama-0-prefill-0"},
-		"cluster-2": {"llama-1-decode-0", "llama-1-prefill-0", "llama-2-decode-0", "llama-2-prefill-0"},
+	want := map[string][]string{}
+	for group := range 3 {
+		at := "cluster-2"
+		if group == alone {
+			at = "cluster-1"
+		}
+		want[at] = append(want[at], fmt.Sprintf("llama-%d-decode-0", group), fmt.Sprintf("llama-%d-prefill-0", group))
 	}
 	if diff := cmp.Diff(want, in); diff != "" {
 		t.Errorf("its replicas: -want, +got:\n%s", diff)

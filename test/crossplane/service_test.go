@@ -268,9 +268,12 @@ func (s *service) nameObjects(t *testing.T) {
 	}
 	names := map[string]string{}
 	// What is in a drained cluster was made before that.
-	for _, required := range [][]*object{s.required, notStopped(s.required)} {
+	for _, stopped := range []bool{true, false} {
 		first := *s
-		first.observed, first.required = s.capacityRequests(), required
+		first.observed = s.capacityRequests()
+		if !stopped {
+			first.observed, first.required = withoutHomes(t, first.observed), notStopped(s.required)
+		}
 		for _, o := range documents(t, []byte(first.files(t).ours(t).Documents)) {
 			names[o.GetAnnotations()[annotationKey]] = o.GetName()
 		}
@@ -286,6 +289,28 @@ func (s *service) nameObjects(t *testing.T) {
 // reserved.
 func (s *service) capacityRequests() []*object {
 	return slices.DeleteFunc(slices.Clone(s.observed), func(o *object) bool { return o.GetAnnotations()[annotationKey] != "configmap/capacity-request" })
+}
+
+// withoutHomes are capacity requests as they were before the service had a home.
+func withoutHomes(t *testing.T, all []*object) []*object {
+	t.Helper()
+	before := make([]*object, 0, len(all))
+	for _, o := range all {
+		o = o.DeepCopy()
+		text, _, _ := unstructured.NestedString(o.Object, "data", "request")
+		request := map[string]any{}
+		if err := json.Unmarshal([]byte(text), &request); err != nil {
+			t.Fatal(err)
+		}
+		delete(request, "homes")
+		b, err := json.Marshal(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set(t, o, string(b), "data", "request")
+		before = append(before, o)
+	}
+	return before
 }
 
 // notStopped are clusters as they were before they had a stopPolicy.

@@ -364,7 +364,7 @@ func TestServe(t *testing.T) {
 // BenchmarkFleet plans one service among 1,000 on 20 clusters, from the request to the
 // answer.
 func BenchmarkFleet(b *testing.B) {
-	var clusters []*fnv1.Resource
+	var clusters []*structpb.Struct
 	for c := range 20 {
 		var allocations []any
 		for s := range 50 {
@@ -388,7 +388,7 @@ func BenchmarkFleet(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		clusters = append(clusters, &fnv1.Resource{Resource: o})
+		clusters = append(clusters, o)
 	}
 	xr := kube.Copy(fixture.Read(b, "example/story-4-pd-multinode/xr.yaml")[0])
 	placement, err := structpb.NewStruct(map[string]any{"policy": "Failover", "clusterSelector": map[string]any{"matchLabels": map[string]any{"region": "us"}}})
@@ -398,7 +398,7 @@ func BenchmarkFleet(b *testing.B) {
 	xr = kube.With(xr, structpb.NewStructValue(placement), "spec", "placement")
 	req := &fnv1.RunFunctionRequest{
 		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}},
-		RequiredResources: map[string]*fnv1.Resources{require.Fleet: {Items: clusters}},
+		RequiredResources: fixture.Fleet(b, kube.Lookup(xr, "metadata", "uid").GetStringValue(), clusters...),
 	}
 	fn := newFunction(logging.NewNopLogger())
 	for b.Loop() {

@@ -18,8 +18,9 @@ type ClusterInput struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Namespace of the clusters' ledgers and of the Objects that observe the clusters. Only
-	// the platform team should have write access to it. Defaults to crossplane-system.
+	// Namespace of the clusters' ledgers, of what services read of the clusters, and of the
+	// Objects that observe the clusters. Only the platform team should have write access to it.
+	// fleet.namespace of the services' Input has to be the same. Defaults to crossplane-system.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

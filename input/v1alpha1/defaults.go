@@ -30,6 +30,7 @@ func Default(in *Input) {
 	in.Sidecar.KVConnector = cmp.Or(in.Sidecar.KVConnector, DefaultKVConnector)
 	in.Sidecar.SSRFProtection = cmp.Or(in.Sidecar.SSRFProtection, Enabled)
 	in.Ray.Port = orDefault(in.Ray.Port, DefaultRayPort)
+	in.Fleet.Namespace = cmp.Or(in.Fleet.Namespace, DefaultNamespace)
 	gang := &in.Defaults.SchedulingStrategy.Gang
 	gang.Mode = cmp.Or(gang.Mode, DefaultGangMode)
 	in.MissingKinds = cmp.Or(in.MissingKinds, MissingKindsFail)

@@ -247,6 +247,14 @@ type FleetSettings struct {
 	// +optional
 	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
 
+	// Namespace in which the InferenceClusters have their profiles: that of the ClusterInput.
+	// Only the platform team should have write access to it. Defaults to crossplane-system.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace,omitempty"`
+
 	// HostnameBackends says how the fleet route leads to clusters whose entrypoint is a DNS
 	// name, such as that of an AWS load balancer. No gateway takes all ways. EndpointSlice is
 	// for Envoy Gateway and Traefik, ServiceEntry for Istio and kgateway, ExternalName for NGINX

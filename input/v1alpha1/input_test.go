@@ -201,6 +201,7 @@ endpointPicker: {images: {gaie: a, llmd: b}, imagePullPolicy: Never}
 sidecar: {image: c, kvConnector: d, ssrfProtection: Disabled}
 ray: {port: 1}
 defaults: {schedulingStrategy: {gang: {mode: None}}}
+fleet: {namespace: d}
 missingKinds: Skip
 podObservationLimit: 0
 `)

@@ -28,6 +28,7 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	for i, ref := range in.Fleet.ParentRefs {
 		errs = append(errs, validateParentRef(root.Child("fleet", "parentRefs").Index(i), ref)...)
 	}
+	errs = append(errs, check.Label(root.Child("fleet", "namespace"), in.Fleet.Namespace)...)
 	if h := in.Fleet.HostnameBackends; h != "" {
 		errs = append(errs, check.OneOf(root.Child("fleet", "hostnameBackends"), h, HostnameEndpointSlice, HostnameExternalName, HostnameServiceEntry)...)
 	}

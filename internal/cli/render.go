@@ -55,6 +55,8 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 		if err := simulate(ctx, fn, given); err != nil {
 			return err
 		}
+	} else if err := given.addProfiles(); err != nil {
+		return err
 	} else if names := given.clustersWithoutStatus(); names != "" {
 		_, _ = fmt.Fprintf(s.Err, "warning: these clusters have no status, so nothing is placed there: %s. --simulate computes their free capacity.\n", names)
 	}

@@ -8,8 +8,8 @@ ConfigMap.
 
 No capacity is granted twice. Only the cluster writes its ledger, and only over the
 resourceVersion that it read. So the API server refuses a response that was computed from
-an older ledger. Crossplane then stops before it writes the status, and services read their
-grants from the status.
+an older ledger. Services read the answers of the cluster, which it makes from the ledger that
+it has read: what is in an answer was written before.
 
 Nothing is kept in memory between two calls. What cannot be read is left as it is.
 */
@@ -85,5 +85,5 @@ func (c *Cluster) Require() error {
 
 // Respond answers with the objects, the status and the conditions.
 func (c *Cluster) Respond() error {
-	return c.call.Accept(evaluate(c.parsed, c.state, c.plan, c.objects, c.call.Now))
+	return c.call.Accept(evaluate(c.parsed, c.state, c.plan, c.objects))
 }

@@ -30,8 +30,9 @@ import (
 )
 
 const (
-	keyLedger = "ledger"
-	keyUsage  = "usage"
+	keyLedger  = "ledger"
+	keyProfile = "profile"
+	keyUsage   = "usage"
 
 	head          = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3}\n"
 	typedIn       = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}\n"
@@ -61,7 +62,7 @@ func doc(tb testing.TB, y string) *fnv1.Resource {
 func ledgerOf(ledger string) string {
 	b := &bytes.Buffer{}
 	z := gzip.NewWriter(b)
-	_, _ = z.Write([]byte(ledger))
+	_, _ = z.Write([]byte(ledger + "\n"))
 	_ = z.Close()
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: inferencecluster-us-east, namespace: crossplane-system, resourceVersion: '7', ownerReferences: [{controller: true, uid: me}]}, binaryData: {ledger: %s}}", base64.StdEncoding.EncodeToString(b.Bytes()))
 }
@@ -348,7 +349,7 @@ func TestRun(t *testing.T) {
 			required: one,
 			want: outcome{
 				fatal: "nothing was changed: cannot use ConfigMap inferencecluster-us-east in namespace crossplane-system, which is the ledger of all reservations " +
-					"(restore what it had; if you delete it, it is made again from status.reservations, so check first that these are complete): cannot decode the ledger: unexpected end of JSON input", not: notEvaluated(),
+					"(restore what it had; if you delete it, it is made again from status.reservations, so check first that these are complete): cannot read the ledger: cannot decode: unexpected end of JSON input", not: notEvaluated(),
 			},
 		},
 		"NotAnswered": {
@@ -773,11 +774,11 @@ func TestRequirements(t *testing.T) {
 		t.Errorf("requirements change with the answers: %v, %v", first, again)
 	}
 	want := map[string]string{
-		"capacity-requests":  "v1 ConfigMap  map[capacity-request.fusioninfer.io/us-east:true]",
-		"control-plane":      "v1 ConfigMap kube-system extension-apiserver-authentication",
-		"existing/ledger":    "v1 ConfigMap crossplane-system inferencecluster-us-east",
-		"inference-clusters": "fusioninfer.io/v1alpha1 InferenceCluster  map[]",
-		"nodes/p":            "kubernetes.m.crossplane.io/v1alpha1 Object crossplane-system map[m:c]",
+		"capacity-requests": "v1 ConfigMap  map[capacity-request.fusioninfer.io/us-east:true]",
+		"control-plane":     "v1 ConfigMap kube-system extension-apiserver-authentication",
+		"existing/ledger":   "v1 ConfigMap crossplane-system inferencecluster-us-east",
+		"nodes/p":           "kubernetes.m.crossplane.io/v1alpha1 Object crossplane-system map[m:c]",
+		"profiles":          "v1 ConfigMap crossplane-system map[fusioninfer.io/cluster-profile:true]",
 	}
 	got := map[string]string{}
 	for name, s := range first.GetResources() {

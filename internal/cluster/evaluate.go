@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -59,18 +61,18 @@ func ConditionTypes() []string {
 }
 
 // evaluate answers with the objects, the status and the conditions of a cluster.
-func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Object, now time.Time) composite.Answer {
+func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Object) composite.Answer {
 	a := composite.Answer{
 		Objects:    objects,
 		Ready:      make(map[key.Key]bool, len(objects)),
-		Status:     status(c, state, p, now),
+		Status:     status(c, state, p),
 		Conditions: conditions(c, state, p),
 		Stable:     stable(c, state, p),
 		Due:        p.GraceEnds,
 	}
 	for _, o := range objects {
 		// Provider-kubernetes may lack the permission to make the mark, which holds up nothing.
-		a.Ready[o.Key] = o.Key == c.keys().ControlPlane() || state.ready(o)
+		a.Ready[o.Key] = o.Key == c.keys().ControlPlane() || ofServices(o.Key) || state.ready(o)
 	}
 	return a
 }
@@ -93,7 +95,7 @@ func (r *observedState) ready(o kube.Object) bool {
 
 // stable tells whether the requests, nodes and address are known, and nothing is pending.
 func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
-	if p.unchanged || !state.ledger.exists || len(p.Pending) > 0 {
+	if p.unchanged || !state.ledger.exists || len(p.Pending) > 0 || !bytes.Equal(p.ledger, state.ledger.compressed) {
 		return false
 	}
 	return c.Spec.StopPolicy == v1alpha1.StopAbandon || state.reach.Readable() && len(state.unknown) == 0 && state.noAddress == ""
@@ -101,15 +103,15 @@ func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
 
 // status returns the status of a cluster. It stays as it was while the requests are
 // not known.
-func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alpha1.InferenceClusterStatus {
+func status(c *parsed, state *observedState, p *ledgerPlan) v1alpha1.InferenceClusterStatus {
 	if p.unchanged {
 		st := c.Status
-		st.ObservedGeneration, st.UnreachableSince, st.ClusterUID = c.Generation, unreachableSince(c, state, now), state.identity.known
+		st.ObservedGeneration, st.UnreachableSince, st.ClusterUID = c.Generation, p.unreachableSince, state.identity.known
 		return st
 	}
 	st := v1alpha1.InferenceClusterStatus{
 		ObservedGeneration: c.Generation,
-		UnreachableSince:   unreachableSince(c, state, now),
+		UnreachableSince:   p.unreachableSince,
 		ClusterUID:         state.identity.known,
 		Summary:            p.Free.DeviceSummary(),
 		ServiceCount:       count(int64(len(p.Services))),
@@ -117,7 +119,7 @@ func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alp
 		Entrypoint:         state.entrypoint,
 	}
 	if queue := c.Spec.LocalQueue(); queue != "" {
-		st.Summary = "admission by Kueue, LocalQueue " + queue
+		st.Summary = summaryOfKueue(queue)
 	}
 	st.FreeDeviceCount, st.DeviceCount = p.Free.Devices()
 	for i := range p.Free.Pools {
@@ -125,34 +127,45 @@ func status(c *parsed, state *observedState, p *ledgerPlan, now time.Time) v1alp
 		st.NodeCount += pool.NodeCount
 		st.Pools = append(st.Pools, pool)
 	}
-	addAnswers(&st, p)
+	addReservations(&st, p)
 	return st
 }
 
-// addAnswers adds what the cluster answers to services. A status with too many of them is cut.
-func addAnswers(st *v1alpha1.InferenceClusterStatus, p *ledgerPlan) {
-	answers, bytes := p.Answers(), 0
+// summaryOfKueue is the summary of a cluster where Kueue admits services.
+func summaryOfKueue(queue string) string { return "admission by Kueue, LocalQueue " + queue }
+
+// addReservations adds what is reserved and what is pending, for people to read. A status with too
+// many services is cut.
+func addReservations(st *v1alpha1.InferenceClusterStatus, p *ledgerPlan) {
+	size := 0
 	for i := range p.Services {
 		s := &p.Services[i]
 		resources, pods := s.Usage()
-		r := v1alpha1.Reservation{
-			UID: s.UID, Namespace: s.Namespace, Name: s.Name, Replicas: scheduling.GrantsToStatus(answers[s.ServiceID].Grants),
-			Pods: count(pods), Resources: resources.List(false),
-		}
+		r := reservationOf(s)
+		r.Pods, r.Resources = count(pods), resources.List(false)
 		if text, err := json.Marshal(r); err == nil {
-			bytes += len(text)
+			size += len(text)
 		}
-		if bytes > maxStatus {
+		if size > maxStatus {
 			break
 		}
 		st.Reservations = append(st.Reservations, r)
 	}
-	for _, w := range p.Pending[:min(len(p.Pending), maxPending)] {
-		answer := answers[w.ServiceID]
-		st.Pending = append(st.Pending, v1alpha1.PendingRequest{
-			UID: w.UID, Namespace: w.Namespace, Name: w.Name, ReplicaCount: count(int64(len(w.Replicas))), Generation: answer.Pending, Message: answer.Message,
+	st.Pending = pending(p.Pending[:min(len(p.Pending), maxPending)])
+}
+
+func reservationOf(s *reservation.Service) v1alpha1.Reservation {
+	return v1alpha1.Reservation{UID: s.UID, Namespace: s.Namespace, Name: s.Name, Replicas: scheduling.GrantsToStatus(s.Grants)}
+}
+
+func pending(some []reservation.Pending) []v1alpha1.PendingRequest {
+	var all []v1alpha1.PendingRequest
+	for _, w := range some {
+		all = append(all, v1alpha1.PendingRequest{
+			UID: w.UID, Namespace: w.Namespace, Name: w.Name, ReplicaCount: count(int64(len(w.Replicas))), Generation: w.Generation, Message: w.Message,
 		})
 	}
+	return all
 }
 
 // unreachableSince is the time from which failover counts. The lastTransitionTime of a

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -21,7 +20,7 @@ type identity struct {
 	observed string
 	// known is the UID of the cluster that the reservations are for.
 	known string
-	// recorded tells that the status had the known UID already. Others can read it then.
+	// recorded tells that the profile had the known UID already. Others can read it then.
 	recorded bool
 	// unexpected says why the cluster that answers is not the one that was meant.
 	unexpected string
@@ -54,6 +53,7 @@ func (r *observedState) readIdentity(req incoming.Request, c *parsed) {
 	}
 	r.identity.shared = c.Spec.Sharing == v1alpha1.SharingByPool
 	r.identity.recognize(c, len(r.ledger.Services) > 0)
+	r.identity.recorded = told(req, r.identity.known)
 	r.identity.compare(c, others(req, c.Name))
 	r.identity.mark = readMark(req, r, c)
 }
@@ -77,7 +77,6 @@ func (i *identity) recognize(c *parsed, reserved bool) {
 	default:
 		i.known = seen
 	}
-	i.recorded = i.known == was
 }
 
 // compare looks for other InferenceClusters of the same real cluster. The one that was created
@@ -185,22 +184,13 @@ func (o other) before(than other) bool {
 	return cmp.Or(order, cmp.Compare(o.name, than.name)) < 0
 }
 
-// othersRequirement is the name of the requirement for the other InferenceClusters.
-const othersRequirement = "inference-clusters"
+// othersRequirement is the name of the requirement for the profiles of all InferenceClusters.
+const othersRequirement = "profiles"
 
-// requireOthers selects what others reads. It also finds the InferenceCluster itself, because
-// Crossplane can select by equal labels only.
-func requireOthers() *fnv1.ResourceSelector {
-	return &fnv1.ResourceSelector{
-		ApiVersion: v1alpha1.Group + "/" + v1alpha1.Version,
-		Kind:       v1alpha1.KindInferenceCluster,
-		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}},
-	}
-}
-
-// A peer is the part of another InferenceCluster that is read.
+// A peer is the part of another InferenceCluster's profile that is read.
 type peer struct {
 	Metadata struct {
+		Name              string `json:"name"`
 		CreationTimestamp string `json:"creationTimestamp"`
 	} `json:"metadata"`
 	Status struct {
@@ -211,17 +201,17 @@ type peer struct {
 
 var peerView = incoming.NewView[peer]()
 
-// others reads the other InferenceClusters, in the order of their names.
+// others reads the profiles of the other InferenceClusters, in the order of their names.
 func others(req incoming.Request, self string) []other {
 	found, _ := req.Required(othersRequirement)
 	var all []other
 	for _, o := range found {
-		if o.Name() == self {
+		p := peer{}
+		_ = peerView.Read(profile.Cluster(o), &p) // Fields of a wrong type count as absent.
+		if p.Metadata.Name == self || p.Metadata.Name == "" {
 			continue
 		}
-		p := peer{}
-		_ = peerView.Read(o, &p) // Fields of a wrong type count as absent.
-		all = append(all, other{name: o.Name(), created: p.Metadata.CreationTimestamp, clusterUID: p.Status.ClusterUID, reserves: p.Status.ServiceCount > 0})
+		all = append(all, other{name: p.Metadata.Name, created: p.Metadata.CreationTimestamp, clusterUID: p.Status.ClusterUID, reserves: p.Status.ServiceCount > 0})
 	}
 	slices.SortFunc(all, func(a, b other) int { return cmp.Compare(a.name, b.name) })
 	return all

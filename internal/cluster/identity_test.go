@@ -22,9 +22,16 @@ func created(at, status string) string {
 	return strings.Replace(typedIn, "generation: 3", "generation: 3, creationTimestamp: '"+at+"'", 1) + "status: {" + status + "}\n"
 }
 
-// another is another InferenceCluster.
+// another is the profile of an InferenceCluster.
 func another(name, at, uid string, services int) string {
-	return fmt.Sprintf("{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s, creationTimestamp: '%s'}, status: {clusterUID: %q, serviceCount: %d}}", name, at, uid, services)
+	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: clusterprofile-%s, namespace: crossplane-system}, data: {inferencecluster: '{"metadata": {"name": %q, "creationTimestamp": %q}, "status": {"clusterUID": %q, "serviceCount": %d}}'}}`, name, name, at, uid, services)
+}
+
+// profileOf is the profile of a cluster that was created with a status.
+func profileOf(xr string) string {
+	_, after, _ := strings.Cut(xr, "status: {clusterUID: ")
+	uid, _, _ := strings.Cut(after, "}")
+	return another("us-east", early, uid, 0)
 }
 
 // of returns the status, the reason and the message of a condition.
@@ -163,7 +170,7 @@ func TestIdentity(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			rsp := run(t, request(t, tc.xr, map[string]string{keyLedger: ledgerOf(tc.ledger), "object/reachable": tc.reachable},
+			rsp := run(t, request(t, tc.xr, map[string]string{keyLedger: ledgerOf(tc.ledger), keyProfile: profileOf(tc.xr), "object/reachable": tc.reachable},
 				map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}, othersRequirement: tc.others}))
 			if diff := cmp.Diff(tc.want, exclusivityOf(rsp)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
@@ -216,6 +223,7 @@ func TestMark(t *testing.T) {
 				observed[keyMark] = tc.mark
 			}
 			xr := created(early, "clusterUID: real")
+			observed[keyProfile] = profileOf(xr)
 			if name == "Shared" {
 				xr = strings.Replace(xr, "pools:", "sharing: ByPool, pools:", 1)
 			}

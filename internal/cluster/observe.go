@@ -55,6 +55,7 @@ type ledger struct {
 	// exists tells whether the ConfigMap exists. Nothing new is granted until it does.
 	exists          bool
 	resourceVersion string
+	compressed      []byte
 }
 
 // observe reads a request. A ledger that cannot be read is an error: a new one would lose all
@@ -111,6 +112,7 @@ func readLedger(req incoming.Request, c *parsed) (ledger, error) {
 	l := ledger{exists: true, resourceVersion: resourceVersion.Text(found)}
 	compressed, err := base64.StdEncoding.DecodeString(ledgerData.Text(found))
 	if err == nil {
+		l.compressed = compressed
 		l.Ledger, err = reservation.DecodeLedger(compressed)
 	}
 	if err == nil && l.resourceVersion == "" {

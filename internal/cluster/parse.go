@@ -28,10 +28,11 @@ type parsed struct {
 // An xr is the part of the composite resource that is read.
 type xr struct {
 	Metadata struct {
-		Name              string `json:"name"`
-		UID               string `json:"uid"`
-		Generation        int64  `json:"generation"`
-		CreationTimestamp string `json:"creationTimestamp"`
+		Name              string            `json:"name"`
+		UID               string            `json:"uid"`
+		Generation        int64             `json:"generation"`
+		CreationTimestamp string            `json:"creationTimestamp"`
+		Labels            map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec v1alpha1.InferenceClusterSpec `json:"spec"`
 }
@@ -57,7 +58,7 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 	v1alpha1.DefaultCluster(&x.Spec)
 	c := &parsed{
 		InferenceCluster: v1alpha1.InferenceCluster{
-			ObjectMeta: metav1.ObjectMeta{Name: x.Metadata.Name, UID: types.UID(x.Metadata.UID), Generation: x.Metadata.Generation},
+			ObjectMeta: metav1.ObjectMeta{Name: x.Metadata.Name, UID: types.UID(x.Metadata.UID), Generation: x.Metadata.Generation, Labels: x.Metadata.Labels},
 			Spec:       x.Spec,
 		},
 		created: x.Metadata.CreationTimestamp,

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -26,6 +28,8 @@ type ledgerPlan struct {
 	notSchedulable, message string
 	// namespaces are those that services need in the cluster.
 	namespaces []string
+	// unreachableSince is since when the cluster is out of reach. It is nil if it is not.
+	unreachableSince *metav1.Time
 }
 
 const (
@@ -51,7 +55,7 @@ const (
 
 // planLedger decides what is granted.
 func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, error) {
-	p := &ledgerPlan{}
+	p := &ledgerPlan{unreachableSince: unreachableSince(c, state, now)}
 	p.notSchedulable, p.message = notSchedulable(c, state)
 	if !state.resolved {
 		p.unchanged, p.Ledger = true, state.ledger.Ledger

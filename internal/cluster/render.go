@@ -43,11 +43,11 @@ type rendering struct {
 	objects []kube.Object
 }
 
-// render returns what a cluster composes: its ledger, the Objects that observe it, and
-// those of the namespaces that services need there.
+// render returns what a cluster composes: its ledger, what services read, the Objects that observe
+// it, and those of the namespaces that services need there.
 func render(c *parsed, state *observedState, p *ledgerPlan) ([]kube.Object, error) {
 	r := &rendering{parsed: c}
-	if err := r.ledger(state, p); err != nil {
+	if err := r.configMaps(state, p); err != nil {
 		return nil, err
 	}
 	// Every cluster has this namespace.
@@ -81,6 +81,20 @@ func (r *rendering) labels() map[string]string { return map[string]string{LabelC
 
 func (r *rendering) add(k key.Key, o *structpb.Struct) {
 	r.objects = append(r.objects, kube.Object{Key: k, Resource: composite.Decorate(o, r.input.Labels, r.input.Annotations)})
+}
+
+// configMaps adds the ledger, and what services read.
+func (r *rendering) configMaps(state *observedState, p *ledgerPlan) error {
+	if err := r.ledger(state, p); err != nil {
+		return err
+	}
+	if p.unchanged {
+		return r.kept(state)
+	}
+	if err := r.profile(state, p); err != nil {
+		return err
+	}
+	return r.answers(state, p)
 }
 
 // ledger adds the ledger. The resourceVersion lets the API server refuse it if the ledger

@@ -6,11 +6,12 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // require asks Crossplane for the capacity requests, the observed nodes, the namespaces whose
-// labels decide whether they are allowed, a ledger that is not observed yet, the other
+// labels decide whether they are allowed, a ledger that is not observed yet, the profiles of all
 // InferenceClusters, and what identifies the control plane.
 //
 // The requirements depend on the XR and the observed resources only. Both stay the same in
@@ -22,7 +23,7 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed) {
 			Kind:       "ConfigMap",
 			Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{reservation.RequestLabel(c.Name): reservation.RequestLabelValue}}},
 		},
-		othersRequirement: requireOthers(),
+		othersRequirement: profile.Selector(c.input.Namespace),
 		controlPlane:      requireControlPlane(),
 	}
 	if !req.Observed(key.Ledger).Exists() {

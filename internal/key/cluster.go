@@ -1,6 +1,9 @@
 package key
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Keys of what an InferenceCluster composes beside its Objects.
 var (
@@ -8,7 +11,12 @@ var (
 	Ledger = New("", "ledger")
 	// Usage is the key of the ClusterUsage.
 	Usage = New("", "usage")
+	// Profile is the key of the ConfigMap with what services read of the cluster.
+	Profile = New("", "profile")
 )
+
+// Answers is the key of the ConfigMap with a part of the cluster's answers to services.
+func Answers(part int) Key { return New("", "answers", strconv.Itoa(part)) }
 
 // Objects is the kind of the Objects that reach the cluster of an InferenceCluster. Namespaced
 // and cluster-scoped Objects are two kinds, so their keys differ.

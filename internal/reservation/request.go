@@ -75,8 +75,10 @@ type ReplicaRequest struct {
 	// requested ever since.
 	Generation int64 `json:"generation,omitempty"`
 	// Held tells that the service keeps the pods of the replica as they were, until the cluster
-	// has granted what the replica requests now. It is a note of the service for itself.
-	Held bool `json:"held,omitempty"`
+	// has granted what the replica requests now. HeldNodes is the number of these pods. Both are
+	// notes of the service for itself.
+	Held      bool  `json:"held,omitempty"`
+	HeldNodes int32 `json:"heldNodes,omitempty"`
 }
 
 // A ServiceID identifies the service of a request or of grants. The UID alone is not enough:

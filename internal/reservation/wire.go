@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -25,7 +26,14 @@ const (
 )
 
 // RequestLabel is the label of the requests that a cluster reads.
-func RequestLabel(cluster string) string { return "capacity-request.fusioninfer.io/" + cluster }
+func RequestLabel(cluster string) string { return requestLabels + cluster }
+
+const requestLabels = "capacity-request.fusioninfer.io/"
+
+// ClusterOfLabel returns the cluster that reads requests with a label, and whether one does.
+func ClusterOfLabel(label string) (cluster string, is bool) {
+	return strings.CutPrefix(label, requestLabels)
+}
 
 // maxPods limits the pods of one replica, so that sums never overflow.
 const maxPods = 1 << 20

@@ -9,35 +9,46 @@ import (
 	"io"
 )
 
-// maxLedgerBytes limits a ledger that is decompressed. 10,000 services take some 2 MiB.
-const maxLedgerBytes = 32 << 20
+// maxDecompressed limits what is decompressed. A ledger of 10,000 services takes some 2 MiB.
+const maxDecompressed = 32 << 20
 
-// EncodeLedger encodes a ledger as compressed JSON. The same ledger gives the same bytes.
-func EncodeLedger(l *Ledger) ([]byte, error) {
+// Compress encodes a value as compressed JSON. The same value gives the same bytes.
+func Compress(v any) ([]byte, error) {
 	b := &bytes.Buffer{}
 	z := gzip.NewWriter(b)
-	if err := errors.Join(json.NewEncoder(z).Encode(l), z.Close()); err != nil {
-		return nil, fmt.Errorf("cannot encode the ledger: %w", err)
+	if err := errors.Join(json.NewEncoder(z).Encode(v), z.Close()); err != nil {
+		return nil, fmt.Errorf("cannot compress: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
-// DecodeLedger decodes and validates a ledger.
-func DecodeLedger(compressed []byte) (Ledger, error) {
+// Decompress decodes what Compress has encoded.
+func Decompress(compressed []byte, into any) error {
 	z, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
-		return Ledger{}, fmt.Errorf("cannot decompress the ledger: %w", err)
+		return fmt.Errorf("cannot decompress: %w", err)
 	}
-	text, err := io.ReadAll(io.LimitReader(z, maxLedgerBytes+1))
+	plain, err := io.ReadAll(io.LimitReader(z, maxDecompressed+1))
 	if err != nil {
-		return Ledger{}, fmt.Errorf("cannot decompress the ledger: %w", err)
+		return fmt.Errorf("cannot decompress: %w", err)
 	}
-	if len(text) > maxLedgerBytes {
-		return Ledger{}, fmt.Errorf("the ledger has more than %d bytes", maxLedgerBytes)
+	if len(plain) > maxDecompressed {
+		return fmt.Errorf("it has more than %d bytes when decompressed", maxDecompressed)
 	}
+	if err := json.Unmarshal(plain, into); err != nil {
+		return fmt.Errorf("cannot decode: %w", err)
+	}
+	return nil
+}
+
+// EncodeLedger encodes a ledger as compressed JSON. The same ledger gives the same bytes.
+func EncodeLedger(l *Ledger) ([]byte, error) { return Compress(l) }
+
+// DecodeLedger decodes and validates a ledger.
+func DecodeLedger(compressed []byte) (Ledger, error) {
 	l := Ledger{}
-	if err := json.Unmarshal(text, &l); err != nil {
-		return Ledger{}, fmt.Errorf("cannot decode the ledger: %w", err)
+	if err := Decompress(compressed, &l); err != nil {
+		return Ledger{}, fmt.Errorf("cannot read the ledger: %w", err)
 	}
 	for i := range l.Services {
 		if err := l.Services[i].check(); err != nil {

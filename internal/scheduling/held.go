@@ -1,6 +1,8 @@
 package scheduling
 
 import (
+	"math"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
@@ -10,8 +12,9 @@ import (
 // exists and has grown or changed keeps its pods until the cluster has granted the change. What
 // does not exist waits: its grant was for something else.
 //
-// While the cluster cannot be read, what was held stays held, and only changes are held anew. So
-// nothing that runs is touched because an InferenceCluster is gone.
+// While the answers of the cluster are not read, what was held stays held, and only changes are held
+// anew. A service that runs does not read them, and nothing that runs is touched because an
+// InferenceCluster is gone.
 func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.CapacityRequest) {
 	if m.inferenceCluster == "" || d.Abandoned {
 		return
@@ -26,6 +29,9 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 			reserved := has && grant.generation >= r.Generation
 			if last, requested := before[r.Name]; !readable && requested {
 				reserved = last.Generation == r.Generation && !last.Held
+				if grant.nodes = last.HeldNodes; !last.Held {
+					grant.nodes = nodesOf(last.Pods)
+				}
 			}
 			switch {
 			case !d.Run[r.Name] || reserved:
@@ -33,7 +39,7 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 				if d.Held == nil {
 					d.Held = map[key.ReplicaID]int32{}
 				}
-				d.Held[r.Name], r.Held = grant.nodes, true
+				d.Held[r.Name], r.Held, r.HeldNodes = grant.nodes, true, grant.nodes
 			default:
 				delete(d.Run, r.Name)
 				d.Pending = append(d.Pending, r.Name)
@@ -60,10 +66,19 @@ type granted struct {
 	nodes      int32
 }
 
-// granted returns what a cluster has granted to the service, and whether the cluster can be read.
+// nodesOf returns the number of pods, each of which has a node of its own.
+func nodesOf(pods map[string]int64) int32 {
+	var n int64
+	for _, count := range pods {
+		n += count
+	}
+	return int32(min(n, math.MaxInt32)) //nolint:gosec // It is below the limit.
+}
+
+// granted returns what a cluster has granted to the service, and whether its answers are read.
 func (v *view) granted(inferenceCluster string) (map[key.ReplicaID]granted, bool) {
 	ic := v.clusters[inferenceCluster]
-	if ic == nil {
+	if ic == nil || v.snapshot.Unanswered[inferenceCluster] {
 		return nil, false
 	}
 	reserved := reservationOf(ic, v.demand.ServiceID)

@@ -84,17 +84,6 @@ func (v *view) stopping(cluster string, now *reservation.ClusterRequest) []reser
 	})
 }
 
-// withdrawn returns the clusters that have grants for the service, and are not in its request.
-func (v *view) withdrawn(request *reservation.CapacityRequest) []string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(v.snapshot.Clusters)) {
-		if _, requested := request.Clusters[name]; !requested && reservationOf(v.snapshot.Clusters[name], v.demand.ServiceID) != nil {
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
 // answeredGeneration returns the highest generation of the service's requests that clusters
 // have answered.
 func (v *view) answeredGeneration() int64 {

@@ -39,9 +39,12 @@ type Result struct {
 	Unassigned map[key.ReplicaID]bool
 	// Request is the capacity that the service requests.
 	Request *reservation.CapacityRequest
-	// Withdrawn are the clusters that have grants for the service, and that it requests nothing
-	// of any more. They have to read that.
+	// Withdrawn are the clusters that may have grants for the service, and that it requests
+	// nothing of any more. They have to read that.
 	Withdrawn []string
+	// Awaits are the clusters whose answers the service reads. Silent are those that have not
+	// answered in time.
+	Awaits, Silent []string
 	// ReadsNamespace tells that a cluster allows namespaces by their labels.
 	ReadsNamespace bool
 	// Warnings about spec.placement.clusters.
@@ -92,7 +95,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	solution := Assign(p)
 	decisions := solution.Decisions
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes)}
-	r.Withdrawn = v.withdrawn(r.Request)
+	r.Withdrawn, r.Awaits, r.Silent = v.withdrawn(r.Request), v.awaits(), v.silent(members, p.Candidates)
 	for i, m := range members {
 		v.hold(m, &p.Candidates[i], &decisions[i], r.Request)
 	}

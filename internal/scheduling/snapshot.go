@@ -19,15 +19,19 @@ type Snapshot struct {
 	// Resolved tells that Crossplane has answered which clusters exist. Before that, nothing is
 	// known, which is not the same as no clusters.
 	Resolved bool
-	// Clusters of the fleet, by their names.
-	Clusters map[string]*v1alpha1.InferenceCluster
+	// Clusters of the fleet as their profiles and answers have them, by their names. Unanswered
+	// are those whose answers were not read.
+	Clusters   map[string]*v1alpha1.InferenceCluster
+	Unanswered map[string]bool
 	// NamespaceLabels are the labels of the tenant's namespace. NamespaceResolved tells that
 	// Crossplane has answered which these are. They are required only if a cluster allows
 	// namespaces by labels.
 	NamespaceLabels   map[string]string
 	NamespaceResolved bool
-	// Request is the last capacity request of the service, if any.
-	Request *reservation.CapacityRequest
+	// Request is the last capacity request of the service, if any. Labelled are the clusters that
+	// find it by its labels.
+	Request  *reservation.CapacityRequest
+	Labelled []string
 	// UnplacedSince is since when the service waits for capacity, and nothing about that has
 	// changed. It is the last transition of its condition Placed, because Crossplane notes that
 	// time and the function has no clock to write. Zero if the service does not wait.

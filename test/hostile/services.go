@@ -6,6 +6,10 @@ import (
 	"strings"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/profile"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
 
 func withRouter(more object) list {
@@ -236,8 +240,32 @@ func required(name, requirement string, spec func() object, items func() list) C
 	return Case{Name: name, Make: func() *fnv1.RunFunctionRequest {
 		req := request(spec())
 		req.RequiredResources = map[string]*fnv1.Resources{requirement: resources(items())}
+		if requirement == require.Fleet {
+			req.RequiredResources = fleet(items())
+		}
 		return req
 	}}
+}
+
+// fleet is what a service reads of InferenceClusters.
+func fleet(clusters list) map[string]*fnv1.Resources {
+	all := map[string]*fnv1.Resources{require.Fleet: {}}
+	for _, c := range clusters {
+		told, err := profile.Offline("crossplane-system", valueOf(c).GetStructValue().AsMap())
+		if err != nil {
+			panic(err)
+		}
+		name := kube.Lookup(valueOf(c).GetStructValue(), "metadata", "name").GetStringValue()
+		all[require.Answers(name)] = &fnv1.Resources{}
+		for i, o := range told {
+			to := require.Fleet
+			if i > 0 {
+				to = require.Answers(name)
+			}
+			all[to].Items = append(all[to].Items, &fnv1.Resource{Resource: valueOf(o).GetStructValue()})
+		}
+	}
+	return all
 }
 
 func resources(items list) *fnv1.Resources {

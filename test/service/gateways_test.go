@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 	"github.com/fusioninfer/function-inferenceservice/test/function"
 )
@@ -91,9 +93,19 @@ func TestEntrypointBecomesHostname(t *testing.T) {
 	req := drained(t, fn, accepted)
 	kube.Lookup(req.GetInput(), "fleet").GetStructValue().Fields["hostnameBackends"] = kube.Lookup(fixture.YAML(t, `{way: ServiceEntry}`), "way")
 	for _, c := range req.GetRequiredResources()["fleet"].GetItems() {
-		if kube.Lookup(c.GetResource(), "metadata", "name").GetStringValue() == "us-west" {
-			kube.Lookup(c.GetResource(), "status").GetStructValue().Fields["entrypoint"] = kube.Lookup(fixture.YAML(t, `{at: {address: {type: Hostname, value: west.example.com}, port: 80}}`), "at")
+		if kube.Lookup(c.GetResource(), "metadata", "name").GetStringValue() != profile.Name("us-west") {
+			continue
 		}
+		cluster := &structpb.Struct{}
+		if err := cluster.UnmarshalJSON([]byte(kube.Lookup(c.GetResource(), "data", "inferencecluster").GetStringValue())); err != nil {
+			t.Fatal(err)
+		}
+		cluster = kube.With(cluster, kube.Lookup(fixture.YAML(t, `{at: {address: {type: Hostname, value: west.example.com}, port: 80}}`), "at"), "status", "entrypoint")
+		text, err := cluster.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Resource = kube.With(c.GetResource(), structpb.NewStringValue(string(text)), "data", "inferencecluster")
 	}
 	byIP, byName := key.FleetService("us-west").String(), key.HostnameEntry.Backend("us-west").String()
 	backends := func(rsp *fnv1.RunFunctionResponse) (route, objects []string) {

@@ -67,8 +67,8 @@ func TestGrowthWaits(t *testing.T) {
 		{"The former number is a change as well.", fmt.Sprintf(w, 2, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "2", Partition: "1", Gang: "3"}},
 		{"It follows the answer.", fmt.Sprintf(w, 2, "v3"), reserved(3, 2), state{Image: "v3", Nodes: "2", Partition: "0", Gang: "2"}},
 		{"Nothing that runs changes because the cluster cannot be read.", fmt.Sprintf(w, 2, "v3"), nil, state{Image: "v3", Nodes: "2", Partition: "0", Gang: "2"}},
-		{"A change waits then as well.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "3", Partition: "1", Gang: "3"}},
-		{"It goes on to wait.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "3", Partition: "1", Gang: "3"}},
+		{"A change waits then as well.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "3", Partition: "1", Gang: "2"}},
+		{"It goes on to wait.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "3", Partition: "1", Gang: "2"}},
 	}
 	for i, s := range steps {
 		if diff := cmp.Diff(s.want, apply(s.spec, s.clusters)); diff != "" {

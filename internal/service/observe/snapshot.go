@@ -5,13 +5,12 @@ import (
 	"slices"
 	"time"
 
-	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -30,21 +29,14 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 		Created:         creationTimestamp.Text(req.Composite().Object),
 		UnplacedSince:   composite.FalseSince(req.Composite(), IsPlaced),
 		Clusters:        map[string]*v1alpha1.InferenceCluster{},
+		Unanswered:      map[string]bool{},
 		States:          map[string]*scheduling.ClusterState{},
 		Deleting:        map[string]map[key.ReplicaID]bool{},
 		ReceivesTraffic: map[string]bool{},
 		Entrypoints:     map[string]*v1alpha1.EntrypointStatus{},
 		Hostnames:       map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{},
 	}
-	answer, answered := require.Clusters(req)
-	snapshot.Resolved = answered
-	for _, i := range answer {
-		c := &cluster{}
-		_ = clusterView.Read(i, c) // Fields of a wrong type count as absent.
-		if c.Metadata.Name != "" {
-			snapshot.Clusters[c.Metadata.Name] = c.inferenceCluster()
-		}
-	}
+	readFleet(&snapshot, req)
 	readNamespace(&snapshot, req)
 	if route := req.Observed(key.FleetRoute); route.Exists() {
 		snapshot.ReceivesTraffic, snapshot.MayReceiveTraffic = backendsOf(route, fleetServices(req))
@@ -109,40 +101,16 @@ func configsOf(req incoming.Request, p *v1alpha1.Placement) scheduling.Snapshot 
 	if !plan.NamesConfigs(p) {
 		return scheduling.Snapshot{}
 	}
-	answer, answered := require.Clusters(req)
+	profiles, answered := req.Required(require.Fleet)
 	snapshot := scheduling.Snapshot{Resolved: answered, Clusters: map[string]*v1alpha1.InferenceCluster{}}
-	for _, i := range answer {
-		c := configured{}
-		_ = configuredView.Read(i, &c) // Fields of a wrong type count as absent.
+	for _, i := range profiles {
+		c, cluster := configured{}, profile.Cluster(i)
+		_ = configuredView.Read(cluster, &c) // Fields of a wrong type count as absent.
 		ic := &v1alpha1.InferenceCluster{}
 		ic.Spec.ProviderConfigRef.Name = c.Spec.ProviderConfigRef.Name
-		snapshot.Clusters[i.Name()] = ic
+		snapshot.Clusters[cluster.Name()] = ic
 	}
 	return snapshot
-}
-
-// A cluster is the part of an InferenceCluster that is read.
-type cluster struct {
-	Metadata struct {
-		Name        string            `json:"name"`
-		Labels      map[string]string `json:"labels"`
-		Annotations struct {
-			Paused string `json:"crossplane.io/paused"`
-		} `json:"annotations"`
-	} `json:"metadata"`
-	Spec   v1alpha1.InferenceClusterSpec   `json:"spec"`
-	Status v1alpha1.InferenceClusterStatus `json:"status"`
-}
-
-var clusterView = incoming.NewView[cluster]()
-
-func (c *cluster) inferenceCluster() *v1alpha1.InferenceCluster {
-	ic := &v1alpha1.InferenceCluster{Spec: c.Spec, Status: c.Status}
-	ic.Name, ic.Labels = c.Metadata.Name, c.Metadata.Labels
-	if paused := c.Metadata.Annotations.Paused; paused != "" {
-		ic.Annotations = map[string]string{xpmeta.AnnotationKeyReconciliationPaused: paused}
-	}
-	return ic
 }
 
 // addObserved adds what one composed resource shows of the service in its cluster.
@@ -155,6 +123,13 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		// A request that cannot be read counts as absent, and is written again.
 		if a, err := reservation.DecodeRequest(requestData.Text(observed)); err == nil {
 			snapshot.Request = a
+		}
+		l := labelled{}
+		_ = labelledView.Read(observed, &l) // Labels that cannot be read are none.
+		for label := range l.Metadata.Labels {
+			if cluster, is := reservation.ClusterOfLabel(label); is {
+				snapshot.Labelled = append(snapshot.Labelled, cluster)
+			}
 		}
 		return
 	case key.FleetRoute:

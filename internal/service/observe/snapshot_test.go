@@ -238,15 +238,20 @@ func TestSnapshotFindsRequest(t *testing.T) {
 }
 
 // TestSnapshotReadsPause proves that the annotation by which Crossplane pauses a cluster of the
-// fleet is read.
+// fleet is read, where the InferenceCluster is required because it does not answer.
 func TestSnapshotReadsPause(t *testing.T) {
-	cluster := &structpb.Struct{}
+	cluster, told := &structpb.Struct{}, &structpb.Struct{}
 	if err := cluster.UnmarshalJSON([]byte(`{"metadata": {"name": "east", "annotations": {"crossplane.io/paused": "true", "other": "x"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := told.UnmarshalJSON([]byte(`{"data": {"inferencecluster": "{\"metadata\": {\"name\": \"east\"}}"}}`)); err != nil {
 		t.Fatal(err)
 	}
 	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
 	w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{
-		RequiredResources: map[string]*fnv1.Resources{require.Fleet: {Items: []*fnv1.Resource{{Resource: cluster}}}},
+		RequiredResources: map[string]*fnv1.Resources{
+			require.Fleet: {Items: []*fnv1.Resource{{Resource: told}}}, require.Cluster("east"): {Items: []*fnv1.Resource{{Resource: cluster}}},
+		},
 	}), spec, time.Time{})
 	if diff := cmp.Diff(map[string]string{"crossplane.io/paused": "true"}, w.Clusters["east"].Annotations); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

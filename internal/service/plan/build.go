@@ -19,6 +19,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	p := &Plan{
 		Service:           s,
 		PodLimit:          *in.PodObservationLimit,
+		FleetNamespace:    in.Fleet.Namespace,
 		SkipsMissingKinds: in.MissingKinds == inputv1alpha1.MissingKindsSkip,
 		Labels:            in.Labels,
 		Annotations:       in.Annotations,

@@ -45,6 +45,8 @@ type Plan struct {
 	// Schedule has the decisions about the clusters of the fleet. It is nil if the service is
 	// not placed in the fleet.
 	Schedule *scheduling.Result
+	// FleetNamespace is where the profiles of the fleet's clusters are.
+	FleetNamespace string
 	// FleetRoute distributes requests over all clusters. It is nil if the service has none.
 	FleetRoute *FleetRoute
 	// Secrets that must exist in each cluster of a placement, because pods need them.

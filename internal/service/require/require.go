@@ -26,18 +26,17 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
 const (
 	// Pods is the name of the requirement for the service's pods.
 	Pods = "pods"
-	// Fleet is the name of the requirement for the clusters of the fleet.
+	// Fleet is the name of the requirement for the profiles of the fleet's clusters.
 	Fleet = "fleet"
 	// Namespace is the name of the requirement for the tenant's namespace.
 	Namespace = "namespace"
-	// fleetKind is the name of the requirement for the definition of these clusters.
-	fleetKind = kindOf + fleetDefinition
 	// kindOf starts the name of the requirement for the definition of a kind.
 	kindOf = "kind/"
 )
@@ -53,6 +52,12 @@ func WorkersOwner(k key.Key) string { return "above/" + k.String() }
 // WorkersName is the name of the requirement for a LeaderWorkerSet that may have the name of
 // the StatefulSet of the workers of the replica of that key.
 func WorkersName(k key.Key) string { return "below/" + k.String() }
+
+// Answers is the name of the requirement for a cluster's answer to the service.
+func Answers(cluster string) string { return "answers/" + cluster }
+
+// Cluster is the name of the requirement for the InferenceCluster of a name.
+func Cluster(name string) string { return "cluster/" + name }
 
 // Definition is the name of the requirement for the definition of an object's kind.
 //
@@ -74,43 +79,30 @@ func definitionName(o kube.Object) string {
 	return strings.ToLower(o.Kind()) + "s." + group
 }
 
-// fleetVersion is the version of InferenceClusters, and fleetDefinition the name of their
-// definition.
-const (
-	fleetVersion    = v1alpha1.Group + "/" + v1alpha1.Version
-	fleetDefinition = "inferenceclusters." + v1alpha1.Group
-)
-
-// clusters requires the clusters of the fleet. It requires all of them: the service may still
-// run in one that is not selected, or name the provider configuration of one. And Crossplane
-// can select by equal labels only.
+// clusters requires what a service reads of the fleet. It requires the profiles of all clusters: the
+// service may still run in one that is not selected, or name the provider configuration of one.
+// And Crossplane can select by equal labels only.
 //
-// A service outside of the fleet may be in a control plane that does not have the kind
-// InferenceCluster. A requirement for a missing kind fails the whole reconcile, so the
-// definition is required first, wherever definitions are required at all.
-func clusters(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
-	all := &fnv1.ResourceSelector{ApiVersion: fleetVersion, Kind: v1alpha1.KindInferenceCluster, Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}}}
-	switch {
-	case p.Schedule != nil:
-		r.Resources[Fleet] = all
-	case p.NamesConfigs && !p.SkipsMissingKinds:
-		r.Resources[Fleet] = all
-	case p.NamesConfigs:
-		r.Resources[fleetKind] = definitionOf(fleetDefinition)
-		if answer, answered := req.Required(fleetKind); answered && available(answer, fleetVersion) {
-			r.Resources[Fleet] = all
+// The status of an InferenceCluster changes often, so it is required only where a cluster does
+// not answer in time.
+func clusters(r *fnv1.Requirements, p *plan.Plan) {
+	if p.Schedule == nil && !p.NamesConfigs {
+		return
+	}
+	r.Resources[Fleet] = profile.Selector(p.FleetNamespace)
+	if p.Schedule == nil {
+		return
+	}
+	for _, name := range p.Schedule.Awaits {
+		r.Resources[Answers(name)] = profile.PartSelector(p.FleetNamespace, name, p.Schedule.Request.UID)
+	}
+	for _, name := range p.Schedule.Silent {
+		r.Resources[Cluster(name)] = &fnv1.ResourceSelector{
+			ApiVersion: v1alpha1.Group + "/" + v1alpha1.Version,
+			Kind:       v1alpha1.KindInferenceCluster,
+			Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
 		}
 	}
-}
-
-// Clusters returns the clusters of the fleet. It also tells whether Crossplane has answered
-// which there are, or that it does not have their kind.
-func Clusters(req incoming.Request) ([]incoming.Object, bool) {
-	if all, answered := req.Required(Fleet); answered {
-		return all, true
-	}
-	definition, answered := req.Required(fleetKind)
-	return nil, answered && !available(definition, fleetVersion)
 }
 
 func definitionOf(name string) *fnv1.ResourceSelector {
@@ -126,7 +118,7 @@ func definitionOf(name string) *fnv1.ResourceSelector {
 func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) []plan.Deferred {
 	r := &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{}}
 	pods(r, p)
-	clusters(req, r, p)
+	clusters(r, p)
 	if p.ReadsNamespace {
 		r.Resources[Namespace] = &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Namespace", Match: &fnv1.ResourceSelector_MatchName{MatchName: p.Service.Namespace}}
 	}

@@ -968,7 +968,22 @@ func testRace(t *testing.T, h *controlPlane) {
 	h.joins(t, "steady", member{name: "steady-2", remote: "cluster-2", nodes: 1, gateway: "10.2.0.10"})
 	steady := placedService(namespace(t, h.Cluster), "llama", "Spread", "steady", entrance("steady.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
 	apply(t, h.Cluster, steady)
-	where, pods := map[string]string{"steady-1": "Placed [worker/0] weight 1", "steady-2": "Placed [worker/1] weight 1"}, map[string]int{"cluster-1": 1, "cluster-2": 1}
+	// Which of the two replicas is in which cluster depends on the UID of the service.
+	where, pods := map[string]string{}, map[string]int{"cluster-1": 1, "cluster-2": 1}
+	until(t, h, "llama is placed", func(ctx context.Context) (bool, error) {
+		now, err := h.Get(ctx, steady)
+		if err == nil {
+			err = conditions(now, "Placed")
+		}
+		if err != nil {
+			return false, err
+		}
+		where["steady-1"], where["steady-2"] = "Placed [worker/0] weight 1", "Placed [worker/1] weight 1"
+		if strings.HasPrefix(placement(now)["steady-1"], "Placed [worker/1]") {
+			where["steady-1"], where["steady-2"] = where["steady-2"], where["steady-1"]
+		}
+		return true, nil
+	})
 	h.lands(t, steady, where, pods)
 	whole := h.everything(t, steady)
 	for i := range *races {

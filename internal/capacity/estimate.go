@@ -1,0 +1,79 @@
+package capacity
+
+// An Estimate is how many pods that take a whole node, a half, a quarter and an eighth of one still
+// fit onto the nodes of a pool. It seldom changes, so that many may read it.
+type Estimate [4]int64
+
+// eighths are the sizes that an Estimate counts, in eighths of a node.
+var eighths = [4]int64{8, 4, 2, 1}
+
+// Node returns what an average node of a pool has for pods. It is nil if the pool has no nodes.
+func (p *Pool) Node() Resources {
+	if p.NodeCount <= 0 {
+		return nil
+	}
+	node := Resources{}
+	for name, n := range p.Total {
+		node[name] = n / p.NodeCount
+	}
+	return node
+}
+
+// Estimate estimates what is free in a pool.
+func (p *Pool) Estimate() Estimate { return estimate(p.Node(), p.Free) }
+
+// estimate counts how many pods of each size fit onto some nodes.
+func estimate(node Resources, nodes []NodeClass) Estimate {
+	e := Estimate{}
+	for _, n := range nodes {
+		part := eighths[0]
+		for name, whole := range node {
+			if whole > 0 {
+				part = min(part, int64(float64(max(n.Free[name], 0))/float64(whole)*float64(eighths[0])))
+			}
+		}
+		for i, size := range eighths {
+			e[i] = saturated(e[i], part/size, n.Count)
+		}
+	}
+	return e
+}
+
+// Steady returns an estimate that follows the one before as long as that is about right: by a
+// factor of less than three. What is used up becomes 0 at once. It stays 0 until two pods fit, or
+// all that ever would, so that the last node does not change it again and again.
+func (e Estimate) Steady(before, empty Estimate) Estimate {
+	next := e
+	for i, now := range e {
+		was := before[i]
+		if was > 0 && now < 3*was && was < 3*now || was == 0 && now < min(2, empty[i]) {
+			next[i] = was
+		}
+	}
+	return next
+}
+
+// Empty returns the estimate of a pool on which nothing runs.
+func (p *Pool) Empty() Estimate {
+	return estimate(p.Node(), []NodeClass{{Count: p.NodeCount, Free: p.Node()}})
+}
+
+// Nodes returns nodes onto which as many pods fit.
+func (e Estimate) Nodes(node Resources) []NodeClass {
+	var all []NodeClass
+	for i, size := range eighths {
+		count := e[i]
+		if i > 0 {
+			count -= 2 * e[i-1]
+		}
+		if count <= 0 || node == nil {
+			continue
+		}
+		free := Resources{}
+		for name, n := range node {
+			free[name] = n / eighths[0] * size
+		}
+		all = append(all, NodeClass{Count: count, Free: free})
+	}
+	return all
+}

@@ -1,0 +1,58 @@
+package profile
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// Offline returns the ConfigMaps that services would read of an InferenceCluster with this status.
+// The status has what is free exactly, so the profile does, too.
+func Offline(namespace string, cluster map[string]any) ([]map[string]any, error) {
+	o := unstructured.Unstructured{Object: cluster}
+	status, _, _ := unstructured.NestedMap(cluster, "status")
+	status = maps.Clone(status)
+	told := v1alpha1.InferenceCluster{}
+	text, err := json.Marshal(map[string]any{"status": map[string]any{"reservations": status["reservations"], "pending": status["pending"]}})
+	if err == nil {
+		err = json.Unmarshal(text, &told)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the status of InferenceCluster %s: %w", o.GetName(), err)
+	}
+	delete(status, "reservations")
+	delete(status, "pending")
+	text, err = json.Marshal(map[string]any{
+		"metadata": map[string]any{"name": o.GetName(), "labels": o.GetLabels(), "creationTimestamp": o.GetCreationTimestamp()},
+		"spec":     cluster["spec"], "status": status,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode InferenceCluster %s: %w", o.GetName(), err)
+	}
+	all := []map[string]any{configMap(namespace, Name(o.GetName()), map[string]any{Label: LabelValue}, "data", map[string]any{clusterKey: string(text)})}
+	answers := Answers{Reservations: told.Status.Reservations, Pending: told.Status.Pending}
+	for i, part := range answers.Split() {
+		if part == nil {
+			continue
+		}
+		encoded, err := part.Encode()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, configMap(namespace, PartName(o.GetName(), i), nil, "binaryData", map[string]any{AnswersKey: base64.StdEncoding.EncodeToString(encoded)}))
+	}
+	return all, nil
+}
+
+func configMap(namespace, name string, labels map[string]any, field string, data map[string]any) map[string]any {
+	return map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": name, "namespace": namespace, "labels": labels},
+		field:      data,
+	}
+}

@@ -1,0 +1,182 @@
+/*
+Package profile has what an InferenceCluster tells services: its profile, which all services
+read, and its answers to their capacity requests.
+
+Crossplane reconciles a service whenever an object changes that the service requires. The status
+of an InferenceCluster changes with each service that runs there, so no service requires it. A
+profile says only what all services have to know, and its free capacity is an estimate that
+seldom changes. The answers are in several ConfigMaps. A service requires the one with its own
+answer, and only while it waits for one.
+*/
+package profile
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// Label is the label of all profiles. Its value is LabelValue.
+const (
+	Label      = "fusioninfer.io/cluster-profile"
+	LabelValue = "true"
+)
+
+// The keys of the data of a profile's ConfigMap, and of the binary data of one with answers.
+const (
+	clusterKey   = "inferencecluster"
+	estimatesKey = "estimates"
+	AnswersKey   = "answers"
+)
+
+// Parts is the number of ConfigMaps that the answers of a cluster are in. With more, each reconcile
+// of the cluster would apply more objects. With fewer, more services would be reconciled for an
+// answer to another one.
+const Parts = 16
+
+// Name is the name of a cluster's profile.
+func Name(cluster string) string { return "clusterprofile-" + cluster }
+
+// Selector selects the profiles of all clusters, in the namespace of the ClusterInput.
+func Selector(namespace string) *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: "v1",
+		Kind:       "ConfigMap",
+		Namespace:  &namespace,
+		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{Label: LabelValue}}},
+	}
+}
+
+// PartSelector selects the part of a cluster's answers with the answer to a service.
+func PartSelector(namespace, cluster, uid string) *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: "v1",
+		Kind:       "ConfigMap",
+		Namespace:  &namespace,
+		Match:      &fnv1.ResourceSelector_MatchName{MatchName: PartName(cluster, PartOf(uid))},
+	}
+}
+
+// PartName is the name of a part of a cluster's answers.
+func PartName(cluster string, part int) string {
+	return "clusteranswers-" + cluster + "-" + strconv.Itoa(part)
+}
+
+// PartOf returns the part with the answer to a service.
+func PartOf(uid string) int {
+	n, err := strconv.ParseUint(naming.Hash(uid)[:4], 16, 32)
+	if err != nil {
+		panic(fmt.Sprintf("a hash is not hexadecimal: %v", err)) // It always is.
+	}
+	return int(n % Parts) //nolint:gosec // It is below Parts.
+}
+
+// Data returns the data of a profile: a cluster as services read it, and the estimates of its
+// pools by their names, which the next profile follows.
+func Data(c *v1alpha1.InferenceCluster, estimates map[string]capacity.Estimate) (map[string]string, error) {
+	cluster, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the profile of %s: %w", c.Name, err)
+	}
+	free, err := json.Marshal(estimates)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the estimates of %s: %w", c.Name, err)
+	}
+	return map[string]string{clusterKey: string(cluster), estimatesKey: string(free)}, nil
+}
+
+var (
+	clusterText   = incoming.NewPath("data", clusterKey)
+	estimatesText = incoming.NewPath("data", estimatesKey)
+	answersData   = incoming.NewPath("binaryData", AnswersKey)
+)
+
+// Texts returns the data of a profile as it is.
+func Texts(profile incoming.Object) map[string]string {
+	return texts(map[string]string{clusterKey: clusterText.Text(profile), estimatesKey: estimatesText.Text(profile)})
+}
+
+// Binary returns the binary data of answers as it is.
+func Binary(answers incoming.Object) map[string]string {
+	return texts(map[string]string{AnswersKey: answersData.Text(answers)})
+}
+
+func texts(all map[string]string) map[string]string {
+	maps.DeleteFunc(all, func(_, text string) bool { return text == "" })
+	return all
+}
+
+// Cluster returns the cluster in a profile, as an InferenceCluster. It has no fields if the
+// profile cannot be read.
+func Cluster(profile incoming.Object) incoming.Object {
+	s := &structpb.Struct{}
+	if protojson.Unmarshal([]byte(clusterText.Text(profile)), s) != nil {
+		s = &structpb.Struct{}
+	}
+	return incoming.ObjectOf(s)
+}
+
+// Estimates returns the estimates in a profile. Those that cannot be read are left out.
+func Estimates(profile incoming.Object) map[string]capacity.Estimate {
+	all := map[string]capacity.Estimate{}
+	_ = json.Unmarshal([]byte(estimatesText.Text(profile)), &all)
+	return all
+}
+
+// Answers are what a cluster says to services about their capacity requests.
+type Answers struct {
+	// Reservations of services.
+	Reservations []v1alpha1.Reservation `json:"reservations,omitempty"`
+	// Pending is what the cluster has read, and does not reserve now.
+	Pending []v1alpha1.PendingRequest `json:"pending,omitempty"`
+}
+
+// Split returns the parts of the answers. A part without answers is nil.
+func (a *Answers) Split() [Parts]*Answers {
+	all := [Parts]*Answers{}
+	part := func(uid string) *Answers {
+		i := PartOf(uid)
+		if all[i] == nil {
+			all[i] = &Answers{}
+		}
+		return all[i]
+	}
+	for i := range a.Reservations {
+		p := part(a.Reservations[i].UID)
+		p.Reservations = append(p.Reservations, a.Reservations[i])
+	}
+	for i := range a.Pending {
+		p := part(a.Pending[i].UID)
+		p.Pending = append(p.Pending, a.Pending[i])
+	}
+	return all
+}
+
+// Encode encodes answers. The same answers give the same bytes.
+func (a *Answers) Encode() ([]byte, error) { return reservation.Compress(a) }
+
+// ReadAnswers returns the answers in a ConfigMap. It fails if they cannot be read.
+func ReadAnswers(o incoming.Object) (*Answers, error) {
+	a := &Answers{}
+	compressed, err := base64.StdEncoding.DecodeString(answersData.Text(o))
+	if err == nil {
+		err = reservation.Decompress(compressed, a)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the answers in ConfigMap %s: %w", o.Name(), err)
+	}
+	return a, nil
+}

@@ -1,0 +1,73 @@
+package scheduling
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// awaits returns the clusters whose answers the service reads: those that were asked for something
+// that does not run there as it was requested, and those that have to read that nothing is
+// requested of them any more. If the last request is lost, it is every cluster that the tenant may know of.
+//
+// So a service that runs reads no answers, and is not reconciled for them.
+func (v *view) awaits() []string {
+	last := v.snapshot.Request
+	if last == nil {
+		return slices.Sorted(maps.Keys(v.clusters))
+	}
+	all := map[string]bool{}
+	for _, name := range v.snapshot.Labelled {
+		if _, requested := last.Clusters[name]; !requested {
+			all[name] = true
+		}
+	}
+	for name, at := range last.Clusters {
+		state := v.snapshot.States[at.Name]
+		all[name] = slices.ContainsFunc(at.Groups, func(g reservation.ReplicaGroup) bool {
+			return g.Name != stoppingGroup && slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
+				return r.Held || state == nil || !state.Present[r.Name]
+			})
+		})
+	}
+	maps.DeleteFunc(all, func(_ string, awaited bool) bool { return !awaited })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// silent returns the clusters that have not answered in time. Their InferenceClusters may say why:
+// one is paused, or cannot be reconciled.
+func (v *view) silent(members []member, candidates []Candidate) []string {
+	var all []string
+	for i := range candidates {
+		c := &candidates[i]
+		if name := members[i].inferenceCluster; name != "" && len(c.Requested) > 0 && !c.Answered && len(c.Reserved) == 0 && c.AskedFor >= RequestTimeout && slices.Contains(v.awaits(), name) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// withdrawn returns the clusters that have read a request of the service, and are not in it any
+// more. They find it by its label until they have read that.
+func (v *view) withdrawn(request *reservation.CapacityRequest) []string {
+	all := map[string]bool{}
+	for name, c := range v.snapshot.Clusters {
+		all[name] = reservationOf(c, v.demand.ServiceID) != nil
+	}
+	for _, name := range v.snapshot.Labelled {
+		_, exists := v.snapshot.Clusters[name]
+		all[name] = all[name] || !v.snapshot.Resolved || exists && v.snapshot.Unanswered[name]
+	}
+	if last := v.snapshot.Request; last != nil {
+		for name := range last.Clusters {
+			all[name] = true
+		}
+	}
+	maps.DeleteFunc(all, func(name string, reads bool) bool {
+		_, requested := request.Clusters[name]
+		return requested || !reads
+	})
+	return slices.Sorted(maps.Keys(all))
+}

@@ -27,6 +27,8 @@ type commands struct {
 	Serve  serving    `cmd:"" default:"withargs" help:"Serve the function over gRPC (the default)."`
 	Render cli.Render `cmd:"" help:"Show what an InferenceService becomes, from files alone."`
 	Plan   cli.Plan   `cmd:"" help:"Show what a change of the fleet moves, before and after side by side, from files alone."`
+
+	Profiles cli.Profiles `cmd:"" help:"Write what services read of InferenceClusters, for Crossplane's own render command."`
 }
 
 // serving runs the gRPC server. The default of MaxRecvMessageSize is above gRPC's own 4 MiB,

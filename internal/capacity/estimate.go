@@ -40,13 +40,13 @@ func estimate(node Resources, nodes []NodeClass) Estimate {
 }
 
 // Steady returns an estimate that follows the one before as long as that is about right: by a
-// factor of less than three. What is used up becomes 0 at once. It stays 0 until two pods fit, or
-// all that ever would, so that the last node does not change it again and again.
+// factor of less than three. What is used up becomes 0 at once. It stays 0 until two nodes are free,
+// or all that there are, so that the last node does not change it again and again.
 func (e Estimate) Steady(before, empty Estimate) Estimate {
 	next := e
 	for i, now := range e {
 		was := before[i]
-		if was > 0 && now < 3*was && was < 3*now || was == 0 && now < min(2, empty[i]) {
+		if was > 0 && now < 3*was && was < 3*now || was == 0 && now < min(2*eighths[0]/eighths[i], empty[i]) {
 			next[i] = was
 		}
 	}

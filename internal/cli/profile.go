@@ -2,6 +2,8 @@ package cli
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -9,28 +11,63 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 )
 
-// addProfiles adds what services read of each InferenceCluster, by its status. What the files have
-// of that stays as it is.
-func (g *given) addProfiles() error {
+// Profiles writes the profiles and answers of InferenceClusters, as their status has them. Services
+// read only these. The command render makes them itself, and Crossplane's does not.
+type Profiles struct {
+	Fleet     []string `arg:"" name:"fleet" help:"Files or directories with InferenceClusters and their status. What kubectl get -o yaml writes will do. - is standard input."`
+	Namespace string   `default:"crossplane-system" help:"Namespace of the ClusterInput."`
+}
+
+// Run writes the ConfigMaps in YAML.
+func (p *Profiles) Run(streams Streams) error {
+	f := &files{stdin: streams.In}
+	all, err := f.required(p.Fleet)
+	if err != nil {
+		return err
+	}
+	told, err := profilesOf(all, p.Namespace)
+	if err != nil {
+		return err
+	}
+	if len(told) == 0 {
+		return errors.New("there is no InferenceCluster in the files")
+	}
+	if err := writeYAML(streams.Out, told); err != nil {
+		return fmt.Errorf("cannot write: %w", err)
+	}
+	return nil
+}
+
+// profilesOf returns what services read of the InferenceClusters among some objects. What is among
+// the objects already is left out.
+func profilesOf(all []object, namespace string) ([]object, error) {
 	exists := map[identity]bool{}
-	for _, o := range g.cluster {
+	for _, o := range all {
 		exists[identityOf(o)] = true
 	}
-	for _, c := range g.cluster {
+	var told []object
+	for _, c := range all {
 		if !ofCluster(c) {
 			continue
 		}
-		told, err := profile.Offline(g.profileNamespace(), c.Object)
+		of, err := profile.Offline(namespace, c.Object)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, t := range told {
+		for _, t := range of {
 			if o := (object{Object: t}); !exists[identityOf(o)] {
-				g.cluster = append(g.cluster, o)
+				told = append(told, o)
 			}
 		}
 	}
-	return nil
+	return told, nil
+}
+
+// addProfiles adds what services read of each InferenceCluster.
+func (g *given) addProfiles() error {
+	told, err := profilesOf(g.cluster, g.profileNamespace())
+	g.cluster = append(g.cluster, told...)
+	return err
 }
 
 // profileNamespace is where the Input says that the profiles are.

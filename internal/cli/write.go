@@ -15,15 +15,15 @@ func write(w io.Writer, format string, r *rendered) error {
 	case "summary":
 		return writeSummary(w, r)
 	default:
-		return writeYAML(w, r)
+		return writeYAML(w, r.all())
 	}
 }
 
 // all returns the documents in the order of the output.
 func (r *rendered) all() []object { return append([]object{r.xr}, r.composed...) }
 
-func writeYAML(w io.Writer, r *rendered) error {
-	for _, o := range r.all() {
+func writeYAML(w io.Writer, all []object) error {
+	for _, o := range all {
 		b, err := yaml.Marshal(o.Object)
 		if err != nil {
 			return fmt.Errorf("cannot write %s %s: %w", o.GetKind(), o.GetName(), err)

@@ -27,10 +27,13 @@ func Offline(namespace string, cluster map[string]any) ([]map[string]any, error)
 	}
 	delete(status, "reservations")
 	delete(status, "pending")
-	text, err = json.Marshal(map[string]any{
-		"metadata": map[string]any{"name": o.GetName(), "labels": o.GetLabels(), "creationTimestamp": o.GetCreationTimestamp()},
-		"spec":     cluster["spec"], "status": status,
-	})
+	metadata := map[string]any{"name": o.GetName()}
+	for _, field := range []string{"labels", "creationTimestamp"} {
+		if v, has, _ := unstructured.NestedFieldNoCopy(cluster, "metadata", field); has {
+			metadata[field] = v
+		}
+	}
+	text, err = json.Marshal(map[string]any{"metadata": metadata, "spec": cluster["spec"], "status": status})
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode InferenceCluster %s: %w", o.GetName(), err)
 	}
@@ -50,9 +53,9 @@ func Offline(namespace string, cluster map[string]any) ([]map[string]any, error)
 }
 
 func configMap(namespace, name string, labels map[string]any, field string, data map[string]any) map[string]any {
-	return map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": name, "namespace": namespace, "labels": labels},
-		field:      data,
+	metadata := map[string]any{"name": name, "namespace": namespace}
+	if len(labels) > 0 {
+		metadata["labels"] = labels
 	}
+	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, field: data}
 }

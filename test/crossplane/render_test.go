@@ -78,6 +78,10 @@ func (s *service) filesOf(t *testing.T) *files {
 	}
 	if len(s.required) > 0 {
 		f.required = write(t, filepath.Join(f.dir, "required.yaml"), s.required...)
+		if slices.ContainsFunc(s.required, func(o *object) bool { return o.GetKind() == "InferenceCluster" }) {
+			// Our own command does this by itself.
+			f.addProfiles(t)
+		}
 	}
 	function := &object{}
 	function.SetAPIVersion("pkg.crossplane.io/v1")
@@ -90,6 +94,22 @@ func (s *service) filesOf(t *testing.T) *files {
 	set(t, function, "ghcr.io/fusioninfer/function-inferenceservice:v0.0.0", "spec", "package")
 	f.functions = write(t, filepath.Join(f.dir, "functions.yaml"), function)
 	return f
+}
+
+// addProfiles adds what services read of the InferenceClusters in the file.
+func (f *files) addProfiles(t *testing.T) {
+	t.Helper()
+	stdout, stderr, failed := execute(t, programs.function, "profiles", f.required)
+	if failed {
+		t.Fatal(stderr)
+	}
+	all, err := os.ReadFile(f.required)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.required, append(append(all, '\n'), stdout...), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // withInput is the packaged Composition with the service's input over its own.

@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/profile"
+)
+
+// answered returns the answers in a response: services with what is reserved or pending.
+func answered(t *testing.T, rsp *fnv1.RunFunctionResponse) []string {
+	t.Helper()
+	var all []string
+	for i := range profile.Parts {
+		r := rsp.GetDesired().GetResources()[key.Answers(i).String()]
+		if r == nil {
+			continue
+		}
+		a, err := profile.ReadAnswers(incoming.ObjectOf(r.GetResource()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range a.Reservations {
+			all = append(all, fmt.Sprintf("%s/%s has %s/%v generation %d", s.Namespace, s.Name, s.Replicas[0].Role, s.Replicas[0].Indexes, s.Replicas[0].Generation))
+		}
+		for _, p := range a.Pending {
+			all = append(all, fmt.Sprintf("%s/%s waits: %s", p.Namespace, p.Name, p.Message))
+		}
+		if version := kube.Lookup(r.GetResource(), "metadata", "resourceVersion").GetStringValue(); version != "" {
+			all = append(all, "over version "+version)
+		}
+	}
+	return all
+}
+
+// TestAnswers shows that services read only what was in the ledger before.
+func TestAnswers(t *testing.T) {
+	const requested = "u1"
+	part := func(version string) string {
+		return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: clusteranswers-us-east-%d, namespace: crossplane-system, resourceVersion: '%s'}}", profile.PartOf(requested), version)
+	}
+	at := key.Answers(profile.PartOf(requested)).String()
+	cases := map[string]struct {
+		reason   string
+		observed map[string]string
+		gpus     int
+		want     []string
+	}{
+		"New":     {"What this call reserves may never be written.", map[string]string{keyLedger: ledgerOf("{}")}, 8, nil},
+		"Written": {"It was read back.", map[string]string{keyLedger: ledgerOf(reserved)}, 8, []string{"team/s1 has w/[0] generation 0"}},
+		"Over":    {"An older answer is not written over a newer one.", map[string]string{keyLedger: ledgerOf(reserved), at: part("9")}, 8, []string{"team/s1 has w/[0] generation 0", "over version 9"}},
+		"Waits":   {"Nothing is promised by that.", map[string]string{keyLedger: ledgerOf("{}")}, 9, []string{"team/s1 waits: 8 of 8 nvidia.com/gpu free in pool p, 1 short"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.observed["object/reachable"] = reached
+			rsp := run(t, request(t, typedIn, tc.observed, map[string][]string{requests: {capacityRequest(requested, "team", tc.gpus, requested)}}))
+			if diff := cmp.Diff(tc.want, answered(t, rsp)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestProfile shows what all services read of a cluster, and that it stays while services come and
+// go.
+func TestProfile(t *testing.T) {
+	const xr = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3, creationTimestamp: '2026-01-01T00:00:00Z', labels: {region: us}, annotations: {not: told}}\n" +
+		"spec: {providerConfigRef: {name: us-east}, stopMessage: why, allowedNamespaces: {from: All}, pools: [{name: p, nodeCount: 30, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8}}]}\n"
+	observed := map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": reached}
+	profiled := func(services int) string {
+		t.Helper()
+		var all []string
+		for i := range services {
+			all = append(all, capacityRequest(fmt.Sprintf("u%d", i), "team", 8, fmt.Sprintf("u%d", i)))
+		}
+		rsp := run(t, request(t, xr, observed, map[string][]string{requests: all}))
+		r := rsp.GetDesired().GetResources()[keyProfile]
+		if r.GetReady() != fnv1.Ready_READY_TRUE {
+			t.Error("nothing waits for a profile, but the InferenceCluster is not ready without it")
+		}
+		text, err := json.Marshal(r.GetResource().AsMap())
+		if err != nil {
+			t.Fatal(err)
+		}
+		observed[keyProfile] = string(text)
+		return kube.Lookup(r.GetResource(), "data", "inferencecluster").GetStringValue()
+	}
+	first := profiled(0)
+	var got any
+	if err := json.Unmarshal([]byte(first), &got); err != nil {
+		t.Fatal(err)
+	}
+	status := got.(map[string]any)["status"].(map[string]any)
+	if diff := cmp.Diff([]any{map[string]any{
+		"name": "p", "nodeCount": 0.0, "nodeSelector": map[string]any{"a": "b"}, "free": []any{map[string]any{"nodeCount": 30.0, "resources": map[string]any{"nvidia.com/gpu": "8"}}},
+	}}, status["pools"]); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	for _, want := range []string{`"labels":{"region":"us"}`, `"creationTimestamp":"2026-01-01T00:00:00Z"`, `"stopMessage":"why"`, `"type":"Schedulable"`, `"serviceCount":0`} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the profile lacks %s:\n%s", want, first)
+		}
+	}
+	second := profiled(1)
+	if second == first {
+		t.Error("the profile does not say that something is reserved")
+	}
+	for _, services := range []int{5, 12, 19, 1} {
+		if diff := cmp.Diff(second, profiled(services)); diff != "" {
+			t.Errorf("the profile changes with %d services:\n%s", services, diff)
+		}
+	}
+	if profiled(28) == second {
+		t.Error("the profile stays although nearly nothing is free")
+	}
+}
+
+// TestToldIsKept shows that nothing that services read is deleted while the requests are not known.
+func TestToldIsKept(t *testing.T) {
+	observed := map[string]string{
+		keyLedger: ledgerOf(reserved), "object/reachable": reached,
+		keyProfile:  "{apiVersion: v1, kind: ConfigMap, metadata: {name: clusterprofile-us-east, namespace: crossplane-system, labels: {a: b}}, data: {inferencecluster: '{}', estimates: '{}'}}",
+		"answers/3": "{apiVersion: v1, kind: ConfigMap, metadata: {name: clusteranswers-us-east-3, namespace: crossplane-system, labels: {a: b}}, binaryData: {answers: AAAA}}",
+	}
+	rsp := run(t, request(t, typedIn, observed, nil))
+	for k, field := range map[string]string{keyProfile: "data", "answers/3": "binaryData"} {
+		got := rsp.GetDesired().GetResources()[k].GetResource().AsMap()
+		want := doc(t, observed[k]).GetResource().AsMap()
+		for _, f := range []string{"apiVersion", "kind", "metadata", field} {
+			if diff := cmp.Diff(want[f], got[f]); diff != "" {
+				t.Errorf("%s of %s: -want, +got:\n%s", f, k, diff)
+			}
+		}
+	}
+}

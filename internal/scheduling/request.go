@@ -25,18 +25,31 @@ func (v *view) request(members []member, decisions []Decision, homes map[key.Gro
 			Name: m.target.Cluster, Namespace: m.target.Namespace, Groups: d.Groups, AllOrNothing: d.AllOrNothing,
 			ProviderConfigKind: m.target.ProviderConfig.Kind, ProviderConfig: m.target.ProviderConfig.Name,
 		}
-		if s := v.snapshot.States[m.target.Cluster]; s != nil {
-			for _, replica := range reservation.Replicas(d.Groups) {
-				if s.Present[replica.Name] {
+		r.Clusters[m.inferenceCluster] = at
+	}
+	v.addStopping(r, abandoned)
+	r.AssignGenerations(v.snapshot.Request, v.answeredGeneration())
+	return r
+}
+
+// claimRunning notes what runs in each cluster, or starts now. A cluster that has lost its grants
+// counts that first.
+func (v *view) claimRunning(r *reservation.CapacityRequest, members []member, decisions []Decision) {
+	for i, m := range members {
+		at, requested := r.Clusters[m.inferenceCluster]
+		if !requested || m.inferenceCluster == "" {
+			continue
+		}
+		state := v.snapshot.States[m.target.Cluster]
+		for _, g := range at.Groups {
+			for _, replica := range g.Replicas {
+				if decisions[i].Run[replica.Name] || g.Name == stoppingGroup || state != nil && state.Present[replica.Name] {
 					at.Running = append(at.Running, replica.Name)
 				}
 			}
 		}
 		r.Clusters[m.inferenceCluster] = at
 	}
-	v.addStopping(r, abandoned)
-	r.AssignGenerations(v.snapshot.Request, v.answeredGeneration())
-	return r
 }
 
 // addStopping adds the replicas that are no longer wanted and whose objects still exist, as they
@@ -60,7 +73,6 @@ func (v *view) addStopping(r *reservation.CapacityRequest, abandoned map[string]
 		group := reservation.ReplicaGroup{Name: stoppingGroup}
 		for _, replica := range stopping {
 			group.Replicas = append(group.Replicas, reservation.ReplicaRequest{Name: replica.Name, Pods: r.Adopt(last, replica.Pods)})
-			at.Running = append(at.Running, replica.Name)
 		}
 		at.Groups = append(slices.Clone(at.Groups), group)
 		r.Clusters[name] = at

@@ -99,6 +99,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	for i, m := range members {
 		v.hold(m, &p.Candidates[i], &decisions[i], r.Request)
 	}
+	v.claimRunning(r.Request, members, decisions)
 	addUnassigned(demand.Groups, decisions)
 	r.Unassigned = unassigned(demand.Groups, decisions)
 	for i, m := range members {

@@ -92,7 +92,7 @@ func newAsked(fn Function, services, clusters int) *World {
 	w := New(Options{Seed: 1}, fn)
 	w.calm, w.forgets = true, true
 	for i := range clusters {
-		w.addCluster("c"+strconv.Itoa(i), "r1", []nodePool{{"a", services/2 + 2, 8, false}}, false)
+		w.addCluster("c"+strconv.Itoa(i), "r1", []nodePool{{"a", services*15/32 + 2, 8, false}}, false)
 	}
 	w.settle()
 	w.Cost.reset()

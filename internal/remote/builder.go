@@ -159,7 +159,7 @@ func (b ObjectBuilder) Members(observed incoming.Object) *fnv1.ResourceSelector 
 
 // Synced tells whether the Objects of an observed collection are up to date, or why not.
 func Synced(observed incoming.Object) State {
-	switch status, message := synced(observed); status {
+	switch status, message, _ := synced(observed); status {
 	case "True":
 		return State{}
 	case "":

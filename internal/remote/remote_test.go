@@ -234,6 +234,21 @@ func TestUnwrap(t *testing.T) {
 			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "no route to host"}),
 			want:     want{remote: object(configMap("a")), state: State{Reason: NotSynced, Message: "no route to host"}},
 		},
+		"Outdated": {
+			reason:   "The provider has not applied the newest spec.",
+			observed: kube.With(withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "True", "observedGeneration": 2}), structpb.NewNumberValue(3), "metadata", "generation"),
+			want:     want{remote: object(configMap("a")), state: State{Outdated: true}},
+		},
+		"Applied": {
+			reason:   "The provider has applied the newest spec.",
+			observed: kube.With(withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "True", "observedGeneration": 3}), structpb.NewNumberValue(3), "metadata", "generation"),
+			want:     want{remote: object(configMap("a"))},
+		},
+		"NoGeneration": {
+			reason:   "A provider that leaves the generation out may have applied it.",
+			observed: kube.With(withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "True"}), structpb.NewNumberValue(3), "metadata", "generation"),
+			want:     want{remote: object(configMap("a"))},
+		},
 		"NeverSynced": {
 			reason: "A cluster that never answered cannot be read.",
 			observed: kube.With(wrappedObject, encode(t, map[string]any{"l": []any{map[string]any{"type": "Synced", "status": "False", "message": "no kubeconfig"}}}).GetFields()["l"],

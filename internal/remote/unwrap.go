@@ -8,6 +8,7 @@ import (
 var (
 	statusConditions   = incoming.NewPath("status", "conditions")
 	statusManifest     = incoming.NewNested("status", "atProvider", "manifest")
+	generation         = incoming.NewPath("metadata", "generation")
 	membershipLabel    = incoming.NewPath("status", "membershipLabel")
 	managementPolicies = incoming.NewPath("spec", "managementPolicies")
 )
@@ -18,6 +19,9 @@ type State struct {
 	Reason string
 	// Message explains the reason.
 	Message string
+	// Outdated tells that the provider has not applied the newest spec of the Object yet. The
+	// remote object is then as an older spec says.
+	Outdated bool
 }
 
 // The reasons why a remote object cannot be read.
@@ -46,13 +50,15 @@ func Unwrap(observed incoming.Object) (incoming.Object, State) {
 	if deleted := observed.DeletionTimestamp(); deleted != "" && remote.Exists() {
 		remote = remote.WithDeletionTimestamp(deleted)
 	}
-	if status, message := synced(observed); status == "False" {
+	status, message, seen := synced(observed)
+	if status == "False" {
 		return remote, State{Reason: NotSynced, Message: message}
 	}
 	if remote.Empty() {
 		return incoming.Object{}, State{Reason: NotCreated, Message: notReported}
 	}
-	return remote, State{}
+	// An older provider leaves the generation out.
+	return remote, State{Outdated: seen > 0 && seen < generation.In(observed).GetNumberValue()}
 }
 
 func isObject(o incoming.Object) bool {
@@ -64,12 +70,13 @@ func isObject(o incoming.Object) bool {
 }
 
 // synced returns the status and the message of the condition Synced, which tells whether the
-// provider's last attempt succeeded. Both are empty if there is none.
-func synced(observed incoming.Object) (status, message string) {
+// provider's last attempt succeeded, and the generation of the Object that it was about. They are
+// empty if there is none.
+func synced(observed incoming.Object) (status, message string, generation float64) {
 	for _, c := range statusConditions.In(observed).GetListValue().GetValues() {
 		if f := c.GetStructValue().GetFields(); f["type"].GetStringValue() == "Synced" {
-			return f["status"].GetStringValue(), f["message"].GetStringValue()
+			return f["status"].GetStringValue(), f["message"].GetStringValue(), f["observedGeneration"].GetNumberValue()
 		}
 	}
-	return "", ""
+	return "", "", 0
 }

@@ -42,6 +42,8 @@ type Candidate struct {
 	// reservation answers the current request, see reservation.ClusterRequest.Reserved. Present
 	// are those of which an object exists.
 	Reserved, Present, Ready map[key.ReplicaID]bool
+	// Updating replicas have pods that may soon be replaced. They may still be ready.
+	Updating map[key.ReplicaID]bool
 	// Created is when the objects of present replicas were created.
 	Created map[key.ReplicaID]time.Time
 	// Requested are the names of the groups in the last request.
@@ -117,11 +119,11 @@ func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.Rep
 }
 
 // covers tells whether the required replicas of a group, and all that another cluster has of
-// it, are ready here. Other replicas may be pending. If they never fit, waiting for them would
-// keep two copies for ever.
+// it, are ready here and stay so. Other replicas may be pending. If they never fit, waiting for
+// them would keep two copies for ever.
 func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bool {
 	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool {
-		return (r.Required || other.Present[r.Name]) && !c.Ready[r.Name]
+		return (r.Required || other.Present[r.Name]) && (!c.Ready[r.Name] || c.Updating[r.Name])
 	})
 }
 

@@ -60,3 +60,36 @@ func TestPendingKeepsNoTraffic(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
+
+// TestUpdatingReplacesNoCopy proves that a copy stays, and serves, until the pods of the other one
+// are ready and stay so.
+func TestUpdatingReplacesNoCopy(t *testing.T) {
+	all := set("0/prefill/0", "0/decode/0")
+	cases := map[string]struct {
+		reason   string
+		updating map[key.ReplicaID]bool
+		want     map[string]bool
+	}{
+		"Stays":    {"The other copy is ready.", nil, map[string]bool{"east": true}},
+		"Updating": {"Its pods may be gone before this copy is.", set("0/decode/0"), map[string]bool{"east": true, "west": true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			east := Candidate{Name: "east", Present: all, Ready: all, Reserved: all, RouterReady: true, ReceivesTraffic: true}
+			west := east
+			east.Updating, west.Name, west.StopPolicy = tc.updating, "west", v1alpha1.StopDrain
+			runs, serves := map[string]bool{}, map[string]bool{}
+			for _, d := range Assign(Problem{Policy: v1alpha1.PlacementFailover, Groups: []reservation.ReplicaGroup{group("0", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{east, west}, Homes: homeIn("east", "0")}).Decisions {
+				if len(d.Run) > 0 {
+					runs[d.Name] = true
+				}
+				if d.Serves {
+					serves[d.Name] = true
+				}
+			}
+			if diff := cmp.Diff([]map[string]bool{tc.want, tc.want}, []map[string]bool{runs, serves}); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

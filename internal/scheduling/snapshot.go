@@ -58,6 +58,9 @@ type ClusterState struct {
 	// Present are the replicas of which an object exists. Ready are those of them that are
 	// ready.
 	Present, Ready map[key.ReplicaID]bool
+	// Updating are the replicas whose pods may soon be replaced, or are being replaced. They may
+	// still be ready.
+	Updating map[key.ReplicaID]bool
 	// Created is when the objects of the replicas were created.
 	Created map[key.ReplicaID]time.Time
 	// RouterReady tells that the endpoint picker runs.

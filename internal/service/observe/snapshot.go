@@ -194,6 +194,24 @@ func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed inc
 	}
 	readAdmission(at, replica, observed)
 	readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
+	if updating(observed) {
+		if at.Updating == nil {
+			at.Updating = map[key.ReplicaID]bool{}
+		}
+		at.Updating[replica] = true
+	}
+}
+
+// updating tells whether the pods of a LeaderWorkerSet may soon be replaced, or are being
+// replaced: the cluster does not have its newest spec yet, its controller has not seen that, or
+// has started the update. An update that is held back replaces no pods.
+func updating(observed incoming.Object) bool {
+	found, state := remote.Unwrap(observed)
+	s := &objectState{actual: found, view: &view{}}
+	_ = objectView.Read(found, s.view) // Fields of a wrong type count as absent.
+	_, _, unseen := generationObserved(s)
+	_, _, started := groupsUpdated(s)
+	return state.Outdated || unseen && s.observedGeneration() > 0 || started
 }
 
 // readAdmission reads what Kueue's Workload for a LeaderWorkerSet depends on.

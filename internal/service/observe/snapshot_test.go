@@ -257,3 +257,51 @@ func TestSnapshotReadsPause(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
+
+// TestSnapshotUpdating proves that a replica is known to be ready no longer than its pods stay. It
+// still serves meanwhile.
+func TestSnapshotUpdating(t *testing.T) {
+	const object = `{
+		"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "metadata": {"name": "o", "generation": 5},
+		"spec": {"providerConfigRef": {"name": "east"}},
+		"status": {
+			"conditions": [{"type": "Synced", "status": "True"%s}],
+			"atProvider": {"manifest": {
+				"kind": "LeaderWorkerSet", "metadata": {"name": "l", "namespace": "n", "generation": 3},
+				"status": {"readyReplicas": 1%s}
+			}}
+		}
+	}`
+	const applied = `, "observedGeneration": 5`
+	conditions := func(updating string) string {
+		return `, "observedGeneration": 3, "conditions": [{"type": "UpdateInProgress", "status": "` + updating + `"}]`
+	}
+	cases := map[string]struct {
+		reason         string
+		synced, status string
+		want           bool
+	}{
+		"Stays":      {"Nothing changes.", applied, `, "observedGeneration": 3, "updatedReplicas": 1`, false},
+		"Held":       {"An update that is held back leaves no updated replica, and is not in progress.", applied, conditions("False"), false},
+		"NotApplied": {"The cluster has an older spec.", `, "observedGeneration": 4`, conditions("False"), true},
+		"NotSeen":    {"The status is of an older spec.", applied, `, "observedGeneration": 2`, true},
+		"Started":    {"The pods of the older spec are ready, and go next.", applied, conditions("True"), true},
+		"Unknown":    {"Nothing says of which generation the status is.", "", "", false},
+	}
+	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &structpb.Struct{}
+			if err := s.UnmarshalJSON(fmt.Appendf(nil, object, tc.synced, tc.status)); err != nil {
+				t.Fatal(err)
+			}
+			w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{
+				"cluster/east/leaderworkerset/worker/0": {Resource: s},
+			}}}), spec, time.Time{}).States["east"]
+			got := []bool{w.WasReady["worker/0"], w.Ready["worker/0"], w.Updating["worker/0"]}
+			if diff := cmp.Diff([]bool{true, true, tc.want}, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -148,7 +148,8 @@ func (p *provider) reconcile(o *stored, cluster *remote) {
 
 var unreachable = condition{"Synced", "False", "ReconcileError", "cannot connect to the cluster: i/o timeout"}
 
-// status writes the status of an Object. Without a manifest it keeps the one before.
+// status writes the status of an Object. Without a manifest it keeps the one before. The condition Synced tells which generation
+// of the Object it is about (crossplane-runtime v2.4.0, pkg/conditions/manager.go).
 func (p *provider) status(o *stored, manifest document, synced condition) {
 	status := object(o.body, "status")
 	if status == nil {
@@ -161,7 +162,13 @@ func (p *provider) status(o *stored, manifest document, synced condition) {
 			ready = condition{"Ready", "True", "Available", ""}
 		}
 	}
-	status = with(status, value(conditionsOf(status, p.w.now, synced, ready)), "conditions")
+	conditions := conditionsOf(status, p.w.now, synced, ready)
+	for _, c := range conditions {
+		if c, ok := c.(fields); ok && c["type"] == synced.kind {
+			c["observedGeneration"] = o.generation
+		}
+	}
+	status = with(status, value(conditions), "conditions")
 	p.w.server.setStatus(o.kind, o.name, status)
 }
 

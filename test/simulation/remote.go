@@ -82,6 +82,8 @@ type group struct {
 	started, ready bool
 	// stopping are pods of the template before, which still are on nodes.
 	stopping []pod
+	// outdated tells that the pods are still those of the template before, and go next.
+	outdated bool
 }
 
 // A pod is what a pod requests, and of which nodes.
@@ -208,7 +210,8 @@ func (r *remote) wakeWaiting() {
 }
 
 // runGroup takes a LeaderWorkerSet one step further: pods are made, get nodes, and become ready. A change of the template replaces
-// them, unless the partition holds it back.
+// them, unless the partition holds it back. The controller reports an update before the pods are gone (LeaderWorkerSet v0.9.0,
+// pkg/controllers/leaderworkerset_controller.go, updateConditions).
 func (r *remote) runGroup(t task, o *remoteObject) {
 	g := o.runs
 	if g == nil {
@@ -217,10 +220,13 @@ func (r *remote) runGroup(t task, o *remoteObject) {
 	}
 	held := number(o.manifest, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") > 0
 	restart := !held && !equal(o.template, templateOf(o.manifest))
-	if restart {
+	g.outdated = g.outdated && restart
+	if restart && (g.outdated || !g.ready) {
 		o.template = templateOf(o.manifest)
 	}
 	switch {
+	case restart && g.ready && !g.outdated:
+		g.outdated = true
 	case restart && len(g.stopping) == 0 && g.started:
 		o.runs = &group{pods: podsOf(o.manifest), stopping: g.pods}
 	case restart:
@@ -251,17 +257,23 @@ func templateOf(manifest document) *structpb.Value {
 }
 
 func (r *remote) groupStatus(t task, o *remoteObject) {
-	ready := 0
+	ready, updated := 0, 0
 	if o.runs.ready {
 		ready = 1
 	}
-	available := "False"
-	if ready > 0 {
-		available = "True"
+	if equal(o.template, templateOf(o.manifest)) {
+		updated = 1
+	}
+	is := func(kind string, is bool) fields {
+		status := "False"
+		if is {
+			status = "True"
+		}
+		return fields{"type": kind, "status": status, "reason": "x", "lastTransitionTime": "2026-03-01T12:00:00Z"}
 	}
 	r.setStatus(t, o, fields{
-		"observedGeneration": o.generation, "replicas": 1, "readyReplicas": ready, "updatedReplicas": 1,
-		"conditions": list[any](fields{"type": "Available", "status": available, "reason": "x", "lastTransitionTime": "2026-03-01T12:00:00Z"}),
+		"observedGeneration": o.generation, "replicas": 1, "readyReplicas": ready, "updatedReplicas": updated,
+		"conditions": list[any](is("Available", ready > 0 && !o.runs.outdated), is("UpdateInProgress", o.runs.outdated)),
 	})
 }
 
@@ -316,45 +328,6 @@ func (r *remote) occupied() []pod {
 		}
 	}
 	return all
-}
-
-// podsOf returns the pods of a LeaderWorkerSet.
-func podsOf(manifest document) []pod {
-	template := object(manifest, "spec", "leaderWorkerTemplate")
-	size := max(1, number(template, "size"))
-	worker := podOf(object(template, "workerTemplate", "spec"))
-	leader := worker
-	if d := object(template, "leaderTemplate", "spec"); d != nil {
-		leader = podOf(d)
-	}
-	var all []pod
-	replicas := 1
-	if v := at(manifest, "spec", "replicas"); v != nil {
-		replicas = int(v.GetNumberValue())
-	}
-	for range replicas {
-		all = append(all, leader)
-		for range size - 1 {
-			all = append(all, worker)
-		}
-	}
-	return all
-}
-
-func podOf(spec document) pod {
-	p := pod{nodes: texts(spec, "nodeSelector")}
-	for _, c := range items(spec, "containers") {
-		v := at(c, "resources", "limits", "nvidia.com/gpu")
-		if v == nil {
-			v = at(c, "resources", "requests", "nvidia.com/gpu")
-		}
-		gpus := int(v.GetNumberValue())
-		if s := v.GetStringValue(); s != "" {
-			_, _ = fmt.Sscan(s, &gpus) // Anything else is none.
-		}
-		p.gpus += gpus
-	}
-	return p
 }
 
 // lose takes nodes away, and restarts the groups that do not fit any more.

@@ -20,8 +20,7 @@ var (
 var known = map[string]string{
 	"grow":                "a LeaderWorkerSet that is made anew while its growth waits starts with the new template",
 	"node-count":          "a LeaderWorkerSet that is made anew while its growth waits starts with the new template",
-	"image":               "a copy counts as ready by the status of the template before, so the other copy goes while its pods restart",
-	"shrink":              "a copy counts as ready by the status of the template before, so the other copy goes while its pods restart",
+	"shrink":              "the room of requests that shrink is given away before the Object has the smaller template",
 	"room of the leaving": "a service whose capacity request is out of date gives up room while an Object is being deleted",
 }
 
@@ -69,5 +68,20 @@ func TestStarvation(t *testing.T) {
 	w := New(Options{Seed: 1, Without: map[string]bool{"room of the leaving": true}}, InProcess())
 	if got := w.Starve(200); got < 0 {
 		t.Errorf("the oldest service waits after 200 minutes, in which %d younger ones came and were served", -got)
+	}
+}
+
+// TestMove moves one service while its image changes.
+func TestMove(t *testing.T) {
+	fn, none := InProcess(), map[string]bool{"room of the leaving": true}
+	for _, e := range events {
+		none[e.name] = true
+	}
+	for i := range *seeds {
+		seed := *first + uint64(i)
+		w := New(Options{Seed: seed, Without: none, Trace: true}, fn)
+		if v := w.Move(*steps); v != nil {
+			t.Error(v)
+		}
 	}
 }

@@ -105,14 +105,6 @@ func clusters(r *fnv1.Requirements, p *plan.Plan) {
 	}
 }
 
-func definitionOf(name string) *fnv1.ResourceSelector {
-	return &fnv1.ResourceSelector{
-		ApiVersion: "apiextensions.k8s.io/v1",
-		Kind:       "CustomResourceDefinition",
-		Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
-	}
-}
-
 // Declare adds the requirements to the response. It returns the objects that are deferred
 // because their kind is missing. An object that is observed is never deferred.
 func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) []plan.Deferred {
@@ -134,12 +126,12 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 			continue
 		}
 		if p.SkipsMissingKinds && !builtIn(o) && !known[definitionName(o)] {
-			r.Resources[Definition(o)] = definitionOf(definitionName(o))
+			r.Resources[Definition(o)] = composite.Definition(definitionName(o))
 			answer, answered := req.Required(Definition(o))
 			if !answered {
 				continue
 			}
-			if !available(answer, o.APIVersion()) {
+			if !composite.Available(answer, o.APIVersion()) {
 				deferred = append(deferred, missing(o))
 				continue
 			}
@@ -155,55 +147,6 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	}
 	rsp.Requirements = r
 	return deferred
-}
-
-// available tells, by the definition of a kind, whether objects of a version can be created. A
-// definition that is being deleted still serves its version, but takes no more objects.
-func available(definitions []incoming.Object, apiVersion string) bool {
-	if len(definitions) == 0 {
-		return false
-	}
-	crd := definition{}
-	_ = definitionView.Read(definitions[0], &crd) // Fields of the wrong type are as good as absent.
-	return definitions[0].DeletionTimestamp() == "" && crd.established() && crd.serves(apiVersion)
-}
-
-// A definition is the part of a CustomResourceDefinition that is read.
-type definition struct {
-	Spec struct {
-		Versions []struct {
-			Name   string `json:"name"`
-			Served bool   `json:"served"`
-		} `json:"versions"`
-	} `json:"spec"`
-	Status struct {
-		Conditions []struct {
-			Type   string `json:"type"`
-			Status string `json:"status"`
-		} `json:"conditions"`
-	} `json:"status"`
-}
-
-var definitionView = incoming.NewView[definition]()
-
-// established tells whether the API server serves the definition.
-func (d *definition) established() bool {
-	for _, c := range d.Status.Conditions {
-		if c.Type == "Established" {
-			return c.Status == "True"
-		}
-	}
-	return false
-}
-
-func (d *definition) serves(apiVersion string) bool {
-	_, version, _ := strings.Cut(apiVersion, "/")
-	for _, v := range d.Spec.Versions {
-		if v.Name == version {
-			return v.Served
-		}
-	}
-	return false
 }
 
 func missing(o kube.Object) plan.Deferred {

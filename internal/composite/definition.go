@@ -1,0 +1,67 @@
+package composite
+
+import (
+	"strings"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+)
+
+// Definition selects the definition of a kind by its name.
+func Definition(name string) *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: "apiextensions.k8s.io/v1",
+		Kind:       "CustomResourceDefinition",
+		Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
+	}
+}
+
+// Available tells, by the definition of a kind, whether objects of a version can be created. A
+// definition that is being deleted still serves its version, but takes no more objects.
+func Available(definitions []incoming.Object, apiVersion string) bool {
+	if len(definitions) == 0 {
+		return false
+	}
+	crd := definition{}
+	_ = definitionView.Read(definitions[0], &crd) // Fields of the wrong type are as good as absent.
+	return definitions[0].DeletionTimestamp() == "" && crd.established() && crd.serves(apiVersion)
+}
+
+// A definition is the part of a CustomResourceDefinition that is read.
+type definition struct {
+	Spec struct {
+		Versions []struct {
+			Name   string `json:"name"`
+			Served bool   `json:"served"`
+		} `json:"versions"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+	} `json:"status"`
+}
+
+var definitionView = incoming.NewView[definition]()
+
+// established tells whether the API server serves the definition.
+func (d *definition) established() bool {
+	for _, c := range d.Status.Conditions {
+		if c.Type == "Established" {
+			return c.Status == "True"
+		}
+	}
+	return false
+}
+
+func (d *definition) serves(apiVersion string) bool {
+	_, version, _ := strings.Cut(apiVersion, "/")
+	for _, v := range d.Spec.Versions {
+		if v.Name == version {
+			return v.Served
+		}
+	}
+	return false
+}

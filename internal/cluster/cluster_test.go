@@ -64,7 +64,11 @@ func ledgerOf(ledger string) string {
 	z := gzip.NewWriter(b)
 	_, _ = z.Write([]byte(ledger + "\n"))
 	_ = z.Close()
-	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: inferencecluster-us-east, namespace: crossplane-system, resourceVersion: '7', ownerReferences: [{controller: true, uid: me}]}, binaryData: {ledger: %s}}", base64.StdEncoding.EncodeToString(b.Bytes()))
+	return ledgerOfBytes(b.Bytes())
+}
+
+func ledgerOfBytes(compressed []byte) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: inferencecluster-us-east, namespace: crossplane-system, resourceVersion: '7', ownerReferences: [{controller: true, uid: me}]}, binaryData: {ledger: %s}}", base64.StdEncoding.EncodeToString(compressed))
 }
 
 // ledgerIn returns the text of a rendered ledger, without the services that wait.
@@ -395,10 +399,10 @@ func TestRun(t *testing.T) {
 			want:     outcome{ledger: reserved, version: "7", allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}},
 		},
 		"Gone": {
-			reason:   "What is missing for long is free again.",
+			reason:   "What is missing for long, and has no Objects, is free again.",
 			xr:       typedIn + allocated,
 			observed: map[string]string{keyLedger: ledgerOf(missingSince("2026-03-01T11:58:00Z")), "object/reachable": reached, "object/namespace/old": reached},
-			required: map[string][]string{requests: nil},
+			required: map[string][]string{requests: nil, clusterScoped: nil, objectsOfS1: nil},
 			want:     outcome{ledger: "{}", version: "7", free: "8/8 nvidia.com/gpu"},
 		},
 		"ForgedRequests": {
@@ -749,7 +753,7 @@ func TestUsage(t *testing.T) {
 		"NotRead":   {reason: "The requests are not resolved, so the reservation stays.", reservations: reserved, want: true},
 		"Drained":   {reason: "The service has not left yet.", policy: "Drain", reservations: reserved, required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}}, want: true},
 		"Abandoned": {reason: "The service has not given up its Objects yet.", policy: "Abandon", reservations: reserved, required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}}, want: true},
-		"LetGo":     {reason: "No service has a reservation any more.", policy: "Abandon", reservations: missingSince("2026-03-01T11:00:00Z"), required: map[string][]string{requests: nil}},
+		"LetGo":     {reason: "No service has a reservation any more.", policy: "Abandon", reservations: missingSince("2026-03-01T11:00:00Z"), required: map[string][]string{requests: nil, clusterScoped: nil, objectsOfS1: nil}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

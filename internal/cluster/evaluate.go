@@ -249,12 +249,13 @@ func requestsResolved(state *observedState) composite.Condition {
 	case !state.resolved:
 		return composite.Condition{Type: RequestsResolved, Status: composite.Unknown, Reason: reasonNotResolved, Message: "Crossplane has not answered yet which capacity requests there are, or which namespaces"}
 	case len(state.ignored) > 0:
-		return composite.Condition{Type: RequestsResolved, Status: composite.False, Reason: reasonInvalidRequests, Message: "these capacity requests are ignored: " + text.List(state.ignored)}
+		return composite.Condition{Type: RequestsResolved, Status: composite.False, Reason: reasonInvalidRequests, Message: state.withKept("these capacity requests are ignored: " + text.List(state.ignored))}
 	}
 	read := composite.Condition{Type: RequestsResolved, Status: composite.True, Reason: reasonResolved}
 	if len(state.notAllowed) > 0 {
 		read.Message = "nothing new is reserved for these services, because allowedNamespaces leaves out their namespaces: " + text.List(state.notAllowed)
 	}
+	read.Message = state.withKept(read.Message)
 	return read
 }
 

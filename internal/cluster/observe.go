@@ -32,6 +32,10 @@ type observedState struct {
 	notAllowed []string
 	// ignored are the invalid requests, and why each is ignored.
 	ignored []string
+	// inUse tells of services whose requests are missing whether they have workloads.
+	inUse map[reservation.ServiceID]bool
+	// kept are those of these services with workloads that are not being deleted.
+	kept []string
 	// free is the capacity of the pools whose nodes are known.
 	free capacity.Free
 	// unknown says for each other pool why its nodes are not known.
@@ -70,6 +74,7 @@ func observe(req incoming.Request, c *parsed) (*observedState, error) {
 	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(req.Observed(c.keys().Reachable())), "/")
 	r.readIdentity(req, c)
 	r.readRequests(req)
+	r.readMissing(req, c)
 	if c.Spec.LocalQueue() != "" {
 		r.requests = uncounted(c.Name, r.requests)
 	}

@@ -28,7 +28,8 @@ raised whenever it is added or its pods change. A grant has the generation that 
 Reserve decides in this order:
 
  1. A request that does not have a replica any more frees its grant at once. A request that is
-    missing or cannot be read keeps its grants for Grace. Nobody else gets that room.
+    missing or cannot be read keeps its grants as long as its service has workloads in the
+    cluster, or that is not known, and for Grace at least. Nobody else gets that room.
  2. Pods that shrink are granted as they are now, which always fits.
  3. All grants are counted. If they do not fit, nodes are gone: the cluster is overcommitted,
     everything is kept, and nothing new is granted.

@@ -20,38 +20,56 @@ func grantedTo(result Result) map[string]bool {
 	return all
 }
 
-// TestMissing proves that a request that is missing keeps its grants for the grace time, and that
-// nobody else gets them meanwhile.
+// TestMissing proves that a request that is missing keeps its grants for the grace time and as long
+// as its service may have workloads, and that nobody else gets them meanwhile.
 func TestMissing(t *testing.T) {
 	free := pool(capacitytest.Nodes(1, 8, 64))
 	a, b := request("a", 8, 1), request("b", 8, 1)
 	withdrawn := CapacityRequest{UID: "a", Namespace: "team", Name: "s-a"}
+	seen := func(inUse map[ServiceID]bool, last Result, after time.Duration, requests ...CapacityRequest) Result {
+		return Reserve(Input{Cluster: here, Free: free, Ledger: last.Ledger, Requests: requests, InUse: inUse, Now: noon.Add(after)})
+	}
+	none, some := map[ServiceID]bool{a.ServiceID(): false}, map[ServiceID]bool{a.ServiceID(): true}
 	at := func(last Result, after time.Duration, requests ...CapacityRequest) Result {
-		return Reserve(Input{Cluster: here, Free: free, Ledger: last.Ledger, Requests: requests, Now: noon.Add(after)})
+		return seen(none, last, after, requests...)
 	}
 	first := at(Result{}, 0, a)
 	missing := at(first, time.Minute, b)
+	const ends = time.Minute + Grace
+	runs := seen(some, missing, ends+time.Second, b)
 	cases := map[string]struct {
 		reason string
 		result Result
 		want   map[string]bool
+		// ends is when the grace time ends, after noon.
+		ends time.Duration
 	}{
-		"Once":      {reason: "It is missing for one call.", result: missing, want: map[string]bool{"a": true}},
-		"Still":     {reason: "It is missing for less than the grace time.", result: at(missing, time.Minute+Grace-time.Second, b), want: map[string]bool{"a": true}},
-		"Long":      {reason: "It is missing for the grace time.", result: at(missing, time.Minute+Grace, b), want: map[string]bool{"b": true}},
-		"Back":      {reason: "It comes back, and the grace time starts anew.", result: at(at(missing, 2*time.Minute, a, b), time.Minute+Grace, b), want: map[string]bool{"a": true}},
-		"Withdrawn": {reason: "It does not request the replica any more.", result: at(first, time.Minute, withdrawn, b), want: map[string]bool{"b": true}},
-		"Future":    {reason: "A ledger of a clock that was ahead keeps nothing for ever.", result: at(at(at(first, time.Hour, b), time.Minute, b), time.Minute+Grace, b), want: map[string]bool{"b": true}},
+		"Once":      {reason: "It is missing for one call.", result: missing, want: map[string]bool{"a": true}, ends: ends},
+		"Still":     {reason: "It is missing for less than the grace time.", result: at(missing, ends-time.Second, b), want: map[string]bool{"a": true}, ends: ends},
+		"Long":      {reason: "It is missing for the grace time, and has no workloads.", result: at(missing, ends, b), want: map[string]bool{"b": true}},
+		"Runs":      {reason: "It has workloads, and the grace time starts anew.", result: runs, want: map[string]bool{"a": true}, ends: ends + time.Second + Grace},
+		"RunsSoon":  {reason: "Within the grace time nothing is written.", result: seen(some, missing, ends-time.Second, b), want: map[string]bool{"a": true}, ends: ends},
+		"RunsLong":  {reason: "It has workloads, whatever time passes.", result: seen(some, runs, 1000*time.Hour, b), want: map[string]bool{"a": true}, ends: 1000*time.Hour + Grace},
+		"Stopped":   {reason: "Its workloads have just gone.", result: at(runs, ends+Grace, b), want: map[string]bool{"a": true}, ends: ends + time.Second + Grace},
+		"Ended":     {reason: "Its workloads are gone for the grace time.", result: at(runs, ends+time.Second+Grace, b), want: map[string]bool{"b": true}},
+		"Unknown":   {reason: "It is not known whether it has workloads, and no time tells when it will be.", result: seen(nil, missing, 1000*time.Hour, b), want: map[string]bool{"a": true}},
+		"Back":      {reason: "It comes back, and the grace time starts anew.", result: at(at(missing, 2*time.Minute, a, b), ends, b), want: map[string]bool{"a": true}, ends: ends + Grace},
+		"Withdrawn": {reason: "It does not request the replica any more.", result: seen(some, first, time.Minute, withdrawn, b), want: map[string]bool{"b": true}},
+		"Future":    {reason: "A ledger of a clock that was ahead keeps nothing for ever.", result: at(at(at(first, time.Hour, b), time.Minute, b), ends, b), want: map[string]bool{"b": true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, grantedTo(tc.result)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
+			want := time.Time{}
+			if tc.ends > 0 {
+				want = noon.Add(tc.ends)
+			}
+			if diff := cmp.Diff(want, tc.result.GraceEnds); diff != "" {
+				t.Errorf("%s The grace time ends: -want +got:\n%s", tc.reason, diff)
+			}
 		})
-	}
-	if diff := cmp.Diff(noon.Add(time.Minute+Grace), missing.GraceEnds); diff != "" {
-		t.Errorf("the grace time ends: -want +got:\n%s", diff)
 	}
 }
 

@@ -20,8 +20,8 @@ type Ledger struct {
 type Service struct {
 	ServiceID
 
-	// MissingSince is when the service's request was first missing. It is zero while the request
-	// can be read.
+	// MissingSince is when the service's request was first missing, or when the service was last
+	// seen to have workloads since then. It is zero while the request can be read.
 	MissingSince time.Time `json:"missingSince,omitzero"`
 	// Shapes of the pods. Grants refer to them by their indexes.
 	Shapes []capacity.PodRequirements `json:"shapes,omitempty"`

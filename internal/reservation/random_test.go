@@ -35,15 +35,24 @@ type snapshot struct {
 	ledger   Ledger
 	version  int
 	now      time.Time
+	// inUse tells of some services whether they have workloads.
+	inUse map[ServiceID]bool
 }
 
 func (s *snapshot) reserve(free capacity.Free, requests []CapacityRequest) Result {
-	return Reserve(Input{Cluster: here, Free: free, Ledger: s.ledger, Requests: requests, Now: s.now})
+	return Reserve(Input{Cluster: here, Free: free, Ledger: s.ledger, Requests: requests, InUse: s.inUse, Now: s.now})
 }
 
 func (sim *clusterSim) snapshot() snapshot {
 	sim.now = sim.now.Add(20 * time.Second)
-	return snapshot{requests: slices.Clone(sim.requests), ledger: sim.ledger, version: sim.version, now: sim.now}
+	snap := snapshot{requests: slices.Clone(sim.requests), ledger: sim.ledger, version: sim.version, now: sim.now, inUse: map[ServiceID]bool{}}
+	for i, s := range sim.ledger.Services {
+		// Of every third service it is not known, and every third has workloads.
+		if n := (sim.now.Second()/20 + i) % 3; n > 0 {
+			snap.inUse[s.ServiceID] = n == 2
+		}
+	}
+	return snap
 }
 
 // apply writes the ledger like an API server: not over a version that the writer has not read.
@@ -119,7 +128,7 @@ func (sim *clusterSim) change(random *rand.Rand) {
 
 // TestReserveInvariants proves the invariants of Reserve for random requests that come, change
 // and go, and for snapshots of any age. No capacity is granted twice. No grant is lost while it is
-// requested, or its request is missing for a short time. Nothing that fits is pending. The order
+// requested, or its request is missing and its service may have workloads. Nothing that fits is pending. The order
 // of the requests does not matter.
 func TestReserveInvariants(t *testing.T) {
 	const steps = 500
@@ -162,7 +171,7 @@ func TestReserveInvariants(t *testing.T) {
 		}
 	}
 	t.Logf("%d calls: %v", runs*steps, counts)
-	for _, name := range []string{"rejected", "granted", "pending", "overcommitted", "grows", "missing", "lost", "held"} {
+	for _, name := range []string{"rejected", "granted", "pending", "overcommitted", "grows", "missing", "unknown", "in use", "lost", "held"} {
 		if counts[name] == 0 {
 			t.Errorf("never %s: the test proves nothing", name)
 		}
@@ -219,9 +228,14 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result,
 		for _, g := range s.Grants {
 			for _, r := range g.Replicas {
 				now, kept := granted[s.ServiceID][r]
+				inUse, known := snap.inUse[s.ServiceID]
 				switch {
 				case req == nil && (s.MissingSince.IsZero() || snap.now.Sub(s.MissingSince) < Grace):
 					counts["missing"]++
+				case req == nil && !known:
+					counts["unknown"]++
+				case req == nil && inUse:
+					counts["in use"]++
 				case req == nil && !kept:
 					counts["lost"]++
 					continue

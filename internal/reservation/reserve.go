@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// Grace is how long the grants of a service are kept while its request is missing or cannot
-	// be read. What it was granted may still run.
+	// Grace is how long the grants of a service are kept at least while its request is missing or
+	// cannot be read. Caches of different age may show its request and its objects.
 	Grace = 2 * time.Minute
 	// HoldAfter is how long a request waits before room is held for it.
 	HoldAfter = 10 * time.Minute
@@ -27,6 +27,9 @@ type Input struct {
 	// Ledger as the last call wrote it.
 	Ledger   Ledger
 	Requests []CapacityRequest
+	// InUse tells of services whose requests are missing whether they have workloads in the
+	// cluster. Of other services it is not known.
+	InUse map[ServiceID]bool
 	// Quotas of the namespaces that have one.
 	Quotas map[string]Quota
 	// NotSchedulable is why the cluster grants nothing new, if so.
@@ -45,7 +48,7 @@ type Result struct {
 	// Overcommitted tells that the grants do not fit any more, because nodes are gone. Nothing new
 	// is granted meanwhile.
 	Overcommitted bool
-	// GraceEnds is when the next service loses its grants, because its request is missing.
+	// GraceEnds is when the next service may lose its grants, because its request is missing.
 	GraceEnds time.Time
 }
 
@@ -179,8 +182,8 @@ func (b *book) past(t time.Time) time.Time {
 	return t
 }
 
-// keep drops the grants that were withdrawn. A service whose request is missing keeps its
-// grants for the grace time. Pods that shrink are granted as they are now, which always fits.
+// keep drops the grants that were withdrawn, or are missing. Pods that shrink are granted as they
+// are now, which always fits.
 func (b *book) keep(a *account) {
 	switch {
 	case a.request != nil:
@@ -188,10 +191,8 @@ func (b *book) keep(a *account) {
 	case a.missingSince.IsZero():
 		a.missingSince = b.now
 		return
-	case b.now.Sub(a.missingSince) >= Grace:
-		a.granted, a.names = nil, nil
-		return
 	default:
+		b.keepMissing(a)
 		return
 	}
 	requested := make(map[key.ReplicaID]bool, len(a.names))
@@ -211,6 +212,21 @@ func (b *book) keep(a *account) {
 		}
 		return !requested[name]
 	})
+}
+
+// keepMissing drops the grants of a service whose request is missing for the grace time, and that
+// is known to have no workloads. As long as it has some, the time starts anew after each grace
+// time. So the services that are missing for the longest are those that were not looked at.
+func (b *book) keepMissing(a *account) {
+	if b.now.Sub(a.missingSince) < Grace {
+		return
+	}
+	switch inUse, known := b.InUse[a.ServiceID]; {
+	case inUse:
+		a.missingSince = b.now
+	case known:
+		a.granted, a.names = nil, nil
+	}
 }
 
 // count puts the pods of all grants onto nodes: all at once, so that the largest come first, and
@@ -299,7 +315,8 @@ func (b *book) close() Result {
 			continue
 		}
 		result.Services = append(result.Services, a.service())
-		if ends := a.missingSince.Add(Grace); !a.missingSince.IsZero() && (result.GraceEnds.IsZero() || ends.Before(result.GraceEnds)) {
+		// After its end, what is not known is waited for, and no time.
+		if ends := a.missingSince.Add(Grace); ends.After(b.now) && (result.GraceEnds.IsZero() || ends.Before(result.GraceEnds)) {
 			result.GraceEnds = ends
 		}
 	}

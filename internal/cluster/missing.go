@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// A service whose request is missing keeps its grants as long as it has workloads in the cluster:
+// Objects that wrap LeaderWorkerSets for it. For example, somebody may have deleted the request
+// of a paused service, which does not write it again.
+//
+// The ledger says which requests are missing, so what is required stays the same in all calls of
+// a reconcile.
+const (
+	// maxMissing is the most services whose Objects one call reads. Those of one service can have
+	// several MiB, and a request has 64 MiB at most.
+	maxMissing = 64
+	// maxMissingOfTenant is the most of them in one namespace, so that no tenant can make the
+	// request too large.
+	maxMissingOfTenant = 4
+)
+
+// objectsOf is the name of the requirement for the Objects of a service.
+func objectsOf(objects key.Objects, s reservation.ServiceID) string {
+	if objects == key.ClusterScopedObjects {
+		return string(objects) + "s/" + s.Name
+	}
+	return string(objects) + "s/" + s.Namespace + "/" + s.Name
+}
+
+// definitionOf is the name of the requirement for the definition of a kind of Objects.
+func definitionOf(objects key.Objects) string { return "kind/" + remote.DefinitionOf(objects) }
+
+// kindsOfObjects are those of services. Namespaced services and claims have different ones.
+var kindsOfObjects = []key.Objects{key.NamespacedObjects, key.ClusterScopedObjects}
+
+// missing returns the services of the ledger whose requests are missing, and whose Objects this
+// call reads. Those that are missing for the longest come first. The time of a service with
+// workloads starts anew from time to time, so each has its turn.
+func (r *observedState) missing() []reservation.ServiceID {
+	var all []*reservation.Service
+	for i := range r.ledger.Services {
+		if s := &r.ledger.Services[i]; !s.MissingSince.IsZero() {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b *reservation.Service) int {
+		return cmp.Or(a.MissingSince.Compare(b.MissingSince), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	var turn []reservation.ServiceID
+	ofTenant := map[string]int{}
+	for _, s := range all {
+		if len(turn) < maxMissing && ofTenant[s.Namespace] < maxMissingOfTenant {
+			ofTenant[s.Namespace]++
+			turn = append(turn, s.ServiceID)
+		}
+	}
+	return turn
+}
+
+// requireMissing requires the Objects of services whose requests are missing. A requirement for a
+// missing kind fails the whole reconcile, so a kind is required only once it is known to exist.
+func requireMissing(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed, state *observedState) {
+	turn := state.missing()
+	if len(turn) == 0 {
+		return
+	}
+	for _, objects := range kindsOfObjects {
+		if !observesWith(req, c, objects) {
+			rsp.Requirements.Resources[definitionOf(objects)] = composite.Definition(remote.DefinitionOf(objects))
+		}
+		if exists, _ := existing(req, c, objects); !exists {
+			continue
+		}
+		for _, s := range turn {
+			if labelled(s) {
+				rsp.Requirements.Resources[objectsOf(objects, s)] = remote.OfService(objects, s.Namespace, s.Name)
+			}
+		}
+	}
+}
+
+// labelled tells whether a service can have Objects, which have its name in a label. Whoever writes
+// a request can write any name, and the API server answers no request for an invalid label.
+func labelled(s reservation.ServiceID) bool { return len(validation.IsValidLabelValue(s.Name)) == 0 }
+
+// observesWith tells whether the cluster is observed with Objects of a kind, which therefore
+// exists.
+func observesWith(req incoming.Request, c *parsed, objects key.Objects) bool {
+	return objects == c.keys() && req.Observed(c.keys().Reachable()).Exists()
+}
+
+// existing tells whether the control plane has a kind of Objects, and whether that is known.
+func existing(req incoming.Request, c *parsed, objects key.Objects) (exists, known bool) {
+	if observesWith(req, c, objects) {
+		return true, true
+	}
+	definition, answered := req.Required(definitionOf(objects))
+	exists = composite.Available(definition, remote.APIVersionOf(objects))
+	return exists, exists || answered && len(definition) == 0
+}
+
+// readMissing finds out which services whose requests are missing have workloads.
+func (r *observedState) readMissing(req incoming.Request, c *parsed) {
+	r.inUse = map[reservation.ServiceID]bool{}
+	back := map[reservation.ServiceID]bool{}
+	for i := range r.requests {
+		back[r.requests[i].ServiceID()] = true
+	}
+	for _, s := range r.missing() {
+		if back[s] {
+			continue
+		}
+		found, known := workloadsOf(req, c, s)
+		if len(found) > 0 || known {
+			r.inUse[s] = len(found) > 0
+		}
+		if slices.ContainsFunc(found, func(o incoming.Object) bool { return o.DeletionTimestamp() == "" }) {
+			r.kept = append(r.kept, s.Namespace+"/"+s.Name)
+		}
+	}
+	slices.Sort(r.kept)
+}
+
+// workloadsOf returns the Objects of a service that wrap LeaderWorkerSets for the cluster, and
+// whether all of them are known.
+func workloadsOf(req incoming.Request, c *parsed, s reservation.ServiceID) (workloads []incoming.Object, known bool) {
+	known = true
+	for _, objects := range kindsOfObjects {
+		exists, certain := existing(req, c, objects)
+		if certain && !exists || !labelled(s) {
+			continue
+		}
+		found, answered := req.Required(objectsOf(objects, s))
+		known = known && answered
+		for _, o := range found {
+			if c.isWorkloadOf(s, o) {
+				workloads = append(workloads, o)
+			}
+		}
+	}
+	return workloads, known
+}
+
+// isWorkloadOf tells whether an Object wraps a LeaderWorkerSet of a service for the cluster. An
+// Object that is being deleted counts, because its pods may still run. In an abandoned cluster it
+// does not: it may wait for ever for a cluster that does not answer.
+//
+// The service controls its Objects. Objects that nobody controls were left behind when their
+// service was deleted. They count for each service with their namespace and name.
+func (c *parsed) isWorkloadOf(s reservation.ServiceID, o incoming.Object) bool {
+	namespace, is := c.builder.Workload(o)
+	if !is || c.Spec.StopPolicy == v1alpha1.StopAbandon && o.DeletionTimestamp() != "" {
+		return false
+	}
+	controller := composite.ControllerUID(o)
+	return controller == s.UID || controller == "" && cmp.Or(o.Namespace(), namespace, s.Namespace) == s.Namespace
+}
+
+// withKept adds to a message which services keep their grants although their requests are missing.
+func (r *observedState) withKept(message string) string {
+	if len(r.kept) == 0 {
+		return message
+	}
+	kept := "the capacity requests of these services are missing or cannot be read, and they keep their reservations because they have Objects of LeaderWorkerSets for this cluster: " + text.List(r.kept)
+	if message == "" {
+		return kept
+	}
+	return message + "; " + kept
+}

@@ -1,0 +1,68 @@
+package remote
+
+import (
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+)
+
+// DefinitionOf is the name of the definition of a kind of Objects.
+func DefinitionOf(objects key.Objects) string {
+	return "objects." + groupOf(APIVersionOf(objects))
+}
+
+// APIVersionOf is the API version of a kind of Objects.
+func APIVersionOf(objects key.Objects) string {
+	if objects == key.ClusterScopedObjects {
+		return apiVersionCluster
+	}
+	return apiVersionNamespaced
+}
+
+// OfService selects the Objects of one kind that a service composed for any cluster. If they are
+// cluster-scoped, it also selects those of services with the same name in other namespaces.
+func OfService(objects key.Objects, namespace, name string) *fnv1.ResourceSelector {
+	s := &fnv1.ResourceSelector{
+		ApiVersion: APIVersionOf(objects),
+		Kind:       kindObject,
+		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{naming.LabelService: name}}},
+	}
+	if objects == key.NamespacedObjects {
+		s.Namespace = &namespace
+	}
+	return s
+}
+
+// A wrapped object is the part of an Object that says what it wraps for which cluster.
+type wrapped struct {
+	Spec struct {
+		ForProvider struct {
+			Manifest struct {
+				Kind     string `json:"kind"`
+				Metadata struct {
+					Namespace string `json:"namespace"`
+				} `json:"metadata"`
+			} `json:"manifest"`
+		} `json:"forProvider"`
+		ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
+	} `json:"spec"`
+}
+
+var wrappedView = incoming.NewView[wrapped]()
+
+// Workload tells whether an Object wraps a LeaderWorkerSet for the cluster, and in which
+// namespace. An Object that cannot be read counts as one.
+func (b ObjectBuilder) Workload(o incoming.Object) (namespace string, is bool) {
+	w := wrapped{}
+	if len(wrappedView.Read(o, &w)) > 0 {
+		return "", true
+	}
+	// Cluster-scoped Objects do not name the kind of their configuration.
+	manifest, ref := w.Spec.ForProvider.Manifest, w.Spec.ProviderConfigRef
+	is = manifest.Kind == kindLeaderWorkerSet && ref.Name == b.Config.Name && (ref.Kind == "" || ref.Kind == b.Config.Kind)
+	return manifest.Metadata.Namespace, is
+}
+
+const kindLeaderWorkerSet = "LeaderWorkerSet"

@@ -164,7 +164,9 @@ func (v *view) remembered(name string) member {
 		m.inferenceCluster = inferenceCluster
 		// Until the clusters of the fleet are known, a selector may still select it.
 		m.deselected = v.snapshot.Resolved || v.placement.ClusterSelector == nil
-		m.target.Namespace = v.snapshot.Request.Clusters[inferenceCluster].Namespace
+		if v.snapshot.Request != nil {
+			m.target.Namespace = v.snapshot.Request.Clusters[inferenceCluster].Namespace
+		}
 	}
 	return m
 }

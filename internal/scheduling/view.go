@@ -58,23 +58,25 @@ func newView(demand *Demand, snapshot *Snapshot) *view {
 }
 
 // runsIn returns what the last request has of a cluster of the fleet, and tells whether
-// something of the service exists there.
+// something of the service exists there. If there is no last request, its objects tell.
 func (v *view) runsIn(inferenceCluster string) (reservation.ClusterRequest, bool) {
 	if v.snapshot.Request == nil {
-		return reservation.ClusterRequest{}, false
+		at, runs := v.recovered()[inferenceCluster]
+		return at, runs
 	}
 	at, requested := v.snapshot.Request.Clusters[inferenceCluster]
 	return at, requested && v.snapshot.States[at.Name] != nil
 }
 
 // requestedAs returns the cluster of the fleet that the last request has under a name of the
-// placement.
+// placement. If there is no last request, it is one where something of the service exists.
 func (v *view) requestedAs(name string) (inferenceCluster string, requested bool) {
-	if v.snapshot.Request == nil {
-		return "", false
+	clusters := v.recovered()
+	if v.snapshot.Request != nil {
+		clusters = v.snapshot.Request.Clusters
 	}
-	for _, inferenceCluster := range slices.Sorted(maps.Keys(v.snapshot.Request.Clusters)) {
-		if v.snapshot.Request.Clusters[inferenceCluster].Name == name {
+	for _, inferenceCluster := range slices.Sorted(maps.Keys(clusters)) {
+		if clusters[inferenceCluster].Name == name {
 			return inferenceCluster, true
 		}
 	}

@@ -65,8 +65,8 @@ func labels(p *plan.Plan) map[string]string {
 
 // requestOf is the service's capacity request. Each cluster finds it by a label of its own, which
 // stays until the cluster has read that nothing is requested of it any more. A request that a
-// cluster does not find is missing, and keeps its grants for a while. It is a ConfigMap, because
-// a Crossplane package cannot add a kind without a controller.
+// cluster does not find is missing, and keeps its grants as long as the service has workloads
+// there. It is a ConfigMap, because a Crossplane package cannot add a kind without a controller.
 func requestOf(p *plan.Plan) (*apply.ConfigMapApplyConfiguration, error) {
 	text, err := reservation.EncodeRequest(p.Schedule.Request)
 	if err != nil {

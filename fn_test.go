@@ -216,6 +216,7 @@ func TestWire(t *testing.T) {
 
 func TestCommands(t *testing.T) {
 	served := serving{Network: "tcp", Address: ":9443", MaxRecvMessageSize: 64, MetricsAddress: ":8080", HeapHeadroom: 6}
+	told := cli.Profiles{Namespace: "crossplane-system"}
 	type want struct {
 		command string
 		c       commands
@@ -228,7 +229,7 @@ func TestCommands(t *testing.T) {
 	}{
 		"NoArguments": {
 			reason: "Without a command the function is served.",
-			want:   want{command: "serve", c: commands{Serve: served, Render: cli.Render{Format: "yaml"}, Plan: cli.Plan{Format: "summary"}}},
+			want:   want{command: "serve", c: commands{Serve: served, Render: cli.Render{Format: "yaml"}, Plan: cli.Plan{Format: "summary"}, Profiles: told}},
 		},
 		"Package": {
 			reason: "Crossplane's package runtime gives the directory of certificates in the environment and no command.",
@@ -238,7 +239,7 @@ func TestCommands(t *testing.T) {
 				Debug:  true,
 				Serve:  serving{Network: "tcp", Address: ":9443", TLSCertsDir: "/tls/server", MaxRecvMessageSize: 64, MetricsAddress: ":8080", HeapHeadroom: 6},
 				Render: cli.Render{Format: "yaml"},
-				Plan:   cli.Plan{Format: "summary"},
+				Plan:   cli.Plan{Format: "summary"}, Profiles: told,
 			}},
 		},
 		"Development": {
@@ -248,7 +249,7 @@ func TestCommands(t *testing.T) {
 				Debug:  true,
 				Serve:  serving{Network: "unix", Address: "/tmp/s", Insecure: true, MaxRecvMessageSize: 8, HeapHeadroom: 6},
 				Render: cli.Render{Format: "yaml"},
-				Plan:   cli.Plan{Format: "summary"},
+				Plan:   cli.Plan{Format: "summary"}, Profiles: told,
 			}},
 		},
 		"Render": {
@@ -257,7 +258,7 @@ func TestCommands(t *testing.T) {
 			want: want{command: "render <xr>", c: commands{
 				Serve:  served,
 				Render: cli.Render{XR: "xr.yaml", Input: "in.yaml", Observed: []string{"a", "b,c"}, Required: []string{"d"}, Format: "json"},
-				Plan:   cli.Plan{Format: "summary"},
+				Plan:   cli.Plan{Format: "summary"}, Profiles: told,
 			}},
 		},
 		"Plan": {
@@ -270,6 +271,14 @@ func TestCommands(t *testing.T) {
 					Fleet: []string{"a.yaml", "b.yaml"}, Change: []string{"a,b"}, Drain: []string{"east", "west"}, Lose: []string{"north"},
 					Delete: []string{"team/chat"}, Input: []string{"i"}, DetailedExitcode: true, Format: "summary",
 				},
+				Profiles: told,
+			}},
+		},
+		"Profiles": {
+			reason: "Profiles takes the files of a fleet.",
+			args:   []string{"profiles", "a.yaml", "--namespace=n"},
+			want: want{command: "profiles <fleet>", c: commands{
+				Serve: served, Render: cli.Render{Format: "yaml"}, Plan: cli.Plan{Format: "summary"}, Profiles: cli.Profiles{Fleet: []string{"a.yaml"}, Namespace: "n"},
 			}},
 		},
 	}

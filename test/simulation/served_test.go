@@ -45,7 +45,7 @@ func TestServed(t *testing.T) {
 		calls++
 		return answer, nil
 	}
-	w := New(Options{Seed: 1, Steps: 30, Without: map[string]bool{"reach": true, "start-timeout": true}}, both)
+	w := New(Options{Seed: 2, Steps: 30, Without: map[string]bool{"reach": true, "start-timeout": true}}, both)
 	if v := w.Run(); v != nil {
 		t.Fatal(v)
 	}

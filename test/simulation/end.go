@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,6 +40,7 @@ func (w *World) end() {
 		w.pause(xrKey{serviceKind, o.name}, false)
 	}
 	w.quiet()
+	w.collectLost()
 	for _, r := range w.fleet {
 		r.cleanUp()
 		if r.abandoned && w.violation == nil {
@@ -48,6 +50,25 @@ func (w *World) end() {
 	w.quiet()
 	w.checkEnd()
 	w.probe()
+}
+
+// collectLost deletes Objects that their composite resource does not reference, as a person would have to. Crossplane writes the
+// references without a lock (composition_functions.go, errApplyXRRefs), so a reconcile that reads an old composite resource can lose
+// those to what the last one has made.
+func (w *World) collectLost() {
+	referenced := map[name]bool{}
+	for _, xr := range w.server.list(serviceKind) {
+		for _, ref := range items(xr.body, "spec", "crossplane", "resourceRefs") {
+			referenced[name{xr.name.namespace, text(ref, "name")}] = true
+		}
+	}
+	for _, o := range w.server.list(objectKind) {
+		if o.name.namespace != "" && w.alive[o.owner] && !o.deleting && strings.HasPrefix(text(o.body, "metadata", "annotations", annotationName), "cluster/") && !referenced[o.name] {
+			w.trace(o, "was lost by Crossplane, and is deleted by hand")
+			w.server.delete(objectKind, o.name)
+		}
+	}
+	w.quiet()
 }
 
 // quiet lets time pass until nothing changes any more but by time.

@@ -105,10 +105,7 @@ type classRef struct{ pool, nodes int }
 // first, so that empty nodes stay empty for large pods.
 func (f *Free) classesFor(pod *PodRequirements) []classRef {
 	var all []classRef
-	for i := range f.Pools {
-		if !f.Pools[i].matches(pod) {
-			continue
-		}
+	for _, i := range f.poolsFor(pod) {
 		for j := range f.Pools[i].Free {
 			if f.Pools[i].Free[j].Count > 0 && f.Pools[i].Free[j].podsPerNode(pod) > 0 {
 				all = append(all, classRef{i, j})

@@ -79,7 +79,8 @@ func (f *Free) Allocate(podSets []PodSet) (bool, string) {
 }
 
 // Merged merges pod sets with equal requirements, and sorts them by the size of their pods, the
-// largest first: by the devices that they request, and then by the other resources.
+// largest first: by the devices that they request, and then by the other resources. Pinned pods
+// come before all others.
 func Merged(podSets []PodSet) []PodSet {
 	type entry struct {
 		PodSet
@@ -112,6 +113,16 @@ func Merged(podSets []PodSet) []PodSet {
 	for i, e := range all {
 		list[len(all)-1-i] = e.PodSet
 	}
+	// Others would take the nodes of a pool to which pods are pinned, and could be elsewhere.
+	slices.SortStableFunc(list, func(a, b PodSet) int {
+		switch {
+		case (a.Requirements.Pin == nil) == (b.Requirements.Pin == nil):
+			return 0
+		case a.Requirements.Pin != nil:
+			return -1
+		}
+		return 1
+	})
 	return list
 }
 
@@ -157,16 +168,6 @@ func (f *Free) Close(podSet PodSet, empty *Free) {
 		f.reclassify(c, n, none)
 		nodes -= n
 	}
-}
-
-// matches tells whether the node selector of the pod selects the pool.
-func (p *Pool) matches(pod *PodRequirements) bool {
-	for k, v := range pod.NodeSelector {
-		if have, ok := p.Labels[k]; !ok || have != v {
-			return false
-		}
-	}
-	return true
 }
 
 // podsPerNode returns how many such pods fit onto one node of the class.

@@ -126,6 +126,8 @@ type PodRequirements struct {
 	Requests Resources `json:"requests,omitempty"`
 	// NodeSelector of the pod.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Pin of the pod, in addition to its node selector. The ledger has it beside the requirements.
+	Pin *Pin `json:"-"`
 }
 
 // Key returns a text that is the same for equal requirements only. Lengths keep it so for names
@@ -137,10 +139,18 @@ func (r *PodRequirements) Key() string {
 		text(name)
 		b.WriteString("=" + strconv.FormatInt(r.Requests[name], 10) + ",")
 	}
-	b.WriteByte('/')
-	for _, name := range slices.Sorted(maps.Keys(r.NodeSelector)) {
-		text(name)
-		text(r.NodeSelector[name])
+	selector := func(of map[string]string) {
+		b.WriteByte('/')
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			text(name)
+			text(of[name])
+		}
+	}
+	selector(r.NodeSelector)
+	if r.Pin != nil {
+		b.WriteByte('@')
+		text(r.Pin.Pool)
+		selector(r.Pin.NodeSelector)
 	}
 	return b.String()
 }
@@ -152,7 +162,7 @@ func (r *PodRequirements) Covers(o *PodRequirements) bool {
 			return false
 		}
 	}
-	return maps.Equal(r.NodeSelector, o.NodeSelector)
+	return maps.Equal(r.NodeSelector, o.NodeSelector) && r.Pin.Name() == o.Pin.Name()
 }
 
 func quantityText(milli int64) string {

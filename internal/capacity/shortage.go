@@ -25,7 +25,12 @@ func (f *Free) Short(podSets, gone []PodSet) string {
 			return "the cluster has no nodes, or they are not known yet"
 		}
 		if len(pools) == 0 {
-			return "no pool has the labels " + labelText(podSet.Requirements.NodeSelector)
+			selector := map[string]string{}
+			if pin := podSet.Requirements.Pin; pin != nil {
+				maps.Copy(selector, pin.NodeSelector)
+			}
+			maps.Copy(selector, podSet.Requirements.NodeSelector)
+			return "no pool has the labels " + labelText(selector)
 		}
 		i := slices.IndexFunc(groups, func(g *poolGroup) bool { return slices.Equal(g.pools, pools) })
 		if i < 0 {
@@ -51,17 +56,6 @@ func (f *Free) Short(podSets, gone []PodSet) string {
 		}
 	}
 	return ""
-}
-
-// poolsFor returns the indexes of the pools that the node selector of the pod selects.
-func (f *Free) poolsFor(pod *PodRequirements) []int {
-	var pools []int
-	for i := range f.Pools {
-		if f.Pools[i].matches(pod) {
-			pools = append(pools, i)
-		}
-	}
-	return pools
 }
 
 // sum adds up a resource over some pools. Unlimited tells that one of them has nodes that do

@@ -267,6 +267,8 @@ func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition
 		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "not all nodes are known"}
 	case p.Overcommitted:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has, because nodes have gone. Nothing new is reserved"}
+	case len(p.ShortPools) > 0:
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved in these pools than they have, because nodes have gone. Nothing new is reserved there: " + text.List(p.ShortPools)}
 	}
 	var running, grows []string
 	for _, w := range p.Pending {

@@ -130,14 +130,18 @@ func readLedger(req incoming.Request, c *parsed) (ledger, error) {
 }
 
 // fromStatus returns what the status says of a ledger that is new or was deleted. The status does
-// not have the pods of the grants.
+// not have the pods of the grants, and of their pools only the names.
 func fromStatus(reservations []v1alpha1.Reservation) reservation.Ledger {
 	l := reservation.Ledger{}
 	for i := range reservations {
 		r := &reservations[i]
 		s := reservation.Service{ServiceID: reservation.ServiceID{Namespace: r.Namespace, Name: r.Name, UID: r.UID}}
 		for j := range r.Replicas {
-			s.Grants = append(s.Grants, reservation.Grant{Generation: r.Replicas[j].Generation, Replicas: scheduling.ReplicasFromStatus(r.Replicas[j : j+1])})
+			g := reservation.Grant{Generation: r.Replicas[j].Generation, Replicas: scheduling.ReplicasFromStatus(r.Replicas[j : j+1])}
+			if pool := r.Replicas[j].Pool; pool != "" {
+				g.Pin = &capacity.Pin{Pool: pool}
+			}
+			s.Grants = append(s.Grants, g)
 		}
 		l.Services = append(l.Services, s)
 	}

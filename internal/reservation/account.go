@@ -28,6 +28,17 @@ func (t tally) add(p pods, times int64) {
 	}
 }
 
+// move counts pods as others, such as the same pods with a pin.
+func (t tally) move(from, to pods) {
+	t.add(to, 1)
+	t.add(from, -1)
+	for _, s := range from.sets {
+		if t[s.Requirements] == 0 {
+			delete(t, s.Requirements)
+		}
+	}
+}
+
 func (t tally) podSets() []capacity.PodSet {
 	all := make([]capacity.PodSet, 0, len(t))
 	for shape, n := range t {
@@ -107,7 +118,11 @@ func (b *book) read(a *account, s *Service) {
 		for i, n := range g.Pods {
 			counts[shapes[i]] += n
 		}
-		each := granted{g.Generation, b.pods(counts)}
+		pin := g.Pin
+		if len(g.Pods) == 0 {
+			pin = b.pinOf(pin.Name(), nil) // A status has only the name of the pool.
+		}
+		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin}
 		for _, name := range g.Replicas {
 			a.set(name, each)
 		}
@@ -116,6 +131,15 @@ func (b *book) read(a *account, s *Service) {
 
 func newAccount(id ServiceID) *account {
 	return &account{ServiceID: id, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}}
+}
+
+// open notes the request of a service.
+func (a *account) open(req *CapacityRequest, cluster string) {
+	a.request, a.cluster = req, req.Clusters[cluster]
+	a.running = make(map[key.ReplicaID]bool, len(a.cluster.Running))
+	for _, name := range a.cluster.Running {
+		a.running[name] = true
+	}
 }
 
 func (a *account) set(name key.ReplicaID, g granted) {
@@ -129,29 +153,35 @@ func (a *account) set(name key.ReplicaID, g granted) {
 func (a *account) service() Service {
 	s := Service{ServiceID: a.ServiceID, MissingSince: a.missingSince}
 	used := map[string]*capacity.PodRequirements{}
+	keys := map[*capacity.PodRequirements]string{}
 	for _, g := range a.granted {
 		for _, set := range g.pods.sets {
-			used[set.Requirements.Key()] = set.Requirements
+			if _, known := keys[set.Requirements]; !known {
+				shape := withPin(set.Requirements, nil)
+				keys[set.Requirements] = shape.Key()
+				used[shape.Key()] = shape
+			}
 		}
 	}
-	index := map[*capacity.PodRequirements]int{}
+	index := map[string]int{}
 	for _, k := range slices.Sorted(maps.Keys(used)) {
-		index[used[k]] = len(s.Shapes)
+		index[k] = len(s.Shapes)
 		s.Shapes = append(s.Shapes, *used[k])
 	}
 	at := map[string]int{}
 	for _, name := range a.names {
 		g := a.granted[name]
-		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id
+		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id + " " + g.pin.Name()
 		i, known := at[k]
 		if !known {
 			i, at[k] = len(s.Grants), len(s.Grants)
-			grant := Grant{Generation: g.generation}
+			grant := Grant{Generation: g.generation, Pin: g.pin}
 			for _, set := range g.pods.sets {
-				for len(grant.Pods) <= index[set.Requirements] {
+				shape := index[keys[set.Requirements]]
+				for len(grant.Pods) <= shape {
 					grant.Pods = append(grant.Pods, 0)
 				}
-				grant.Pods[index[set.Requirements]] = set.Count
+				grant.Pods[shape] = set.Count
 			}
 			s.Grants = append(s.Grants, grant)
 		}

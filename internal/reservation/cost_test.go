@@ -30,6 +30,13 @@ func allChanged(shapes int64) Input {
 	return in
 }
 
+// inPools are 2,000 new services of some shapes in one call, and a cluster of two pools with labels.
+func inPools(shapes int64) Input {
+	in := allChanged(shapes)
+	in.Free, in.Ledger = twoPools(200, 100), Ledger{}
+	return in
+}
+
 // fragmented are 200 services that wait for pods that fit no node, though the sums suffice.
 func fragmented() Input {
 	in := Input{Cluster: here, Now: noon}
@@ -89,7 +96,7 @@ func TestCost(t *testing.T) {
 }
 
 func BenchmarkReserve(b *testing.B) {
-	for name, in := range map[string]Input{"2000Changed": allChanged(10), "2000ChangedAllDifferent": allChanged(2000), "200Fragmented": fragmented()} {
+	for name, in := range map[string]Input{"2000Changed": allChanged(10), "2000ChangedAllDifferent": allChanged(2000), "200Fragmented": fragmented(), "2000NewInPools": inPools(10)} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				Reserve(in)

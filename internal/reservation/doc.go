@@ -11,6 +11,17 @@ and keeps what it grants in one ledger. The service starts what it was granted.
 A grant stands alone. The ledger has, for each replica that was granted, its pods and their
 shapes. So what is granted can be counted while a request is missing, wrong or changed.
 
+# Pools
+
+A replica gets one pool for all of its pods, if they fit into one that has labels. The grant has it
+as a pin, and its pods count in that pool only. The service gives the pods the labels of the pool.
+A replica on nodes of several pools has no pin, and its pods count wherever they fit: they are made
+of one template, which cannot tell which of them go to which pool.
+
+A pin never changes, because another one would restart the pods. So the request says of each
+replica that runs to which pool it is pinned. One that is pinned elsewhere than the grant says, or
+nowhere, is counted wherever it fits. A replica that runs grows in its pool only.
+
 # Generations
 
 A service reads a grant some time after the cluster made it. Meanwhile it may have withdrawn
@@ -32,7 +43,8 @@ Reserve decides in this order:
     cluster, or that is not known, and for Grace at least. Nobody else gets that room.
  2. Pods that shrink are granted as they are now, which always fits.
  3. All grants are counted. If they do not fit, nodes are gone: the cluster is overcommitted,
-    everything is kept, and nothing new is granted.
+    everything is kept, and nothing new is granted. If only pinned pods do not fit, that is so for
+    their pools alone.
  4. What runs without a grant is counted if it fits.
  5. Everything else is served in the order of func order. A group that has not started gets all
     that it wants, or what suffices to start (ToStart), and then what fits of the rest. A replica
@@ -47,7 +59,7 @@ Reserve decides in this order:
     small services cannot overtake a large one for ever. What its quota refuses holds no room.
     Quota is held in the same way, from younger services of the namespace.
 
-TestMissing proves rule 1, TestQuotas proves rule 6, TestHold, TestHoldQuota and
+TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing proves rule 1, TestQuotas proves rule 6, TestHold, TestHoldQuota and
 TestGangIsNotOvertaken prove rule 7, and TestReserve the others. TestReserveInvariants checks them for random requests.
 
 # Cost

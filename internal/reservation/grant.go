@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -13,7 +14,7 @@ func (b *book) grantAll(wants []want) bool {
 	if b.exceeds(wants, b.serving.borrow) != nil || b.serving.looks <= 0 && b.serving.packings >= minPackings {
 		return false
 	}
-	cost, why := b.try(wants, false, new(int))
+	cost, why := b.try(wants, false, nil)
 	b.serving.looks -= cost
 	return why == ""
 }
@@ -27,7 +28,7 @@ func (b *book) grantAnew(wants []want) bool {
 	if b.exceeds(wants, b.serving.borrow) != nil {
 		return false
 	}
-	_, why := b.try(wants, true, new(int))
+	_, why := b.try(wants, true, nil)
 	return why == ""
 }
 
@@ -63,8 +64,8 @@ func idOf(wants []want) string {
 
 // try grants wants if all of them fit. Where grants are replaced, the pods of all grants are put
 // onto nodes anew. While room is held, what they give back counts from the next call on. It
-// searches for some steps at most. It returns the node classes that it looked at, and why the
-// wants do not fit.
+// searches for some steps at most, or not at all if the wants are of several units. It returns the
+// node classes that it looked at, and why the wants do not fit.
 func (b *book) try(wants []want, anew bool, steps *int) (cost int, why string) {
 	more, gone := tally{}, tally{}
 	takes := true
@@ -100,19 +101,26 @@ func (b *book) try(wants []want, anew bool, steps *int) (cost int, why string) {
 		clone := b.Free.Clone()
 		place, free = next, &clone
 	}
-	free.Budget = steps
-	ok, why := free.Allocate(place.podSets())
-	cost += len(place) * free.ClassCount()
-	if !ok {
+	left, chosen, why := b.put(free, wants, place, steps)
+	cost += len(place) * left.ClassCount()
+	if slices.ContainsFunc(wants, func(w want) bool { return w.chooses }) {
+		cost += len(more) * left.ClassCount()
+	}
+	if why != "" {
 		return cost, why
 	}
-	b.free, b.counted = *free, next
+	for i := range wants {
+		if wants[i].chooses {
+			next.move(wants[i].pods, chosen[i].pods)
+		}
+	}
+	b.free, b.counted = left, next
 	if !takes {
 		clear(b.serving.failed)
 	}
-	b.spend(wants)
-	for _, w := range wants {
-		w.account.set(w.replica.Name, granted{w.replica.Generation, w.pods})
+	b.spend(chosen)
+	for _, w := range chosen {
+		w.account.set(w.replica.Name, granted{w.replica.Generation, w.pods, w.pin})
 		w.account.got = true
 	}
 	return cost, ""

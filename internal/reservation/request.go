@@ -74,6 +74,8 @@ type ReplicaRequest struct {
 	// Generation of the request that first requested the replica as it is, which has been
 	// requested ever since.
 	Generation int64 `json:"generation,omitempty"`
+	// Pool that the pods of the running replica are pinned to. Empty if they are not.
+	Pool string `json:"pool,omitempty"`
 	// Held tells that the service keeps the pods of the replica as they were, until the cluster
 	// has granted what the replica requests now. HeldNodes is the number of these pods. Both are
 	// notes of the service for itself.

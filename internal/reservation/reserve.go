@@ -48,6 +48,8 @@ type Result struct {
 	// Overcommitted tells that the grants do not fit any more, because nodes are gone. Nothing new
 	// is granted meanwhile.
 	Overcommitted bool
+	// ShortPools are the pools in which grants do not fit any more. Nothing new is granted there.
+	ShortPools []string
 	// GraceEnds is when the next service may lose its grants, because its request is missing.
 	GraceEnds time.Time
 }
@@ -90,6 +92,10 @@ type book struct {
 	counted       tally
 	free          capacity.Free
 	overcommitted bool
+	// shortPools are the pools in which pinned pods do not fit any more.
+	shortPools []string
+	// hasLabels tells that pods can be pinned to some pool.
+	hasLabels bool
 	// usages are what is granted to the namespaces with a quota. amounts are what pods request.
 	usages  map[string]*usage
 	amounts map[string]capacity.Resources
@@ -115,6 +121,8 @@ type account struct {
 	names   []key.ReplicaID
 	// got tells that something was granted in this call.
 	got bool
+	// running are the replicas that the service claims to run.
+	running map[key.ReplicaID]bool
 	// shapes are those of the request, by their names.
 	shapes map[string]*capacity.PodRequirements
 	// waits are the replicas that are not granted as requested, and why is the first reason.
@@ -124,10 +132,12 @@ type account struct {
 	borrows bool
 }
 
-// A granted replica has pods, and the generation of the request that they were requested by.
+// A granted replica has pods, and the generation of the request that they were requested by. Its
+// pods are pinned to one pool, or to none.
 type granted struct {
 	generation int64
 	pods       pods
+	pin        *capacity.Pin
 }
 
 // open opens an account for each service of the ledger and of the requests. It drops what was
@@ -136,6 +146,7 @@ func open(in *Input) *book {
 	b := &book{Input: in, now: in.Now.UTC().Truncate(time.Second), shapes: map[string]*capacity.PodRequirements{}, counted: tally{}}
 	b.free = in.Free.Clone()
 	b.free.Budget = new(capacity.SearchSteps)
+	b.hasLabels = slices.ContainsFunc(in.Free.Pools, func(p capacity.Pool) bool { return len(p.Labels) > 0 })
 	b.share()
 	known := make(map[ServiceID]*account, len(in.Requests)+len(in.Ledger.Services))
 	account := func(id ServiceID) *account {
@@ -158,7 +169,7 @@ func open(in *Input) *book {
 	slices.SortStableFunc(requests, func(x, y CapacityRequest) int { return CompareAge(&x, &y) })
 	for i := range requests {
 		if a := account(requests[i].ServiceID()); a.request == nil {
-			a.request, a.cluster = &requests[i], requests[i].Clusters[in.Cluster]
+			a.open(&requests[i], in.Cluster)
 		}
 	}
 	for _, w := range in.Ledger.Waiting {
@@ -202,8 +213,10 @@ func (b *book) keep(a *account) {
 			continue
 		}
 		requested[r.Name] = true
-		if now := b.podsOf(a, &r); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
-			a.granted[r.Name] = granted{max(has.generation, r.Generation), now}
+		has = b.asItRuns(a, &r, has)
+		a.granted[r.Name] = has
+		if now := b.pinned(b.podsOf(a, &r), has.pin); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
+			a.granted[r.Name] = granted{max(has.generation, r.Generation), now, has.pin}
 		}
 	}
 	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
@@ -245,11 +258,28 @@ func (b *book) count() {
 	if ok, _ := b.free.Allocate(b.counted.podSets()); ok {
 		return
 	}
-	for i := range b.accounts {
-		if left := b.free.ForceAllocate(each[i].podSets()); len(left) > 0 {
-			b.overcommitted = true
+	var short []capacity.PodSet
+	for _, pinned := range []bool{true, false} {
+		for i := range b.accounts {
+			some := slices.DeleteFunc(each[i].podSets(), func(s capacity.PodSet) bool { return (s.Requirements.Pin != nil) != pinned })
+			short = append(short, b.free.ForceAllocate(some)...)
 		}
 	}
+	b.closeShort(short)
+}
+
+// closeShort closes the pools in which nodes are gone, if only pinned pods do not fit any more: no
+// others make room for them. Otherwise it is not known which nodes are short, and nothing new is
+// granted in the whole cluster.
+func (b *book) closeShort(short []capacity.PodSet) {
+	for _, left := range short {
+		if pool := b.free.ClosePool(left.Requirements); pool == "" {
+			b.overcommitted = true
+		} else if !slices.Contains(b.shortPools, pool) {
+			b.shortPools = append(b.shortPools, pool)
+		}
+	}
+	slices.Sort(b.shortPools)
 }
 
 // serveRunning grants what runs without a grant, if it fits, before anything new, and even if
@@ -293,22 +323,18 @@ func (b *book) wantsMore(a *account, replicas int) bool {
 
 // unreserved returns the replicas that a service claims to run, and that have no grant.
 func (a *account) unreserved() []ReplicaRequest {
-	if len(a.cluster.Running) == 0 {
+	if len(a.running) == 0 {
 		return nil
-	}
-	running := make(map[key.ReplicaID]bool, len(a.cluster.Running))
-	for _, name := range a.cluster.Running {
-		running[name] = true
 	}
 	return slices.DeleteFunc(Replicas(a.cluster.Groups), func(r ReplicaRequest) bool {
 		_, has := a.granted[r.Name]
-		return has || !running[r.Name]
+		return has || !a.running[r.Name]
 	})
 }
 
 // close returns what was decided.
 func (b *book) close() Result {
-	result := Result{Free: b.free, Overcommitted: b.overcommitted}
+	result := Result{Free: b.free, Overcommitted: b.overcommitted, ShortPools: b.shortPools}
 	result.Free.Budget = nil
 	for _, a := range b.accounts {
 		if len(a.names) == 0 {

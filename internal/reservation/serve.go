@@ -13,6 +13,9 @@ type want struct {
 	replica ReplicaRequest
 	// pods that it requests, and those that it was granted before, if any.
 	pods, before pods
+	// pin of the pods. One that chooses gets it when it is granted. What runs stays where it is.
+	pin     *capacity.Pin
+	chooses bool
 }
 
 // A unit is what is served together: the wants of a replica group. It has started if it does
@@ -92,7 +95,15 @@ func (b *book) inOrder() []*account {
 }
 
 func (b *book) want(a *account, r ReplicaRequest) want {
-	return want{account: a, replica: r, pods: b.podsOf(a, &r), before: a.granted[r.Name].pods}
+	has, granted := a.granted[r.Name]
+	w := want{account: a, replica: r, pods: b.podsOf(a, &r), before: has.pods}
+	if a.running[r.Name] {
+		w.pin = b.pinOf(r.Pool, has.pin)
+		w.pods = b.pinned(w.pods, w.pin)
+		return w
+	}
+	w.chooses = b.hasLabels && (!granted || has.pin != nil)
+	return w
 }
 
 // serve grants what is requested and not granted so far, in order. Growth of a replica is

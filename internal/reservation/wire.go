@@ -168,6 +168,9 @@ func (req *CapacityRequest) checkReplicas(replicas []ReplicaRequest) error {
 		if _, _, _, ok := r.Name.Parts(); !ok {
 			return fmt.Errorf("%q is not the name of a replica: it must be {role}/{index} or {group}/{role}/{index}", r.Name)
 		}
+		if len(r.Pool) > maxIdentity {
+			return fmt.Errorf("the pool of replica %q has %d characters: at most %d are allowed", r.Name, len(r.Pool), maxIdentity)
+		}
 		known[r.Name] = true
 		if r.Generation < 0 || r.Generation > req.Generation {
 			return fmt.Errorf("replica %q has the generation %d, and the request only %d", r.Name, r.Generation, req.Generation)

@@ -37,7 +37,7 @@ func ReplicasToStatus(replicas []key.ReplicaID) []v1alpha1.Replicas {
 }
 
 // GrantsToStatus writes grants for a status: the replicas of one group and role together, if they
-// have the same generation and as many nodes.
+// have the same generation, as many nodes and the same pool.
 func GrantsToStatus(grants []reservation.Grant) []v1alpha1.Replicas {
 	type of struct {
 		group      int32
@@ -45,6 +45,7 @@ func GrantsToStatus(grants []reservation.Grant) []v1alpha1.Replicas {
 		role       string
 		generation int64
 		nodes      int32
+		pool       string
 	}
 	var all []v1alpha1.Replicas
 	at := map[of]int{}
@@ -55,12 +56,12 @@ func GrantsToStatus(grants []reservation.Grant) []v1alpha1.Replicas {
 			if !ok {
 				continue // No service has such a replica.
 			}
-			k := of{group, r.Grouped(), role, grant.Generation, nodes}
+			k := of{group, r.Grouped(), role, grant.Generation, nodes, grant.Pin.Name()}
 			i, known := at[k]
 			if !known {
 				i = len(all)
 				at[k] = i
-				one := v1alpha1.Replicas{Role: role, Generation: grant.Generation, Nodes: nodes}
+				one := v1alpha1.Replicas{Role: role, Generation: grant.Generation, Nodes: nodes, Pool: grant.Pin.Name()}
 				if k.grouped {
 					one.Group = &group
 				}

@@ -7,9 +7,28 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
+
+// TestGrantsToStatus proves that replicas with different grants are different entries.
+func TestGrantsToStatus(t *testing.T) {
+	got := scheduling.GrantsToStatus([]reservation.Grant{
+		{Generation: 1, Pods: []int64{2}, Pin: &capacity.Pin{Pool: "h100"}, Replicas: []key.ReplicaID{"w/0", "w/2"}},
+		{Generation: 1, Pods: []int64{2}, Replicas: []key.ReplicaID{"w/1"}},
+		{Generation: 1, Pods: []int64{3}, Pin: &capacity.Pin{Pool: "h100"}, Replicas: []key.ReplicaID{"w/3"}},
+	})
+	want := []v1alpha1.Replicas{
+		{Role: "w", Indexes: []int32{0, 2}, Generation: 1, Nodes: 2, Pool: "h100"},
+		{Role: "w", Indexes: []int32{1}, Generation: 1, Nodes: 2},
+		{Role: "w", Indexes: []int32{3}, Generation: 1, Nodes: 3, Pool: "h100"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
 
 func TestReplicas(t *testing.T) {
 	cases := map[string]struct {

@@ -160,7 +160,8 @@ type Pool struct {
 
 	// NodeSelector is the labels of the pool's nodes. Pods with a nodeSelector fit only
 	// pools that have all of its labels. Without nodeCount, these labels also select the
-	// nodes that are observed.
+	// nodes that are observed. Pods for which capacity is reserved in the pool get these labels
+	// as their nodeSelector, so all of its nodes must have them.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`

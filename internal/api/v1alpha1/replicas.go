@@ -27,4 +27,10 @@ type Replicas struct {
 	// service.
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
+
+	// Pool in which all pods of each of these replicas are reserved. They get the labels of its
+	// nodes as their nodeSelector when they are created. Absent if they are reserved in several
+	// pools, or in one without labels, and in the status of a service.
+	// +optional
+	Pool string `json:"pool,omitempty"`
 }

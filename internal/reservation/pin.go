@@ -1,0 +1,115 @@
+package reservation
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+)
+
+// withPin returns the requirements of a pod that has a pin.
+func withPin(r *capacity.PodRequirements, pin *capacity.Pin) *capacity.PodRequirements {
+	return &capacity.PodRequirements{Requests: r.Requests, NodeSelector: r.NodeSelector, Pin: pin}
+}
+
+// pinned returns pods with a pin.
+func (b *book) pinned(p pods, pin *capacity.Pin) pods {
+	counts := tally{}
+	for _, set := range p.sets {
+		if set.Requirements.Pin == pin {
+			return p
+		}
+		counts[b.shape(withPin(set.Requirements, pin))] += set.Count
+	}
+	return b.pods(counts)
+}
+
+// pinOf returns the pin of pods that run in a pool. The labels are those that were granted, or
+// those of the pool now. A pool that is not known limits nothing.
+func (b *book) pinOf(pool string, granted *capacity.Pin) *capacity.Pin {
+	switch pool {
+	case "":
+		return nil
+	case granted.Name():
+		return granted
+	}
+	for i := range b.Free.Pools {
+		if p := &b.Free.Pools[i]; p.Name == pool {
+			return &capacity.Pin{Pool: pool, NodeSelector: p.Labels}
+		}
+	}
+	return nil
+}
+
+// asItRuns returns a grant without its pin, if the replica runs with another one or none. Then its
+// pods are counted in any pool. A pin that it never had would have them counted where they are
+// not, and another one may not fit. A grant without pods takes the pin that its pods have.
+func (b *book) asItRuns(a *account, r *ReplicaRequest, has granted) granted {
+	switch {
+	case !a.running[r.Name]:
+	case has.pods.id == "":
+		has.pin = b.pinOf(r.Pool, has.pin)
+	case has.pin != nil && r.Pool != has.pin.Pool:
+		has.pods, has.pin = b.pinned(has.pods, nil), nil
+	}
+	return has
+}
+
+// put puts pods onto nodes, those of the wants among them. Each want chooses a pool for all of its
+// pods, if they fit into one. A single unit that fits only otherwise has its pods counted in any
+// pool. It returns what is left, and the wants with their pools, or why the pods do not fit.
+func (b *book) put(free *capacity.Free, wants []want, place tally, steps *int) (capacity.Free, []want, string) {
+	left := *free // Allocate replaces what it changes.
+	if slices.ContainsFunc(wants, func(w want) bool { return w.chooses }) {
+		left = free.Clone()
+		left.Budget = new(int)
+		chosen, why := b.choose(&left, wants, place)
+		if why == "" || steps == nil {
+			return left, chosen, why
+		}
+		left = *free
+	}
+	left.Budget = cmp.Or(steps, new(int))
+	_, why := left.Allocate(place.podSets())
+	return left, wants, why
+}
+
+// choose puts pods onto nodes, those of the wants that choose a pool at last. It returns the wants
+// with their pools, or why the pods do not fit.
+func (b *book) choose(free *capacity.Free, wants []want, place tally) ([]want, string) {
+	others := maps.Clone(place)
+	for i := range wants {
+		if wants[i].chooses {
+			others.add(wants[i].pods, -1)
+		}
+	}
+	if ok, why := free.Allocate(others.podSets()); !ok {
+		return nil, why
+	}
+	chosen := slices.Clone(wants)
+	alike, order := map[string][]*want{}, []string{}
+	for i := range chosen {
+		if w := &chosen[i]; w.chooses {
+			if alike[w.pods.id] == nil {
+				order = append(order, w.pods.id)
+			}
+			alike[w.pods.id] = append(alike[w.pods.id], w)
+		}
+	}
+	spread := tally{}
+	for _, id := range order {
+		left := alike[id]
+		for _, in := range free.AllocateInPools(left[0].pods.sets, int64(len(left))) {
+			for _, w := range left[:in.Replicas] {
+				w.pin, w.pods = in.Pin, b.pinned(w.pods, in.Pin)
+			}
+			left = left[in.Replicas:]
+		}
+		for _, w := range left {
+			spread.add(w.pods, 1)
+		}
+	}
+	_, why := free.Allocate(spread.podSets())
+	return chosen, why
+}

@@ -1,0 +1,200 @@
+package reservation
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+// twoPools returns a cluster of two pools with labels, which have some nodes of 8 GPUs each.
+func twoPools(a, b int64) capacity.Free {
+	return capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(a, 8, 64)), capacitytest.Pool("b", capacitytest.Nodes(b, 8, 64))}}
+}
+
+// pinnedTo pins all grants of a service to a pool of capacitytest.
+func pinnedTo(s Service, pool string) Service {
+	for i := range s.Grants {
+		s.Grants[i].Pin = &capacity.Pin{Pool: pool, NodeSelector: map[string]string{"pool": pool}}
+	}
+	return s
+}
+
+// runningIn makes a request one of replicas that run, pinned to a pool if one is named.
+func runningIn(req CapacityRequest, pool string, names ...key.ReplicaID) CapacityRequest {
+	req = running(req, names...)
+	for _, group := range req.Clusters[here].Groups {
+		for i := range group.Replicas {
+			group.Replicas[i].Pool = pool
+		}
+	}
+	return req
+}
+
+func TestPools(t *testing.T) {
+	small := func() Service { return withGPUs(reserved("1", "0/0"), 4) }
+	cases := map[string]struct {
+		free     capacity.Free
+		ledger   []Service
+		requests []CapacityRequest
+		// want has the pool of each replica that is granted, by service and replica.
+		want map[string]string
+	}{
+		"a new replica gets the first pool in which it fits": {
+			free: twoPools(1, 1), requests: []CapacityRequest{request("1", 8, 1)},
+			want: map[string]string{"1 0/0": "a"},
+		},
+		"replicas that are alike fill one pool after the other": {
+			free: twoPools(1, 2), requests: []CapacityRequest{request("1", 4, 5)},
+			want: map[string]string{"1 0/0": "a", "1 0/1": "a", "1 0/2": "b", "1 0/3": "b", "1 0/4": "b"},
+		},
+		"the pool of a partly used node comes first": {
+			free: twoPools(1, 1), ledger: []Service{pinnedTo(small(), "b")}, requests: []CapacityRequest{request("1", 4, 1), request("2", 4, 1)},
+			want: map[string]string{"1 0/0": "b", "2 0/0": "b"},
+		},
+		"a replica of several nodes stays in one pool": {
+			free: twoPools(1, 2), requests: []CapacityRequest{nodes(request("1", 8, 1), 2)},
+			want: map[string]string{"1 0/0": "b"},
+		},
+		"a replica that fits into no single pool is not pinned": {
+			free: twoPools(1, 2), requests: []CapacityRequest{nodes(request("1", 8, 1), 3)},
+			want: map[string]string{"1 0/0": ""},
+		},
+		"nothing is pinned to a pool without labels": {
+			free: pool(capacitytest.Nodes(1, 8, 64)), requests: []CapacityRequest{request("1", 8, 1)},
+			want: map[string]string{"1 0/0": ""},
+		},
+		"a grant keeps its pool, whatever would be better now": {
+			free: twoPools(2, 2), ledger: []Service{pinnedTo(small(), "b")}, requests: []CapacityRequest{request("1", 4, 1)},
+			want: map[string]string{"1 0/0": "b"},
+		},
+		"a grant of an earlier version has no pool and gets none": {
+			free: twoPools(1, 1), ledger: []Service{small()}, requests: []CapacityRequest{request("1", 4, 1)},
+			want: map[string]string{"1 0/0": ""},
+		},
+		"what runs in its pool keeps it": {
+			free: twoPools(1, 1), ledger: []Service{pinnedTo(small(), "b")}, requests: []CapacityRequest{runningIn(request("1", 4, 1), "b", "0/0")},
+			want: map[string]string{"1 0/0": "b"},
+		},
+		"what runs without a pool is counted in any": {
+			free: twoPools(1, 1), ledger: []Service{pinnedTo(small(), "b")}, requests: []CapacityRequest{runningIn(request("1", 4, 1), "", "0/0")},
+			want: map[string]string{"1 0/0": ""},
+		},
+		"what runs in another pool than granted is counted in any": {
+			free: twoPools(1, 1), ledger: []Service{pinnedTo(small(), "b")}, requests: []CapacityRequest{runningIn(request("1", 4, 1), "a", "0/0")},
+			want: map[string]string{"1 0/0": ""},
+		},
+		"what runs without a grant is counted where it runs": {
+			free: twoPools(1, 1), requests: []CapacityRequest{runningIn(request("1", 4, 1), "b", "0/0")},
+			want: map[string]string{"1 0/0": "b"},
+		},
+		"what runs without a grant or a pool gets none": {
+			free: twoPools(1, 1), requests: []CapacityRequest{runningIn(request("1", 4, 1), "", "0/0")},
+			want: map[string]string{"1 0/0": ""},
+		},
+		"what runs in an unknown pool is counted in any": {
+			free: twoPools(1, 1), requests: []CapacityRequest{runningIn(request("1", 4, 1), "x", "0/0")},
+			want: map[string]string{"1 0/0": ""},
+		},
+		"a ledger that was made again takes the pool of what runs": {
+			free: twoPools(1, 1), ledger: []Service{reserved("1", "0/0")}, requests: []CapacityRequest{runningIn(request("1", 4, 1), "b", "0/0")},
+			want: map[string]string{"1 0/0": "b"},
+		},
+		"a ledger that was made again has the pools of the status": {
+			free: twoPools(1, 1), ledger: []Service{{ServiceID: reserved("1").ServiceID, Grants: []Grant{{Pin: &capacity.Pin{Pool: "b"}, Replicas: []key.ReplicaID{"0/0"}}}}},
+			requests: []CapacityRequest{request("1", 4, 1)},
+			want:     map[string]string{"1 0/0": "b"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			result := reserve(c.free, c.ledger, c.requests)
+			for _, s := range result.Services {
+				for _, g := range s.Grants {
+					for _, r := range g.Replicas {
+						got[s.UID+" "+string(r)] = g.Pin.Name()
+						if g.Pin != nil && g.Pin.NodeSelector["pool"] != g.Pin.Pool {
+							t.Errorf("the pin to %s has the labels %v", g.Pin.Pool, g.Pin.NodeSelector)
+						}
+					}
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("pools (-want +got):\n%s", diff)
+			}
+			if result.Overcommitted {
+				t.Error("the cluster is overcommitted")
+			}
+		})
+	}
+}
+
+// TestPinnedPodsCount proves that pinned pods are counted in their pool, and nowhere else.
+func TestPinnedPodsCount(t *testing.T) {
+	big := func() Service { return pinnedTo(withGPUs(reserved("1", "0/0"), 8), "a") }
+	onlyA := request("2", 8, 1)
+	onlyA.PodRequirements = map[string]capacity.PodRequirements{"w": *capacitytest.Requirements(8, 1, "a")}
+	renamed := twoPools(1, 1)
+	renamed.Pools[0].Name = "c"
+	relabelled := twoPools(1, 1)
+	relabelled.Pools[0].Labels = map[string]string{"pool": "other"}
+	removed := twoPools(1, 1)
+	removed.Pools = removed.Pools[1:]
+	cases := map[string]struct {
+		free     capacity.Free
+		ledger   []Service
+		requests []CapacityRequest
+		pending  string
+		over     bool
+		short    []string
+	}{
+		"the room of its pool is taken": {
+			free: twoPools(1, 1), ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1), onlyA},
+			pending: "0 of 8 nvidia.com/gpu free in pool a, 8 short",
+		},
+		"others in any pool make room for it": {
+			free: twoPools(1, 1), ledger: []Service{withGPUs(reserved("3", "0/0"), 8), big()}, requests: []CapacityRequest{request("3", 8, 1), request("1", 8, 1)},
+		},
+		"it grows in its pool only": {
+			free: twoPools(1, 2), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0"), 4), "a")}, requests: []CapacityRequest{grown(runningIn(nodes(request("1", 8, 1), 2), "a", "0/0"))},
+			pending: "what was reserved before is kept: 4 of 8 nvidia.com/gpu free in pool a, 8 short",
+		},
+		"nodes of its pool are gone, and others are served elsewhere": {
+			free: twoPools(0, 1), ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1), request("3", 8, 1), onlyA},
+			pending: "0 of 0 nvidia.com/gpu free in pool a, 8 short", short: []string{"a"},
+		},
+		"nodes of its pool are gone, and what is left there is kept for it": {
+			free: twoPools(1, 0), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1", "0/2"), 3), "a")}, requests: []CapacityRequest{request("1", 3, 3), request("3", 2, 1)},
+			pending: "0 of 8 nvidia.com/gpu free in pools a, b, 2 short", short: []string{"a"},
+		},
+		"what is pinned comes first where nodes are gone": {
+			free: twoPools(1, 0), ledger: []Service{withGPUs(reserved("3", "0/0"), 8), big()}, requests: []CapacityRequest{request("1", 8, 1), request("3", 8, 1)},
+			over: true,
+		},
+		"its pool was renamed":      {free: renamed, ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1)}},
+		"its pool has other labels": {free: relabelled, ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1)}},
+		"its pool is gone":          {free: removed, ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1)}, over: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			result := reserve(c.free, c.ledger, c.requests)
+			pending := ""
+			for _, p := range result.Pending {
+				pending += p.Message
+			}
+			if diff := cmp.Diff(c.pending, pending); diff != "" {
+				t.Errorf("pending (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.short, result.ShortPools); diff != "" {
+				t.Errorf("pools that are short (-want +got):\n%s", diff)
+			}
+			if result.Overcommitted != c.over {
+				t.Errorf("overcommitted: %t, want %t", result.Overcommitted, c.over)
+			}
+		})
+	}
+}

@@ -8,7 +8,12 @@ const (
 	LabelReplicaIndex  = "fusioninfer.io/replica-index"
 	LabelGroupIndex    = "fusioninfer.io/group-index"
 	LabelSpecHash      = "fusioninfer.io/spec-hash"
+	LabelPool          = "fusioninfer.io/pool"
 )
+
+// AnnotationPoolNodeSelector has the labels of the nodes of the pool to which a LeaderWorkerSet is
+// pinned. They stay what they were when it was created.
+const AnnotationPoolNodeSelector = "fusioninfer.io/pool-node-selector"
 
 // Labels of Kueue (v0.15.0, pkg/controller/constants/constants.go). The WorkloadPriorityClass
 // that one of them names is cluster-scoped.

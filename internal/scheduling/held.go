@@ -59,11 +59,12 @@ func (v *view) lastRequested(inferenceCluster string) map[key.ReplicaID]reservat
 	return all
 }
 
-// A granted replica has the generation that its grant answers, and its nodes in that grant, or 0
-// if they are not known.
+// A granted replica has the generation that its grant answers, its nodes in that grant, or 0 if
+// they are not known, and the pool of all its pods, if they are in one.
 type granted struct {
 	generation int64
 	nodes      int32
+	pool       string
 }
 
 // nodesOf returns the number of pods, each of which has a node of its own.
@@ -92,7 +93,7 @@ func grantsFromStatus(list []v1alpha1.Replicas) map[key.ReplicaID]granted {
 	all := map[key.ReplicaID]granted{}
 	for i := range list {
 		for _, r := range ReplicasFromStatus(list[i : i+1]) {
-			all[r] = granted{list[i].Generation, list[i].Nodes}
+			all[r] = granted{list[i].Generation, list[i].Nodes, list[i].Pool}
 		}
 	}
 	return all

@@ -32,9 +32,9 @@ func (v *view) request(members []member, decisions []Decision, homes map[key.Gro
 	return r
 }
 
-// claimRunning notes what runs in each cluster, or starts now. A cluster that has lost its grants
-// counts that first.
-func (v *view) claimRunning(r *reservation.CapacityRequest, members []member, decisions []Decision) {
+// claimRunning notes what runs in each cluster, or starts now, and in which pool. A cluster that has
+// lost its grants counts that first.
+func (v *view) claimRunning(r *reservation.CapacityRequest, members []member, decisions []Decision, pins []Pins) {
 	for i, m := range members {
 		at, requested := r.Clusters[m.inferenceCluster]
 		if !requested || m.inferenceCluster == "" {
@@ -42,8 +42,16 @@ func (v *view) claimRunning(r *reservation.CapacityRequest, members []member, de
 		}
 		state := v.snapshot.States[m.target.Cluster]
 		for _, g := range at.Groups {
-			for _, replica := range g.Replicas {
-				if decisions[i].Run[replica.Name] || g.Name == stoppingGroup || state != nil && state.Present[replica.Name] {
+			for j := range g.Replicas {
+				replica := &g.Replicas[j]
+				runs, exists := decisions[i].Run[replica.Name], state != nil && state.Present[replica.Name]
+				switch {
+				case runs:
+					replica.Pool = pins[i][replica.Name].Name()
+				case exists:
+					replica.Pool = state.Pins[replica.Name].Name()
+				}
+				if runs || exists || g.Name == stoppingGroup {
 					at.Running = append(at.Running, replica.Name)
 				}
 			}
@@ -72,7 +80,7 @@ func (v *view) addStopping(r *reservation.CapacityRequest, abandoned map[string]
 		}
 		group := reservation.ReplicaGroup{Name: stoppingGroup}
 		for _, replica := range stopping {
-			group.Replicas = append(group.Replicas, reservation.ReplicaRequest{Name: replica.Name, Pods: r.Adopt(last, replica.Pods)})
+			group.Replicas = append(group.Replicas, reservation.ReplicaRequest{Name: replica.Name, Pods: r.Adopt(last, replica.Pods), Pool: replica.Pool})
 		}
 		at.Groups = append(slices.Clone(at.Groups), group)
 		r.Clusters[name] = at

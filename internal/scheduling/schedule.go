@@ -68,6 +68,8 @@ type Assignment struct {
 	// LocalQueue is the queue from which Kueue admits what runs there. Empty where the ledger
 	// does.
 	LocalQueue string
+	// Pins of the pods of the replicas that run there. Those without one may go to any pool.
+	Pins Pins
 	// KeepsRouter tells that a service of no replicas keeps its router there.
 	KeepsRouter bool
 }
@@ -99,7 +101,11 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	for i, m := range members {
 		v.hold(m, &p.Candidates[i], &decisions[i], r.Request)
 	}
-	v.claimRunning(r.Request, members, decisions)
+	pins := make([]Pins, len(members))
+	for i, m := range members {
+		pins[i] = v.pins(m, &decisions[i])
+	}
+	v.claimRunning(r.Request, members, decisions, pins)
 	addUnassigned(demand.Groups, decisions)
 	r.Unassigned = unassigned(demand.Groups, decisions)
 	for i, m := range members {
@@ -111,6 +117,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 			UnusedHostname:    v.unusedHostname(m),
 			MayReceiveTraffic: p.Candidates[i].MayReceiveTraffic,
 			LocalQueue:        v.localQueue(m),
+			Pins:              pins[i],
 			KeepsRouter:       v.keepsRouter(&p.Candidates[i], &decisions[i]),
 		})
 	}

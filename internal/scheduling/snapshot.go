@@ -63,6 +63,8 @@ type ClusterState struct {
 	Updating map[key.ReplicaID]bool
 	// Created is when the objects of the replicas were created.
 	Created map[key.ReplicaID]time.Time
+	// Pins of the pods of present replicas to pools, as their objects have them.
+	Pins Pins
 	// RouterReady tells that the endpoint picker runs.
 	RouterReady bool
 	// ProviderConfig and Namespace are those that the objects there were created with. Both are

@@ -192,6 +192,7 @@ func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed inc
 	if created, err := time.Parse(time.RFC3339, creationTimestamp.Text(observed)); err == nil {
 		at.Created[replica] = created
 	}
+	readPin(at, replica, observed)
 	readAdmission(at, replica, observed)
 	readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
 	if updating(observed) {

@@ -62,6 +62,7 @@ func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy,
 				if pods, held := a.Held[r.ID]; held {
 					r.Held, r.Nodes = true, cmp.Or(pods, r.Nodes)
 				}
+				r.Pin = a.Pins[r.ID]
 				run = append(run, r)
 			case pending[r.ID]:
 				c.Pending = append(c.Pending, r)

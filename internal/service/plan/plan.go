@@ -17,6 +17,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
@@ -144,6 +145,8 @@ type Replica struct {
 	Workload string
 	// Nodes that the replica has now. It has as many pods.
 	Nodes int32
+	// Pin of its pods to a pool of the cluster, if they have one.
+	Pin *capacity.Pin
 	// Held replicas keep their pods as they are, because the capacity for what they request now
 	// is not reserved.
 	Held bool

@@ -26,6 +26,8 @@ import (
 type Renderer struct {
 	grouped bool
 	shared  map[target]shared
+	// pins has what replicas with the same pin have in common.
+	pins map[pin]shared
 }
 
 // A target is a role in one cluster plan.
@@ -50,7 +52,7 @@ type template struct {
 
 // New renders what the replicas of each role have in common.
 func New(p *plan.Plan) (*Renderer, error) {
-	r := &Renderer{grouped: p.Service.Grouped, shared: make(map[target]shared, len(p.Roles)*len(p.Clusters))}
+	r := &Renderer{grouped: p.Service.Grouped, shared: make(map[target]shared, len(p.Roles)*len(p.Clusters)), pins: map[pin]shared{}}
 	for _, role := range p.Roles {
 		t, err := overlayRole(role)
 		if err != nil {
@@ -169,6 +171,10 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 	metadata.Fields["name"] = structpb.NewStringValue(replica.Name)
 	o.Fields["metadata"] = structpb.NewStructValue(metadata)
 
+	if replica.Pin != nil {
+		s = r.pinned(s, replica.Pin)
+		mark(metadata, replica.Pin)
+	}
 	template := child(child(o, "spec"), "leaderWorkerTemplate")
 	pods := r.pods(s.worker.metadata, replica)
 	template.Fields["workerTemplate"] = s.worker.with(pods)

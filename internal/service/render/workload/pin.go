@@ -1,0 +1,50 @@
+package workload
+
+import (
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+)
+
+// A pin is a template and the node selector that is added to it.
+type pin struct {
+	worker       *template
+	nodeSelector string
+}
+
+// pinned returns what replicas have in common that are pinned to a pool.
+func (r *Renderer) pinned(s shared, p *capacity.Pin) shared {
+	k := pin{s.worker, p.Text()}
+	if known, ok := r.pins[k]; ok {
+		return known
+	}
+	s.worker = s.worker.pinned(p)
+	if s.leader != nil {
+		s.leader = s.leader.pinned(p)
+	}
+	r.pins[k] = s
+	return s
+}
+
+// pinned returns a template with the labels of the pool's nodes in its node selector. A node has to
+// match all of a pod's node selector and its node affinity, so this can only narrow what the user
+// wrote. Terms of a required node affinity are alternatives to each other, and each of them would
+// need the labels. No key has two values: the user's labels are among those of the pool, or the
+// replica would not be there.
+func (t *template) pinned(p *capacity.Pin) *template {
+	spec := kube.Copy(t.spec.GetStructValue())
+	selector := child(spec, "nodeSelector").GetFields()
+	for k, v := range p.NodeSelector {
+		selector[k] = structpb.NewStringValue(v)
+	}
+	return &template{spec: structpb.NewStructValue(spec), metadata: t.metadata}
+}
+
+// mark notes the pin in the metadata of a LeaderWorkerSet, from which it is read. It is not in the
+// metadata of the pods, which say it by their node selector.
+func mark(metadata *structpb.Struct, p *capacity.Pin) {
+	child(metadata, "labels").Fields[naming.LabelPool] = structpb.NewStringValue(p.Pool)
+	child(metadata, "annotations").Fields[naming.AnnotationPoolNodeSelector] = structpb.NewStringValue(p.Text())
+}

@@ -41,12 +41,15 @@ func estimate(node Resources, nodes []NodeClass) Estimate {
 
 // Steady returns an estimate that follows the one before as long as that is about right: by a
 // factor of less than three. What is used up becomes 0 at once. It stays 0 until two nodes are free,
-// or all that there are, so that the last node does not change it again and again.
+// or half of the pool, so that the last node does not change it again and again. A pool that is
+// empty is told so.
 func (e Estimate) Steady(before, empty Estimate) Estimate {
 	next := e
 	for i, now := range e {
 		was := before[i]
-		if was > 0 && now < 3*was && was < 3*now || was == 0 && now < min(2*eighths[0]/eighths[i], empty[i]) {
+		about := was > 0 && now < 3*was && was < 3*now
+		little := was == 0 && now < min(2*eighths[0]/eighths[i], max(1, empty[i]/2))
+		if now < empty[i] && (about || little) {
 			next[i] = was
 		}
 	}

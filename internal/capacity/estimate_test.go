@@ -61,6 +61,8 @@ func TestSteady(t *testing.T) {
 		"UsedUp":   {"Nobody should ask for what is used up.", Estimate{1, 2, 4, 8}, Estimate{0, 0, 0, 1}, empty, Estimate{0, 0, 0, 1}},
 		"LastNode": {"The last node comes and goes.", Estimate{0, 0, 0, 0}, Estimate{1, 2, 4, 8}, empty, Estimate{0, 0, 0, 0}},
 		"TwoNodes": {"Two nodes are free.", Estimate{0, 0, 0, 0}, Estimate{2, 4, 8, 16}, empty, Estimate{2, 4, 8, 16}},
+		"Unequal":  {"Half of two unequal nodes.", Estimate{0, 0, 0, 0}, Estimate{1, 3, 6, 13}, Estimate{2, 4, 8, 16}, Estimate{1, 3, 6, 13}},
+		"AllFree":  {"Nothing runs.", Estimate{1, 2, 4, 8}, Estimate{2, 4, 8, 16}, Estimate{2, 4, 8, 16}, Estimate{2, 4, 8, 16}},
 		"OneNode":  {"There is only one.", Estimate{0, 0, 0, 0}, Estimate{1, 2, 4, 8}, Estimate{1, 2, 4, 8}, Estimate{1, 2, 4, 8}},
 	}
 	for name, tc := range cases {

@@ -27,6 +27,8 @@ type Pool struct {
 	Total Resources
 	// Free has the nodes by their free capacity.
 	Free []NodeClass
+	// Estimated tells that Free is an estimate, and that Total is not known.
+	Estimated bool
 }
 
 // A NodeClass is a number of nodes with the same free capacity.

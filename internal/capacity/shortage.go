@@ -51,6 +51,9 @@ func (f *Free) Short(podSets, gone []PodSet) string {
 		for _, name := range sortedNames(g.want) {
 			free, total, unlimited := f.sum(g.pools, name)
 			if want := g.want[name] - g.gone[name]; !unlimited && free < want {
+				if f.Pools[g.pools[0]].Estimated {
+					return fmt.Sprintf("about %s %s free in %s, %s short", quantityText(free), name, f.names(g.pools), quantityText(want-free))
+				}
 				return fmt.Sprintf("%s of %s %s free in %s, %s short", quantityText(free), quantityText(total), name, f.names(g.pools), quantityText(want-free))
 			}
 		}

@@ -79,7 +79,7 @@ func (c *Cluster) Render() error {
 
 // Require asks Crossplane for the resources that the next call reads.
 func (c *Cluster) Require() error {
-	require(c.call.Request, c.call.Response, c.parsed)
+	require(c.call.Request, c.call.Response, c.parsed, c.state)
 	requireMissing(c.call.Request, c.call.Response, c.parsed, c.state)
 	return nil
 }

@@ -778,11 +778,12 @@ func TestRequirements(t *testing.T) {
 		t.Errorf("requirements change with the answers: %v, %v", first, again)
 	}
 	want := map[string]string{
-		"capacity-requests": "v1 ConfigMap  map[capacity-request.fusioninfer.io/us-east:true]",
-		"control-plane":     "v1 ConfigMap kube-system extension-apiserver-authentication",
-		"existing/ledger":   "v1 ConfigMap crossplane-system inferencecluster-us-east",
-		"nodes/p":           "kubernetes.m.crossplane.io/v1alpha1 Object crossplane-system map[m:c]",
-		"profiles":          "v1 ConfigMap crossplane-system map[fusioninfer.io/cluster-profile:true]",
+		"capacity-requests":  "v1 ConfigMap  map[capacity-request.fusioninfer.io/us-east:true]",
+		"control-plane":      "v1 ConfigMap kube-system extension-apiserver-authentication",
+		"existing/ledger":    "v1 ConfigMap crossplane-system inferencecluster-us-east",
+		"inference-clusters": "fusioninfer.io/v1alpha1 InferenceCluster  map[]",
+		"nodes/p":            "kubernetes.m.crossplane.io/v1alpha1 Object crossplane-system map[m:c]",
+		"profiles":           "v1 ConfigMap crossplane-system map[fusioninfer.io/cluster-profile:true]",
 	}
 	got := map[string]string{}
 	for name, s := range first.GetResources() {

@@ -68,13 +68,21 @@ func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Obj
 		Status:     status(c, state, p),
 		Conditions: conditions(c, state, p),
 		Stable:     stable(c, state, p),
-		Due:        p.GraceEnds,
+		Due:        p.due(),
 	}
 	for _, o := range objects {
 		// Provider-kubernetes may lack the permission to make the mark, which holds up nothing.
 		a.Ready[o.Key] = o.Key == c.keys().ControlPlane() || ofServices(o.Key) || state.ready(o)
 	}
 	return a
+}
+
+// due is when the next call is needed, if any.
+func (p *ledgerPlan) due() time.Time {
+	if p.next.IsZero() || !p.GraceEnds.IsZero() && p.GraceEnds.Before(p.next) {
+		return p.GraceEnds
+	}
+	return p.next
 }
 
 // ready tells whether an object exists and, if provider-kubernetes handles it, is synced.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
@@ -187,6 +189,21 @@ func (o other) before(than other) bool {
 // othersRequirement is the name of the requirement for the profiles of all InferenceClusters.
 const othersRequirement = "profiles"
 
+// unprofiledRequirement is the name of the requirement for all InferenceClusters. Their status
+// changes often, so only a cluster without reservations requires them: it must not reserve what
+// another one of the same real cluster has reserved.
+const unprofiledRequirement = "inference-clusters"
+
+// requireUnprofiled selects all InferenceClusters, because Crossplane can select by equal labels
+// only.
+func requireUnprofiled() *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: v1alpha1.Group + "/" + v1alpha1.Version,
+		Kind:       v1alpha1.KindInferenceCluster,
+		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}},
+	}
+}
+
 // A peer is the part of another InferenceCluster's profile that is read.
 type peer struct {
 	Metadata struct {
@@ -201,16 +218,24 @@ type peer struct {
 
 var peerView = incoming.NewView[peer]()
 
-// others reads the profiles of the other InferenceClusters, in the order of their names.
+// others reads the profiles of the other InferenceClusters, in the order of their names. One that
+// has no profile yet, such as after an upgrade, is known by its InferenceCluster.
 func others(req incoming.Request, self string) []other {
-	found, _ := req.Required(othersRequirement)
+	var found []incoming.Object
+	profiles, _ := req.Required(othersRequirement)
+	for _, o := range profiles {
+		found = append(found, profile.Cluster(o))
+	}
+	clusters, _ := req.Required(unprofiledRequirement)
+	known := map[string]bool{self: true, "": true}
 	var all []other
-	for _, o := range found {
+	for _, o := range append(found, clusters...) {
 		p := peer{}
-		_ = peerView.Read(profile.Cluster(o), &p) // Fields of a wrong type count as absent.
-		if p.Metadata.Name == self || p.Metadata.Name == "" {
+		_ = peerView.Read(o, &p) // Fields of a wrong type count as absent.
+		if known[p.Metadata.Name] {
 			continue
 		}
+		known[p.Metadata.Name] = true
 		all = append(all, other{name: p.Metadata.Name, created: p.Metadata.CreationTimestamp, clusterUID: p.Status.ClusterUID, reserves: p.Status.ServiceCount > 0})
 	}
 	slices.SortFunc(all, func(a, b other) int { return cmp.Compare(a.name, b.name) })

@@ -269,3 +269,20 @@ func TestSeen(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestUnprofiled shows that another InferenceCluster of the same real cluster counts before it has
+// a profile, and that a cluster with reservations does not require it.
+func TestUnprofiled(t *testing.T) {
+	const old = `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east, creationTimestamp: '2025-01-01T00:00:00Z'}, status: {clusterUID: real, serviceCount: 1}}`
+	xr := created(early, "clusterUID: real")
+	for ledger, requires := range map[string]bool{"{}": true, reserved: false} {
+		rsp := run(t, request(t, xr, map[string]string{keyLedger: ledgerOf(ledger), keyProfile: profileOf(xr), "object/reachable": reachedAs("real")},
+			map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}, unprofiledRequirement: {old}}))
+		if got := rsp.GetRequirements().GetResources()[unprofiledRequirement] != nil; got != requires {
+			t.Errorf("with the ledger %s, InferenceClusters are required: %t, want %t", ledger, got, requires)
+		}
+		if diff := cmp.Diff("FALSE DuplicateCluster", exclusivityOf(rsp).Schedulable); diff != "" {
+			t.Errorf("with the ledger %s: -want, +got:\n%s", ledger, diff)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -68,6 +69,15 @@ func (r *observedState) missing() []reservation.ServiceID {
 		}
 	}
 	return turn
+}
+
+// takesTurns tells whether services that are missing for the grace time wait for a later call to read
+// their Objects.
+func (r *observedState) takesTurns(p *ledgerPlan, now time.Time) bool {
+	turn := r.missing()
+	return slices.ContainsFunc(p.Services, func(s reservation.Service) bool {
+		return !s.MissingSince.IsZero() && now.Sub(s.MissingSince) >= reservation.Grace && !slices.Contains(turn, s.ServiceID)
+	})
 }
 
 // requireMissing requires the Objects of services whose requests are missing. A requirement for a

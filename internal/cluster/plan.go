@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -28,6 +30,9 @@ type ledgerPlan struct {
 	notSchedulable, message string
 	// namespaces are those that services need in the cluster.
 	namespaces []string
+	// next is when the next call tells services what this one has granted, or goes on to look for
+	// what missing services have. Zero if there is no such thing.
+	next time.Time
 	// unreachableSince is since when the cluster is out of reach. It is nil if it is not.
 	unreachableSince *metav1.Time
 }
@@ -39,7 +44,8 @@ const (
 	// maxStatus is the most bytes of the reservations in the status, which are for people to
 	// read. The ledger has all of them.
 	maxStatus = 900 << 10
-	// maxPending is the most pending requests in the status, which take some 300 KiB.
+	// maxPending is the most pending requests in the status, and in the answers. They take some
+	// 300 KiB.
 	maxPending = 1000
 )
 
@@ -75,6 +81,9 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		}
 	}
 	p.namespaces = needed(c, p, state)
+	if !bytes.Equal(p.ledger, state.ledger.compressed) || state.takesTurns(p, now) {
+		p.next = now.Add(composite.Soon)
+	}
 	return p, nil
 }
 

@@ -36,6 +36,9 @@ func (r *rendering) profile(state *observedState, p *ledgerPlan) error {
 // that changes whenever a service does is left out, or estimated.
 func profiled(c *parsed, state *observedState, p *ledgerPlan, estimates map[string]capacity.Estimate) *v1alpha1.InferenceCluster {
 	is := schedulable(p)
+	if is.Reason == reasonFull {
+		is.Message = "its ledger is full" // The number of bytes would change with each service.
+	}
 	all := &v1alpha1.InferenceCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: c.Labels},
 		Spec: v1alpha1.InferenceClusterSpec{
@@ -74,7 +77,8 @@ func profiled(c *parsed, state *observedState, p *ledgerPlan, estimates map[stri
 // it will be: what the API server then refuses to write was granted to nobody. The
 // resourceVersion keeps an older answer from being written over a newer one.
 func (r *rendering) answers(state *observedState, p *ledgerPlan) error {
-	all := profile.Answers{Pending: pending(p.Pending)}
+	// The others have not been answered, as far as they know. After a minute they ask other clusters.
+	all := profile.Answers{Pending: pending(p.Pending[:min(len(p.Pending), maxPending)])}
 	for i := range state.ledger.Services {
 		all.Reservations = append(all.Reservations, reservationOf(&state.ledger.Services[i]))
 	}

@@ -16,7 +16,7 @@ import (
 //
 // The requirements depend on the XR and the observed resources only. Both stay the same in
 // all calls of a reconcile, and Crossplane calls until the requirements no longer change.
-func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed) {
+func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed, state *observedState) {
 	all := map[string]*fnv1.ResourceSelector{
 		requests: {
 			ApiVersion: "v1",
@@ -25,6 +25,9 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed) {
 		},
 		othersRequirement: profile.Selector(c.input.Namespace),
 		controlPlane:      requireControlPlane(),
+	}
+	if len(state.ledger.Services) == 0 {
+		all[unprofiledRequirement] = requireUnprofiled()
 	}
 	if !req.Observed(key.Ledger).Exists() {
 		all[composite.Existing(key.Ledger)] = &fnv1.ResourceSelector{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // pods of one replica. The shapes are those of the book, so equal ones have one address. The id
@@ -208,6 +209,7 @@ func (a *account) pending() Pending {
 	} else if p.Grows {
 		p.Message = "what was reserved before is kept: " + p.Message
 	}
+	p.Message = text.OneLine(p.Message)
 	return p
 }
 

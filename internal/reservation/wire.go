@@ -46,11 +46,15 @@ const maxResources = 64
 const (
 	maxRequestBytes    = 1 << 20
 	maxIdentity        = 253
+	maxClusters        = 1024
 	maxCreated         = 64
 	maxPodRequirements = 128
 	maxLabels          = 256
-	maxReplicas        = 4096
-	maxRunning         = 2 * maxReplicas
+	// maxQualifiedName is the limit of the name of a resource, or of a label: a DNS name, a slash
+	// and 63 characters.
+	maxQualifiedName = 317
+	maxReplicas      = 4096
+	maxRunning       = 2 * maxReplicas
 )
 
 // maxReplicaName limits the name of a replica: a role's name and two numbers.
@@ -85,6 +89,9 @@ func DecodeRequest(text string) (*CapacityRequest, error) {
 }
 
 func (req *CapacityRequest) check() error {
+	if len(req.Clusters) > maxClusters {
+		return fmt.Errorf("there are %d clusters: at most %d are allowed", len(req.Clusters), maxClusters)
+	}
 	for _, text := range []string{req.UID, req.Namespace, req.Name} {
 		if len(text) > maxIdentity {
 			return fmt.Errorf("the UID, namespace or name has %d characters: at most %d are allowed", len(text), maxIdentity)
@@ -105,6 +112,11 @@ func (req *CapacityRequest) check() error {
 	for _, name := range slices.Sorted(maps.Keys(req.PodRequirements)) {
 		if n := len(req.PodRequirements[name].NodeSelector); n > maxLabels {
 			return fmt.Errorf("pod requirements %q select nodes by %d labels: at most %d are allowed", name, n, maxLabels)
+		}
+		for k, v := range req.PodRequirements[name].NodeSelector {
+			if n := max(len(k), len(v)); n > maxQualifiedName {
+				return fmt.Errorf("pod requirements select nodes by a label of %d characters: at most %d are allowed", n, maxQualifiedName)
+			}
 		}
 	}
 	if err := checkPodRequirements(req.PodRequirements); err != nil {
@@ -132,6 +144,9 @@ func checkRequests(requests capacity.Resources) error {
 		return fmt.Errorf("have %d resources: at most %d are allowed", len(requests), maxResources)
 	}
 	for _, resource := range slices.Sorted(maps.Keys(requests)) {
+		if len(resource) > maxQualifiedName {
+			return fmt.Errorf("have a resource whose name has %d characters: at most %d are allowed", len(resource), maxQualifiedName)
+		}
 		if requests[resource] < 0 {
 			return fmt.Errorf("have a negative amount of %s", resource)
 		}

@@ -9,19 +9,19 @@ import (
 
 // awaits returns the clusters whose answers the service reads: those that were asked for something
 // that does not run there as it was requested, and those that have to read that nothing is
-// requested of them any more. If the last request is lost, it is every cluster that the tenant may know of.
+// requested of them any more. If the last request is lost, it is every cluster: any may have grants for what runs.
 //
 // So a service that runs reads no answers, and is not reconciled for them.
 func (v *view) awaits() []string {
 	last := v.snapshot.Request
 	if last == nil {
-		return slices.Sorted(maps.Keys(v.clusters))
+		return slices.Sorted(maps.Keys(v.snapshot.Clusters))
 	}
 	all := map[string]bool{}
 	for _, name := range v.snapshot.Labelled {
-		if _, requested := last.Clusters[name]; !requested {
-			all[name] = true
-		}
+		_, requested := last.Clusters[name]
+		_, exists := v.snapshot.Clusters[name]
+		all[name] = !requested && (exists || !v.snapshot.Resolved)
 	}
 	for name, at := range last.Clusters {
 		state := v.snapshot.States[at.Name]
@@ -58,7 +58,9 @@ func (v *view) withdrawn(request *reservation.CapacityRequest) []string {
 	}
 	for _, name := range v.snapshot.Labelled {
 		_, exists := v.snapshot.Clusters[name]
-		all[name] = all[name] || !v.snapshot.Resolved || exists && v.snapshot.Unanswered[name]
+		// Without the last request, a cluster would read that it was withdrawn. It is missing instead.
+		unread := v.snapshot.Request != nil && exists && v.snapshot.Unanswered[name]
+		all[name] = all[name] || !v.snapshot.Resolved || unread
 	}
 	if last := v.snapshot.Request; last != nil {
 		for name := range last.Clusters {

@@ -46,12 +46,15 @@ func TestAwaits(t *testing.T) {
 		}, want: reads{Awaits: []string{"west"}}},
 		"Deleted": {reason: "No cluster reads the label.", change: func(s *scheduling.Snapshot) {
 			s.Labelled = []string{"east", "north"}
-		}, want: reads{Awaits: []string{"north"}}},
+		}},
 		"NotResolved": {reason: "Which clusters there are is not known yet.", change: func(s *scheduling.Snapshot) {
 			s.Labelled, s.Resolved, s.Clusters = []string{"east", "north"}, false, nil
 		}, want: reads{Awaits: []string{"north"}, Withdrawn: []string{"north"}}},
 		"Lost": {reason: "Any cluster may have answered the request that is lost.", change: func(s *scheduling.Snapshot) {
 			s.Request = nil
+		}, want: reads{Awaits: []string{"east", "west"}}},
+		"LostLabels": {reason: "A cluster that reads nothing of itself in a request would free what runs.", change: func(s *scheduling.Snapshot) {
+			s.Request, s.Labelled, s.Unanswered = nil, []string{"west"}, map[string]bool{"west": true}
 		}, want: reads{Awaits: []string{"east", "west"}}},
 		"Silent": {reason: "East has not answered for a minute, so its InferenceCluster may say why.", change: func(s *scheduling.Snapshot) {
 			s.States, s.UnplacedSince = nil, s.Now.Add(-time.Minute)

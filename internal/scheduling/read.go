@@ -51,7 +51,7 @@ func (v *view) candidate(m member) Candidate {
 		c.Unknown = "the clusters of the fleet are not known yet"
 		return c
 	case ic == nil:
-		c.Unknown = "there is no InferenceCluster of that name"
+		c.Unknown = "there is no InferenceCluster of that name, or none with a profile in fleet.namespace of the Input"
 		return c
 	case v.undecided[m.inferenceCluster]:
 		c.Unknown = "it is not known yet whether it allows namespace " + v.demand.Namespace
@@ -176,7 +176,7 @@ func readCluster(c *Candidate, ic *v1alpha1.InferenceCluster) {
 	readSchedulable(c, ic)
 	c.Uncounted = ic.Spec.LocalQueue() != ""
 	for _, p := range ic.Status.Pools {
-		pool := capacity.Pool{Name: p.Name, Labels: p.NodeSelector, NodeCount: int64(p.NodeCount), Total: capacity.ResourcesOf(p.Capacity)}
+		pool := capacity.Pool{Name: p.Name, Labels: p.NodeSelector, NodeCount: int64(p.NodeCount), Total: capacity.ResourcesOf(p.Capacity), Estimated: len(p.Capacity) == 0}
 		for _, n := range p.Free {
 			pool.Free = append(pool.Free, capacity.NodeClass{Count: int64(n.NodeCount), Free: capacity.ResourcesOf(n.Resources)})
 		}

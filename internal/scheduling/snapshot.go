@@ -23,6 +23,10 @@ type Snapshot struct {
 	// are those whose answers were not read.
 	Clusters   map[string]*v1alpha1.InferenceCluster
 	Unanswered map[string]bool
+	// Configs are the provider configurations that the fleet uses. ConfigsResolved tells that
+	// Crossplane has answered which these are. They are required only if the placement names some.
+	Configs         []string
+	ConfigsResolved bool
 	// NamespaceLabels are the labels of the tenant's namespace. NamespaceResolved tells that
 	// Crossplane has answered which these are. They are required only if a cluster allows
 	// namespaces by labels.

@@ -59,7 +59,7 @@ func TestClusterCannotMove(t *testing.T) {
 		return fixture.Service(fixture.TwoNodes + "placement: {clusters: [{name: east, namespace: " + namespace + ", providerConfigRef: {name: " + config + "}}]}")
 	}
 	req := fixture.Request(t, in("a", "one"), `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, allowedProviderConfigs: [{name: one, namespaces: ["*"]}, {name: two, namespaces: ["*"]}]}`)
-	req.RequiredResources = map[string]*fnv1.Resources{require.Fleet: {}}
+	req.RequiredResources = map[string]*fnv1.Resources{require.Configs: {}}
 	fixture.Observe(req, fn.Run(t, req))
 	if got := fixture.Fatals(fn.Run(t, req)); got != "" {
 		t.Fatalf("the placement is unchanged: want no Fatal, got %s", got)

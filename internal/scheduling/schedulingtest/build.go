@@ -62,9 +62,10 @@ func Schedulable(is metav1.ConditionStatus) Change {
 
 // Snapshot returns a snapshot with some clusters. What they have reserved was requested.
 func Snapshot(clusters ...*v1alpha1.InferenceCluster) scheduling.Snapshot {
-	snapshot := scheduling.Snapshot{Now: Noon, Resolved: true, Clusters: map[string]*v1alpha1.InferenceCluster{}, States: map[string]*scheduling.ClusterState{}, ReceivesTraffic: map[string]bool{}}
+	snapshot := scheduling.Snapshot{Now: Noon, Resolved: true, ConfigsResolved: true, Clusters: map[string]*v1alpha1.InferenceCluster{}, States: map[string]*scheduling.ClusterState{}, ReceivesTraffic: map[string]bool{}}
 	for _, c := range clusters {
 		snapshot.Clusters[c.Name] = c
+		snapshot.Configs = append(snapshot.Configs, c.Spec.ProviderConfigRef.Name)
 		for _, a := range c.Status.Reservations {
 			var highest int64
 			for _, r := range a.Replicas {

@@ -10,7 +10,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
-	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -22,7 +21,9 @@ import (
 // For any other it reads no observed objects, since that costs as much as to evaluate them.
 func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now time.Time) scheduling.Snapshot {
 	if !scheduling.InFleet(spec.Placement) && !req.Observed(key.CapacityRequest).Exists() {
-		return configsOf(req, spec.Placement)
+		snapshot := scheduling.Snapshot{}
+		readConfigs(&snapshot, req, spec.Placement)
+		return snapshot
 	}
 	snapshot := scheduling.Snapshot{
 		Now:             now,
@@ -37,6 +38,7 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 		Hostnames:       map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{},
 	}
 	readFleet(&snapshot, req)
+	readConfigs(&snapshot, req, spec.Placement)
 	readNamespace(&snapshot, req)
 	if route := req.Observed(key.FleetRoute); route.Exists() {
 		snapshot.ReceivesTraffic, snapshot.MayReceiveTraffic = backendsOf(route, fleetServices(req))
@@ -95,22 +97,19 @@ func readNamespace(snapshot *scheduling.Snapshot, req incoming.Request) {
 	snapshot.NamespaceLabels = n.Metadata.Labels
 }
 
-// configsOf reads which provider configurations the fleet uses, for a service outside of the
-// fleet that names some itself.
-func configsOf(req incoming.Request, p *v1alpha1.Placement) scheduling.Snapshot {
+// readConfigs reads which provider configurations the fleet uses, for a service that names some
+// itself.
+func readConfigs(snapshot *scheduling.Snapshot, req incoming.Request, p *v1alpha1.Placement) {
 	if !plan.NamesConfigs(p) {
-		return scheduling.Snapshot{}
+		return
 	}
-	profiles, answered := req.Required(require.Fleet)
-	snapshot := scheduling.Snapshot{Resolved: answered, Clusters: map[string]*v1alpha1.InferenceCluster{}}
-	for _, i := range profiles {
-		c, cluster := configured{}, profile.Cluster(i)
-		_ = configuredView.Read(cluster, &c) // Fields of a wrong type count as absent.
-		ic := &v1alpha1.InferenceCluster{}
-		ic.Spec.ProviderConfigRef.Name = c.Spec.ProviderConfigRef.Name
-		snapshot.Clusters[cluster.Name()] = ic
+	clusters, answered := require.ConfiguredClusters(req)
+	snapshot.ConfigsResolved = answered
+	for _, i := range clusters {
+		c := configured{}
+		_ = configuredView.Read(i, &c) // Fields of a wrong type count as absent.
+		snapshot.Configs = append(snapshot.Configs, c.Spec.ProviderConfigRef.Name)
 	}
-	return snapshot
 }
 
 // addObserved adds what one composed resource shows of the service in its cluster.

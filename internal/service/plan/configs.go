@@ -86,12 +86,7 @@ func sameConfig(s naming.Identity, a, b v1alpha1.ProviderConfigRef) bool {
 // does not matter: for claims, a cluster also has a ProviderConfig with the name of its
 // ClusterProviderConfig, and both reach it.
 func usedByFleet(snapshot *scheduling.Snapshot, name string) bool {
-	for _, c := range snapshot.Clusters {
-		if c.Spec.ProviderConfigRef.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(snapshot.Configs, name)
 }
 
 // DeferUnchecked defers new objects in clusters that the placement names by a provider
@@ -112,7 +107,7 @@ func (p *Plan) DeferUnchecked(objects []kube.Object, observed func(key.Key) bool
 // unchecked returns the clusters that a placement names by a provider configuration, as long
 // as Crossplane has not listed the configurations of the fleet.
 func unchecked(placement *v1alpha1.Placement, snapshot *scheduling.Snapshot) map[string]bool {
-	if !NamesConfigs(placement) || snapshot.Resolved {
+	if !NamesConfigs(placement) || snapshot.ConfigsResolved {
 		return nil
 	}
 	all := map[string]bool{}

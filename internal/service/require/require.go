@@ -35,6 +35,11 @@ const (
 	Pods = "pods"
 	// Fleet is the name of the requirement for the profiles of the fleet's clusters.
 	Fleet = "fleet"
+	// Configs is the name of the requirement for the InferenceClusters with their provider
+	// configurations.
+	Configs = "provider-configs"
+	// clusterKind is the name of the requirement for the definition of these.
+	clusterKind = kindOf + clusterDefinition
 	// Namespace is the name of the requirement for the tenant's namespace.
 	Namespace = "namespace"
 	// kindOf starts the name of the requirement for the definition of a kind.
@@ -80,37 +85,76 @@ func definitionName(o kube.Object) string {
 }
 
 // clusters requires what a service reads of the fleet. It requires the profiles of all clusters: the
-// service may still run in one that is not selected, or name the provider configuration of one.
-// And Crossplane can select by equal labels only.
+// service may still run in one that is not selected. And Crossplane can select by equal labels
+// only.
 //
 // The status of an InferenceCluster changes often, so it is required only where a cluster does
 // not answer in time.
-func clusters(r *fnv1.Requirements, p *plan.Plan) {
-	if p.Schedule == nil && !p.NamesConfigs {
-		return
+func clusters(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
+	if p.NamesConfigs {
+		configs(req, r, p)
 	}
-	r.Resources[Fleet] = profile.Selector(p.FleetNamespace)
 	if p.Schedule == nil {
 		return
 	}
+	r.Resources[Fleet] = profile.Selector(p.FleetNamespace)
 	for _, name := range p.Schedule.Awaits {
 		r.Resources[Answers(name)] = profile.PartSelector(p.FleetNamespace, name, p.Schedule.Request.UID)
 	}
 	for _, name := range p.Schedule.Silent {
-		r.Resources[Cluster(name)] = &fnv1.ResourceSelector{
-			ApiVersion: v1alpha1.Group + "/" + v1alpha1.Version,
-			Kind:       v1alpha1.KindInferenceCluster,
-			Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
-		}
+		r.Resources[Cluster(name)] = inferenceClusters(name)
 	}
 }
+
+// configs requires the InferenceClusters, for a service that names provider configurations itself. It
+// must name none of theirs, and a cluster has its configuration before it has a profile.
+//
+// The control plane may not have the kind InferenceCluster. A requirement for a missing kind fails
+// the whole reconcile, so the definition is required first, wherever definitions are required at
+// all.
+func configs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
+	if p.SkipsMissingKinds {
+		r.Resources[clusterKind] = composite.Definition(clusterDefinition)
+		if answer, answered := req.Required(clusterKind); !answered || !composite.Available(answer, clusterVersion) {
+			return
+		}
+	}
+	r.Resources[Configs] = inferenceClusters("")
+}
+
+// ConfiguredClusters returns the InferenceClusters, for a service that names provider configurations
+// itself. It also tells whether Crossplane has answered which there are, or that it does not have
+// their kind.
+func ConfiguredClusters(req incoming.Request) ([]incoming.Object, bool) {
+	if all, answered := req.Required(Configs); answered {
+		return all, true
+	}
+	definition, answered := req.Required(clusterKind)
+	return nil, answered && !composite.Available(definition, clusterVersion)
+}
+
+// inferenceClusters selects an InferenceCluster by its name, or all of them without one.
+func inferenceClusters(name string) *fnv1.ResourceSelector {
+	s := &fnv1.ResourceSelector{ApiVersion: clusterVersion, Kind: v1alpha1.KindInferenceCluster, Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}}}
+	if name != "" {
+		s.Match = &fnv1.ResourceSelector_MatchName{MatchName: name}
+	}
+	return s
+}
+
+// clusterVersion is the version of InferenceClusters, and clusterDefinition the name of their
+// definition.
+const (
+	clusterVersion    = v1alpha1.Group + "/" + v1alpha1.Version
+	clusterDefinition = "inferenceclusters." + v1alpha1.Group
+)
 
 // Declare adds the requirements to the response. It returns the objects that are deferred
 // because their kind is missing. An object that is observed is never deferred.
 func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) []plan.Deferred {
 	r := &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{}}
 	pods(r, p)
-	clusters(r, p)
+	clusters(req, r, p)
 	if p.ReadsNamespace {
 		r.Resources[Namespace] = &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Namespace", Match: &fnv1.ResourceSelector_MatchName{MatchName: p.Service.Namespace}}
 	}

@@ -479,7 +479,7 @@ func testFailover(t *testing.T, h *controlPlane) {
 	xr := placedService(ns, "llama", "Failover", "failover", entrance("failover.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
 	apply(t, h.Cluster, xr)
 	want := map[string]string{
-		"failover-east": "NotPlaced InsufficientCapacity: 8 of 8 nvidia.com/gpu free in pool h100, 8 short",
+		"failover-east": "NotPlaced InsufficientCapacity: about 8 nvidia.com/gpu free in pool h100, 8 short",
 		"failover-west": "Placed [0] weight 2",
 	}
 	s := h.lands(t, xr, want, map[string]int{"cluster-2": 2})

@@ -1,9 +1,9 @@
 package capacity
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,7 +76,7 @@ func TestSteady(t *testing.T) {
 
 // TestEstimateIsHonest shows that as many pods of each size fit as an estimate says, and no more. It counts without an Estimate.
 func TestEstimateIsHonest(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // A test that can be repeated.
+	r := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
 		free := make([]int64, 1+r.IntN(6))
 		for i := range free {
@@ -106,7 +106,7 @@ func TestEstimateIsHonest(t *testing.T) {
 // TestSteadySettles shows that services that come and go by turns do not change a steady estimate.
 func TestSteadySettles(t *testing.T) {
 	for _, start := range []int64{1, 2, 3, 5, 40} {
-		t.Run(fmt.Sprint(start), func(t *testing.T) {
+		t.Run(strconv.FormatInt(start, 10), func(t *testing.T) {
 			empty, is := Estimate{100, 200, 400, 800}, Estimate{start, 2 * start, 4 * start, 8 * start}
 			seen := is
 			changes := 0

@@ -25,12 +25,7 @@ func (f *Free) Short(podSets, gone []PodSet) string {
 			return "the cluster has no nodes, or they are not known yet"
 		}
 		if len(pools) == 0 {
-			selector := map[string]string{}
-			if pin := podSet.Requirements.Pin; pin != nil {
-				maps.Copy(selector, pin.NodeSelector)
-			}
-			maps.Copy(selector, podSet.Requirements.NodeSelector)
-			return "no pool has the labels " + labelText(selector)
+			return "no pool has the labels " + labelText(selectorOf(podSet.Requirements))
 		}
 		i := slices.IndexFunc(groups, func(g *poolGroup) bool { return slices.Equal(g.pools, pools) })
 		if i < 0 {
@@ -51,14 +46,29 @@ func (f *Free) Short(podSets, gone []PodSet) string {
 		for _, name := range sortedNames(g.want) {
 			free, total, unlimited := f.sum(g.pools, name)
 			if want := g.want[name] - g.gone[name]; !unlimited && free < want {
-				if f.Pools[g.pools[0]].Estimated {
-					return fmt.Sprintf("about %s %s free in %s, %s short", quantityText(free), name, f.names(g.pools), quantityText(want-free))
-				}
-				return fmt.Sprintf("%s of %s %s free in %s, %s short", quantityText(free), quantityText(total), name, f.names(g.pools), quantityText(want-free))
+				return fmt.Sprintf("%s %s free in %s, %s short", f.amount(g.pools, free, total), name, f.names(g.pools), quantityText(want-free))
 			}
 		}
 	}
 	return ""
+}
+
+// selectorOf returns the labels of the nodes that a pod goes to.
+func selectorOf(r *PodRequirements) map[string]string {
+	selector := map[string]string{}
+	if r.Pin != nil {
+		maps.Copy(selector, r.Pin.NodeSelector)
+	}
+	maps.Copy(selector, r.NodeSelector)
+	return selector
+}
+
+// amount says how much of a resource is free in some pools.
+func (f *Free) amount(pools []int, free, total int64) string {
+	if f.Pools[pools[0]].Estimated {
+		return "about " + quantityText(free)
+	}
+	return quantityText(free) + " of " + quantityText(total)
 }
 
 // sum adds up a resource over some pools. Unlimited tells that one of them has nodes that do

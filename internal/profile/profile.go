@@ -81,7 +81,7 @@ func PartOf(uid string) int {
 	if err != nil {
 		panic(fmt.Sprintf("a hash is not hexadecimal: %v", err)) // It always is.
 	}
-	return int(n % Parts) //nolint:gosec // It is below Parts.
+	return int(n % Parts)
 }
 
 // Data returns the data of a profile: a cluster as services read it, and the estimates of its

@@ -118,12 +118,17 @@ func (b *book) try(wants []want, anew bool, steps *int) (cost int, why string) {
 	if !takes {
 		clear(b.serving.failed)
 	}
-	b.spend(chosen)
-	for _, w := range chosen {
+	b.enter(chosen)
+	return cost, ""
+}
+
+// enter notes what was granted.
+func (b *book) enter(wants []want) {
+	b.spend(wants)
+	for _, w := range wants {
 		w.account.set(w.replica.Name, granted{w.replica.Generation, w.pods, w.pin})
 		w.account.got = true
 	}
-	return cost, ""
 }
 
 // sorted returns the pods of a tally, with a message about them that is always the same.

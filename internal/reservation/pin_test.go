@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -182,11 +183,11 @@ func TestPinnedPodsCount(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			result := reserve(c.free, c.ledger, c.requests)
-			pending := ""
+			var pending []string
 			for _, p := range result.Pending {
-				pending += p.Message
+				pending = append(pending, p.Message)
 			}
-			if diff := cmp.Diff(c.pending, pending); diff != "" {
+			if diff := cmp.Diff(c.pending, strings.Join(pending, "")); diff != "" {
 				t.Errorf("pending (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.short, result.ShortPools); diff != "" {

@@ -109,16 +109,6 @@ func (req *CapacityRequest) check() error {
 	if len(req.PodRequirements) > maxPodRequirements {
 		return fmt.Errorf("there are %d pod requirements: at most %d are allowed", len(req.PodRequirements), maxPodRequirements)
 	}
-	for _, name := range slices.Sorted(maps.Keys(req.PodRequirements)) {
-		if n := len(req.PodRequirements[name].NodeSelector); n > maxLabels {
-			return fmt.Errorf("pod requirements %q select nodes by %d labels: at most %d are allowed", name, n, maxLabels)
-		}
-		for k, v := range req.PodRequirements[name].NodeSelector {
-			if n := max(len(k), len(v)); n > maxQualifiedName {
-				return fmt.Errorf("pod requirements select nodes by a label of %d characters: at most %d are allowed", n, maxQualifiedName)
-			}
-		}
-	}
 	if err := checkPodRequirements(req.PodRequirements); err != nil {
 		return err
 	}
@@ -132,6 +122,14 @@ func (req *CapacityRequest) check() error {
 
 func checkPodRequirements(requirements map[string]capacity.PodRequirements) error {
 	for _, name := range slices.Sorted(maps.Keys(requirements)) {
+		if n := len(requirements[name].NodeSelector); n > maxLabels {
+			return fmt.Errorf("pod requirements %q select nodes by %d labels: at most %d are allowed", name, n, maxLabels)
+		}
+		for _, k := range slices.Sorted(maps.Keys(requirements[name].NodeSelector)) {
+			if n := max(len(k), len(requirements[name].NodeSelector[k])); n > maxQualifiedName {
+				return fmt.Errorf("pod requirements select nodes by a label of %d characters: at most %d are allowed", n, maxQualifiedName)
+			}
+		}
 		if err := checkRequests(requirements[name].Requests); err != nil {
 			return fmt.Errorf("pod requirements %q %w", name, err)
 		}
@@ -190,18 +188,25 @@ func (req *CapacityRequest) checkReplicas(replicas []ReplicaRequest) error {
 		if r.Generation < 0 || r.Generation > req.Generation {
 			return fmt.Errorf("replica %q has the generation %d, and the request only %d", r.Name, r.Generation, req.Generation)
 		}
-		pods := int64(0)
-		for _, name := range slices.Sorted(maps.Keys(r.Pods)) {
-			n := r.Pods[name]
-			if _, ok := req.PodRequirements[name]; !ok || n < 0 || n > maxPods {
-				return fmt.Errorf("replica %q has %d pods with the requirements %q", r.Name, n, name)
-			}
-			pods += n
+		if err := req.checkPods(&r); err != nil {
+			return err
 		}
-		// A replica without pods would get a reservation without capacity.
-		if pods == 0 {
-			return fmt.Errorf("replica %q has no pods", r.Name)
+	}
+	return nil
+}
+
+func (req *CapacityRequest) checkPods(r *ReplicaRequest) error {
+	pods := int64(0)
+	for _, name := range slices.Sorted(maps.Keys(r.Pods)) {
+		n := r.Pods[name]
+		if _, ok := req.PodRequirements[name]; !ok || n < 0 || n > maxPods {
+			return fmt.Errorf("replica %q has %d pods with the requirements %q", r.Name, n, name)
 		}
+		pods += n
+	}
+	// A replica without pods would get a reservation without capacity.
+	if pods == 0 {
+		return fmt.Errorf("replica %q has no pods", r.Name)
 	}
 	return nil
 }

@@ -26,12 +26,9 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 		for j := range groups[i].Replicas {
 			r := &groups[i].Replicas[j]
 			grant, has := granted[r.Name]
-			reserved := has && grant.generation >= r.Generation
+			reserved, nodes := has && grant.generation >= r.Generation, grant.nodes
 			if last, requested := before[r.Name]; !readable && requested {
-				reserved = last.Generation == r.Generation && !last.Held
-				if grant.nodes = last.HeldNodes; !last.Held {
-					grant.nodes = nodesOf(last.Pods)
-				}
+				reserved, nodes = asBefore(&last, r)
 			}
 			switch {
 			case !d.Run[r.Name] || reserved:
@@ -39,13 +36,22 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 				if d.Held == nil {
 					d.Held = map[key.ReplicaID]int32{}
 				}
-				d.Held[r.Name], r.Held, r.HeldNodes = grant.nodes, true, grant.nodes
+				d.Held[r.Name], r.Held, r.HeldNodes = nodes, true, nodes
 			default:
 				delete(d.Run, r.Name)
 				d.Pending = append(d.Pending, r.Name)
 			}
 		}
 	}
+}
+
+// asBefore tells whether a replica is reserved, and how many nodes it runs on, by the last request
+// alone.
+func asBefore(last, now *reservation.ReplicaRequest) (reserved bool, nodes int32) {
+	if last.Held {
+		return false, last.HeldNodes
+	}
+	return last.Generation == now.Generation, nodesOf(last.Pods)
 }
 
 // lastRequested returns what the last request has of a cluster.
@@ -73,7 +79,7 @@ func nodesOf(pods map[string]int64) int32 {
 	for _, count := range pods {
 		n += count
 	}
-	return int32(min(n, math.MaxInt32)) //nolint:gosec // It is below the limit.
+	return int32(min(n, math.MaxInt32))
 }
 
 // granted returns what a cluster has granted to the service, and whether its answers are read.

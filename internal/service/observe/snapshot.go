@@ -119,17 +119,7 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 	}
 	switch k {
 	case key.CapacityRequest:
-		// A request that cannot be read counts as absent, and is written again.
-		if a, err := reservation.DecodeRequest(requestData.Text(observed)); err == nil {
-			snapshot.Request = a
-		}
-		l := labelled{}
-		_ = labelledView.Read(observed, &l) // Labels that cannot be read are none.
-		for label := range l.Metadata.Labels {
-			if cluster, is := reservation.ClusterOfLabel(label); is {
-				snapshot.Labelled = append(snapshot.Labelled, cluster)
-			}
-		}
+		addRequest(snapshot, observed)
 		return
 	case key.FleetRoute:
 		return
@@ -170,6 +160,21 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		addReplica(at, replica, observed)
 	case key.Deployment:
 		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })
+	}
+}
+
+// addRequest adds the last capacity request. One that cannot be read counts as absent, and is
+// written again.
+func addRequest(snapshot *scheduling.Snapshot, observed incoming.Object) {
+	if a, err := reservation.DecodeRequest(requestData.Text(observed)); err == nil {
+		snapshot.Request = a
+	}
+	l := labelled{}
+	_ = labelledView.Read(observed, &l) // Labels that cannot be read are none.
+	for label := range l.Metadata.Labels {
+		if cluster, is := reservation.ClusterOfLabel(label); is {
+			snapshot.Labelled = append(snapshot.Labelled, cluster)
+		}
 	}
 }
 

@@ -8,8 +8,8 @@ their maps are read.
  1. Members: the clusters that the placement names or selects, in its order, and then those
     where something of the service still is. A cluster that does not allow the tenant's
     namespace is left out, unless the service runs there.
- 2. Candidates: each member with what its InferenceCluster says, what was reserved there and
-    what exists there. Eligibility says why a candidate takes nothing new, if so.
+ 2. Candidates: each member with what its profile and its answers say, and what exists there.
+    Eligibility says why a candidate takes nothing new, if so.
  3. Assign, by the placement's policy. Replicate assigns the whole service to each eligible
     candidate. Under Failover and Spread, each unit has one home: all groups together under
     Failover, and each replica group by itself under Spread.

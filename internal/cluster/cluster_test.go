@@ -24,6 +24,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -634,8 +635,8 @@ func TestUnreachableSince(t *testing.T) {
 // services says so, keeps its reservations, and reserves nothing more.
 func TestSize(t *testing.T) {
 	const (
-		// ofConfigMap is what an API server takes, ofObject what etcd does.
-		ofConfigMap, ofObject = 1 << 20, 1536 << 10
+		// ofConfigMap is what an API server takes, ofObject what etcd does, ofResponse what Crossplane does.
+		ofConfigMap, ofObject, ofResponse = 1 << 20, 1536 << 10, 4 << 20
 	)
 	cases := map[string]struct {
 		reason string
@@ -648,7 +649,10 @@ func TestSize(t *testing.T) {
 		// a ledger takes.
 		step int
 		full bool
+		// forged requests have the longest UIDs, and all answers in one part.
+		forged bool
 	}{
+		"Forged":        {reason: "Somebody writes requests that no service has.", replicas: 1, nodes: 0, step: 1500, forged: true},
 		"ManyServices":  {reason: "Services of one replica each, with the longest names.", replicas: 1, nodes: 5000, step: 4000, full: true},
 		"ManyReplicas":  {reason: "Each service has fifty replicas.", replicas: 50, nodes: 5000, step: 60},
 		"ManyGroups":    {reason: "Each service has fifty replica groups, and the status lists the replicas of each.", replicas: 50, grouped: true, nodes: 5000, step: 60},
@@ -689,6 +693,9 @@ func TestSize(t *testing.T) {
 				for range tc.step {
 					n++
 					uid, service := letters(36), letters(63)
+					for tc.forged && (len(uid) < 253 || profile.PartOf(uid) != 0) {
+						uid = letters(253)
+					}
 					request, err := structpb.NewStruct(map[string]any{
 						"apiVersion": "v1", "kind": "ConfigMap",
 						"metadata": map[string]any{
@@ -713,6 +720,15 @@ func TestSize(t *testing.T) {
 				encoded := kube.Lookup(rsp.GetDesired().GetResources()[keyLedger].GetResource(), "binaryData", reservation.LedgerKey).GetStringValue()
 				if len(encoded) > ofConfigMap {
 					t.Fatalf("%s With %d services the ledger has %d bytes, and a ConfigMap at most %d", tc.reason, n, len(encoded), ofConfigMap)
+				}
+				for i := range profile.Parts {
+					part := kube.Lookup(rsp.GetDesired().GetResources()[key.Answers(i).String()].GetResource(), "binaryData", profile.AnswersKey).GetStringValue()
+					if len(part) > ofConfigMap {
+						t.Fatalf("%s With %d services, a part of the answers has %d bytes, and a ConfigMap at most %d", tc.reason, n, len(part), ofConfigMap)
+					}
+				}
+				if size := proto.Size(rsp); size > ofResponse {
+					t.Fatalf("%s With %d services, the response has %d bytes, and Crossplane takes at most %d", tc.reason, n, size, ofResponse)
 				}
 				j, err := rsp.GetDesired().GetComposite().GetResource().MarshalJSON()
 				if err != nil {

@@ -33,6 +33,8 @@ func TestDecodeRequest(t *testing.T) {
 		"NoPods":             {reason: "The replica would get a reservation without capacity.", text: change(`"w":2`, `"w":0`), want: `replica "w/0" has no pods`},
 		"NotAName":           {reason: "Roles are found by the names of replicas.", text: change(`"w/0"`, `"w/00"`), want: `"w/00" is not the name of a replica: it must be {role}/{index} or {group}/{role}/{index}`},
 		"LongName":           {reason: "Long names would fill the ledger.", text: change(`"w/0"`, `"`+strings.Repeat("w", 101)+`"`), want: "the name of a replica has 101 characters: at most 100 are allowed"},
+		"LongResource":       {reason: "Messages name resources.", text: change("nvidia.com/gpu", strings.Repeat("r", 318)), want: "have a resource whose name has 318 characters: at most 317 are allowed"},
+		"LongLabel":          {reason: "Messages name labels.", text: change(`{"w":{"requests"`, `{"w":{"nodeSelector":{"a":"`+strings.Repeat("v", 318)+`"},"requests"`), want: "select nodes by a label of 318 characters: at most 317 are allowed"},
 		"TwoFaults":          {reason: "The message is the same each time.", text: change(`"w":2`, `"z":1,"y":1,"x":1`), want: `replica "w/0" has 1 pods with the requirements "x"`},
 		"NegativeGeneration": {reason: "A generation is not negative.", text: change(`"podRequirements"`, `"generation":-1,"podRequirements"`), want: "the generation is -1: it must be between 0 and"},
 		"BadGeneration":      {reason: "No replica is newer than its request.", text: change(`"required":true`, `"generation":1`), want: `replica "w/0" has the generation 1, and the request only 0`},

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/profile"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // profile adds the profile of the cluster.
@@ -78,7 +80,10 @@ func profiled(c *parsed, state *observedState, p *ledgerPlan, estimates map[stri
 // resourceVersion keeps an older answer from being written over a newer one.
 func (r *rendering) answers(state *observedState, p *ledgerPlan) error {
 	// The others have not been answered, as far as they know. After a minute they ask other clusters.
-	all := profile.Answers{Pending: pending(p.Pending[:min(len(p.Pending), maxPending)])}
+	// A service that got something now is told both with the next call: a refusal alone would send
+	// it to other clusters at once.
+	refused := slices.DeleteFunc(slices.Clone(p.Pending[:min(len(p.Pending), maxPending)]), func(w reservation.Pending) bool { return w.Got })
+	all := profile.Answers{Pending: pending(refused)}
 	for i := range state.ledger.Services {
 		all.Reservations = append(all.Reservations, reservationOf(&state.ledger.Services[i]))
 	}

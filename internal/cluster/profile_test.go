@@ -49,21 +49,27 @@ func TestAnswers(t *testing.T) {
 		return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: clusteranswers-us-east-%d, namespace: crossplane-system, resourceVersion: '%s'}}", profile.PartOf(requested), version)
 	}
 	at := key.Answers(profile.PartOf(requested)).String()
+	two := strings.Replace(capacityRequest(requested, "team", 5, requested), `{"name":"w/0","pods":{"w":1}}`, `{"name":"w/0","pods":{"w":1}},{"name":"w/1","pods":{"w":1}}`, 1)
 	cases := map[string]struct {
 		reason   string
 		observed map[string]string
 		gpus     int
 		want     []string
+		request  string
 	}{
-		"New":     {"What this call reserves may never be written.", map[string]string{keyLedger: ledgerOf("{}")}, 8, nil},
-		"Written": {"It was read back.", map[string]string{keyLedger: ledgerOf(reserved)}, 8, []string{"team/s1 has w/[0] generation 0"}},
-		"Over":    {"An older answer is not written over a newer one.", map[string]string{keyLedger: ledgerOf(reserved), at: part("9")}, 8, []string{"team/s1 has w/[0] generation 0", "over version 9"}},
-		"Waits":   {"Nothing is promised by that.", map[string]string{keyLedger: ledgerOf("{}")}, 9, []string{"team/s1 waits: 8 of 8 nvidia.com/gpu free in pool p, 1 short"}},
+		"Part":    {reason: "A refusal of the rest would be read without what this call reserves.", observed: map[string]string{keyLedger: ledgerOf("{}")}, request: two},
+		"New":     {reason: "What this call reserves may never be written.", observed: map[string]string{keyLedger: ledgerOf("{}")}, gpus: 8},
+		"Written": {reason: "It was read back.", observed: map[string]string{keyLedger: ledgerOf(reserved)}, gpus: 8, want: []string{"team/s1 has w/[0] generation 0"}},
+		"Over":    {reason: "An older answer is not written over a newer one.", observed: map[string]string{keyLedger: ledgerOf(reserved), at: part("9")}, gpus: 8, want: []string{"team/s1 has w/[0] generation 0", "over version 9"}},
+		"Waits":   {reason: "Nothing is promised by that.", observed: map[string]string{keyLedger: ledgerOf("{}")}, gpus: 9, want: []string{"team/s1 waits: 8 of 8 nvidia.com/gpu free in pool p, 1 short"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.observed["object/reachable"] = reached
-			rsp := run(t, request(t, typedIn, tc.observed, map[string][]string{requests: {capacityRequest(requested, "team", tc.gpus, requested)}}))
+			if tc.request == "" {
+				tc.request = capacityRequest(requested, "team", tc.gpus, requested)
+			}
+			rsp := run(t, request(t, typedIn, tc.observed, map[string][]string{requests: {tc.request}}))
 			if diff := cmp.Diff(tc.want, answered(t, rsp)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

@@ -193,7 +193,7 @@ func (a *account) service() Service {
 
 // pending returns what the service waits for.
 func (a *account) pending() Pending {
-	p := Pending{ServiceID: a.ServiceID, Message: a.why}
+	p := Pending{ServiceID: a.ServiceID, Message: a.why, Got: a.got}
 	for _, r := range Replicas(a.cluster.Groups) {
 		p.Generation = max(p.Generation, r.Generation)
 	}

@@ -67,6 +67,8 @@ type Pending struct {
 	Running []key.ReplicaID
 	// Grows tells that some of the replicas have a grant for what they requested before.
 	Grows bool
+	// Got tells that something of the service was granted in this call.
+	Got bool
 }
 
 // Reserve decides what a cluster grants. The package doc has the rules.

@@ -329,10 +329,8 @@ func (w *World) probes(r *remote) []*user {
 	}
 	for _, p := range r.pools {
 		for gpus := 8; gpus > 0; gpus /= 2 {
-			one, n := pod{gpus: gpus}, 0
-			if w.selects {
-				one.nodes = map[string]string{"pool": p.name}
-			}
+			// What is reserved is pinned to its pool and does not move, so room is that of a pool.
+			one, n := pod{gpus: gpus, nodes: map[string]string{"pool": p.name}}, 0
 			for ; fits(r.nodes, append(slices.Clone(pods), one)); n++ {
 				pods = append(pods, one)
 			}

@@ -9,7 +9,8 @@ import (
 
 // awaits returns the clusters whose answers the service reads: those that were asked for something
 // that does not run there as it was requested, and those that have to read that nothing is
-// requested of them any more. If the last request is lost, it is every cluster: any may have grants for what runs.
+// requested of them any more. If the last request is lost, it is every cluster: any may have
+// grants for what runs.
 //
 // So a service that runs reads no answers, and is not reconciled for them.
 func (v *view) awaits() []string {
@@ -35,13 +36,13 @@ func (v *view) awaits() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// silent returns the clusters that have not answered in time. Their InferenceClusters may say why:
-// one is paused, or cannot be reconciled.
-func (v *view) silent(members []member, candidates []Candidate) []string {
+// silent returns those of the awaited clusters that have not answered in time. Their
+// InferenceClusters may say why: one is paused, or cannot be reconciled.
+func silent(awaited []string, members []member, candidates []Candidate) []string {
 	var all []string
 	for i := range candidates {
 		c := &candidates[i]
-		if name := members[i].inferenceCluster; name != "" && len(c.Requested) > 0 && !c.Answered && len(c.Reserved) == 0 && c.AskedFor >= RequestTimeout && slices.Contains(v.awaits(), name) {
+		if name := members[i].inferenceCluster; name != "" && len(c.Requested) > 0 && !c.Answered && len(c.Reserved) == 0 && c.AskedFor >= RequestTimeout && slices.Contains(awaited, name) {
 			all = append(all, name)
 		}
 	}

@@ -53,8 +53,7 @@ at once.
     (TestFleets).
   - What exists of a replica group is removed only after the request that was read back names
     another home, and all of it is ready there and is not being updated. So reads of different
-    age never stop two copies.
-    If requests can reach it here, they have to reach it there
+    age never stop two copies. If requests can reach it here, they have to reach it there
     (TestAssignServesRandomProblems). Exceptions are a group in an abandoned cluster, and one that
     never became ready within the start time-out.
   - What is removed keeps its capacity until its objects are gone (TestStopping). What runs keeps

@@ -97,7 +97,8 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	solution := Assign(p)
 	decisions := solution.Decisions
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes)}
-	r.Withdrawn, r.Awaits, r.Silent = v.withdrawn(r.Request), v.awaits(), v.silent(members, p.Candidates)
+	r.Withdrawn, r.Awaits = v.withdrawn(r.Request), v.awaits()
+	r.Silent = silent(r.Awaits, members, p.Candidates)
 	for i, m := range members {
 		v.hold(m, &p.Candidates[i], &decisions[i], r.Request)
 	}

@@ -37,10 +37,9 @@ func (f *files) xr(path string) (object, error) {
 	if err != nil {
 		return object{}, err
 	}
-	gv := v1alpha1.Group + "/" + v1alpha1.Version
-	if xr.GetAPIVersion() != gv || (xr.GetKind() != v1alpha1.KindInferenceService && !claimed(xr) && !ofCluster(xr)) {
+	if xr.GetAPIVersion() != v1alpha1.APIVersion || (xr.GetKind() != v1alpha1.KindInferenceService && !claimed(xr) && !ofCluster(xr)) {
 		return object{}, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s, %s or %s in %s",
-			path, xr.GetKind(), xr.GetAPIVersion(), v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, v1alpha1.KindInferenceCluster, gv)
+			path, xr.GetKind(), xr.GetAPIVersion(), v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, v1alpha1.KindInferenceCluster, v1alpha1.APIVersion)
 	}
 	if xr.GetName() == "" {
 		return object{}, fmt.Errorf("cannot read %q: it has no metadata.name", path)

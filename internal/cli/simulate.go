@@ -62,7 +62,7 @@ func newSimulation(fn Runner, now time.Time) *simulation {
 
 // isXRKind reports whether an object is an XR that the function composes.
 func isXRKind(o object) bool {
-	return o.GetAPIVersion() == v1alpha1.Group+"/"+v1alpha1.Version && (o.GetKind() == v1alpha1.KindInferenceService || claimed(o) || ofCluster(o))
+	return o.GetAPIVersion() == v1alpha1.APIVersion && (o.GetKind() == v1alpha1.KindInferenceService || claimed(o) || ofCluster(o))
 }
 
 // add adds an object, which takes part if it is an XR.

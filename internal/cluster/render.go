@@ -138,7 +138,7 @@ func (r *rendering) usage(p *ledgerPlan) error {
 	u.Metadata.Name, u.Metadata.Labels = usageName(r.Name), r.labels()
 	u.Spec = v1beta1.ClusterUsageSpec{
 		Of: v1beta1.Resource{
-			APIVersion:  v1alpha1.Group + "/" + v1alpha1.Version,
+			APIVersion:  v1alpha1.APIVersion,
 			Kind:        v1alpha1.KindInferenceCluster,
 			ResourceRef: &v1beta1.ResourceRef{Name: r.Name},
 		},

@@ -53,7 +53,7 @@ func splitPath(path string) (parent, name string) {
 // fields may have another meaning. A request without an Input is supported.
 func (c *Call) Supported(inputKind string, kinds ...string) error {
 	in, composite := c.Request.Input(), c.Request.Composite()
-	errs := oneOf(field.NewPath("apiVersion"), composite.APIVersion(), v1alpha1.Group+"/"+v1alpha1.Version)
+	errs := oneOf(field.NewPath("apiVersion"), composite.APIVersion(), v1alpha1.APIVersion)
 	errs = append(errs, oneOf(field.NewPath("kind"), composite.Kind(), kinds...)...)
 	if len(in.GetFields()) > 0 {
 		root := field.NewPath(InputPath)

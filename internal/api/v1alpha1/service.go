@@ -12,6 +12,8 @@ const (
 	Group = "fusioninfer.io"
 	// Version of the API.
 	Version = "v1alpha1"
+	// APIVersion of the API.
+	APIVersion = Group + "/" + Version
 	// KindInferenceService is the kind of a namespaced XR and of a claim.
 	KindInferenceService = "InferenceService"
 	// KindClaimedService is the kind of the cluster-scoped XR behind a claim.

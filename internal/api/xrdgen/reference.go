@@ -32,8 +32,8 @@ func (s *sources) reference() ([]byte, error) {
 	// A type that several kinds use is described once, below the first.
 	described := map[string]crd.TypeIdent{}
 	for _, root := range []struct{ pkg, kind, apiVersion string }{
-		{servicePackage, v1alpha1.KindInferenceService, v1alpha1.Group + "/" + v1alpha1.Version},
-		{servicePackage, v1alpha1.KindInferenceCluster, v1alpha1.Group + "/" + v1alpha1.Version},
+		{servicePackage, v1alpha1.KindInferenceService, v1alpha1.APIVersion},
+		{servicePackage, v1alpha1.KindInferenceCluster, v1alpha1.APIVersion},
 		{inputPackage, inputv1alpha1.KindInput, inputv1alpha1.APIVersion},
 		{inputPackage, inputv1alpha1.KindClusterInput, inputv1alpha1.APIVersion},
 	} {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
@@ -193,16 +191,6 @@ const othersRequirement = "profiles"
 // changes often, so only a cluster without reservations requires them: it must not reserve what
 // another one of the same real cluster has reserved.
 const unprofiledRequirement = "inference-clusters"
-
-// requireUnprofiled selects all InferenceClusters, because Crossplane can select by equal labels
-// only.
-func requireUnprofiled() *fnv1.ResourceSelector {
-	return &fnv1.ResourceSelector{
-		ApiVersion: v1alpha1.Group + "/" + v1alpha1.Version,
-		Kind:       v1alpha1.KindInferenceCluster,
-		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}},
-	}
-}
 
 // A peer is the part of another InferenceCluster's profile that is read.
 type peer struct {

@@ -27,7 +27,7 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed, sta
 		controlPlane:      requireControlPlane(),
 	}
 	if len(state.ledger.Services) == 0 {
-		all[unprofiledRequirement] = requireUnprofiled()
+		all[unprofiledRequirement] = composite.InferenceClusters()
 	}
 	if !req.Observed(key.Ledger).Exists() {
 		all[composite.Existing(key.Ledger)] = &fnv1.ResourceSelector{

@@ -1,7 +1,31 @@
 package composite
 
-import "github.com/fusioninfer/function-inferenceservice/internal/key"
+import (
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
 
 // Existing is the name of the requirement for an object that may already have the name of the
 // composed resource with the key.
 func Existing(k key.Key) string { return "existing/" + k.String() }
+
+// InferenceCluster selects an InferenceCluster by its name.
+func InferenceCluster(name string) *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: v1alpha1.APIVersion,
+		Kind:       v1alpha1.KindInferenceCluster,
+		Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
+	}
+}
+
+// InferenceClusters selects all InferenceClusters, because Crossplane can select by equal labels
+// only.
+func InferenceClusters() *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: v1alpha1.APIVersion,
+		Kind:       v1alpha1.KindInferenceCluster,
+		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}},
+	}
+}

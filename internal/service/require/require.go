@@ -102,7 +102,7 @@ func clusters(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 		r.Resources[Answers(name)] = profile.PartSelector(p.FleetNamespace, name, p.Schedule.Request.UID)
 	}
 	for _, name := range p.Schedule.Silent {
-		r.Resources[Cluster(name)] = inferenceClusters(name)
+		r.Resources[Cluster(name)] = composite.InferenceCluster(name)
 	}
 }
 
@@ -115,11 +115,11 @@ func clusters(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 func configs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 	if p.SkipsMissingKinds {
 		r.Resources[clusterKind] = composite.Definition(clusterDefinition)
-		if answer, answered := req.Required(clusterKind); !answered || !composite.Available(answer, clusterVersion) {
+		if answer, answered := req.Required(clusterKind); !answered || !composite.Available(answer, v1alpha1.APIVersion) {
 			return
 		}
 	}
-	r.Resources[Configs] = inferenceClusters("")
+	r.Resources[Configs] = composite.InferenceClusters()
 }
 
 // ConfiguredClusters returns the InferenceClusters, for a service that names provider configurations
@@ -130,24 +130,11 @@ func ConfiguredClusters(req incoming.Request) ([]incoming.Object, bool) {
 		return all, true
 	}
 	definition, answered := req.Required(clusterKind)
-	return nil, answered && !composite.Available(definition, clusterVersion)
+	return nil, answered && !composite.Available(definition, v1alpha1.APIVersion)
 }
 
-// inferenceClusters selects an InferenceCluster by its name, or all of them without one.
-func inferenceClusters(name string) *fnv1.ResourceSelector {
-	s := &fnv1.ResourceSelector{ApiVersion: clusterVersion, Kind: v1alpha1.KindInferenceCluster, Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}}}
-	if name != "" {
-		s.Match = &fnv1.ResourceSelector_MatchName{MatchName: name}
-	}
-	return s
-}
-
-// clusterVersion is the version of InferenceClusters, and clusterDefinition the name of their
-// definition.
-const (
-	clusterVersion    = v1alpha1.Group + "/" + v1alpha1.Version
-	clusterDefinition = "inferenceclusters." + v1alpha1.Group
-)
+// clusterDefinition is the name of the definition of InferenceClusters.
+const clusterDefinition = "inferenceclusters." + v1alpha1.Group
 
 // Declare adds the requirements to the response. It returns the objects that are deferred
 // because their kind is missing. An object that is observed is never deferred.

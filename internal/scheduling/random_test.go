@@ -149,8 +149,7 @@ func TestGrowthGoesOn(t *testing.T) {
 		for _, name := range []string{"east", "west"} {
 			reserve(name)
 			cr := request.Clusters[name]
-			answer := results[name].Answers()[request.ServiceID()]
-			c := Candidate{Name: name, Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: results[name].Free, Requested: map[key.GroupID]bool{}, Reserved: cr.Reserved(answer.Generations())}
+			c := Candidate{Name: name, Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: results[name].Free, Requested: map[key.GroupID]bool{}, Reserved: cr.Reserved(generations(results[name], request.ServiceID()))}
 			if name == "east" {
 				c.Present, c.Ready = set("big/0", "small/0"), set("small/0")
 			}

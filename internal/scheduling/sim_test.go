@@ -172,9 +172,23 @@ func (c *simCluster) reserve(requests []reservation.CapacityRequest) {
 
 // reserved tells whether a cluster has reserved a replica of a service.
 func (c *simCluster) reserved(uid string, replica key.ReplicaID) bool {
-	answer := c.result.Answers()[reservation.ServiceID{UID: uid}]
-	_, granted := answer.Generations()[replica]
-	return granted
+	_, has := generations(&c.result, reservation.ServiceID{UID: uid})[replica]
+	return has
+}
+
+// generations returns the generation of each grant that a cluster has made to a service.
+func generations(result *reservation.Result, id reservation.ServiceID) map[key.ReplicaID]int64 {
+	all := map[key.ReplicaID]int64{}
+	for i := range result.Services {
+		if s := &result.Services[i]; s.ServiceID == id {
+			for _, g := range s.Grants {
+				for _, r := range g.Replicas {
+					all[r] = g.Generation
+				}
+			}
+		}
+	}
+	return all
 }
 
 // setTrouble changes the trouble of a cluster.
@@ -283,9 +297,9 @@ func (s *sim) candidate(v *simService, c *simCluster) Candidate {
 	if v.hasFleetRoute && c.noGateway {
 		m.NoEntrypoint, m.ReceivesTraffic, m.MayReceiveTraffic = true, false, false
 	}
-	answer := result.Answers()[reservation.ServiceID{UID: v.uid}]
-	m.Reserved = requested.Reserved(answer.Generations())
-	s.counts.outdated += len(answer.Generations()) - len(m.Reserved)
+	granted := generations(&result, reservation.ServiceID{UID: v.uid})
+	m.Reserved = requested.Reserved(granted)
+	s.counts.outdated += len(granted) - len(m.Reserved)
 	return m
 }
 

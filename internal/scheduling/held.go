@@ -1,8 +1,6 @@
 package scheduling
 
 import (
-	"math"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
@@ -51,7 +49,7 @@ func asBefore(last, now *reservation.ReplicaRequest) (reserved bool, nodes int32
 	if last.Held {
 		return false, last.HeldNodes
 	}
-	return last.Generation == now.Generation, nodesOf(last.Pods)
+	return last.Generation == now.Generation, last.Nodes()
 }
 
 // lastRequested returns what the last request has of a cluster.
@@ -71,15 +69,6 @@ type granted struct {
 	generation int64
 	nodes      int32
 	pool       string
-}
-
-// nodesOf returns the number of pods, each of which has a node of its own.
-func nodesOf(pods map[string]int64) int32 {
-	var n int64
-	for _, count := range pods {
-		n += count
-	}
-	return int32(min(n, math.MaxInt32))
 }
 
 // granted returns what a cluster has granted to the service, and whether its answers are read.

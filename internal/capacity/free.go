@@ -163,11 +163,7 @@ func (f *Free) Close(podSet PodSet, empty *Free) {
 		if n <= 0 {
 			continue
 		}
-		none := Resources{}
-		for name := range f.class(c).Free {
-			none[name] = 0
-		}
-		f.reclassify(c, n, none)
+		f.reclassify(c, n, f.class(c).nothing())
 		nodes -= n
 	}
 }
@@ -199,6 +195,15 @@ func (n *NodeClass) remaining(pod *PodRequirements, pods int64) Resources {
 		free["pods"] -= 1000 * pods
 	}
 	return free
+}
+
+// nothing returns what is free on a node of the class after all of it is taken.
+func (n *NodeClass) nothing() Resources {
+	none := make(Resources, len(n.Free))
+	for name := range n.Free {
+		none[name] = 0
+	}
+	return none
 }
 
 // fill puts pods onto nodes, one pod set after the other. It returns the first pod set that

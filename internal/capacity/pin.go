@@ -102,11 +102,7 @@ func (f *Free) ClosePool(pod *PodRequirements) string {
 	}
 	p := &f.Pools[pools[0]]
 	for i := range p.Free {
-		none := Resources{}
-		for name := range p.Free[i].Free {
-			none[name] = 0
-		}
-		p.Free[i].Free = none
+		p.Free[i].Free = p.Free[i].nothing()
 	}
 	return p.Name
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"time"
@@ -101,9 +100,10 @@ func (r *observedState) ready(o kube.Object) bool {
 	return synced.Readable()
 }
 
-// stable tells whether the requests, nodes and address are known, and nothing is pending.
+// stable tells whether the requests, nodes and address are known, and nothing is pending. The ledger
+// may change with this call: due says when the next call follows.
 func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
-	if p.unchanged || !state.ledger.exists || len(p.Pending) > 0 || !bytes.Equal(p.ledger, state.ledger.compressed) {
+	if p.unchanged || !state.ledger.exists || len(p.Pending) > 0 {
 		return false
 	}
 	return c.Spec.StopPolicy == v1alpha1.StopAbandon || state.reach.Readable() && len(state.unknown) == 0 && state.noAddress == ""

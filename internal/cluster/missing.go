@@ -47,13 +47,13 @@ func definitionOf(objects key.Objects) string { return "kind/" + remote.Definiti
 // kindsOfObjects are those of services. Namespaced services and claims have different ones.
 var kindsOfObjects = []key.Objects{key.NamespacedObjects, key.ClusterScopedObjects}
 
-// missing returns the services of the ledger whose requests are missing, and whose Objects this
+// missing returns the services of a ledger whose requests are missing, and whose Objects this
 // call reads. Those that are missing for the longest come first. The time of a service with
 // workloads starts anew from time to time, so each has its turn.
-func (r *observedState) missing() []reservation.ServiceID {
+func missing(l *reservation.Ledger) []reservation.ServiceID {
 	var all []*reservation.Service
-	for i := range r.ledger.Services {
-		if s := &r.ledger.Services[i]; !s.MissingSince.IsZero() {
+	for i := range l.Services {
+		if s := &l.Services[i]; !s.MissingSince.IsZero() {
 			all = append(all, s)
 		}
 	}
@@ -74,17 +74,15 @@ func (r *observedState) missing() []reservation.ServiceID {
 // takesTurns tells whether services that are missing for the grace time wait for a later call to read
 // their Objects.
 func (r *observedState) takesTurns(p *ledgerPlan, now time.Time) bool {
-	turn := r.missing()
 	return slices.ContainsFunc(p.Services, func(s reservation.Service) bool {
-		return !s.MissingSince.IsZero() && now.Sub(s.MissingSince) >= reservation.Grace && !slices.Contains(turn, s.ServiceID)
+		return !s.MissingSince.IsZero() && now.Sub(s.MissingSince) >= reservation.Grace && !slices.Contains(r.turn, s.ServiceID)
 	})
 }
 
 // requireMissing requires the Objects of services whose requests are missing. A requirement for a
 // missing kind fails the whole reconcile, so a kind is required only once it is known to exist.
 func requireMissing(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed, state *observedState) {
-	turn := state.missing()
-	if len(turn) == 0 {
+	if len(state.turn) == 0 {
 		return
 	}
 	for _, objects := range kindsOfObjects {
@@ -94,7 +92,7 @@ func requireMissing(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *pars
 		if exists, _ := existing(req, c, objects); !exists {
 			continue
 		}
-		for _, s := range turn {
+		for _, s := range state.turn {
 			if labelled(s) {
 				rsp.Requirements.Resources[objectsOf(objects, s)] = remote.OfService(objects, s.Namespace, s.Name)
 			}
@@ -124,12 +122,12 @@ func existing(req incoming.Request, c *parsed, objects key.Objects) (exists, kno
 
 // readMissing finds out which services whose requests are missing have workloads.
 func (r *observedState) readMissing(req incoming.Request, c *parsed) {
-	r.inUse = map[reservation.ServiceID]bool{}
+	r.turn, r.inUse = missing(&r.ledger.Ledger), map[reservation.ServiceID]bool{}
 	back := map[reservation.ServiceID]bool{}
 	for i := range r.requests {
 		back[r.requests[i].ServiceID()] = true
 	}
-	for _, s := range r.missing() {
+	for _, s := range r.turn {
 		if back[s] {
 			continue
 		}

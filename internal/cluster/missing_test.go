@@ -236,9 +236,7 @@ func TestManyMissing(t *testing.T) {
 	}
 	looked := map[reservation.ServiceID]bool{}
 	for call := range 30 {
-		state := &observedState{}
-		state.ledger.Ledger = ledger
-		turn := state.missing()
+		turn := missing(&ledger)
 		if len(turn) > maxMissing {
 			t.Fatalf("call %d looks at %d services", call, len(turn))
 		}

@@ -32,6 +32,8 @@ type observedState struct {
 	notAllowed []string
 	// ignored are the invalid requests, and why each is ignored.
 	ignored []string
+	// turn are the services whose requests are missing, and whose Objects this call reads.
+	turn []reservation.ServiceID
 	// inUse tells of services whose requests are missing whether they have workloads.
 	inUse map[reservation.ServiceID]bool
 	// kept are those of these services with workloads that are not being deleted.

@@ -4,6 +4,7 @@ package naming
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"strings"
 
@@ -25,14 +26,19 @@ const (
 // names unique: see Shorten.
 func Hash(parts ...string) string { return Digest(parts...)[:contentLength] }
 
+// Number returns a stable hash as a number from 0 to 65535.
+func Number(parts ...string) int { return int(binary.BigEndian.Uint16(sum(parts))) }
+
 // Digest returns a stable hash of its parts. ("a", "bc") and ("ab", "c") differ.
-func Digest(parts ...string) string {
+func Digest(parts ...string) string { return hex.EncodeToString(sum(parts)) }
+
+func sum(parts []string) []byte {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write([]byte(p))
 		h.Write([]byte{0})
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return h.Sum(nil)
 }
 
 // Shorten truncates a name, and appends a hash of what it stands for. The result has at most

@@ -77,11 +77,7 @@ func PartName(cluster string, part int) string {
 
 // PartOf returns the part with the answer to a service.
 func PartOf(uid string) int {
-	n, err := strconv.ParseUint(naming.Hash(uid)[:4], 16, 32)
-	if err != nil {
-		panic(fmt.Sprintf("a hash is not hexadecimal: %v", err)) // It always is.
-	}
-	return int(n % Parts)
+	return naming.Number(uid) % Parts
 }
 
 // Data returns the data of a profile: a cluster as services read it, and the estimates of its

@@ -47,6 +47,23 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestPartOf holds the parts of some UIDs. If they changed, a service would look for its answer in
+// another part than the one to which an older version of the function writes it.
+func TestPartOf(t *testing.T) {
+	want := map[string]int{
+		"3f0c2a5e-7b1d-4e6f-9a8b-0c1d2e3f4a5b": 0,
+		"d9428888-122b-11e1-b85c-61cd3cbb3210": 6,
+		"00000000-0000-0000-0000-000000000000": 11,
+	}
+	got := map[string]int{}
+	for uid := range want {
+		got[uid] = PartOf(uid)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestNames shows that the ConfigMaps of no two clusters have one name, whatever numbers their names
 // end with.
 func TestNames(t *testing.T) {

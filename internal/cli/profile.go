@@ -73,12 +73,12 @@ func (g *given) addProfiles() error {
 // profileNamespace is where the Input says that the profiles are.
 func (g *given) profileNamespace() string {
 	namespace := ""
-	if g.input != nil {
-		path := []string{"fleet", "namespace"}
-		if ofCluster(g.xr) {
-			path = path[1:]
-		}
-		namespace, _, _ = unstructured.NestedString(g.input.Object, path...)
+	switch {
+	case g.input == nil:
+	case ofCluster(g.xr):
+		namespace, _, _ = unstructured.NestedString(g.input.Object, "namespace")
+	default:
+		namespace, _, _ = unstructured.NestedString(g.input.Object, "fleet", "namespace")
 	}
 	return cmp.Or(namespace, inputv1alpha1.DefaultNamespace)
 }

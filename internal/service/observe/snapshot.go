@@ -61,8 +61,10 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 var (
 	uid               = incoming.NewPath("metadata", "uid")
 	creationTimestamp = incoming.NewPath("metadata", "creationTimestamp")
-	queueName         = incoming.NewPath("metadata", "labels", naming.LabelKueueQueue)
-	requestData       = incoming.NewPath("data", reservation.RequestKey)
+	// namespaceOfManifest is set before provider-kubernetes reports anything.
+	namespaceOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "namespace")
+	queueName           = incoming.NewPath("metadata", "labels", naming.LabelKueueQueue)
+	requestData         = incoming.NewPath("data", reservation.RequestKey)
 )
 
 // A configured object is an Object or an InferenceCluster. Both name the provider
@@ -152,7 +154,7 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 	_ = configuredView.Read(observed, &c) // Fields of a wrong type count as absent.
 	if ref := c.Spec.ProviderConfigRef; ref.Name != "" {
 		found, _ := remote.Unwrap(observed)
-		at.ProviderConfig, at.Namespace = ref, cmp.Or(found.Namespace(), at.Namespace)
+		at.ProviderConfig, at.Namespace = ref, cmp.Or(found.Namespace(), namespaceOfManifest.Text(observed), at.Namespace)
 	}
 	switch k.Kind {
 	case key.LeaderWorkerSet:

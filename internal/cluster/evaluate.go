@@ -163,7 +163,7 @@ func addReservations(st *v1alpha1.InferenceClusterStatus, p *ledgerPlan) {
 }
 
 func reservationOf(s *reservation.Service) v1alpha1.Reservation {
-	return v1alpha1.Reservation{UID: s.UID, Namespace: s.Namespace, Name: s.Name, Replicas: scheduling.GrantsToStatus(s.Grants)}
+	return v1alpha1.Reservation{UID: s.UID, Namespace: s.Namespace, Name: s.Name, Replicas: scheduling.GrantsToStatus(s)}
 }
 
 func pending(some []reservation.Pending) []v1alpha1.PendingRequest {

@@ -30,6 +30,8 @@ changed what the replica requests. So each replica of a request has a generation
 raised whenever it is added or its pods change. A grant has the generation that it answers.
 
   - A grant of the same or a higher generation: the replica is reserved as it is requested.
+    The service also compares the hash of the granted pods with that of the pods that it wants.
+    A generation is what a request says, and a tenant may write that (TestPodsHash).
   - A lower one: what was granted before is still kept, and what is requested now is not
     granted.
   - No grant, or a lower one, and the cluster's answer has that generation as pending: not now.

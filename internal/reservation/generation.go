@@ -1,10 +1,7 @@
 package reservation
 
 import (
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
@@ -19,7 +16,7 @@ func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered in
 	}
 	next := max(last.Generation, answered) + 1
 	req.Generation = last.Generation
-	was, is := last.podTexts(), req.podTexts()
+	was, is := podTexts(last.PodRequirements), podTexts(req.PodRequirements)
 	for name, cr := range req.Clusters {
 		before := map[key.ReplicaID]ReplicaRequest{}
 		for _, r := range Replicas(last.Clusters[name].Groups) {
@@ -39,28 +36,6 @@ func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered in
 		}
 		cr.Groups = groups
 		req.Clusters[name] = cr
-	}
-}
-
-// podTexts returns a function that returns the same text for equal pods, whatever the names of
-// their requirements.
-func (req *CapacityRequest) podTexts() func(map[string]int64) string {
-	texts := map[string]string{}
-	for name, r := range req.PodRequirements {
-		texts[name] = r.Key()
-	}
-	return func(pods map[string]int64) string {
-		counts := map[string]int64{}
-		for name, n := range pods {
-			if n > 0 {
-				counts[texts[name]] += n
-			}
-		}
-		var b strings.Builder
-		for _, text := range slices.Sorted(maps.Keys(counts)) {
-			b.WriteString(strconv.FormatInt(counts[text], 10) + " x " + strconv.Quote(text) + "\n")
-		}
-		return b.String()
 	}
 }
 

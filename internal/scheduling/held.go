@@ -24,7 +24,7 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 		for j := range groups[i].Replicas {
 			r := &groups[i].Replicas[j]
 			grant, has := granted[r.Name]
-			reserved, nodes := has && grant.generation >= r.Generation, grant.nodes
+			reserved, nodes := has && grant.generation >= r.Generation && grant.isFor(v.podsHashes[r.Name]), grant.nodes
 			if last, requested := before[r.Name]; !readable && requested {
 				reserved, nodes = asBefore(&last, r)
 			}
@@ -64,12 +64,17 @@ func (v *view) lastRequested(inferenceCluster string) map[key.ReplicaID]reservat
 }
 
 // A granted replica has the generation that its grant answers, its nodes in that grant, or 0 if
-// they are not known, and the pool of all its pods, if they are in one.
+// they are not known, the pool of all its pods, if they are in one, and the hash of its pods.
 type granted struct {
 	generation int64
 	nodes      int32
 	pool       string
+	podsHash   string
 }
+
+// isFor tells whether a grant is for some pods. One without a hash may be: an older version wrote
+// the answer, or a person wrote the status.
+func (g granted) isFor(podsHash string) bool { return g.podsHash == "" || g.podsHash == podsHash }
 
 // granted returns what a cluster has granted to the service, and whether its answers are read.
 func (v *view) granted(inferenceCluster string) (map[key.ReplicaID]granted, bool) {
@@ -88,7 +93,7 @@ func grantsFromStatus(list []v1alpha1.Replicas) map[key.ReplicaID]granted {
 	all := map[key.ReplicaID]granted{}
 	for i := range list {
 		for _, r := range ReplicasFromStatus(list[i : i+1]) {
-			all[r] = granted{list[i].Generation, list[i].Nodes, list[i].Pool}
+			all[r] = granted{list[i].Generation, list[i].Nodes, list[i].Pool, list[i].PodsHash}
 		}
 	}
 	return all

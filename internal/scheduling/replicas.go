@@ -33,12 +33,12 @@ func GenerationsFromStatus(list []v1alpha1.Replicas) map[key.ReplicaID]int64 {
 // ReplicasToStatus writes replicas for a status, those of one group and role together. It is the
 // inverse of ReplicasFromStatus for replicas in that order.
 func ReplicasToStatus(replicas []key.ReplicaID) []v1alpha1.Replicas {
-	return GrantsToStatus([]reservation.Grant{{Replicas: replicas}})
+	return GrantsToStatus(&reservation.Service{Grants: []reservation.Grant{{Replicas: replicas}}})
 }
 
-// GrantsToStatus writes grants for a status: the replicas of one group and role together, if they
-// have the same generation, as many nodes and the same pool.
-func GrantsToStatus(grants []reservation.Grant) []v1alpha1.Replicas {
+// GrantsToStatus writes the grants of a service for a status: the replicas of one group and role
+// together, if they have the same generation, the same pods and the same pool.
+func GrantsToStatus(s *reservation.Service) []v1alpha1.Replicas {
 	type of struct {
 		group      int32
 		grouped    bool
@@ -46,22 +46,23 @@ func GrantsToStatus(grants []reservation.Grant) []v1alpha1.Replicas {
 		generation int64
 		nodes      int32
 		pool       string
+		podsHash   string
 	}
 	var all []v1alpha1.Replicas
 	at := map[of]int{}
-	for _, grant := range grants {
-		nodes := grant.Nodes()
+	for _, grant := range s.Grants {
+		nodes, podsHash := grant.Nodes(), s.PodsHash(&grant)
 		for _, r := range grant.Replicas {
 			group, role, index, ok := r.Parts()
 			if !ok {
 				continue // No service has such a replica.
 			}
-			k := of{group, r.Grouped(), role, grant.Generation, nodes, grant.Pin.Name()}
+			k := of{group, r.Grouped(), role, grant.Generation, nodes, grant.Pin.Name(), podsHash}
 			i, known := at[k]
 			if !known {
 				i = len(all)
 				at[k] = i
-				one := v1alpha1.Replicas{Role: role, Generation: grant.Generation, Nodes: nodes, Pool: grant.Pin.Name()}
+				one := v1alpha1.Replicas{Role: role, Generation: grant.Generation, Nodes: nodes, Pool: grant.Pin.Name(), PodsHash: podsHash}
 				if k.grouped {
 					one.Group = &group
 				}

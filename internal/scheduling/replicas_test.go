@@ -15,15 +15,21 @@ import (
 
 // TestGrantsToStatus proves that replicas with different grants are different entries.
 func TestGrantsToStatus(t *testing.T) {
-	got := scheduling.GrantsToStatus([]reservation.Grant{
+	s := &reservation.Service{Shapes: []capacity.PodRequirements{{Requests: capacity.Resources{"nvidia.com/gpu": 8000}}, {Requests: capacity.Resources{"nvidia.com/gpu": 4000}}}, Grants: []reservation.Grant{
 		{Generation: 1, Pods: []int64{2}, Pin: &capacity.Pin{Pool: "h100"}, Replicas: []key.ReplicaID{"w/0", "w/2"}},
 		{Generation: 1, Pods: []int64{2}, Replicas: []key.ReplicaID{"w/1"}},
 		{Generation: 1, Pods: []int64{3}, Pin: &capacity.Pin{Pool: "h100"}, Replicas: []key.ReplicaID{"w/3"}},
-	})
+		{Generation: 1, Pods: []int64{1, 1}, Replicas: []key.ReplicaID{"w/4"}},
+		{Generation: 1, Pin: &capacity.Pin{Pool: "h100"}, Replicas: []key.ReplicaID{"w/5"}},
+	}}
+	got := scheduling.GrantsToStatus(s)
+	two := s.PodsHash(&s.Grants[0])
 	want := []v1alpha1.Replicas{
-		{Role: "w", Indexes: []int32{0, 2}, Generation: 1, Nodes: 2, Pool: "h100"},
-		{Role: "w", Indexes: []int32{1}, Generation: 1, Nodes: 2},
-		{Role: "w", Indexes: []int32{3}, Generation: 1, Nodes: 3, Pool: "h100"},
+		{Role: "w", Indexes: []int32{0, 2}, Generation: 1, Nodes: 2, Pool: "h100", PodsHash: two},
+		{Role: "w", Indexes: []int32{1}, Generation: 1, Nodes: 2, PodsHash: two},
+		{Role: "w", Indexes: []int32{3}, Generation: 1, Nodes: 3, Pool: "h100", PodsHash: s.PodsHash(&s.Grants[2])},
+		{Role: "w", Indexes: []int32{4}, Generation: 1, Nodes: 2, PodsHash: s.PodsHash(&s.Grants[3])},
+		{Role: "w", Indexes: []int32{5}, Generation: 1, Pool: "h100"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
@@ -22,6 +23,9 @@ type view struct {
 	notAllowed, undecided map[string]bool
 	// readsNamespace tells that a cluster allows namespaces by their labels.
 	readsNamespace bool
+	// podsHashes are those of the replicas as the service wants them now. Nothing of the request
+	// that was read back is in them.
+	podsHashes map[key.ReplicaID]string
 }
 
 // newView leaves out the clusters that the tenant may not use. Such a cluster is in no
@@ -36,6 +40,7 @@ func newView(demand *Demand, snapshot *Snapshot) *view {
 		demand: demand, snapshot: snapshot, placement: demand.Placement,
 		clusters:   make(map[string]*v1alpha1.InferenceCluster, len(snapshot.Clusters)),
 		notAllowed: map[string]bool{}, undecided: map[string]bool{},
+		podsHashes: reservation.PodsHashes(demand.PodRequirements, demand.Groups),
 	}
 	if v.placement == nil {
 		v.placement = &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}

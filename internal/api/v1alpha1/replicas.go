@@ -33,4 +33,9 @@ type Replicas struct {
 	// pools, or in one without labels, and in the status of a service.
 	// +optional
 	Pool string `json:"pool,omitempty"`
+
+	// PodsHash is a hash of the pods that were reserved for each of these replicas. A service starts
+	// a replica only if it has these pods. It is absent in the status of a service.
+	// +optional
+	PodsHash string `json:"podsHash,omitempty"`
 }

@@ -15,6 +15,13 @@ const (
 // pinned. They stay what they were when it was created.
 const AnnotationPoolNodeSelector = "fusioninfer.io/pool-node-selector"
 
+// Annotations of a LeaderWorkerSet that the service notes for itself: a hash of the pods that are
+// reserved for it, and the epoch of its group's home.
+const (
+	AnnotationPodsHash  = "fusioninfer.io/pods-hash"
+	AnnotationHomeEpoch = "fusioninfer.io/home-epoch"
+)
+
 // Labels of Kueue (v0.15.0, pkg/controller/constants/constants.go). The WorkloadPriorityClass
 // that one of them names is cluster-scoped.
 const (

@@ -28,7 +28,7 @@ func (v *view) awaits() []string {
 		state := v.snapshot.States[at.Name]
 		all[name] = slices.ContainsFunc(at.Groups, func(g reservation.ReplicaGroup) bool {
 			return g.Name != stoppingGroup && slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
-				return r.Held || state == nil || !state.Present[r.Name]
+				return r.Held || state == nil || !state.Present[r.Name] || v.changes(state, r.Name)
 			})
 		})
 	}

@@ -42,7 +42,8 @@ type Candidate struct {
 	// reservation answers the current request, see reservation.ClusterRequest.Reserved. Present
 	// are those of which an object exists.
 	Reserved, Present, Ready map[key.ReplicaID]bool
-	// Updating replicas have pods that may soon be replaced. They may still be ready.
+	// Updating replicas have pods that may soon be replaced, or objects that were not written since
+	// this is the home. They may still be ready.
 	Updating map[key.ReplicaID]bool
 	// Created is when the objects of present replicas were created.
 	Created map[key.ReplicaID]time.Time

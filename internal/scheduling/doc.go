@@ -51,10 +51,14 @@ at once.
 
   - Nothing runs in a cluster of the fleet without a reservation, except what exists there
     (TestFleets).
+  - No pod starts or grows beyond what is reserved for it, whatever somebody writes into the
+    request. What is wanted comes from the spec, what is reserved from the answer, and what runs
+    from the notes on the objects (TestForgedRequest).
   - What exists of a replica group is removed only after the request that was read back names
     another home, and all of it is ready there and is not being updated. So reads of different
-    age never stop two copies. If requests can reach it here, they have to reach it there
-    (TestAssignServesRandomProblems). Exceptions are a group in an abandoned cluster, and one that
+    age never stop two copies. An object that was not written since the group has its home there
+    does not count: it may be left from an earlier time there (TestHomeComesBack). If requests
+    can reach it here, they have to reach it there (TestAssignServesRandomProblems). Exceptions are a group in an abandoned cluster, and one that
     never became ready within the start time-out.
   - What is removed keeps its capacity until its objects are gone (TestStopping). What runs keeps
     its pods until the cluster has reserved a change (TestGrowthWaits in test/service).

@@ -14,6 +14,9 @@ import (
 // anew. A service that runs does not read them, and nothing that runs is touched because an
 // InferenceCluster is gone.
 func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.CapacityRequest) {
+	if m.inferenceCluster == "" && m.deselected {
+		v.holdUnknown(m, d)
+	}
 	if m.inferenceCluster == "" || d.Abandoned {
 		return
 	}
@@ -26,7 +29,7 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 			grant, has := granted[r.Name]
 			reserved, nodes := has && grant.generation >= r.Generation && grant.isFor(v.podsHashes[r.Name]), grant.nodes
 			if last, requested := before[r.Name]; !readable && requested {
-				reserved, nodes = asBefore(&last, r)
+				reserved, nodes = v.asBefore(v.snapshot.States[m.target.Cluster], &last, r)
 			}
 			switch {
 			case !d.Run[r.Name] || reserved:
@@ -43,13 +46,36 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 	}
 }
 
+// holdUnknown holds what leaves a cluster that the request does not name, if its pods would change.
+// It was reserved something there once, and nobody reserves the change.
+func (v *view) holdUnknown(m member, d *Decision) {
+	for r := range d.Run {
+		if v.changes(v.snapshot.States[m.target.Cluster], r) {
+			if d.Held == nil {
+				d.Held = map[key.ReplicaID]int32{}
+			}
+			d.Held[r] = 0
+		}
+	}
+}
+
+// changes tells whether a replica runs with other pods than those that the service wants now, by
+// what its object notes. The request may have been forged, so that nothing seems to change.
+func (v *view) changes(at *ClusterState, r key.ReplicaID) bool {
+	if at == nil || !at.Present[r] {
+		return false
+	}
+	runs := at.Notes[r].PodsHash
+	return runs != "" && runs != v.podsHashes[r]
+}
+
 // asBefore tells whether a replica is reserved, and how many nodes it runs on, by the last request
-// alone.
-func asBefore(last, now *reservation.ReplicaRequest) (reserved bool, nodes int32) {
+// and its object alone.
+func (v *view) asBefore(at *ClusterState, last, now *reservation.ReplicaRequest) (reserved bool, nodes int32) {
 	if last.Held {
 		return false, last.HeldNodes
 	}
-	return last.Generation == now.Generation, last.Nodes()
+	return last.Generation == now.Generation && !v.changes(at, now.Name), last.Nodes()
 }
 
 // lastRequested returns what the last request has of a cluster.

@@ -20,7 +20,7 @@ import (
 func (v *view) candidate(m member) Candidate {
 	c := Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.deselected, RouterReady: !v.demand.HasRouter, ReceivesTraffic: true}
 	if at := v.snapshot.States[m.target.Cluster]; at != nil {
-		c.Present, c.Ready, c.Updating, c.Created, c.Orphaned = at.Present, at.Ready, at.Updating, at.Created, at.Orphaned
+		c.Present, c.Ready, c.Updating, c.Created, c.Orphaned = at.Present, at.Ready, v.updating(m.target.Cluster, at), at.Created, at.Orphaned
 		c.RouterReady = c.RouterReady || at.RouterReady
 	}
 	// A service that leaves the fleet also loses its fleet route.

@@ -70,6 +70,8 @@ type Assignment struct {
 	LocalQueue string
 	// Pins of the pods of the replicas that run there. Those without one may go to any pool.
 	Pins Pins
+	// Notes of the replicas that run there, as their objects get them.
+	Notes Notes
 	// KeepsRouter tells that a service of no replicas keeps its router there.
 	KeepsRouter bool
 }
@@ -119,6 +121,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 			MayReceiveTraffic: p.Candidates[i].MayReceiveTraffic,
 			LocalQueue:        v.localQueue(m),
 			Pins:              pins[i],
+			Notes:             v.notes(m, &decisions[i], solution.Homes),
 			KeepsRouter:       v.keepsRouter(&p.Candidates[i], &decisions[i]),
 		})
 	}

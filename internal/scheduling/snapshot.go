@@ -69,6 +69,8 @@ type ClusterState struct {
 	Created map[key.ReplicaID]time.Time
 	// Pins of the pods of present replicas to pools, as their objects have them.
 	Pins Pins
+	// Notes of present replicas, as their objects have them.
+	Notes Notes
 	// RouterReady tells that the endpoint picker runs.
 	RouterReady bool
 	// ProviderConfig and Namespace are those that the objects there were created with. Both are

@@ -199,6 +199,7 @@ func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed inc
 		at.Created[replica] = created
 	}
 	readPin(at, replica, observed)
+	readNote(at, replica, observed)
 	readAdmission(at, replica, observed)
 	readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
 	if updating(observed) {

@@ -62,7 +62,7 @@ func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy,
 				if pods, held := a.Held[r.ID]; held {
 					r.Held, r.Nodes = true, cmp.Or(pods, r.Nodes)
 				}
-				r.Pin = a.Pins[r.ID]
+				r.Pin, r.Note = a.Pins[r.ID], a.Notes[r.ID]
 				run = append(run, r)
 			case pending[r.ID]:
 				c.Pending = append(c.Pending, r)

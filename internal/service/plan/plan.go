@@ -147,6 +147,8 @@ type Replica struct {
 	Nodes int32
 	// Pin of its pods to a pool of the cluster, if they have one.
 	Pin *capacity.Pin
+	// Note is written on its object.
+	Note scheduling.Note
 	// Held replicas keep their pods as they are, because the capacity for what they request now
 	// is not reserved.
 	Held bool

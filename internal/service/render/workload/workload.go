@@ -175,6 +175,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		s = r.pinned(s, replica.Pin)
 		mark(metadata, replica.Pin)
 	}
+	note(metadata, replica.Note)
 	template := child(child(o, "spec"), "leaderWorkerTemplate")
 	pods := r.pods(s.worker.metadata, replica)
 	template.Fields["workerTemplate"] = s.worker.with(pods)

@@ -159,3 +159,36 @@ func TestHomeComesBack(t *testing.T) {
 func inUS(policy v1alpha1.PlacementPolicy) *v1alpha1.Placement {
 	return &v1alpha1.Placement{Policy: policy, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "us"}}}
 }
+
+// TestForgedCluster proves that what one cluster has reserved starts in no other, although the request
+// says that the objects in east are those of west. The service has one worker in east and wants two.
+func TestForgedCluster(t *testing.T) {
+	twoWorkers := []reservation.ReplicaGroup{{Name: "0", Replicas: []reservation.ReplicaRequest{
+		oneWorker[0].Replicas[0], {Name: "worker/1", Pods: map[string]int64{"worker/leader": 1}},
+	}}}
+	for _, policy := range []v1alpha1.PlacementPolicy{v1alpha1.PlacementFailover, v1alpha1.PlacementReplicate, v1alpha1.PlacementSpread} {
+		t.Run(string(policy), func(t *testing.T) {
+			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0", "worker/1")))
+			snapshot.Clusters["west"].Status.Reservations[0].Replicas[0].PodsHash = hashOf(8)
+			at := schedulingtest.Existing("worker/0")
+			at.ProviderConfig, at.Namespace = snapshot.Clusters["east"].Spec.ProviderConfigRef.Ref(), "ns"
+			at.Notes = scheduling.Notes{"worker/0": {PodsHash: hashOf(1)}}
+			snapshot.States["east"] = at
+			forged := snapshot.Request.Clusters["west"]
+			forged.Name = "east"
+			snapshot.Request.Clusters["west"] = forged
+			result := scheduling.Schedule(&scheduling.Demand{
+				ServiceID: schedulingtest.Service, Placement: inUS(policy), Groups: twoWorkers, PodRequirements: gpus(8),
+			}, &snapshot)
+			for i := range result.Assignments {
+				a := &result.Assignments[i]
+				if a.Target.ProviderConfig != at.ProviderConfig {
+					continue
+				}
+				if _, held := a.Held["worker/0"]; a.Run["worker/1"] || a.Run["worker/0"] && !held {
+					t.Errorf("%v run in east, and %v of them are held", a.Run, a.Held)
+				}
+			}
+		})
+	}
+}

@@ -70,7 +70,7 @@ func (v *view) runsIn(inferenceCluster string) (reservation.ClusterRequest, bool
 		return at, runs
 	}
 	at, requested := v.snapshot.Request.Clusters[inferenceCluster]
-	return at, requested && v.snapshot.States[at.Name] != nil
+	return at, requested && v.snapshot.States[at.Name] != nil && v.mayBe(inferenceCluster, at.Name)
 }
 
 // requestedAs returns the cluster of the fleet that the last request has under a name of the
@@ -81,11 +81,19 @@ func (v *view) requestedAs(name string) (inferenceCluster string, requested bool
 		clusters = v.snapshot.Request.Clusters
 	}
 	for _, inferenceCluster := range slices.Sorted(maps.Keys(clusters)) {
-		if clusters[inferenceCluster].Name == name {
+		if clusters[inferenceCluster].Name == name && v.mayBe(inferenceCluster, name) {
 			return inferenceCluster, true
 		}
 	}
 	return "", false
+}
+
+// mayBe tells whether what exists under a name may be in a cluster of the fleet. It is not if its
+// objects have another provider configuration. Then somebody has written into the request, and would
+// start in one cluster what another has reserved.
+func (v *view) mayBe(inferenceCluster, name string) bool {
+	c, at := v.snapshot.Clusters[inferenceCluster], v.snapshot.States[name]
+	return c == nil || at == nil || at.ProviderConfig.Name == "" || v.asObjectsNameIt(c.Spec.ProviderConfigRef.Ref()) == v.asObjectsNameIt(at.ProviderConfig)
 }
 
 // InFleet tells whether a placement uses clusters of the fleet.

@@ -44,7 +44,7 @@ test-fuzz: ## Run each fuzzer for FUZZTIME inputs.
 		$(GO) test "$$dir" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -parallel $(FUZZWORKERS) || exit 1; \
 	done
 
-# The number of random fleets of make test-simulation, and the seed of the first. A fleet takes one to two seconds.
+# The number of random fleets of make test-simulation, and the seed of the first. A fleet takes about a second.
 SEEDS ?= 200
 FIRST ?= 0
 

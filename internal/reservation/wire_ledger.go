@@ -7,15 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // maxDecompressed limits what is decompressed. A ledger of 10,000 services takes some 2 MiB.
 const maxDecompressed = 32 << 20
 
+// compressors are reused: a new one takes most of a MiB, and a cluster needs one for each part of its answers.
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
 // Compress encodes a value as compressed JSON. The same value gives the same bytes.
 func Compress(v any) ([]byte, error) {
 	b := &bytes.Buffer{}
-	z := gzip.NewWriter(b)
+	z, _ := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(z)
+	z.Reset(b)
 	if err := errors.Join(json.NewEncoder(z).Encode(v), z.Close()); err != nil {
 		return nil, fmt.Errorf("cannot compress: %w", err)
 	}

@@ -8,7 +8,10 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
 // A kindOf is an apiVersion and a kind.
@@ -41,6 +44,22 @@ type stored struct {
 	owner      string
 	deleting   bool
 	finalizers []string
+	// encoded is the body as requests have it, nil until the first one.
+	encoded *fnv1.Resource
+}
+
+// resource returns the object as a part of a request. It is encoded once, since a request has many objects that seldom change:
+// what a message does not know, it encodes as it is.
+func (o *stored) resource() *fnv1.Resource {
+	if o.encoded == nil {
+		encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(&fnv1.Resource{Resource: o.body})
+		if err != nil {
+			panic(err) // A mistake in the simulation.
+		}
+		o.encoded = &fnv1.Resource{}
+		o.encoded.ProtoReflect().SetUnknown(encoded)
+	}
+	return o.encoded
 }
 
 func (o *stored) String() string { return o.kind.kind + " " + o.name.String() }

@@ -65,14 +65,14 @@ func Fleet(fn Function, services, clusters int, progress func(string)) []Figure 
 	return []Figure{
 		{"reconciles after one replica of one service is scaled", strconv.Itoa(scaled), "6"},
 		{"reconciles per service until the whole fleet is settled", fmt.Sprintf("%.1f", float64(settled)/float64(services)), "6"},
-		{fmt.Sprintf("request of a service (Replicate on all %d)", clusters), bytes(serviceRequest), "150 KB"},
-		{fmt.Sprintf("request of a cluster (%d services)", services), bytes(clusterRequest), "1 MB"},
+		{fmt.Sprintf("request of a service (Replicate on all %d)", clusters), size(serviceRequest), "150 KB"},
+		{fmt.Sprintf("request of a cluster (%d services)", services), size(clusterRequest), "1 MB"},
 		{fmt.Sprintf("one cluster's call after every shape changed, %d services", 2*services), fmt.Sprintf("%.2f s", shapes.Seconds()), "0.1 s"},
 		{fmt.Sprintf("services that one cluster holds, of %d", 10*services), strconv.Itoa(held), strconv.Itoa(10 * services)},
 	}
 }
 
-func bytes(n int) string {
+func size(n int) string {
 	if n < 1_000_000 {
 		return fmt.Sprintf("%.0f KB", float64(n)/1e3)
 	}

@@ -15,13 +15,13 @@ func (r *reconcile) runFunction() error {
 	req := &fnv1.RunFunctionRequest{
 		Meta:              &fnv1.RequestMeta{Tag: "tag"},
 		Input:             r.w.input(r.key.kind),
-		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: r.xr.body}, Resources: map[string]*fnv1.Resource{}},
+		Observed:          &fnv1.State{Composite: r.xr.resource(), Resources: map[string]*fnv1.Resource{}},
 		Desired:           &fnv1.State{},
 		Context:           &structpb.Struct{},
 		RequiredResources: map[string]*fnv1.Resources{},
 	}
 	for key, o := range r.observed {
-		req.Observed.Resources[key] = &fnv1.Resource{Resource: o.body}
+		req.Observed.Resources[key] = o.resource()
 	}
 	seeded := map[string][]*stored{}
 	for _, q := range r.tracker.required[r.key] {
@@ -31,7 +31,7 @@ func (r *reconcile) runFunction() error {
 	sent := seeded
 	var before *fnv1.Requirements
 	for i := range maxIterations + 1 {
-		rsp, err := r.w.run(req)
+		rsp, err := r.w.run(r.key, req)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func same(a, b map[string][]*stored) bool {
 func resources(found []*stored) *fnv1.Resources {
 	all := &fnv1.Resources{}
 	for _, o := range found {
-		all.Items = append(all.Items, &fnv1.Resource{Resource: o.body})
+		all.Items = append(all.Items, o.resource())
 	}
 	return all
 }

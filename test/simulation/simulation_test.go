@@ -34,7 +34,7 @@ func without() map[string]bool {
 
 // TestSimulation runs random fleets. A failure names the seed: repeat it with -first SEED -seeds 1.
 func TestSimulation(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // A simulation allocates much and keeps little.
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // A simulation allocates much and keeps little.
 	fn := InProcess()
 	for i := range *seeds {
 		seed := *first + uint64(i)

@@ -68,6 +68,8 @@ type World struct {
 	selects bool
 	inputs  map[kindOf]document
 	fatals  map[xrKey]string
+	// answers are the last ones of the function. An answer with the same bytes is decoded once.
+	answers map[xrKey]answer
 }
 
 type remoteTask struct {
@@ -93,7 +95,7 @@ func New(o Options, fn Function) *World {
 	w := &World{
 		Options: o, function: fn, rand: rand.New(rand.NewPCG(o.Seed, 1)), now: epoch, //nolint:gosec // A simulation has to be repeatable.
 		remotes: map[string]*remote{}, objects: map[remoteTask]map[name]bool{}, children: map[string]map[task]bool{}, alive: map[string]bool{},
-		told: map[string]map[name][]pod{}, fatals: map[xrKey]string{},
+		told: map[string]map[name][]pod{}, fatals: map[xrKey]string{}, answers: map[xrKey]answer{},
 	}
 	w.Cost.reset()
 	w.server = newServer(func() time.Time { return w.now }, w.changed)

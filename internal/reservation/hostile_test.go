@@ -34,6 +34,8 @@ func TestDecodeRequestSizes(t *testing.T) {
 		"Replicas":        {reason: "One replica too many.", text: request("s", "", requirements, `"groups":[`+many(4097, group)+`]`), want: "at most 4096 are allowed"},
 		"Groups":          {reason: "Groups without replicas.", text: request("s", "", requirements, `"groups":[`+many(5000, `{}`)+`]`), want: "at most 4096 are allowed"},
 		"Running":         {reason: "Replicas that are claimed to run.", text: request("s", "", requirements, `"running":[`+many(8193, `"a/#"`)+`]`), want: "at most 8192 are allowed"},
+		"ManyClusters":    {reason: "Clusters of one entry count each.", text: fmt.Sprintf(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"s":{}},"clusters":[{"names":[%s],"namespace":"n","groups":[{"name":"0","replicas":[%s]}]}]}`, many(200, `"c#"`), many(100, `{"name":"a/#","pods":{"s":1}}`)), want: "more than 16384 replicas in all clusters"},
+		"Names":           {reason: "A cluster too many.", text: fmt.Sprintf(`{"uid":"u","namespace":"n","name":"s","clusters":[{"names":[%s],"namespace":"n"}]}`, many(1025, `"c#"`)), want: "at most 1024 are allowed"},
 		"PodRequirements": {reason: "Pod requirements.", text: request("s", "", many(129, `"s#":{}`), none), want: "at most 128 are allowed"},
 		"Labels":          {reason: "Labels of a node selector.", text: request("s", "", `"s":{"nodeSelector":{`+many(257, `"k#":"v"`)+`}}`, none), want: "at most 256 are allowed"},
 		"Name":            {reason: "The name is repeated in the ledger and in the status.", text: request(strings.Repeat("x", 254), "", requirements, none), want: "254 characters: at most 253 are allowed"},

@@ -1,13 +1,10 @@
 package reservation
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -57,41 +54,18 @@ const (
 	maxRunning       = 2 * maxReplicas
 )
 
+// MaxRequested limits the replicas that a service requests in all clusters. A short text may
+// name many clusters, and each replica becomes an object in each of them.
+const MaxRequested = 1 << 14
+
 // maxReplicaName limits the name of a replica: a role's name and two numbers.
 const maxReplicaName = 100
 
 // maxGeneration is never reached. A status has numbers as float64, which represent it exactly.
 const maxGeneration = 1 << 50
 
-// EncodeRequest encodes a request. The same request gives the same text.
-func EncodeRequest(req *CapacityRequest) (string, error) {
-	b, err := json.Marshal(req)
-	if err != nil {
-		return "", fmt.Errorf("cannot encode the capacity request of %s/%s: %w", req.Namespace, req.Name, err)
-	}
-	return string(b), nil
-}
-
-// DecodeRequest decodes and validates a request. Whoever may write a ConfigMap may write a
-// request, and nothing else validates it.
-func DecodeRequest(text string) (*CapacityRequest, error) {
-	if len(text) > maxRequestBytes {
-		return nil, fmt.Errorf("cannot decode a capacity request of %d bytes: at most %d are allowed", len(text), maxRequestBytes)
-	}
-	req := &CapacityRequest{}
-	if err := json.Unmarshal([]byte(text), req); err != nil {
-		return nil, fmt.Errorf("cannot decode a capacity request: %w", err)
-	}
-	if err := req.check(); err != nil {
-		return nil, fmt.Errorf("invalid capacity request: %w", err)
-	}
-	return req, nil
-}
-
+// check checks what is the same for all clusters.
 func (req *CapacityRequest) check() error {
-	if len(req.Clusters) > maxClusters {
-		return fmt.Errorf("there are %d clusters: at most %d are allowed", len(req.Clusters), maxClusters)
-	}
 	for _, text := range []string{req.UID, req.Namespace, req.Name} {
 		if len(text) > maxIdentity {
 			return fmt.Errorf("the UID, namespace or name has %d characters: at most %d are allowed", len(text), maxIdentity)
@@ -109,15 +83,7 @@ func (req *CapacityRequest) check() error {
 	if len(req.PodRequirements) > maxPodRequirements {
 		return fmt.Errorf("there are %d pod requirements: at most %d are allowed", len(req.PodRequirements), maxPodRequirements)
 	}
-	if err := checkPodRequirements(req.PodRequirements); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(req.Clusters)) {
-		if err := req.checkCluster(name, req.Clusters[name]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return checkPodRequirements(req.PodRequirements)
 }
 
 func checkPodRequirements(requirements map[string]capacity.PodRequirements) error {
@@ -150,23 +116,6 @@ func checkRequests(requests capacity.Resources) error {
 		}
 	}
 	return nil
-}
-
-func (req *CapacityRequest) checkCluster(cluster string, cr ClusterRequest) error {
-	if len(validation.IsDNS1123Label(cluster)) > 0 {
-		return fmt.Errorf("%q is not the name of a cluster", cluster)
-	}
-	if len(validation.IsDNS1123Label(cr.Namespace)) > 0 {
-		return fmt.Errorf("%q is not the name of a namespace", cr.Namespace)
-	}
-	replicas := Replicas(cr.Groups)
-	if n := max(len(replicas), len(cr.Groups)); n > maxReplicas {
-		return fmt.Errorf("there are %d replicas for cluster %q: at most %d are allowed", n, cluster, maxReplicas)
-	}
-	if n := len(cr.Running); n > maxRunning {
-		return fmt.Errorf("there are %d running replicas in cluster %q: at most %d are allowed", n, cluster, maxRunning)
-	}
-	return req.checkReplicas(replicas)
 }
 
 func (req *CapacityRequest) checkReplicas(replicas []ReplicaRequest) error {

@@ -9,9 +9,14 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 const wellFormed = `{"uid":"u","namespace":"team","name":"s","created":"2026-03-01T10:00:00Z","podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000}}},` +
+	`"clusters":[{"names":["us-east"],"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":2},"required":true}]}],"running":["w/0"]}]}`
+
+// former is the same in the form that requests had before.
+const former = `{"uid":"u","namespace":"team","name":"s","created":"2026-03-01T10:00:00Z","podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000}}},` +
 	`"clusters":{"us-east":{"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":2},"required":true}]}],"running":["w/0"]}}}`
 
 func TestDecodeRequest(t *testing.T) {
@@ -22,6 +27,9 @@ func TestDecodeRequest(t *testing.T) {
 		want   string
 	}{
 		"WellFormed":         {reason: "A request as a service writes it.", text: wellFormed},
+		"Former":             {reason: "A request that an earlier version wrote.", text: former},
+		"NoCluster":          {reason: "An entry for no cluster would be expanded for nothing.", text: change(`"names":["us-east"]`, `"names":[]`), want: "there is an entry for no cluster"},
+		"TwoEntries":         {reason: "A cluster reads one entry.", text: change(`["us-east"]`, `["us-east","us-east"]`), want: `there are two entries for cluster "us-east"`},
 		"UnknownField":       {reason: "Unknown fields of later versions are ignored.", text: change(`"uid"`, `"younger":{},"uid"`)},
 		"Empty":              {reason: "The ConfigMap does not have the key.", text: "", want: "unexpected end of JSON input"},
 		"NoUID":              {reason: "A reservation needs an owner.", text: change(`"uid":"u",`, ``), want: `the UID "", namespace "team" and name "s" of the service are required`},
@@ -38,7 +46,7 @@ func TestDecodeRequest(t *testing.T) {
 		"TwoFaults":          {reason: "The message is the same each time.", text: change(`"w":2`, `"z":1,"y":1,"x":1`), want: `replica "w/0" has 1 pods with the requirements "x"`},
 		"NegativeGeneration": {reason: "A generation is not negative.", text: change(`"podRequirements"`, `"generation":-1,"podRequirements"`), want: "the generation is -1: it must be between 0 and"},
 		"BadGeneration":      {reason: "No replica is newer than its request.", text: change(`"required":true`, `"generation":1`), want: `replica "w/0" has the generation 1, and the request only 0`},
-		"BadNamespace":       {reason: "The namespace is created in the cluster.", text: change(`{"namespace":"team"`, `{"namespace":"../team"`), want: `"../team" is not the name of a namespace`},
+		"BadNamespace":       {reason: "The namespace is created in the cluster.", text: change(`"namespace":"team","groups"`, `"namespace":"../team","groups"`), want: `"../team" is not the name of a namespace`},
 		"BadCluster":         {reason: "A cluster has a valid name.", text: change(`"us-east"`, `"US"`), want: `"US" is not the name of a cluster`},
 		"SomethingElse":      {reason: "The text is not a request.", text: `[1]`, want: "cannot unmarshal array"},
 	}
@@ -65,6 +73,55 @@ func TestDecodeRequest(t *testing.T) {
 	}
 }
 
+// TestRequestIsShort proves that a request says once what is the same for several clusters, and that nothing of it is lost.
+func TestRequestIsShort(t *testing.T) {
+	group := []ReplicaGroup{{"0", []ReplicaRequest{{Name: "w/0", Pods: map[string]int64{"w": 1}, Generation: 3}}}}
+	cases := map[string]struct {
+		reason   string
+		clusters map[string]ClusterRequest
+		want     string
+	}{
+		"SameForAll": {
+			reason: "Clusters differ in their names only.",
+			clusters: map[string]ClusterRequest{
+				"b": {Name: "b", Namespace: "n", ProviderConfig: "b", Groups: group},
+				"a": {Name: "a", Namespace: "n", ProviderConfig: "a", Groups: group},
+				"c": {Name: "a", Namespace: "n", ProviderConfig: "c", Groups: group},
+			},
+			want: `[{"names":["a","b"],"name":"*","namespace":"n","providerConfig":"*","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1},"generation":3}]}]},` +
+				`{"names":["c"],"name":"a","namespace":"n","providerConfig":"*","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1},"generation":3}]}]}]`,
+		},
+		"Different": {
+			reason: "One runs in its pool, and waits with the pods that it had.",
+			clusters: map[string]ClusterRequest{
+				"a": {Name: "a", Namespace: "n", Groups: []ReplicaGroup{{"w/0", []ReplicaRequest{{Name: "w/0", Pods: map[string]int64{"w": 1}, Pool: "p", Held: true, HeldNodes: 2}}}}, Running: []key.ReplicaID{"w/0"}},
+				"b": {Name: "b", Namespace: "n", Groups: []ReplicaGroup{{"w/0", []ReplicaRequest{{Name: "w/0", Pods: map[string]int64{"w": 1}}}}}},
+			},
+			want: `[{"names":["a"],"name":"*","namespace":"n","groups":[{"name":"w/0","replicas":[{"name":"w/0","pods":{"w":1},"pool":"p","held":true,"heldNodes":2}]}],"running":["w/0"]},` +
+				`{"names":["b"],"name":"*","namespace":"n","groups":[{"name":"w/0","replicas":[{"name":"w/0","pods":{"w":1}}]}]}]`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := &CapacityRequest{UID: "u", Namespace: "n", Name: "s", Generation: 3, PodRequirements: map[string]capacity.PodRequirements{"w": {}}, Clusters: tc.clusters}
+			text, err := EncodeRequest(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(`{"uid":"u","namespace":"n","name":"s","generation":3,"podRequirements":{"w":{}},"clusters":`+tc.want+"}", text); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			got, err := DecodeRequest(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(req, got); diff != "" {
+				t.Errorf("%s\n-encoded +decoded:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestRequestLabel proves that the label is valid for every name that a cluster can have.
 func TestRequestLabel(t *testing.T) {
 	for _, cluster := range []string{"a", "us-east-1", strings.Repeat("a", 63)} {
@@ -81,6 +138,7 @@ func TestRequestLabel(t *testing.T) {
 // reserved twice.
 func FuzzDecodeRequest(f *testing.F) {
 	f.Add(wellFormed, int64(2))
+	f.Add(former, int64(2))
 	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"":{}},"clusters":{"us-east":{"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"":1048576}}]},{}]}}}`, int64(0))
 	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"a":{"requests":{"nvidia.com/gpu":9223372036854775807,"cpu":1}}},"clusters":{"us-east":{"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"a":1000}}]}]}}}`, int64(5000))
 	f.Fuzz(func(t *testing.T, text string, nodes int64) {

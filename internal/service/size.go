@@ -10,6 +10,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -71,15 +72,24 @@ func tooLarge(c *composite.Call, p *plan.Plan, objects []kube.Object) field.Erro
 // ConfigMap.
 const maxRequest = 1<<20 - 16<<10
 
-// requestTooLarge refuses a service whose capacity request no ConfigMap can hold.
+// requestTooLarge refuses a service whose capacity request no ConfigMap can hold, or no cluster
+// reads.
 func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 	if p.Schedule == nil {
 		return nil
 	}
+	n := 0
+	for _, c := range p.Schedule.Request.Clusters {
+		n += len(reservation.Replicas(c.Groups))
+	}
+	if n > reservation.MaxRequested {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d replicas", n),
+			fmt.Sprintf("makes a capacity request that is too large: at most %d replicas in all clusters. Use fewer replicas or fewer clusters", reservation.MaxRequested))}
+	}
 	for _, o := range objects {
 		if n := proto.Size(o.Resource); o.Key == key.CapacityRequest && n > maxRequest {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", n),
-				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes, which is some %d replicas in all clusters. Use fewer replicas or fewer clusters", maxRequest, maxRequest/64))}
+				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes. Use fewer replicas or fewer clusters", maxRequest))}
 		}
 	}
 	return nil

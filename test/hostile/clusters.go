@@ -66,7 +66,7 @@ func requesting(name string, text func() string) Case {
 
 // capacityRequest is the text of a capacity request.
 func capacityRequest(name, requirements, groups, more string) string {
-	return fmt.Sprintf(`{"uid":%q,"namespace":"team-a","name":%q,"created":"2026-03-01T12:00:00Z","generation":1,"podRequirements":{%s},"clusters":{"c":{"namespace":"team-a","groups":[%s]%s}}}`, uidOf(name), name, requirements, groups, more)
+	return fmt.Sprintf(`{"uid":%q,"namespace":"team-a","name":%q,"created":"2026-03-01T12:00:00Z","generation":1,"podRequirements":{%s},"clusters":[{"names":["c"],"namespace":"team-a","groups":[%s]%s}]}`, uidOf(name), name, requirements, groups, more)
 }
 
 const requirement = `"s":{"requests":{"nvidia.com/gpu":1000}}`
@@ -142,6 +142,17 @@ func clusters() []Case {
 		requesting("a number with a huge exponent", func() string { return capacityRequest("s", `"s":{"requests":{"cpu":1e300000000}}`, group(0), "") }),
 		requesting("clusters", func() string {
 			return `{"uid":"u","namespace":"team-a","name":"s","clusters":{` + joined(30_000, func(i int) string { return fmt.Sprintf(`"c%d":{"namespace":"team-a"}`, i) }) + `}}`
+		}),
+		requesting("entries of clusters", func() string {
+			return `{"uid":"u","namespace":"team-a","name":"s","clusters":[` + joined(30_000, func(i int) string { return fmt.Sprintf(`{"names":["c%d"],"namespace":"team-a"}`, i) }) + `]}`
+		}),
+		cluster("capacity requests of many clusters", nil, func(req *fnv1.RunFunctionRequest) {
+			names := joined(1000, func(i int) string { return fmt.Sprintf(`"c%d"`, i) })
+			req.RequiredResources["capacity-requests"] = resources(repeat(170, func(i int) any {
+				name := fmt.Sprint("s", i)
+				return configMap("team-a", name, "request", fmt.Sprintf(`{"uid":%q,"namespace":"team-a","name":%q,"podRequirements":{%s},"clusters":[{"names":["c",%s],"namespace":"team-a","groups":[%s]}]}`,
+					uidOf(name), name, requirement, names, joined(16, group)))
+			}))
 		}),
 		requesting("lists in lists", func() string { return `{"uid":` + text(700_000, "[") + text(700_000, "]") + `}` }),
 		requesting("objects in objects", func() string { return text(1_400_000, `{"a":`) }),

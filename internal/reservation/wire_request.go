@@ -1,0 +1,159 @@
+package reservation
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// A cluster reads the whole request of each service that asks it. So clusters of which a service
+// requests the same are in one entry. Replicas have an entry each: a short text must not become a
+// large request.
+//
+// The former form had an object with an entry for each cluster. A function that knows only that
+// form refuses this one. It does not take it for a request of nothing, and give up reservations.
+
+// clusterItself stands for the name of the cluster, where clusters differ in nothing else.
+const clusterItself = "*"
+
+// A wireRequest is a request as a ConfigMap has it.
+type wireRequest struct {
+	plainRequest
+
+	Clusters wireClusters `json:"clusters,omitempty"`
+}
+
+type plainRequest CapacityRequest
+
+// A wireCluster is what is requested of each of some clusters.
+type wireCluster struct {
+	Names []string `json:"names"`
+	ClusterRequest
+}
+
+// wireClusters are in the order of their first names.
+type wireClusters []wireCluster
+
+// UnmarshalJSON also reads the former form.
+func (all *wireClusters) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return json.Unmarshal(text, (*[]wireCluster)(all)) //nolint:wrapcheck // DecodeRequest does.
+	}
+	former := map[string]ClusterRequest{}
+	if err := json.Unmarshal(text, &former); err != nil {
+		return err //nolint:wrapcheck // DecodeRequest does.
+	}
+	*all = nil
+	for _, name := range slices.Sorted(maps.Keys(former)) {
+		*all = append(*all, wireCluster{[]string{name}, former[name]})
+	}
+	return nil
+}
+
+// EncodeRequest encodes a request. The same request gives the same text.
+func EncodeRequest(req *CapacityRequest) (string, error) {
+	wire := wireRequest{plainRequest: plainRequest(*req)}
+	at := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(req.Clusters)) {
+		c := req.Clusters[name].rename(name, clusterItself)
+		same, err := json.Marshal(c)
+		if err != nil {
+			return "", fmt.Errorf("cannot encode the capacity request of %s/%s: %w", req.Namespace, req.Name, err)
+		}
+		i, known := at[string(same)]
+		if !known {
+			i = len(wire.Clusters)
+			at[string(same)] = i
+			wire.Clusters = append(wire.Clusters, wireCluster{ClusterRequest: c})
+		}
+		wire.Clusters[i].Names = append(wire.Clusters[i].Names, name)
+	}
+	b, err := json.Marshal(wire)
+	if err != nil {
+		return "", fmt.Errorf("cannot encode the capacity request of %s/%s: %w", req.Namespace, req.Name, err)
+	}
+	return string(b), nil
+}
+
+// rename returns the request with another name where it has one.
+func (cr ClusterRequest) rename(from, to string) ClusterRequest {
+	for _, field := range []*string{&cr.Name, &cr.ProviderConfig} {
+		if *field == from {
+			*field = to
+		}
+	}
+	return cr
+}
+
+// DecodeRequest decodes and validates a request. Whoever may write a ConfigMap may write a
+// request, and nothing else validates it. Clusters of which the same is requested share groups.
+func DecodeRequest(text string) (*CapacityRequest, error) {
+	if len(text) > maxRequestBytes {
+		return nil, fmt.Errorf("cannot decode a capacity request of %d bytes: at most %d are allowed", len(text), maxRequestBytes)
+	}
+	wire := wireRequest{}
+	if err := json.Unmarshal([]byte(text), &wire); err != nil {
+		return nil, fmt.Errorf("cannot decode a capacity request: %w", err)
+	}
+	req := CapacityRequest(wire.plainRequest)
+	if err := req.check(); err != nil {
+		return nil, fmt.Errorf("invalid capacity request: %w", err)
+	}
+	if err := req.addClusters(wire.Clusters); err != nil {
+		return nil, fmt.Errorf("invalid capacity request: %w", err)
+	}
+	return &req, nil
+}
+
+// addClusters adds what is requested of clusters. What several clusters share is checked once, so
+// it takes time in proportion to the text.
+func (req *CapacityRequest) addClusters(entries wireClusters) error {
+	requested := 0
+	for i := range entries {
+		e := &entries[i]
+		if err := req.checkCluster(e); err != nil {
+			return err
+		}
+		if requested += len(e.Names) * len(Replicas(e.Groups)); requested > MaxRequested {
+			return fmt.Errorf("there are more than %d replicas in all clusters", MaxRequested)
+		}
+		for _, name := range e.Names {
+			if len(validation.IsDNS1123Label(name)) > 0 {
+				return fmt.Errorf("%q is not the name of a cluster", name)
+			}
+			if _, twice := req.Clusters[name]; twice {
+				return fmt.Errorf("there are two entries for cluster %q", name)
+			}
+			if req.Clusters == nil {
+				req.Clusters = map[string]ClusterRequest{}
+			}
+			req.Clusters[name] = e.ClusterRequest.rename(clusterItself, name)
+		}
+		if len(req.Clusters) > maxClusters {
+			return fmt.Errorf("there are %d clusters: at most %d are allowed", len(req.Clusters), maxClusters)
+		}
+	}
+	return nil
+}
+
+func (req *CapacityRequest) checkCluster(e *wireCluster) error {
+	if len(e.Names) == 0 {
+		return errors.New("there is an entry for no cluster")
+	}
+	if len(validation.IsDNS1123Label(e.Namespace)) > 0 {
+		return fmt.Errorf("%q is not the name of a namespace", e.Namespace)
+	}
+	replicas := Replicas(e.Groups)
+	if n := max(len(replicas), len(e.Groups)); n > maxReplicas {
+		return fmt.Errorf("there are %d replicas for cluster %q: at most %d are allowed", n, e.Names[0], maxReplicas)
+	}
+	if n := len(e.Running); n > maxRunning {
+		return fmt.Errorf("there are %d running replicas in cluster %q: at most %d are allowed", n, e.Names[0], maxRunning)
+	}
+	return req.checkReplicas(replicas)
+}

@@ -33,6 +33,7 @@ type Service struct {
 	problems field.ErrorList
 	snapshot scheduling.Snapshot
 	plan     *plan.Plan
+	renderer *render.Renderer
 	objects  []kube.Object
 	deferred []plan.Deferred
 }
@@ -69,13 +70,29 @@ func (s *Service) Plan() error {
 		return composite.Invalid(s.problems)
 	}
 	s.plan, s.problems = plan.Build(p.service, p.spec, p.input, s.snapshot, s.problems)
-	return composite.Invalid(s.problems)
+	if err := composite.Invalid(s.problems); err != nil {
+		return err
+	}
+	return s.rollOut()
+}
+
+// rollOut decides which replicas get the newest template now. What that is, rendering knows.
+func (s *Service) rollOut() error {
+	var err error
+	if s.renderer, err = render.New(s.plan); err != nil {
+		return err
+	}
+	state := observe.Read(s.call.Request, s.plan)
+	s.plan.RollOut(&plan.Running{
+		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, PodGroup: state.PodGroup,
+	})
+	return nil
 }
 
 // Render makes the objects of the plan.
 func (s *Service) Render() error {
 	var err error
-	s.objects, err = render.Render(s.plan)
+	s.objects, err = s.renderer.Render()
 	return err
 }
 

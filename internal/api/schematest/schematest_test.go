@@ -121,9 +121,9 @@ func TestTransition(t *testing.T) {
 // TestColumns shows that kubectl prints the columns of the API and Crossplane's, each once.
 func TestColumns(t *testing.T) {
 	want := map[Flavour][]string{
-		XR:        {"ACCEPTED", "SUMMARY", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
-		Claim:     {"ACCEPTED", "SUMMARY", "PLACED", "URL", "SYNCED", "READY", "CONNECTION-SECRET", "AGE"},
-		ClaimedXR: {"ACCEPTED", "SUMMARY", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
+		XR:        {"ACCEPTED", "SUMMARY", "UPDATED", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
+		Claim:     {"ACCEPTED", "SUMMARY", "UPDATED", "PLACED", "URL", "SYNCED", "READY", "CONNECTION-SECRET", "AGE"},
+		ClaimedXR: {"ACCEPTED", "SUMMARY", "UPDATED", "PLACED", "URL", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"},
 	}
 	for f, columns := range want {
 		v := mustNew(t, f).CRD.Spec.Versions[0]

@@ -17,6 +17,11 @@ const (
 	// MaxStartTimeoutSeconds is a year, too.
 	MaxStartTimeoutSeconds = MaxFailoverAfterSeconds
 
+	// MaxSurge is the most units beyond the number that is wanted.
+	MaxSurge = 100
+	// MaxProgressDeadlineSeconds is a year, too.
+	MaxProgressDeadlineSeconds = MaxFailoverAfterSeconds
+
 	// MaxRoleName leaves enough characters for the shortest service name and a replica's
 	// index in MaxWorkloadName.
 	MaxRoleName = 46

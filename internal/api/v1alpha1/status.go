@@ -20,6 +20,10 @@ type InferenceServiceStatus struct {
 	// +optional
 	Components map[string]ComponentStatus `json:"components,omitempty"`
 
+	// Rollout says how far the newest template of the pods has come.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
 	// Clusters says for each cluster that the placement names or selects whether the
 	// service runs there, or why it does not. It also has the state of each role there.
 	// +optional
@@ -51,6 +55,16 @@ type InferenceServiceStatus struct {
 	// router. Its format may change.
 	// +optional
 	Summary string `json:"summary,omitempty"`
+}
+
+// A RolloutStatus says how far the newest template of the pods has come.
+type RolloutStatus struct {
+	// UpdatedReplicas is the number of replicas that run the newest template or are being
+	// restarted with it, of all roles except the router.
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// Summary is a line to read: updated and desired replicas. Its format may change.
+	Summary string `json:"summary"`
 }
 
 // A ServedModelStatus is what clients have to know about a model.
@@ -144,6 +158,11 @@ type ComponentStatus struct {
 
 	// ReadyReplicas is the number of replicas that are ready on all their nodes.
 	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// UpdatedReplicas is the number of replicas that run the newest template, or are being
+	// restarted with it. It is absent for a router.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
 
 	// NodesPerReplica is the number of nodes of a replica.
 	NodesPerReplica int32 `json:"nodesPerReplica"`

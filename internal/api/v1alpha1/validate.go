@@ -24,6 +24,7 @@ func Validate(xr *InferenceService, claim ClaimReference) field.ErrorList {
 		errs = append(errs, check.Between(spec.Child("replicas"), *n, 0, MaxGroups)...)
 	}
 	errs = append(errs, validateScheduling(spec.Child("schedulingStrategy"), &xr.Spec)...)
+	errs = append(errs, validateRollout(spec.Child("rollout"), xr.Spec.Rollout)...)
 	errs = append(errs, validatePlacement(spec.Child("placement"), xr.Spec.Placement, tenant, xr.Kind == KindClaimedService)...)
 	return append(errs, validateNames(spec.Child("roles"), &xr.Spec, name, tenant)...)
 }

@@ -23,7 +23,7 @@ func validateNames(path *field.Path, spec *InferenceServiceSpec, name, tenant st
 		if r.ComponentType == ComponentTypeRouter || r.Name == "" || len(r.Name) > MaxRoleName {
 			continue
 		}
-		if n := longestName(base, spec.Replicas, r); len(n) > MaxWorkloadName {
+		if n := longestName(base, spec, r); len(n) > MaxWorkloadName {
 			errs = append(errs, field.Invalid(path.Index(i).Child("name"), r.Name, fmt.Sprintf("the name of the LeaderWorkerSet, %s%s, would have %d characters, and may have at most %d: shorten the name of the service or of the role by %d", n, where, len(n), MaxWorkloadName, len(n)-MaxWorkloadName)))
 		}
 		errs = append(errs, validateNoCollision(path, i, roles)...)
@@ -45,21 +45,23 @@ func longestBase(spec *InferenceServiceSpec, name, tenant string) (base, where s
 	return name, ""
 }
 
-func longestName(base string, groups *int32, r Role) string {
-	parts := []string{base}
-	if groups != nil {
-		parts = append(parts, lastIndex(groups, MaxGroups))
+// longestName is the name of the last replica of a role, with those that a rollout adds.
+func longestName(base string, spec *InferenceServiceSpec, r Role) string {
+	more := int32(0)
+	if spec.Rollout != nil && spec.Rollout.MaxSurge != nil {
+		more = min(max(*spec.Rollout.MaxSurge, 0), MaxSurge)
 	}
-	return strings.Join(append(parts, r.Name, lastIndex(r.Replicas, MaxReplicas)), "-")
+	if spec.Replicas != nil {
+		return strings.Join([]string{base, lastIndex(spec.Replicas, MaxGroups, more), r.Name, lastIndex(r.Replicas, MaxReplicas, 0)}, "-")
+	}
+	// A unit of prefill and decode may have several replicas of a role.
+	return strings.Join([]string{base, r.Name, lastIndex(r.Replicas, MaxReplicas, more*count(r.Replicas))}, "-")
 }
 
-// lastIndex returns the index of the last of n replicas or groups. 0 counts as 1, because
-// the service may be scaled up again.
-func lastIndex(n *int32, limit int32) string {
-	if n == nil {
-		return "0"
-	}
-	return strconv.Itoa(int(min(max(*n, 1), limit)) - 1)
+// lastIndex returns the index of the last of n replicas or groups, and of some more. 0 counts as
+// 1, because the service may be scaled up again.
+func lastIndex(n *int32, limit, more int32) string {
+	return strconv.Itoa(int(min(max(count(n), 1), limit) + more - 1))
 }
 
 // validateNoCollision refuses a role if one of its LeaderWorkerSets has the name of another

@@ -116,11 +116,11 @@ func deleting(s *objectState) (string, string, bool) {
 	return ReasonDeleting, "is being deleted", s.view.Metadata.DeletionTimestamp != ""
 }
 
-// specOutdated finds a LeaderWorkerSet whose spec this response changes. Its status still
+// specOutdated finds a LeaderWorkerSet whose pods this response changes. Its status still
 // describes the spec before.
 func specOutdated(s *objectState) (string, string, bool) {
 	want, actual := specHash.Text(incoming.ObjectOf(s.desired.Resource)), specHash.Text(s.actual)
-	return ReasonUpdating, "is being updated", want != "" && actual != "" && want != actual
+	return ReasonUpdating, "is being updated", want != "" && actual != "" && want != actual && !s.heldBack()
 }
 
 // specHash is the label with the hash of an object's spec.

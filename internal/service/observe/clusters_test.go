@@ -85,7 +85,7 @@ func TestEvaluateClusters(t *testing.T) {
 			tc.west(s)
 			v := s.evaluate()
 			got := want{
-				total: v.Status.Components["engine"], west: v.Status.Clusters[1].Components["engine"],
+				total: withoutUpdated(v.Status.Components["engine"]), west: withoutUpdated(v.Status.Clusters[1].Components["engine"]),
 				workloads: conditionLine(v, WorkloadsReady), roles: v.Status.Summary, url: v.Status.URL, stable: v.Stable,
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {

@@ -38,7 +38,7 @@ const (
 
 // ConditionTypes are the types of all conditions, in the order of the response.
 func ConditionTypes() []string {
-	return []string{composite.Accepted, NoWarnings, IsPlaced, SecretsInPlace, KindsAvailable, GangScheduled, WorkloadsReady, RouterReady, RouteReady}
+	return []string{composite.Accepted, NoWarnings, IsPlaced, SecretsInPlace, KindsAvailable, GangScheduled, WorkloadsReady, RolledOut, RouterReady, RouteReady}
 }
 
 // Reasons of conditions, besides those of single objects.
@@ -71,6 +71,7 @@ func (e *evaluator) conditions() []composite.Condition {
 		e.kindsAvailable(),
 		e.gangScheduled(groups[GangScheduled]),
 		e.workloadsReady(groups[WorkloadsReady]),
+		e.rolledOut(),
 		e.routerReady(groups[RouterReady]),
 		e.routeReady(groups[RouteReady]),
 	}

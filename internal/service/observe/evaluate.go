@@ -96,6 +96,9 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		AwaitsFailover: e.awaitsFailover(),
 		Stable:         len(deferred) == 0 && e.stable() && !e.total.troubled() && len(e.routerFailures) == 0,
 	}
+	for _, c := range v.Conditions {
+		v.Stable = v.Stable && (c.Type != RolledOut || c.Status == composite.True)
+	}
 	for _, s := range e.objects {
 		v.Ready[s.key] = s.ready
 		v.Objects = append(v.Objects, ObjectStatus{Key: s.key, Ready: s.ready, Reason: s.reason, Message: s.message})
@@ -167,7 +170,7 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 		}
 	}
 	st.Components, st.ServedModels = e.total.components(), servedModels(e.plan)
-	st.Summary = e.total.summary(e.plan)
+	st.Summary, st.Rollout = e.total.summary(e.plan), e.total.rollout(e.plan)
 	st.Replicas = int32(len(e.groups)) //nolint:gosec // The API allows a few hundred.
 	if e.pods != nil {
 		e.routerFailures = e.pods.router.failures
@@ -205,8 +208,10 @@ func (e *evaluator) countReplica(counts roleCounts, c *plan.ClusterPlan, r *plan
 	if !c.Target.Remote() {
 		pods = e.pods.of(e.plan.Service, r)
 	}
-	counts[r.Role.Name].count(s, pods)
-	if s != nil && s.reason != ReasonNotCreated {
+	if !r.Extra {
+		counts[r.Role.Name].count(r, s, pods)
+	}
+	if !r.Extra && s != nil && s.reason != ReasonNotCreated {
 		e.groups[r.Group] = true
 	}
 	if pods != nil {

@@ -337,13 +337,14 @@ func (s *scene) see(key string, o any) *scene {
 // seeRemote adds an observed Object that carries one.
 func (s *scene) seeRemote(key string, o any, conditions ...any) *scene {
 	s.tb.Helper()
-	status := map[string]any{"conditions": conditions}
+	status, spec := map[string]any{"conditions": conditions}, map[string]any{}
 	if o != nil {
 		status["atProvider"] = map[string]any{"manifest": encode(s.tb, o)}
+		spec["forProvider"] = map[string]any{"manifest": encode(s.tb, o)}
 	}
 	return s.see(key, map[string]any{
 		"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object",
-		"metadata": map[string]any{"name": "x"}, "status": status,
+		"metadata": map[string]any{"name": "x"}, "spec": spec, "status": status,
 	})
 }
 
@@ -375,7 +376,10 @@ func (s *scene) request() incoming.Request {
 }
 
 func (s *scene) evaluate() Evaluation {
-	return Evaluate(s.plan, Read(s.request(), s.plan), s.objects, s.deferred)
+	state := Read(s.request(), s.plan)
+	s.plan.Rollout.Rollout = (&v1alpha1.InferenceServiceSpec{}).RolloutOf()
+	s.plan.RollOut(&plan.Running{Revision: map[string]string{"engine": hash}, Replica: state.Replica, PodGroup: state.PodGroup})
+	return Evaluate(s.plan, state, s.objects, s.deferred)
 }
 
 const (

@@ -15,14 +15,18 @@ import (
 type roleCount struct {
 	nodes                               int32
 	desired, existing, ready, podsReady int32
+	updated                             int32
 	failed, unknown                     bool
 	newest                              time.Time
 }
 
 // count adds a replica. The state is nil for a deferred replica. The pods are nil where
 // none was found or they are not read.
-func (c *roleCount) count(s *objectState, pods *podFacts) {
+func (c *roleCount) count(r *plan.Replica, s *objectState, pods *podFacts) {
 	c.desired++
+	if r.Updated {
+		c.updated++
+	}
 	if s != nil && s.reason != ReasonNotCreated {
 		c.existing++
 	}
@@ -99,6 +103,7 @@ func (c *roleCount) merge(o roleCount) {
 	c.desired += o.desired
 	c.existing += o.existing
 	c.ready += o.ready
+	c.updated += o.updated
 	c.podsReady += o.podsReady
 	c.failed = c.failed || o.failed
 	c.unknown = c.unknown || o.unknown
@@ -125,6 +130,7 @@ func (c *roleCount) status() v1alpha1.ComponentStatus {
 	s := v1alpha1.ComponentStatus{
 		DesiredReplicas: c.desired,
 		ReadyReplicas:   c.ready,
+		UpdatedReplicas: c.updated,
 		NodesPerReplica: c.nodes,
 		TotalPods:       c.desired * c.nodes,
 		ReadyPods:       c.podsReady,
@@ -182,4 +188,13 @@ func (c roleCounts) summary(p *plan.Plan) string {
 		parts = append(parts, fmt.Sprintf("%s %d/%d", r.Name, c[r.Name].ready, c[r.Name].desired))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// rollout says how far the newest template has come, of all roles except the router.
+func (c roleCounts) rollout(p *plan.Plan) *v1alpha1.RolloutStatus {
+	updated, desired := int32(0), int32(0)
+	for _, r := range p.Roles {
+		updated, desired = updated+c[r.Name].updated, desired+c[r.Name].desired
+	}
+	return &v1alpha1.RolloutStatus{UpdatedReplicas: updated, Summary: fmt.Sprintf("%d/%d", updated, desired)}
 }

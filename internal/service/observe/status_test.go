@@ -11,9 +11,12 @@ import (
 
 func TestEvaluateStatus(t *testing.T) {
 	v := running(newScene(t)).evaluate()
+	component := engine(v1alpha1.ComponentPhaseRunning, 2, 8, 5)
+	component.UpdatedReplicas = 2
 	want := v1alpha1.InferenceServiceStatus{
 		ObservedGeneration: 7,
-		Components:         map[string]v1alpha1.ComponentStatus{"engine": engine(v1alpha1.ComponentPhaseRunning, 2, 8, 5)},
+		Components:         map[string]v1alpha1.ComponentStatus{"engine": component},
+		Rollout:            &v1alpha1.RolloutStatus{UpdatedReplicas: 2, Summary: "2/2"},
 		URL:                "http://qwen.team-a.svc:8000",
 		Replicas:           1,
 		Selector:           "fusioninfer.io/service=qwen,fusioninfer.io/component-type notin (router)",

@@ -24,11 +24,13 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		Labels:            in.Labels,
 		Annotations:       in.Annotations,
 		Network:           in.NetworkPolicy,
+		Rollout:           Rollout{Rollout: spec.RolloutOf()},
 	}
 	policy := newTenantPolicy(s, in)
 	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &snapshot))...)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
+	p.gang = gang
 	p.Warnings = append(p.Warnings, gang.warnOfQueue(spec.SchedulingStrategy)...)
 	clusters := scheduling.OutsideFleet(s.Namespace, spec.Placement)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)
@@ -181,20 +183,25 @@ func (p *Plan) group(c *ClusterPlan, i int32) Group {
 	g := Group{Index: i}
 	for _, r := range p.Roles {
 		for j := range r.Replicas {
-			id := replicaID(p.Service, i, r.Name, j)
-			g.Replicas = append(g.Replicas, Replica{
-				ID:    id,
-				Key:   c.Key(key.LeaderWorkerSet, string(id)),
-				Name:  workloadName(c.Base, p.Service, i, r.Name, j),
-				Role:  r,
-				Group: i,
-				Index: j,
-				Task:  taskName(r.Name, j),
-				Nodes: r.Nodes,
-			})
+			g.Replicas = append(g.Replicas, p.replica(c, r, i, j))
 		}
 	}
 	return g
+}
+
+// replica returns one replica of a role, without a gang.
+func (p *Plan) replica(c *ClusterPlan, r *Role, group, i int32) Replica {
+	id := replicaID(p.Service, group, r.Name, i)
+	return Replica{
+		ID:    id,
+		Key:   c.Key(key.LeaderWorkerSet, string(id)),
+		Name:  workloadName(c.Base, p.Service, group, r.Name, i),
+		Role:  r,
+		Group: group,
+		Index: i,
+		Task:  taskName(r.Name, i),
+		Nodes: r.Nodes,
+	}
 }
 
 // addGang gives a group of the cluster its PodGroup, for the replicas that the group has.

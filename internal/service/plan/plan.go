@@ -54,6 +54,8 @@ type Plan struct {
 	Secrets []string
 	// Network says who may reach the engines' pods. If it is nil, no NetworkPolicy is rendered.
 	Network *inputv1alpha1.NetworkPolicy
+	// Rollout says how the pods that run get the newest template.
+	Rollout Rollout
 	// Deferred are the replicas without reserved capacity.
 	Deferred []Deferred
 	// ReadsNamespace tells that a cluster of the fleet selects tenants by the labels of their
@@ -64,6 +66,8 @@ type Plan struct {
 	// configurations of the fleet.
 	NamesConfigs bool
 	Unchecked    map[string]bool
+
+	gang gangPolicy
 }
 
 // A Warning is about a setting that is rendered as it is.
@@ -149,9 +153,15 @@ type Replica struct {
 	Pin *capacity.Pin
 	// Note is written on its object.
 	Note scheduling.Note
-	// Held replicas keep their pods as they are, because the capacity for what they request now
-	// is not reserved.
+	// Held replicas keep their pods as they are: the capacity for what they request now is not
+	// reserved, or it is not their turn in a rollout.
 	Held bool
+	// Updated replicas run the newest template, or are being restarted with it.
+	Updated bool
+	// BelowPartition tells that the rollout's partition keeps the replica as it is.
+	BelowPartition bool
+	// Extra replicas are beyond the number that is wanted. They run during a rollout only.
+	Extra bool
 }
 
 // A Role is a role that serves.

@@ -19,12 +19,27 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/workload"
 )
 
-// Render returns all objects of a plan.
-func Render(p *plan.Plan) ([]kube.Object, error) {
-	sets, err := workload.New(p)
+// A Renderer renders the objects of one plan.
+type Renderer struct {
+	plan      *plan.Plan
+	workloads *workload.Renderer
+}
+
+// New renders what the replicas of each role have in common.
+func New(p *plan.Plan) (*Renderer, error) {
+	workloads, err := workload.New(p)
 	if err != nil {
 		return nil, err
 	}
+	return &Renderer{plan: p, workloads: workloads}, nil
+}
+
+// Revisions of the pods' templates, by the names of their roles.
+func (r *Renderer) Revisions() map[string]string { return r.workloads.Revisions() }
+
+// Render returns all objects of the plan.
+func (r *Renderer) Render() ([]kube.Object, error) {
+	p := r.plan
 	all, err := fleet.Render(p)
 	if err != nil {
 		return nil, err
@@ -37,7 +52,7 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 		if cluster.NotStarted {
 			continue
 		}
-		objects, err := renderCluster(p, cluster, sets)
+		objects, err := renderCluster(p, cluster, r.workloads)
 		if err != nil {
 			return nil, err
 		}

@@ -24,8 +24,9 @@ import (
 
 // A Renderer renders the LeaderWorkerSets of one plan.
 type Renderer struct {
-	grouped bool
-	shared  map[target]shared
+	grouped   bool
+	shared    map[target]shared
+	revisions map[string]string
 	// pins has what replicas with the same pin have in common.
 	pins map[pin]shared
 }
@@ -52,12 +53,16 @@ type template struct {
 
 // New renders what the replicas of each role have in common.
 func New(p *plan.Plan) (*Renderer, error) {
-	r := &Renderer{grouped: p.Service.Grouped, shared: make(map[target]shared, len(p.Roles)*len(p.Clusters)), pins: map[pin]shared{}}
+	r := &Renderer{
+		grouped: p.Service.Grouped, shared: make(map[target]shared, len(p.Roles)*len(p.Clusters)),
+		revisions: make(map[string]string, len(p.Roles)), pins: map[pin]shared{},
+	}
 	for _, role := range p.Roles {
 		t, err := overlayRole(role)
 		if err != nil {
 			return nil, fmt.Errorf("cannot render role %q: %w", role.Name, err)
 		}
+		r.revisions[role.Name] = t.hash
 		for i := range p.Clusters {
 			cluster := &p.Clusters[i]
 			if r.shared[target{cluster, role}], err = t.in(cluster, role); err != nil {
@@ -67,6 +72,9 @@ func New(p *plan.Plan) (*Renderer, error) {
 	}
 	return r, nil
 }
+
+// Revisions returns the hash of what the pods of each role are made from, by the role's name.
+func (r *Renderer) Revisions() map[string]string { return r.revisions }
 
 // templates of a role, the same in all clusters. The leader is nil for a replica on one node.
 type templates struct {

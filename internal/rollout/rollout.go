@@ -1,0 +1,131 @@
+/*
+Package rollout decides when each replica of a running service gets a change of its pods. It is
+pure: no client and no clock, and the same arguments give the same result.
+
+Each replica is a LeaderWorkerSet of its own with one group. So the limits of a LeaderWorkerSet
+protect nothing, and a change that all of them got at once would stop the whole service. A
+LeaderWorkerSet with partition 1 takes a new template and keeps its pods. Even a pod that is
+deleted meanwhile comes back as it was (pkg/controllers/pod_controller.go of
+LeaderWorkerSet v0.9.0). So every replica gets the newest template at once, most of them with
+that partition, and a rollout releases one after the other. Nothing has to remember a former
+template.
+
+# States
+
+A unit is what changes together: a replica, or a prefill replica with its decode replicas.
+
+  - Outdated: a replica of it has a former template, or the newest one behind the partition.
+  - Started: a replica of it has been released, and does not serve so far.
+  - Serving: all of its replicas have the pods that they need, ready, and none is being replaced.
+
+# Rules
+
+  - A started unit is released as a whole.
+  - A unit that serves is released while as many others serve as the policy requires, the
+    highest index first.
+  - A unit that is known to be broken is released beside that, because nobody loses anything.
+    While a started unit does not serve, this holds only if nothing serves with a former
+    template. The newest template may be what is wrong, and a crash must not spread it.
+
+# Invariants
+
+  - A release never leaves fewer units serving than the number of units that are wanted, less
+    MaxUnavailable (TestRandomRollouts).
+  - If every released unit comes to serve, all units are released in the end (TestRandomRollouts).
+  - If no released unit ever serves, no more than MaxUnavailable units that served are released
+    (TestRandomRollouts).
+*/
+package rollout
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A State is what is observed of one replica.
+type State struct {
+	// Exists tells that its LeaderWorkerSet exists.
+	Exists bool
+	// Revision of the template that it was given last. Empty if that is not known.
+	Revision string
+	// Held tells that this template waits behind a partition.
+	Held bool
+	// Serving tells that all of its pods are ready, and that none of them is being replaced.
+	Serving bool
+	// Broken tells that its controller has reported on its newest spec, and that it is not ready.
+	Broken bool
+}
+
+// Updated tells whether the replica was given a revision, and no partition holds it back.
+func (s State) Updated(revision string) bool { return s.Revision == revision && !s.Held }
+
+// A Unit is what changes together.
+type Unit struct {
+	// Index in its role, or of its group.
+	Index int32
+	// Outdated, Started and Serving are the states of the package documentation.
+	Outdated, Started, Serving bool
+	// Broken tells that one of its replicas is known not to be ready.
+	Broken bool
+	// Blocked units are not released, such as one whose cluster has not reserved what it needs.
+	Blocked bool
+	// Extra units are beyond the number that is wanted. They count if they serve.
+	Extra bool
+}
+
+// A Policy says how many units may be changed at once.
+type Policy struct {
+	// MaxUnavailable is how many of the wanted units may not serve because of a release.
+	MaxUnavailable int32
+	// Partition: units with a lower index are not released.
+	Partition int32
+	// Paused: only started units are released.
+	Paused bool
+}
+
+// Release tells for each unit whether its replicas may get the newest template now. A unit that is
+// not outdated needs no release.
+func Release(units []Unit, p Policy) []bool {
+	var wanted, serving, started, former int32
+	for _, u := range units {
+		if !u.Extra {
+			wanted++
+		}
+		if u.Serving {
+			serving++
+		}
+		if u.Started {
+			started++
+		}
+		if u.Serving && u.Outdated {
+			former++
+		}
+	}
+	released := make([]bool, len(units))
+	for _, i := range inOrder(units) {
+		u := units[i]
+		switch {
+		case !u.Outdated || u.Blocked:
+		case u.Started:
+			released[i] = true
+		case p.Paused || u.Index < p.Partition:
+		case u.Broken:
+			released[i] = started == 0 || former == 0
+		case u.Serving && serving-1 >= wanted-p.MaxUnavailable:
+			released[i] = true
+			serving--
+		}
+	}
+	return released
+}
+
+// inOrder returns the indices of the units, the highest index of a unit first. Among equals the
+// first unit comes first.
+func inOrder(units []Unit) []int {
+	order := make([]int, len(units))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(units[b].Index, units[a].Index) })
+	return order
+}

@@ -1,0 +1,162 @@
+package observe
+
+import (
+	"fmt"
+	"time"
+
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// RolledOut is True once all replicas run the newest template and are ready. It is False while
+// some of them wait for their turn, or are not ready with it.
+const RolledOut = "RolledOut"
+
+// Reasons of the condition RolledOut.
+const (
+	ReasonAllUpdated = "AllUpdated"
+	// ReasonPartition: the replicas below the partition keep their template.
+	ReasonPartition = "PartitionReached"
+	// ReasonProgressing: replicas get the newest template, one unit after the other.
+	ReasonProgressing = "Progressing"
+	// ReasonPaused: spec.rollout.paused keeps replicas as they are.
+	ReasonPaused = "Paused"
+	// ReasonUpdateFailed: pods with the newest template fail, so it goes no further.
+	ReasonUpdateFailed = "UpdateFailed"
+	// ReasonDeadlineExceeded: nothing has changed for the progress deadline.
+	ReasonDeadlineExceeded = "ProgressDeadlineExceeded"
+)
+
+// Paths of a LeaderWorkerSet in an Object, as it was desired last.
+var (
+	partition         = incoming.NewPath("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
+	manifestSpecHash  = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "labels", naming.LabelSpecHash)
+	manifestPartition = incoming.NewPath("spec", "forProvider", "manifest", "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
+)
+
+// Replica returns the state of a replica, by the key of its LeaderWorkerSet. What was desired
+// last tells whether it was released. So a cluster that cannot be reached holds nothing again
+// that was released before.
+func (r *ObservedState) Replica(k key.Key) rollout.State {
+	observed := r.req.Observed(k)
+	if !observed.Exists() {
+		return rollout.State{}
+	}
+	s := rollout.State{Exists: true, Revision: specHash.Text(observed), Held: partition.In(observed).GetNumberValue() > 0}
+	if remote.IsObject(observed) {
+		s.Revision, s.Held = manifestSpecHash.Text(observed), manifestPartition.In(observed).GetNumberValue() > 0
+	}
+	found, read := remote.Unwrap(observed)
+	if !read.Readable() || read.Outdated {
+		return s
+	}
+	o := &objectState{actual: found, view: &view{}}
+	_ = objectView.Read(found, o.view) // Fields of a wrong type count as absent.
+	_, _, unseen := generationObserved(o)
+	_, _, updating := groupsUpdated(o)
+	available := find(o.view.Status.Conditions, string(lws.LeaderWorkerSetAvailable)).Status == composite.True
+	ready := available && o.view.Status.ReadyReplicas > 0 && o.view.Metadata.DeletionTimestamp == ""
+	s.Serving = ready && !unseen && !updating
+	s.Broken = !ready && !unseen && o.observedGeneration() > 0
+	return s
+}
+
+// heldBack tells whether the rendered LeaderWorkerSet keeps its pods as they are.
+func (s *objectState) heldBack() bool {
+	return partition.In(incoming.ObjectOf(s.desired.Resource)).GetNumberValue() > 0
+}
+
+// A progress counts the replicas that have the newest template.
+type progress struct {
+	desired, updated, held, waiting int32
+	// stuck are replicas that were given it and are not ready. coming tells that some are given it
+	// by this response, or are still to be made.
+	stuck, failures []string
+	coming          bool
+	newest          time.Time
+}
+
+func (e *evaluator) progress() progress {
+	n := progress{}
+	for c, r := range e.plan.Replicas() {
+		if c.Leaving {
+			continue
+		}
+		if !r.Extra {
+			n.desired++
+		}
+		s := e.byKey[r.Key]
+		if s != nil {
+			n.newest = newest(n.newest, s.timestamps()...)
+		}
+		switch {
+		case r.Held:
+			n.held++
+			if !r.BelowPartition {
+				n.waiting++
+			}
+			continue
+		case s == nil || !r.Updated:
+			n.coming = true
+		case !s.ready:
+			n.stuck = append(n.stuck, s.String())
+			n.failures = append(n.failures, e.failuresOf(c, r)...)
+		}
+		if r.Updated && !r.Extra {
+			n.updated++
+		}
+	}
+	for i := range e.plan.Clusters {
+		n.desired += int32(len(e.plan.Clusters[i].Pending)) //nolint:gosec // The API allows a few thousand.
+		n.coming = n.coming || len(e.plan.Clusters[i].Pending) > 0
+	}
+	return n
+}
+
+// failuresOf returns what fails in the pods of a replica, where they are read.
+func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
+	if c.Target.Remote() {
+		return nil
+	}
+	if pods := e.pods.of(e.plan.Service, r); pods != nil {
+		return pods.failures
+	}
+	return nil
+}
+
+// rolledOut tells how far the newest template has come. Why replicas are not ready, the condition
+// WorkloadsReady says. What fails in their pods is said here as well, because the rollout stops there.
+func (e *evaluator) rolledOut() composite.Condition {
+	n := e.progress()
+	c := composite.Condition{Type: RolledOut, Status: composite.True, Reason: ReasonAllUpdated}
+	done := n.waiting == 0 && len(n.stuck) == 0 && !n.coming && !e.plan.Rollout.Surge
+	if done && n.held == 0 {
+		return c
+	}
+	c.Message = fmt.Sprintf("%d of %d replicas are updated", n.updated, n.desired)
+	if done {
+		c.Reason = ReasonPartition
+		return c
+	}
+	c.Status, c.Reason = composite.False, ReasonProgressing
+	deadline := e.plan.Rollout.ProgressDeadline()
+	switch {
+	case len(n.failures) > 0:
+		c.Reason = ReasonUpdateFailed
+		c.Message += ": " + text.Join(n.failures, text.MaxMessage)
+	case len(n.stuck) == 0 && !n.coming && e.plan.Rollout.Paused:
+		c.Reason = ReasonPaused
+	case len(n.stuck) > 0 && !n.coming && !n.newest.IsZero() && e.plan.Rollout.Now.Sub(n.newest) > deadline:
+		c.Reason = ReasonDeadlineExceeded
+		c.Message += fmt.Sprintf(", and nothing has changed for more than %s: not ready: %s", deadline, text.Names(n.stuck, maxNames))
+	}
+	return c
+}

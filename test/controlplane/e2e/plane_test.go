@@ -216,7 +216,7 @@ func settled(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) *un
 			return false, err
 		}
 		err = conditions(s, "Ready", "Synced",
-			"Accepted", "WorkloadsReady", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable", "NoWarnings")
+			"Accepted", "WorkloadsReady", "RolledOut", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable", "NoWarnings")
 		return err == nil, err
 	}))
 	return s

@@ -22,6 +22,11 @@ const (
 	// MaxProgressDeadlineSeconds is a year, too.
 	MaxProgressDeadlineSeconds = MaxFailoverAfterSeconds
 
+	// MaxStartupSeconds is a day. MaxDrainSeconds is half of the longest grace period of pods in the
+	// fleet.
+	MaxStartupSeconds = 24 * 60 * 60
+	MaxDrainSeconds   = 1800
+
 	// MaxRoleName leaves enough characters for the shortest service name and a replica's
 	// index in MaxWorkloadName.
 	MaxRoleName = 46

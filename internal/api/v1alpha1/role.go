@@ -21,7 +21,7 @@ const (
 var componentTypes = []ComponentType{ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder, ComponentTypeRouter}
 
 // A Role is one part of the service.
-// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' ? !has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) : has(self.template)",message="a worker, prefiller or decoder must have a template; a router must not have template, leaderTemplate or multinode"
+// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' ? !has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) && !has(self.lifecycle) : has(self.template)",message="a worker, prefiller or decoder must have a template; a router must not have template, leaderTemplate, multinode or lifecycle"
 // +kubebuilder:validation:XValidation:rule="self.componentType == 'router' || (!has(self.strategy) && !has(self.httproute) && !has(self.gateway) && !has(self.endpointPickerConfig) && !has(self.endpointPicker) && !has(self.servedModels))",message="only a router may have strategy, httproute, gateway, endpointPickerConfig, endpointPicker or servedModels"
 // +kubebuilder:validation:XValidation:rule="self.componentType == oldSelf.componentType",fieldPath=".componentType",message="cannot be changed: add a role with another name"
 type Role struct {
@@ -90,6 +90,10 @@ type Role struct {
 	// Multinode runs each replica on several nodes, as one leader pod and its worker pods.
 	// +optional
 	Multinode *Multinode `json:"multinode,omitempty"`
+
+	// Lifecycle says how long the pods may take to start and to stop.
+	// +optional
+	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 
 	// Template of the pods (a PodTemplateSpec). It may have every field that the cluster's
 	// version of Kubernetes knows. The engine is the container that has the serving port or

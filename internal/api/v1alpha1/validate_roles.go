@@ -72,6 +72,7 @@ func validateRole(path *field.Path, r *Role) field.ErrorList {
 		errs = append(errs, check.Between(path.Child("replicas"), *r.Replicas, 0, MaxReplicas)...)
 	}
 	errs = append(errs, validateMultinode(path.Child("multinode"), r.Multinode)...)
+	errs = append(errs, validateLifecycle(path.Child("lifecycle"), r.Lifecycle)...)
 	errs = append(errs, validateRouter(path, r)...)
 	return append(errs, validateType(path, r)...)
 }
@@ -146,6 +147,7 @@ func (r *Role) servingFields() []given {
 		{"multinode", object, r.Multinode != nil},
 		{"template", object, r.Template != nil},
 		{"leaderTemplate", object, r.LeaderTemplate != nil},
+		{"lifecycle", object, r.Lifecycle != nil},
 	}
 }
 

@@ -57,6 +57,7 @@ func planRole(i int, role v1alpha1.Role, in *inputv1alpha1.Input, disaggregated 
 			p.launch()
 		}
 		p.environment()
+		p.lifecycle()
 		p.checkPodResources()
 		p.warn()
 		p.sum()

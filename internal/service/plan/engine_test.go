@@ -202,7 +202,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeWithItsOwnSidecar": {
 			reason:        "A routing sidecar of the user's stays the only one.",
 			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080]}], containers: [{name: vllm, image: x, args: [--port, "8200"]}]}}`,
+			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080]}], containers: [{name: vllm, image: vllm-openai, args: [--port, "8200"]}]}}`,
 			disaggregated: true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
@@ -218,7 +218,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeWithItsOwnProtectedSidecar": {
 			reason:        "One that looks at the pool needs no warning.",
 			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080, --enable-ssrf-protection, --inference-pool=ns/svc-pool]}], containers: [{name: vllm, image: x, args: [--port, "8200"]}]}}`,
+			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080, --enable-ssrf-protection, --inference-pool=ns/svc-pool]}], containers: [{name: vllm, image: vllm-openai, args: [--port, "8200"]}]}}`,
 			disaggregated: true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
@@ -231,7 +231,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeWithConnector": {
 			reason:        "Nothing is missing where the engine has a KV connector, from its arguments or the environment.",
 			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypePrefiller},
-			template:      `{spec: {containers: [{name: vllm, image: x, env: [{name: VLLM_ARGS, value: "--kv-transfer-config {}"}]}]}}`,
+			template:      `{spec: {containers: [{name: vllm, image: vllm-openai, env: [{name: VLLM_ARGS, value: "--kv-transfer-config {}"}]}]}}`,
 			disaggregated: true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000, PodLabels: map[string]string{"llm-d.ai/role": "prefill"}},
@@ -266,7 +266,7 @@ func TestPlanRole(t *testing.T) {
 		"MoreNodes": {
 			reason:   "Without a launcher the user is in charge, and hears of what can hardly be meant.",
 			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker},
-			template: `{spec: {containers: [{name: vllm, image: x, args: [--nnodes, "2"]}]}}`,
+			template: `{spec: {containers: [{name: vllm, image: vllm-openai, args: [--nnodes, "2"]}]}}`,
 			want: want{
 				role:   Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000},
 				leader: pod{SharedMemory: true}, worker: pod{SharedMemory: true},

@@ -215,6 +215,12 @@ type PodTemplate struct {
 	Headless bool
 	// SharedMemory adds a memory volume at /dev/shm.
 	SharedMemory bool
+	// Readiness adds a readiness probe and a startup probe, unless it is nil.
+	Readiness *Probe
+	// DrainSeconds that a pod which is deleted goes on as before, by a preStop hook. 0 adds none.
+	DrainSeconds int32
+	// GraceSeconds until it is killed. 0 keeps the user's.
+	GraceSeconds int32
 }
 
 // A Sidecar is the routing sidecar of a decode pod.

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	apply "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -45,6 +46,9 @@ func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, 
 	}
 	if leader && r.RayPort != 0 {
 		openPort(engine, r.RayPort)
+	}
+	if err := live(spec, engine, t); err != nil {
+		return nil, err
 	}
 	if t.SharedMemory {
 		return doc, shareMemory(spec, engine)
@@ -100,4 +104,49 @@ func freeName(want string, elements []*structpb.Value) string {
 		name = want + "-" + strconv.Itoa(i)
 	}
 	return name
+}
+
+// live sets how a pod tells that it serves, and how it stops.
+func live(spec, engine *structpb.Struct, t *plan.PodTemplate) error {
+	if t.GraceSeconds > 0 {
+		spec.Fields["terminationGracePeriodSeconds"] = number(t.GraceSeconds)
+	}
+	if t.DrainSeconds > 0 {
+		sleep, err := kube.Encode(apply.LifecycleHandler().WithSleep(apply.SleepAction().WithSeconds(int64(t.DrainSeconds))))
+		if err != nil {
+			return err
+		}
+		lifecycle := kube.Copy(child(engine, "lifecycle"))
+		lifecycle.Fields["preStop"] = structpb.NewStructValue(sleep)
+		engine.Fields["lifecycle"] = structpb.NewStructValue(lifecycle)
+	}
+	if t.Readiness == nil {
+		return nil
+	}
+	ready, start := probe(t.Readiness).WithPeriodSeconds(5).WithTimeoutSeconds(5), probe(t.Readiness).WithPeriodSeconds(startupPeriod).WithTimeoutSeconds(5)
+	for name, p := range map[string]*apply.ProbeApplyConfiguration{
+		"readinessProbe": ready,
+		"startupProbe":   start.WithFailureThreshold((t.Readiness.StartupSeconds + startupPeriod - 1) / startupPeriod),
+	} {
+		if name == "startupProbe" && t.Readiness.StartupSeconds == 0 {
+			continue
+		}
+		encoded, err := kube.Encode(p)
+		if err != nil {
+			return err
+		}
+		engine.Fields[name] = structpb.NewStructValue(encoded)
+	}
+	return nil
+}
+
+// startupPeriod is the number of seconds between two startup probes.
+const startupPeriod = 10
+
+func probe(p *plan.Probe) *apply.ProbeApplyConfiguration {
+	get := apply.HTTPGetAction().WithPath("/health").WithPort(intstr.FromInt32(p.Port))
+	if p.HTTPS {
+		get.WithScheme(corev1.URISchemeHTTPS)
+	}
+	return apply.Probe().WithHTTPGet(get)
 }

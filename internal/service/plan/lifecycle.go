@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+)
+
+// A Probe asks an engine whether it serves. vLLM and SGLang answer at /health once the model is
+// loaded (vllm/entrypoints/openai/api_server.py, sglang/srt/entrypoints/http_server.py).
+type Probe struct {
+	Port int32
+	// HTTPS tells that the engine serves TLS itself.
+	HTTPS bool
+	// StartupSeconds is how long the model may take to load.
+	StartupSeconds int32
+}
+
+// lifecycle decides how the pods tell that they serve, and how they stop.
+func (p *rolePlanner) lifecycle() {
+	startup, drain, shutdown := p.spec.LifecycleOf()
+	for _, t := range []*PodTemplate{&p.role.Leader, &p.role.Worker} {
+		t.drain(drain, shutdown)
+	}
+	leader := &p.role.Leader
+	if leader.engine().ReadinessProbe != nil {
+		return
+	}
+	if !p.knowsHealth(leader) {
+		p.warnings = append(p.warnings, Warning{
+			Path:    leader.enginePath(p.leaderPath()).String(),
+			Message: "has no readinessProbe, and the engine is not known: requests come, and rollouts go on, before the model is loaded",
+		})
+		return
+	}
+	leader.Readiness = &Probe{Port: p.role.EnginePort, HTTPS: leader.hasFlag("--ssl-certfile"), StartupSeconds: startup}
+	if leader.engine().StartupProbe != nil {
+		leader.Readiness.StartupSeconds = 0
+	}
+}
+
+// drain decides how long the pods of a template go on once they are deleted. What the template says
+// itself stays.
+func (t *PodTemplate) drain(drain, shutdown int32) {
+	grace := drain + shutdown
+	if own := t.Spec.TerminationGracePeriodSeconds; own != nil {
+		grace = int32(min(max(*own, 0), int64(maxGrace)))
+		t.GraceSeconds = 0
+		drain = min(drain, grace)
+	} else {
+		t.GraceSeconds = grace
+	}
+	if l := t.engine().Lifecycle; l != nil && l.PreStop != nil {
+		drain = 0
+	}
+	t.DrainSeconds = drain
+}
+
+// entrypoints are images whose entrypoint is a known engine.
+var entrypoints = []string{"vllm-openai"}
+
+// knowsHealth tells whether a template's engine answers at /health on its port: it is vLLM or
+// SGLang, by the command, by the launcher or by the entrypoint of the image.
+func (p *rolePlanner) knowsHealth(t *PodTemplate) bool {
+	if t.hasFlag("--uds") {
+		return false // It listens on a Unix socket.
+	}
+	if launch.EngineOf(t.command()) != launch.EngineUnknown {
+		return true
+	}
+	if l := p.launcher(); l != v1alpha1.LauncherNone {
+		return true
+	}
+	return len(t.engine().Command) == 0 && slices.Contains(entrypoints, imageName(t.engine()))
+}
+
+// imageName is the last part of an image's repository.
+func imageName(c *corev1.Container) string {
+	name, _, _ := strings.Cut(path.Base(c.Image), "@")
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}
+
+// hasFlag tells whether the engine's command has a flag, alone or with its value.
+func (t *PodTemplate) hasFlag(flag string) bool {
+	return slices.ContainsFunc(launch.Words(t.command()), func(w string) bool {
+		name, _, _ := strings.Cut(w, "=")
+		return name == flag
+	})
+}

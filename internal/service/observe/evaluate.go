@@ -217,8 +217,12 @@ func (e *evaluator) countReplica(counts roleCounts, c *plan.ClusterPlan, r *plan
 	if pods != nil {
 		e.failures = append(e.failures, pods.failures...)
 	}
-	if s != nil && s.reason == ReasonNotReady {
+	switch {
+	case s == nil:
+	case s.reason == ReasonNotReady:
 		s.message = podsMissing(pods, r.Role.Nodes)
+	case s.reason == ReasonUpdating && pods != nil && pods.unscheduled > 0:
+		s.message += fmt.Sprintf(", %d cannot be scheduled", pods.unscheduled)
 	}
 }
 

@@ -72,7 +72,7 @@ func TestRollout(t *testing.T) {
 		now := identities(t, c, "Pod", chat)["chat-worker-1-0"]
 		return now != "" && now != before["chat-worker-1-0"], fmt.Errorf("it is %q", now)
 	})
-	says(t, c, chat, map[string]string{"worker": "Deploying 3/4 3/4"})
+	says(t, c, chat, map[string]string{"worker": "Deploying 3/4 3/4"}, "False", "Updating", "LeaderWorkerSet chat-worker-3: its pods are being updated, 1 cannot be scheduled")
 	stopped()
 
 	before = identities(t, c, "Pod", chat)

@@ -100,7 +100,7 @@ func (s *sim) count(list []bool) (n int32) {
 // TestRandomRollouts counts what serves, with replicas that crash by themselves.
 func TestRandomRollouts(t *testing.T) {
 	for seed := range uint64(2000) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // A test repeats its numbers.
+		random := rand.New(rand.NewPCG(seed, 1))
 		n := 1 + random.IntN(8)
 		p := Policy{MaxUnavailable: 1 + int32(random.IntN(n))}
 		s := &sim{random: random, works: random.IntN(2) == 0, updated: make([]bool, n), serving: make([]bool, n)}

@@ -118,7 +118,7 @@ func (w *world) images() string {
 	for _, key := range fixture.Keys(w.sets) {
 		all = append(all, w.sets[key].image)
 	}
-	return strings.Join(all, " ")
+	return strings.Join(all, ",")
 }
 
 // rollOut edits the spec, and steps until nothing changes. It returns the fewest sets that served.
@@ -159,43 +159,43 @@ func TestRollout(t *testing.T) {
 	}{
 		"OneAfterTheOther": {
 			reason: "By default one replica is replaced at a time.",
-			spec:   fourWorkers, edits: []string{"v2|"}, fewest: 3, images: "v2 v2 v2 v2",
+			spec:   fourWorkers, edits: []string{"v2|"}, fewest: 3, images: "v2,v2,v2,v2",
 			restarts: map[string]int{"leaderworkerset/w/0": 1, "leaderworkerset/w/1": 1, "leaderworkerset/w/2": 1, "leaderworkerset/w/3": 1},
 			rolled:   "AllUpdated: ",
 		},
 		"TwoAtOnce": {
 			reason: "maxUnavailable says how many may be replaced at once.",
-			spec:   fourWorkers, edits: []string{"v2|rollout: {maxUnavailable: 2}"}, fewest: 2, images: "v2 v2 v2 v2",
+			spec:   fourWorkers, edits: []string{"v2|rollout: {maxUnavailable: 2}"}, fewest: 2, images: "v2,v2,v2,v2",
 			restarts: map[string]int{"leaderworkerset/w/0": 1, "leaderworkerset/w/1": 1, "leaderworkerset/w/2": 1, "leaderworkerset/w/3": 1},
 			rolled:   "AllUpdated: ",
 		},
 		"Broken": {
 			reason: "An image that does not start reaches one replica.",
-			spec:   fourWorkers, edits: []string{broken + "|"}, fewest: 3, images: "v1 v1 v1 broken",
+			spec:   fourWorkers, edits: []string{broken + "|"}, fewest: 3, images: "v1,v1,v1,broken",
 			restarts: map[string]int{"leaderworkerset/w/3": 1},
 			rolled:   "ProgressDeadlineExceeded: 1 of 4 replicas are updated, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-w-3",
 		},
 		"PutBack": {
 			reason: "The former image touches only what was changed.",
-			spec:   fourWorkers, edits: []string{broken + "|", "v1|"}, fewest: 3, images: "v1 v1 v1 v1",
+			spec:   fourWorkers, edits: []string{broken + "|", "v1|"}, fewest: 3, images: "v1,v1,v1,v1",
 			restarts: map[string]int{"leaderworkerset/w/3": 2},
 			rolled:   "AllUpdated: ",
 		},
 		"Repaired": {
 			reason: "The replica with the broken image comes first.",
-			spec:   fourWorkers, edits: []string{broken + "|", "v3|"}, fewest: 3, images: "v3 v3 v3 v3",
+			spec:   fourWorkers, edits: []string{broken + "|", "v3|"}, fewest: 3, images: "v3,v3,v3,v3",
 			restarts: map[string]int{"leaderworkerset/w/0": 1, "leaderworkerset/w/1": 1, "leaderworkerset/w/2": 1, "leaderworkerset/w/3": 2},
 			rolled:   "AllUpdated: ",
 		},
 		"Partition": {
 			reason: "Replicas below the partition keep their pods.",
-			spec:   fourWorkers, edits: []string{"v2|rollout: {partition: 3}"}, fewest: 3, images: "v1 v1 v1 v2",
+			spec:   fourWorkers, edits: []string{"v2|rollout: {partition: 3}"}, fewest: 3, images: "v1,v1,v1,v2",
 			restarts: map[string]int{"leaderworkerset/w/3": 1},
 			rolled:   "PartitionReached: 1 of 4 replicas are updated",
 		},
 		"Paused": {
 			reason: "A paused rollout changes nothing.",
-			spec:   fourWorkers, edits: []string{"v2|rollout: {paused: true}"}, fewest: 4, images: "v1 v1 v1 v1",
+			spec:   fourWorkers, edits: []string{"v2|rollout: {paused: true}"}, fewest: 4, images: "v1,v1,v1,v1",
 			restarts: map[string]int{}, rolled: "Paused: 0 of 4 replicas are updated",
 		},
 		"Surge": {
@@ -205,12 +205,12 @@ func TestRollout(t *testing.T) {
 		},
 		"SurgeBroken": {
 			reason: "If the further replica does not start, the others stay.",
-			spec:   oneWorker, edits: []string{broken + "|rollout: {maxSurge: 1}"}, fewest: 1, images: "v1 broken",
+			spec:   oneWorker, edits: []string{broken + "|rollout: {maxSurge: 1}"}, fewest: 1, images: "v1,broken",
 			restarts: map[string]int{}, rolled: "ProgressDeadlineExceeded: 0 of 1 replicas are updated, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-w-1",
 		},
 		"Pairs": {
 			reason: "Prefill and decode of a group change together, one group after the other.",
-			spec:   twoPairs, edits: []string{"v2|"}, fewest: 2, images: "v2 v2 v2 v2",
+			spec:   twoPairs, edits: []string{"v2|"}, fewest: 2, images: "v2,v2,v2,v2",
 			restarts: map[string]int{"leaderworkerset/0/p/0": 1, "leaderworkerset/0/d/0": 1, "leaderworkerset/1/p/0": 1, "leaderworkerset/1/d/0": 1},
 			rolled:   "AllUpdated: ",
 		},

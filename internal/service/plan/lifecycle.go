@@ -49,7 +49,7 @@ func (p *rolePlanner) lifecycle() {
 func (t *PodTemplate) drain(drain, shutdown int32) {
 	grace := drain + shutdown
 	if own := t.Spec.TerminationGracePeriodSeconds; own != nil {
-		grace = int32(min(max(*own, 0), int64(maxGrace)))
+		grace = int32(min(max(*own, 0), maxGrace)) //nolint:gosec // An hour at most.
 		t.GraceSeconds = 0
 		drain = min(drain, grace)
 	} else {

@@ -142,7 +142,7 @@ func TestAnswer(t *testing.T) {
 		Resources: map[string]*fnv1.Resource{"other": other},
 	}
 	rsp := run(t, req)
-	want := []string{"leaderworkerset/w/0", "leaderworkerset/w/1", "other", "podgroup", "service"}
+	want := []string{"leaderworkerset/w/0", "leaderworkerset/w/1", "other", "poddisruptionbudget/role/w", "podgroup", "service"}
 	if diff := cmp.Diff(want, fixture.Keys(rsp.GetDesired().GetResources())); diff != "" {
 		t.Errorf("what functions before this one want is passed on: -want, +got:\n%s", diff)
 	}

@@ -21,7 +21,7 @@ func TestMissingKinds(t *testing.T) {
 	const lws, pg = "kind/leaderworkersets.leaderworkerset.x-k8s.io", "kind/podgroups.scheduling.volcano.sh"
 	req := fixture.Request(t, fixture.Service(fixture.TwoNodes), input)
 	rsp := fn.Run(t, req)
-	if diff := cmp.Diff([]string{"existing/service", lws, pg}, fixture.Keys(rsp.GetRequirements().GetResources())); diff != "" {
+	if diff := cmp.Diff([]string{"existing/poddisruptionbudget/role/w", "existing/service", lws, pg}, fixture.Keys(rsp.GetRequirements().GetResources())); diff != "" {
 		t.Errorf("want the CRDs of kinds that a cluster may lack, and objects only of kinds that are known to exist: others would fail the whole call: -want, +got:\n%s", diff)
 	}
 	want := &fnv1.ResourceSelector{
@@ -34,10 +34,10 @@ func TestMissingKinds(t *testing.T) {
 
 	req.RequiredResources = map[string]*fnv1.Resources{lws: {}, pg: fixture.Definition(t, "v1beta1", "")}
 	rsp = fn.Run(t, req)
-	if diff := cmp.Diff([]string{"podgroup", "service"}, fixture.Keys(rsp.GetDesired().GetResources())); diff != "" {
+	if diff := cmp.Diff([]string{"poddisruptionbudget/role/w", "podgroup", "service"}, fixture.Keys(rsp.GetDesired().GetResources())); diff != "" {
 		t.Errorf("want no objects of missing kinds: -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"existing/podgroup", "existing/service", lws, pg}, fixture.Keys(rsp.GetRequirements().GetResources())); diff != "" {
+	if diff := cmp.Diff([]string{"existing/poddisruptionbudget/role/w", "existing/podgroup", "existing/service", lws, pg}, fixture.Keys(rsp.GetRequirements().GetResources())); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if got := fixture.Condition(rsp, "KindsAvailable"); got != "FALSE KindMissing" {

@@ -97,6 +97,21 @@ func (c *ClusterPlan) SidecarName() string { return c.Base + "-routing-sidecar" 
 // NetworkPolicyName is the name of the NetworkPolicy of the engines' pods.
 func (c *ClusterPlan) NetworkPolicyName() string { return c.Base + "-engines" }
 
+// BudgetName is the name of a role's PodDisruptionBudget.
+func (c *ClusterPlan) BudgetName(r *Role) string { return c.Base + "-" + r.Name + "-engines" }
+
+// BudgetKey is the key of a role's PodDisruptionBudget. That of the endpoint picker has no role.
+func (c *ClusterPlan) BudgetKey(r *Role) key.Key {
+	return c.Key(key.PodDisruptionBudget, budgetOfRole, r.Name)
+}
+
+// IsBudgetOfRole tells whether a key is that of a role's PodDisruptionBudget.
+func IsBudgetOfRole(k key.Key) bool {
+	return k.Kind == key.PodDisruptionBudget && strings.HasPrefix(k.Name, budgetOfRole+"/")
+}
+
+const budgetOfRole = "role"
+
 // RouteName is the name of the HTTPRoute.
 func (c *ClusterPlan) RouteName() string { return c.Base + "-httproute" }
 

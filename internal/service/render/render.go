@@ -11,6 +11,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/disruption"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/endpoint"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/fleet"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/gang"
@@ -133,7 +134,11 @@ func renderCluster(p *plan.Plan, cluster *plan.ClusterPlan, workloads *workload.
 			all = append(all, o)
 		}
 	}
-	return all, nil
+	budgets, err := disruption.Render(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, budgets...), nil
 }
 
 // Without returns the objects that are not deferred.

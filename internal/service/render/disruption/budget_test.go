@@ -1,0 +1,48 @@
+package disruption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// A role has a budget if it has several replicas in a cluster, of all groups together.
+func TestRender(t *testing.T) {
+	one, several := &plan.Role{Name: "one", Nodes: 4}, &plan.Role{Name: "several", Nodes: 1}
+	cluster := &plan.ClusterPlan{Target: scheduling.Target{Namespace: "team-a"}, Base: "chat", Groups: []plan.Group{
+		{Replicas: []plan.Replica{{Role: one}, {Role: several}}},
+		{Index: 1, Replicas: []plan.Replica{{Role: several}, {Role: one, Extra: true}}},
+	}}
+	all, err := Render(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]policyv1.PodDisruptionBudget{}
+	for _, o := range all {
+		budget := policyv1.PodDisruptionBudget{}
+		if errs := kube.Decode(o.Resource, nil, &budget); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		got[o.Key.String()] = budget
+	}
+	labels := map[string]string{"fusioninfer.io/role-name": "several", "fusioninfer.io/service": "chat"}
+	want := map[string]policyv1.PodDisruptionBudget{"poddisruptionbudget/role/several": {
+		TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
+		ObjectMeta: metav1.ObjectMeta{Name: "chat-several-engines", Namespace: "team-a", Labels: labels},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)), UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+		},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -37,8 +37,10 @@ type Result struct {
 	Assignments []Assignment
 	// Unassigned are the replicas that no cluster accepts. Nothing is rendered for them.
 	Unassigned map[key.ReplicaID]bool
-	// Request is the capacity that the service requests.
-	Request *reservation.CapacityRequest
+	// Request is the capacity that the service requests. It is to be written over RequestVersion
+	// only, the resourceVersion of the last one. That is empty if there is none.
+	Request        *reservation.CapacityRequest
+	RequestVersion string
 	// Withdrawn are the clusters that may have grants for the service, and that it requests
 	// nothing of any more. They have to read that.
 	Withdrawn []string
@@ -98,7 +100,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	v.markDuplicates(members, p.Candidates)
 	solution := Assign(p)
 	decisions := solution.Decisions
-	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes)}
+	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion}
 	r.Withdrawn, r.Awaits = v.withdrawn(r.Request), v.awaits()
 	r.Silent = silent(r.Awaits, members, p.Candidates)
 	for i, m := range members {

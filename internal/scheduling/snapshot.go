@@ -33,9 +33,10 @@ type Snapshot struct {
 	NamespaceLabels   map[string]string
 	NamespaceResolved bool
 	// Request is the last capacity request of the service, if any. Labelled are the clusters that
-	// find it by its labels.
-	Request  *reservation.CapacityRequest
-	Labelled []string
+	// find it by its labels. RequestVersion is the resourceVersion of its ConfigMap.
+	Request        *reservation.CapacityRequest
+	Labelled       []string
+	RequestVersion string
 	// UnplacedSince is since when the service waits for capacity, and nothing about that has
 	// changed. It is the last transition of its condition Placed, because Crossplane notes that
 	// time and the function has no clock to write. Zero if the service does not wait.

@@ -64,6 +64,7 @@ var (
 	// namespaceOfManifest is set before provider-kubernetes reports anything.
 	namespaceOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "namespace")
 	queueName           = incoming.NewPath("metadata", "labels", naming.LabelKueueQueue)
+	resourceVersion     = incoming.NewPath("metadata", "resourceVersion")
 	requestData         = incoming.NewPath("data", reservation.RequestKey)
 )
 
@@ -171,6 +172,7 @@ func addRequest(snapshot *scheduling.Snapshot, observed incoming.Object) {
 	if a, err := reservation.DecodeRequest(requestData.Text(observed)); err == nil {
 		snapshot.Request = a
 	}
+	snapshot.RequestVersion = resourceVersion.Text(observed)
 	l := labelled{}
 	_ = labelledView.Read(observed, &l) // Labels that cannot be read are none.
 	for label := range l.Metadata.Labels {

@@ -66,7 +66,12 @@ func labels(p *plan.Plan) map[string]string {
 // requestOf is the service's capacity request. Each cluster finds it by a label of its own, which
 // stays until the cluster has read that nothing is requested of it any more. A request that a
 // cluster does not find is missing, and keeps its grants as long as the service has workloads
-// there. It is a ConfigMap, because a Crossplane package cannot add a kind without a controller.
+// there.
+//
+// The resourceVersion lets the API server refuse it if the request has changed since it was read.
+// So each request follows the one before, and none forgets what that one said of pods that run.
+//
+// It is a ConfigMap, because a Crossplane package cannot add a kind without a controller.
 func requestOf(p *plan.Plan) (*apply.ConfigMapApplyConfiguration, error) {
 	text, err := reservation.EncodeRequest(p.Schedule.Request)
 	if err != nil {
@@ -76,7 +81,11 @@ func requestOf(p *plan.Plan) (*apply.ConfigMapApplyConfiguration, error) {
 	for _, name := range append(slices.Sorted(maps.Keys(p.Schedule.Request.Clusters)), p.Schedule.Withdrawn...) {
 		l[reservation.RequestLabel(name)] = reservation.RequestLabelValue
 	}
-	return apply.ConfigMap(p.Service.RequestName(), p.Service.Namespace).WithLabels(l).WithData(map[string]string{reservation.RequestKey: text}), nil
+	m := apply.ConfigMap(p.Service.RequestName(), p.Service.Namespace).WithLabels(l).WithData(map[string]string{reservation.RequestKey: text})
+	if v := p.Schedule.RequestVersion; v != "" {
+		m = m.WithResourceVersion(v)
+	}
+	return m, nil
 }
 
 // route sends each request to one of the clusters. It stays when no cluster is left, so that

@@ -22,6 +22,10 @@ const (
 	AnnotationHomeEpoch = "fusioninfer.io/home-epoch"
 )
 
+// AnnotationGeneration has the generation of the capacity request that was granted for the pods of a
+// LeaderWorkerSet.
+const AnnotationGeneration = "fusioninfer.io/capacity-generation"
+
 // Labels of Kueue (v0.15.0, pkg/controller/constants/constants.go). The WorkloadPriorityClass
 // that one of them names is cluster-scoped.
 const (

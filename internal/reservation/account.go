@@ -48,6 +48,14 @@ func (t tally) podSets() []capacity.PodSet {
 	return all
 }
 
+func (p pods) count() int64 {
+	n := int64(0)
+	for _, s := range p.sets {
+		n += s.Count
+	}
+	return n
+}
+
 // covers tells whether other pods fit wherever these do: each of them takes the place of one
 // that requests no less.
 func (p pods) covers(o pods) bool {
@@ -65,6 +73,35 @@ func (p pods) covers(o pods) bool {
 		}
 	}
 	return true
+}
+
+// union returns pods that cover both of some pods, where one takes the place of the other: each
+// pair of which one covers the other counts once.
+func (b *book) union(p, o pods) pods {
+	if p.covers(o) {
+		return p
+	}
+	all := tally{}
+	all.add(p, 1)
+	free, more := slices.Clone(p.sets), slices.Clone(o.sets)
+	replace := func(is func(have, want *capacity.PodRequirements) bool) {
+		for i := range more {
+			for j := range free {
+				if n := min(more[i].Count, free[j].Count); n > 0 && is(free[j].Requirements, more[i].Requirements) {
+					more[i].Count -= n
+					free[j].Count -= n
+					if !free[j].Requirements.Covers(more[i].Requirements) {
+						all[free[j].Requirements] -= n
+						all[more[i].Requirements] += n
+					}
+				}
+			}
+		}
+	}
+	replace(func(have, want *capacity.PodRequirements) bool { return have.Covers(want) })
+	replace(func(have, want *capacity.PodRequirements) bool { return want.Covers(have) })
+	all.add(pods{sets: more}, 1)
+	return b.pods(all)
 }
 
 // shape returns the one address of equal shapes.
@@ -95,6 +132,24 @@ func (b *book) pods(counts tally) pods {
 	return p
 }
 
+// maxReplaced limits the shapes that are kept for pods that are being replaced, as maxPods does their
+// number. A request that changes again and again, and never says that its pods were replaced, would
+// fill the ledger.
+const maxReplaced = 16
+
+// during returns what is granted for the pods that a replica requests: these pods, and with them
+// those of its grant as long as they may run. All are pinned, or none. If it is more than what is
+// requested, it also returns the hash of what is.
+func (b *book) during(a *account, r *ReplicaRequest, before, now pods) (all pods, isFor string) {
+	if !r.Replacing || len(before.sets) > maxReplaced || before.count()+now.count() > maxPods {
+		return now, ""
+	}
+	if all = b.union(before, now); all.id != now.id {
+		isFor = hashOf(podTexts(a.request.PodRequirements)(r.Pods))
+	}
+	return all, isFor
+}
+
 // podsOf returns the pods that a replica requests.
 func (b *book) podsOf(a *account, r *ReplicaRequest) pods {
 	counts := tally{}
@@ -123,7 +178,7 @@ func (b *book) read(a *account, s *Service) {
 		if len(g.Pods) == 0 {
 			pin = b.pinOf(pin.Name(), nil) // A status has only the name of the pool.
 		}
-		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin}
+		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin, g.For}
 		for _, name := range g.Replicas {
 			a.set(name, each)
 		}
@@ -172,11 +227,11 @@ func (a *account) service() Service {
 	at := map[string]int{}
 	for _, name := range a.names {
 		g := a.granted[name]
-		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id + " " + g.pin.Name()
+		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id + " " + g.pin.Name() + " " + g.isFor
 		i, known := at[k]
 		if !known {
 			i, at[k] = len(s.Grants), len(s.Grants)
-			grant := Grant{Generation: g.generation, Pin: g.pin}
+			grant := Grant{Generation: g.generation, Pin: g.pin, For: g.isFor}
 			for _, set := range g.pods.sets {
 				shape := index[keys[set.Requirements]]
 				for len(grant.Pods) <= shape {

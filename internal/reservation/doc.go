@@ -43,7 +43,9 @@ Reserve decides in this order:
  1. A request that does not have a replica any more frees its grant at once. A request that is
     missing or cannot be read keeps its grants as long as its service has workloads in the
     cluster, or that is not known, and for Grace at least. Nobody else gets that room.
- 2. Pods that shrink are granted as they are now, which always fits.
+ 2. Pods that request less are granted as they are now, which always fits. While the request says
+    that pods from before may still run (Replacing), a grant covers these and those that come: each
+    pod takes the place of one that covers it, or that it covers (func union).
  3. All grants are counted. If they do not fit, nodes are gone: the cluster is overcommitted,
     everything is kept, and nothing new is granted. If only pinned pods do not fit, that is so for
     their pools alone.
@@ -61,8 +63,8 @@ Reserve decides in this order:
     small services cannot overtake a large one for ever. What its quota refuses holds no room.
     Quota is held in the same way, from younger services of the namespace.
 
-TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing proves rule 1, TestQuotas proves rule 6, TestHold, TestHoldQuota and
-TestGangIsNotOvertaken prove rule 7, and TestReserve the others. TestReserveInvariants checks them for random requests.
+TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing proves rule 1, TestUnion what rule 2 counts, TestQuotas rule 6, TestHold,
+TestHoldQuota and TestGangIsNotOvertaken prove rule 7, and TestReserve the others. TestReserveInvariants checks them for random requests.
 
 # Cost
 

@@ -30,11 +30,11 @@ func PodsHashes(requirements map[string]capacity.PodRequirements, groups []Repli
 	return all
 }
 
-// PodsHash returns the same hash of the pods of one of the service's grants. It is empty if the
-// ledger does not have them.
+// PodsHash returns the same hash of the pods that one of the service's grants is for. It is empty if
+// the ledger does not have them.
 func (s *Service) PodsHash(g *Grant) string {
-	if len(g.Pods) == 0 {
-		return ""
+	if len(g.Pods) == 0 || g.For != "" {
+		return g.For
 	}
 	counts := map[string]int64{}
 	for i, n := range g.Pods {

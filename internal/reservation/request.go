@@ -77,10 +77,11 @@ type ReplicaRequest struct {
 	// Pool that the pods of the running replica are pinned to. Empty if they are not.
 	Pool string `json:"pool,omitempty"`
 	// Held tells that the service keeps the pods of the replica as they were, until the cluster
-	// has granted what the replica requests now. HeldNodes is the number of these pods. Both are
-	// notes of the service for itself.
-	Held      bool  `json:"held,omitempty"`
-	HeldNodes int32 `json:"heldNodes,omitempty"`
+	// has granted what the replica requests now. It is a note of the service for itself.
+	Held bool `json:"held,omitempty"`
+	// Replacing tells that pods from before may still run, which the replica requested otherwise.
+	// Until they are gone, its grant covers them too.
+	Replacing bool `json:"replacing,omitempty"`
 }
 
 // Nodes returns the number of pods of the replica, each of which has a node of its own.

@@ -140,6 +140,8 @@ type granted struct {
 	generation int64
 	pods       pods
 	pin        *capacity.Pin
+	// isFor is the hash of the pods that are requested, if there are others from before among pods.
+	isFor string
 }
 
 // open opens an account for each service of the ledger and of the requests. It drops what was
@@ -195,8 +197,8 @@ func (b *book) past(t time.Time) time.Time {
 	return t
 }
 
-// keep drops the grants that were withdrawn, or are missing. Pods that shrink are granted as they
-// are now, which always fits.
+// keep drops the grants that were withdrawn, or are missing. Pods that have shrunk are granted as
+// they are now, which always fits. While pods from before may run, the grant stays as it is.
 func (b *book) keep(a *account) {
 	switch {
 	case a.request != nil:
@@ -217,8 +219,8 @@ func (b *book) keep(a *account) {
 		requested[r.Name] = true
 		has = b.asItRuns(a, &r, has)
 		a.granted[r.Name] = has
-		if now := b.pinned(b.podsOf(a, &r), has.pin); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
-			a.granted[r.Name] = granted{max(has.generation, r.Generation), now, has.pin}
+		if now, isFor := b.during(a, &r, has.pods, b.pinned(b.podsOf(a, &r), has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
+			a.granted[r.Name] = granted{max(has.generation, r.Generation), now, has.pin, isFor}
 		}
 	}
 	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {

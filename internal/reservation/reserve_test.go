@@ -93,6 +93,16 @@ func grown(req CapacityRequest) CapacityRequest {
 	return req
 }
 
+// replacing says of all replicas of a request that pods from before may still run.
+func replacing(req CapacityRequest) CapacityRequest {
+	for _, group := range req.Clusters[here].Groups {
+		for i := range group.Replicas {
+			group.Replicas[i].Replacing = true
+		}
+	}
+	return req
+}
+
 // reserved returns the grants of a service, for the pods that it requests.
 func reserved(uid string, replicas ...key.ReplicaID) Service {
 	return Service{ServiceID: ServiceID{Namespace: "team", Name: "s-" + uid, UID: uid}, Grants: []Grant{{Replicas: replicas}}}
@@ -103,6 +113,14 @@ func withGeneration(s Service, generation int64) Service {
 	s.Grants = slices.Clone(s.Grants)
 	for i := range s.Grants {
 		s.Grants[i].Generation = generation
+	}
+	return s
+}
+
+// isFor says of all grants that they are for the pods of a request.
+func isFor(s Service, req CapacityRequest) Service {
+	for i := range s.Grants {
+		s.Grants[i].For = PodsHashes(req.PodRequirements, req.Clusters[here].Groups)[s.Grants[i].Replicas[0]]
 	}
 	return s
 }
@@ -359,6 +377,23 @@ func TestReserve(t *testing.T) {
 			reservations: []Service{withGPUs(reserved("a", "0/0", "0/1"), 8)},
 			requests:     []CapacityRequest{grown(request("a", 3, 2)), request("b", 2, 1)},
 			want:         want{reservations: []Service{withGeneration(reserved("a", "0/0", "0/1"), 1), reserved("b", "0/0")}},
+		},
+		"SmallerWhileReplacing": {
+			reason:       "Pods that request less keep what is granted until those from before are gone.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)},
+			reservations: []Service{withGPUs(reserved("a", "0/0"), 8)},
+			requests:     []CapacityRequest{replacing(grown(request("a", 3, 1))), request("b", 8, 2)},
+			want: want{
+				reservations: []Service{isFor(withGeneration(withGPUs(reserved("a", "0/0"), 8), 1), request("a", 3, 1)), reserved("b", "0/0")},
+				pending:      map[string]string{"b": "0 of 16 nvidia.com/gpu free in pool p, 8 short"},
+			},
+		},
+		"LargerWhileReplacing": {
+			reason:       "Pods that request more take the place of those from before.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{withGPUs(reserved("a", "0/0"), 4)},
+			requests:     []CapacityRequest{replacing(grown(request("a", 8, 1)))},
+			want:         want{reservations: []Service{withGeneration(withGPUs(reserved("a", "0/0"), 8), 1)}},
 		},
 		"SmallerWhileNotSchedulable": {
 			reason:         "Shrinking is not new.",

@@ -13,6 +13,8 @@ type want struct {
 	replica ReplicaRequest
 	// pods that it requests, and those that it was granted before, if any.
 	pods, before pods
+	// isFor is that of the grant.
+	isFor string
 	// pin of the pods. One that chooses gets it when it is granted. What runs stays where it is.
 	pin     *capacity.Pin
 	chooses bool
@@ -96,7 +98,8 @@ func (b *book) inOrder() []*account {
 
 func (b *book) want(a *account, r ReplicaRequest) want {
 	has, granted := a.granted[r.Name]
-	w := want{account: a, replica: r, pods: b.podsOf(a, &r), before: has.pods}
+	w := want{account: a, replica: r, before: has.pods}
+	w.pods, w.isFor = b.during(a, &r, b.pinned(has.pods, nil), b.podsOf(a, &r))
 	if a.running[r.Name] {
 		w.pin = b.pinOf(r.Pool, has.pin)
 		w.pods = b.pinned(w.pods, w.pin)

@@ -94,10 +94,10 @@ func TestRequestIsShort(t *testing.T) {
 		"Different": {
 			reason: "One runs in its pool, and waits with the pods that it had.",
 			clusters: map[string]ClusterRequest{
-				"a": {Name: "a", Namespace: "n", Groups: []ReplicaGroup{{"w/0", []ReplicaRequest{{Name: "w/0", Pods: map[string]int64{"w": 1}, Pool: "p", Held: true, HeldNodes: 2}}}}, Running: []key.ReplicaID{"w/0"}},
+				"a": {Name: "a", Namespace: "n", Groups: []ReplicaGroup{{"w/0", []ReplicaRequest{{Name: "w/0", Pods: map[string]int64{"w": 1}, Pool: "p", Held: true, Replacing: true}}}}, Running: []key.ReplicaID{"w/0"}},
 				"b": {Name: "b", Namespace: "n", Groups: []ReplicaGroup{{"w/0", []ReplicaRequest{{Name: "w/0", Pods: map[string]int64{"w": 1}}}}}},
 			},
-			want: `[{"names":["a"],"name":"*","namespace":"n","groups":[{"name":"w/0","replicas":[{"name":"w/0","pods":{"w":1},"pool":"p","held":true,"heldNodes":2}]}],"running":["w/0"]},` +
+			want: `[{"names":["a"],"name":"*","namespace":"n","groups":[{"name":"w/0","replicas":[{"name":"w/0","pods":{"w":1},"pool":"p","held":true,"replacing":true}]}],"running":["w/0"]},` +
 				`{"names":["b"],"name":"*","namespace":"n","groups":[{"name":"w/0","replicas":[{"name":"w/0","pods":{"w":1}}]}]}]`,
 		},
 	}

@@ -59,8 +59,9 @@ type Decision struct {
 	// Run are the replicas to run there.
 	Run map[key.ReplicaID]bool
 	// Held are those of them that keep their pods as they are, because the capacity for what
-	// they request now is not reserved. The number is that of these pods, or 0 if it is unknown.
-	Held map[key.ReplicaID]int32
+	// they request now is not reserved. Generations are those of what they request now.
+	Held        map[key.ReplicaID]bool
+	Generations map[key.ReplicaID]int64
 	// Pending are the replicas that are assigned to the cluster and not reserved yet.
 	Pending []key.ReplicaID
 	// Serves tells that the fleet route should send requests there.

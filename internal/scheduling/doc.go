@@ -61,7 +61,8 @@ at once.
     can reach it here, they have to reach it there (TestAssignServesRandomProblems). Exceptions are a group in an abandoned cluster, and one that
     never became ready within the start time-out.
   - What is removed keeps its capacity until its objects are gone (TestStopping). What runs keeps
-    its pods until the cluster has reserved a change (TestGrowthWaits in test/service).
+    its pods until the cluster has reserved a change (TestGrowthWaits in test/service). Its former
+    capacity stays requested until the cluster runs the changed pods (TestReplacing).
   - A cluster that cannot be read is neither assigned nor left. Under Failover and Spread,
     nothing of what it may have is started elsewhere, unless an eligible cluster has some of it
     already (TestAssign).

@@ -17,7 +17,14 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 	if m.inferenceCluster == "" && m.deselected {
 		v.holdUnknown(m, d)
 	}
-	if m.inferenceCluster == "" || d.Abandoned {
+	if m.inferenceCluster == "" {
+		return
+	}
+	d.Held, d.Generations = map[key.ReplicaID]bool{}, map[key.ReplicaID]int64{}
+	if d.Abandoned {
+		for name := range c.Present {
+			d.Held[name] = true // Nobody grants a change there.
+		}
 		return
 	}
 	granted, readable := v.granted(m.inferenceCluster)
@@ -26,18 +33,16 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 	for i := range groups {
 		for j := range groups[i].Replicas {
 			r := &groups[i].Replicas[j]
+			d.Generations[r.Name] = r.Generation
 			grant, has := granted[r.Name]
-			reserved, nodes := has && grant.generation >= r.Generation && grant.isFor(v.podsHashes[r.Name]), grant.nodes
+			reserved := has && grant.generation >= r.Generation && grant.isFor(v.podsHashes[r.Name])
 			if last, requested := before[r.Name]; !readable && requested {
-				reserved, nodes = v.asBefore(v.snapshot.States[m.target.Cluster], &last, r)
+				reserved = !last.Held && last.Generation == r.Generation && !v.changes(v.snapshot.States[m.target.Cluster], r.Name)
 			}
 			switch {
 			case !d.Run[r.Name] || reserved:
 			case c.Present[r.Name]:
-				if d.Held == nil {
-					d.Held = map[key.ReplicaID]int32{}
-				}
-				d.Held[r.Name], r.Held, r.HeldNodes = nodes, true, nodes
+				d.Held[r.Name], r.Held = true, true
 			default:
 				delete(d.Run, r.Name)
 				d.Pending = append(d.Pending, r.Name)
@@ -52,9 +57,9 @@ func (v *view) holdUnknown(m member, d *Decision) {
 	for r := range d.Run {
 		if v.changes(v.snapshot.States[m.target.Cluster], r) {
 			if d.Held == nil {
-				d.Held = map[key.ReplicaID]int32{}
+				d.Held = map[key.ReplicaID]bool{}
 			}
-			d.Held[r] = 0
+			d.Held[r] = true
 		}
 	}
 }
@@ -69,13 +74,28 @@ func (v *view) changes(at *ClusterState, r key.ReplicaID) bool {
 	return runs != "" && runs != v.podsHashes[r]
 }
 
-// asBefore tells whether a replica is reserved, and how many nodes it runs on, by the last request
-// and its object alone.
-func (v *view) asBefore(at *ClusterState, last, now *reservation.ReplicaRequest) (reserved bool, nodes int32) {
-	if last.Held {
-		return false, last.HeldNodes
+// noteReplacing notes which replicas of a request may still have pods that they requested otherwise
+// before. That ends when the cluster runs what this request was granted for. Until then, nobody else
+// gets the room of these pods.
+func (v *view) noteReplacing(r *reservation.CapacityRequest) {
+	for name, at := range r.Clusters {
+		state, before := v.snapshot.States[at.Name], v.lastRequested(name)
+		if state == nil {
+			state = &ClusterState{}
+		}
+		for i := range at.Groups {
+			for j := range at.Groups[i].Replicas {
+				now := &at.Groups[i].Replicas[j]
+				last, requested := before[now.Name]
+				changed := last.Generation != now.Generation
+				if !requested {
+					changed = state.Present[now.Name]
+				}
+				told := state.Told[now.Name]
+				now.Replacing = (changed || last.Replacing) && !(told.Runs && told.Generation == now.Generation)
+			}
+		}
 	}
-	return last.Generation == now.Generation && !v.changes(at, now.Name), last.Nodes()
 }
 
 // lastRequested returns what the last request has of a cluster.
@@ -89,11 +109,10 @@ func (v *view) lastRequested(inferenceCluster string) map[key.ReplicaID]reservat
 	return all
 }
 
-// A granted replica has the generation that its grant answers, its nodes in that grant, or 0 if
-// they are not known, the pool of all its pods, if they are in one, and the hash of its pods.
+// A granted replica has the generation that its grant answers, the pool of all its pods, if they are
+// in one, and the hash of the pods that it is for.
 type granted struct {
 	generation int64
-	nodes      int32
 	pool       string
 	podsHash   string
 }
@@ -119,7 +138,7 @@ func grantsFromStatus(list []v1alpha1.Replicas) map[key.ReplicaID]granted {
 	all := map[key.ReplicaID]granted{}
 	for i := range list {
 		for _, r := range ReplicasFromStatus(list[i : i+1]) {
-			all[r] = granted{list[i].Generation, list[i].Nodes, list[i].Pool, list[i].PodsHash}
+			all[r] = granted{list[i].Generation, list[i].Pool, list[i].PodsHash}
 		}
 	}
 	return all

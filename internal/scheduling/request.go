@@ -29,6 +29,7 @@ func (v *view) request(members []member, decisions []Decision, homes map[key.Gro
 	}
 	v.addStopping(r, abandoned)
 	r.AssignGenerations(v.snapshot.Request, v.answeredGeneration())
+	v.noteReplacing(r)
 	return r
 }
 
@@ -105,9 +106,14 @@ func (v *view) stopping(cluster string, now *reservation.ClusterRequest) []reser
 }
 
 // answeredGeneration returns the highest generation of the service's requests that clusters
-// have answered.
+// have answered, or that its replicas were granted.
 func (v *view) answeredGeneration() int64 {
 	var highest int64
+	for _, state := range v.snapshot.States {
+		for _, told := range state.Told {
+			highest = max(highest, told.Generation)
+		}
+	}
 	for _, ic := range v.snapshot.Clusters {
 		if reserved := reservationOf(ic, v.demand.ServiceID); reserved != nil {
 			for _, r := range reserved.Replicas {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
@@ -68,6 +69,8 @@ type ClusterState struct {
 	Updating map[key.ReplicaID]bool
 	// Created is when the objects of the replicas were created.
 	Created map[key.ReplicaID]time.Time
+	// Told is what the Objects of present replicas tell the cluster to run.
+	Told map[key.ReplicaID]Told
 	// Pins of the pods of present replicas to pools, as their objects have them.
 	Pins Pins
 	// Notes of present replicas, as their objects have them.
@@ -88,4 +91,17 @@ type ClusterState struct {
 	RouterWasReady bool
 	// Orphaned tells that deleting the Objects keeps the remote objects.
 	Orphaned bool
+}
+
+// A Told is what the Object of a replica tells its cluster to run.
+type Told struct {
+	// Pods is what its pods are made of, as the LeaderWorkerSet's spec has it. It is rendered again as
+	// it is while the replica is held.
+	Pods *kube.Document
+	// Nodes of the replica.
+	Nodes int32
+	// Generation of the capacity request that was granted for these pods. 0 if it is not known.
+	Generation int64
+	// Runs tells that these pods are ready, and that those from before are gone.
+	Runs bool
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -198,9 +199,8 @@ func (f *forger) call() {
 		f.runs = 0
 		return
 	}
-	spec := kube.Lookup(o.GetResource(), "spec", "forProvider", "manifest", "spec").GetStructValue()
-	if kube.Lookup(spec, "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0 {
-		return
-	}
-	f.runs = f.gpus
+	template := kube.Lookup(o.GetResource(), "spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate", "workerTemplate", "spec").GetStructValue()
+	engine := template.GetFields()["containers"].GetListValue().GetValues()[0].GetStructValue()
+	gpus := resource.MustParse(fmt.Sprint(kube.Lookup(engine, "resources", "limits", "nvidia.com/gpu").AsInterface()))
+	f.runs = gpus.Value()
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // TestGrowthWaits shows that pods that run stay as they are until the cluster has reserved what
-// they request now. A LeaderWorkerSet with a partition keeps its pods, whatever its template says.
+// they request now. Their LeaderWorkerSet keeps its template, so that one that is made anew has it too.
 func TestGrowthWaits(t *testing.T) {
 	fn := function.Start(t)
 	// reserved is the cluster with a reservation for replicas of so many nodes.
@@ -25,7 +25,7 @@ func TestGrowthWaits(t *testing.T) {
 	const w = "roles: [{name: w, componentType: worker, replicas: 1, multinode: {nodeCount: %d}, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}]\nplacement: {policy: Failover, clusterSelector: {}}"
 	req := fixture.Request(t, fixture.Service(fmt.Sprintf(w, 2, "v1")), "")
 	type state struct {
-		Image, Nodes, Partition, Gang string
+		Image, Nodes, Generation, Gang string
 	}
 	apply := func(spec string, clusters []string) state {
 		t.Helper()
@@ -43,7 +43,7 @@ func TestGrowthWaits(t *testing.T) {
 		if o := manifest("leaderworkerset/w/0"); o != nil {
 			spec := kube.Lookup(o.GetResource(), "spec", "forProvider", "manifest", "spec").GetStructValue()
 			s.Nodes = fmt.Sprint(kube.Lookup(spec, "leaderWorkerTemplate", "size").GetNumberValue())
-			s.Partition = fmt.Sprint(kube.Lookup(spec, "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue())
+			s.Generation = kube.Lookup(o.GetResource(), "spec", "forProvider", "manifest", "metadata", "annotations", "fusioninfer.io/capacity-generation").GetStringValue()
 			containers := kube.Lookup(spec, "leaderWorkerTemplate", "workerTemplate", "spec", "containers").GetListValue().GetValues()
 			s.Image = containers[0].GetStructValue().GetFields()["image"].GetStringValue()
 		}
@@ -59,16 +59,16 @@ func TestGrowthWaits(t *testing.T) {
 		want     state
 	}{
 		{"Nothing is reserved.", fmt.Sprintf(w, 2, "v1"), reserved(0, 2), state{}},
-		{"It starts with what is reserved.", fmt.Sprintf(w, 2, "v1"), reserved(1, 2), state{Image: "v1", Nodes: "2", Partition: "0", Gang: "2"}},
-		{"Another image needs no other capacity.", fmt.Sprintf(w, 2, "v2"), reserved(1, 2), state{Image: "v2", Nodes: "2", Partition: "0", Gang: "2"}},
-		{"More nodes wait, and the gang counts those that run.", fmt.Sprintf(w, 3, "v2"), reserved(1, 2), state{Image: "v2", Nodes: "3", Partition: "1", Gang: "2"}},
-		{"They wait as long as the cluster has not reserved them.", fmt.Sprintf(w, 3, "v3"), reserved(1, 2), state{Image: "v3", Nodes: "3", Partition: "1", Gang: "2"}},
-		{"They start with the reservation.", fmt.Sprintf(w, 3, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "3", Partition: "0", Gang: "3"}},
-		{"The former number is a change as well.", fmt.Sprintf(w, 2, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "2", Partition: "1", Gang: "3"}},
-		{"It follows the answer.", fmt.Sprintf(w, 2, "v3"), reserved(3, 2), state{Image: "v3", Nodes: "2", Partition: "0", Gang: "2"}},
-		{"Nothing that runs changes because the cluster cannot be read.", fmt.Sprintf(w, 2, "v3"), nil, state{Image: "v3", Nodes: "2", Partition: "0", Gang: "2"}},
-		{"A change waits then as well.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "3", Partition: "1", Gang: "2"}},
-		{"It goes on to wait.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "3", Partition: "1", Gang: "2"}},
+		{"It starts with what is reserved.", fmt.Sprintf(w, 2, "v1"), reserved(1, 2), state{Image: "v1", Nodes: "2", Generation: "1", Gang: "2"}},
+		{"Another image needs no other capacity.", fmt.Sprintf(w, 2, "v2"), reserved(1, 2), state{Image: "v2", Nodes: "2", Generation: "1", Gang: "2"}},
+		{"More nodes wait, and the gang counts those that run.", fmt.Sprintf(w, 3, "v2"), reserved(1, 2), state{Image: "v2", Nodes: "2", Generation: "1", Gang: "2"}},
+		{"They wait as long as the cluster has not reserved them, and another image waits with them.", fmt.Sprintf(w, 3, "v3"), reserved(1, 2), state{Image: "v2", Nodes: "2", Generation: "1", Gang: "2"}},
+		{"They start with the reservation.", fmt.Sprintf(w, 3, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "3", Generation: "2", Gang: "3"}},
+		{"The former number is a change as well.", fmt.Sprintf(w, 2, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "3", Generation: "2", Gang: "3"}},
+		{"It follows the answer.", fmt.Sprintf(w, 2, "v3"), reserved(3, 2), state{Image: "v3", Nodes: "2", Generation: "3", Gang: "2"}},
+		{"Nothing that runs changes because the cluster cannot be read.", fmt.Sprintf(w, 2, "v3"), nil, state{Image: "v3", Nodes: "2", Generation: "3", Gang: "2"}},
+		{"A change waits then as well.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "2", Generation: "3", Gang: "2"}},
+		{"It goes on to wait.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "2", Generation: "3", Gang: "2"}},
 	}
 	for i, s := range steps {
 		if diff := cmp.Diff(s.want, apply(s.spec, s.clusters)); diff != "" {

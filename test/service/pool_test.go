@@ -27,7 +27,7 @@ type poolStep struct {
 	want placedPods
 }
 
-type placedPods struct{ Leader, Worker, Request, Partition string }
+type placedPods struct{ Leader, Worker, Request string }
 
 // runPoolSteps runs the steps, one after the other, for a service of two nodes. Only the worker's
 // template has the node selector of the user.
@@ -50,7 +50,7 @@ func runPoolSteps(t *testing.T, steps []poolStep) {
 		var clusters []string
 		if s.pools != "" {
 			clusters = []string{fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: us-east}, spec: {providerConfigRef: {name: us-east}, pools: []},
-	  status: {pools: [%s], reservations: [{uid: me, namespace: team, name: chat, replicas: [{role: w, indexes: [0], generation: %d, nodes: 2, pool: %q}]}]}}`, s.pools, min(i, 1)*9, s.pool)}
+	  status: {pools: [%s], reservations: [{uid: me, namespace: team, name: chat, replicas: [{role: w, indexes: [0], generation: %d, nodes: 2, pool: %q}]}]}}`, s.pools, min(i, 1)*9+i/8*i*100, s.pool)}
 		}
 		rsp, _ := fixture.Reconcile(t, fn, req, map[string][]string{"fleet": clusters})
 		if got := fixture.Fatals(rsp); got != "" {
@@ -82,7 +82,6 @@ func podsPlaced(rsp *fnv1.RunFunctionResponse) placedPods {
 		return labelsText(kube.Lookup(lws, "leaderWorkerTemplate", template, "spec", "nodeSelector").GetStructValue())
 	}
 	p.Leader, p.Worker = selector("leaderTemplate"), selector("workerTemplate")
-	p.Partition = fmt.Sprint(kube.Lookup(lws, "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue())
 	return p
 }
 
@@ -100,9 +99,9 @@ func labelsText(s *structpb.Struct) string {
 // selector of the user, and keep them.
 func TestPoolIsPinned(t *testing.T) {
 	const pools = "{name: a, nodeSelector: {gpu: a, disk: ssd}}, {name: b, nodeSelector: {gpu: b}}"
-	pinned := placedPods{Leader: "disk=ssd,gpu=a", Worker: "disk=ssd,gpu=a", Request: "a", Partition: "0"}
+	pinned := placedPods{Leader: "disk=ssd,gpu=a", Worker: "disk=ssd,gpu=a", Request: "a"}
 	waits := pinned
-	waits.Partition = "1"
+	waits.Request = ""
 	runPoolSteps(t, []poolStep{
 		{"It starts in the pool of the grant, and the request says so.", "disk: ssd", "a", pools, pinned},
 		{"It goes on to run there.", "disk: ssd", "a", pools, pinned},
@@ -110,9 +109,9 @@ func TestPoolIsPinned(t *testing.T) {
 		{"Nor does none.", "disk: ssd", "", pools, pinned},
 		{"Other labels of the pool change nothing.", "disk: ssd", "a", "{name: a, nodeSelector: {gpu: other}}", pinned},
 		{"Nor does a cluster that cannot be read.", "disk: ssd", "", "", pinned},
-		{"A user who selects less waits for the cluster, and stays there.", "", "a", pools, waits},
-		{"A user who selects other nodes leaves the pool.", "gpu: b", "a", pools, placedPods{Worker: "gpu=b", Partition: "1"}},
-		{"What exists without a pool gets none.", "gpu: b", "b", pools, placedPods{Worker: "gpu=b", Partition: "1"}},
+		{"A user who selects less waits for the cluster, and stays there.", "", "a", pools, pinned},
+		{"A user who selects other nodes requests no pool, and the pods wait.", "gpu: b", "a", pools, waits},
+		{"They leave the pool with the reservation, and get no other.", "gpu: b", "b", pools, placedPods{Worker: "gpu=b"}},
 	})
 }
 
@@ -120,9 +119,9 @@ func TestPoolIsPinned(t *testing.T) {
 func TestPoolOfWhatRunsBefore(t *testing.T) {
 	const pools = "{name: a, nodeSelector: {gpu: a}}"
 	runPoolSteps(t, []poolStep{
-		{"A version before did not tell the pool.", "", "", pools, placedPods{Partition: "0"}},
-		{"This one does.", "", "a", pools, placedPods{Partition: "0"}},
-		{"It stays so.", "", "a", pools, placedPods{Partition: "0"}},
+		{"A version before did not tell the pool.", "", "", pools, placedPods{}},
+		{"This one does.", "", "a", pools, placedPods{}},
+		{"It stays so.", "", "a", pools, placedPods{}},
 	})
 }
 
@@ -137,7 +136,7 @@ func TestPoolWithoutLabels(t *testing.T) {
 	for name, pools := range cases {
 		t.Run(name, func(t *testing.T) {
 			runPoolSteps(t, []poolStep{
-				{name, "", "a", pools, placedPods{Partition: "0"}},
+				{name, "", "a", pools, placedPods{}},
 			})
 		})
 	}

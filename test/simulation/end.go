@@ -187,8 +187,11 @@ func (w *World) waitsBefore(u *user, r *remote) bool {
 	return false
 }
 
-// complete tells whether a service has all that it wants.
+// complete tells whether a service has all that it wants, and none of its replicas waits to grow.
 func (w *World) complete(u *user) bool {
+	if w.growing(u) {
+		return false
+	}
 	placed, all := w.placedIn(u), map[string]bool{}
 	for _, r := range w.candidates(u) {
 		if u.policy == "Replicate" && len(u.missing(placed[r.name])) > 0 {
@@ -197,6 +200,24 @@ func (w *World) complete(u *user) bool {
 		maps.Copy(all, placed[r.name])
 	}
 	return len(u.missing(all)) == 0
+}
+
+// growing tells whether a replica of a service is not told to run the pods that its user wants.
+func (w *World) growing(u *user) bool {
+	xr, gpus := w.server.get(serviceKind, u.name), map[string]int{}
+	for _, r := range u.replicas() {
+		gpus[r.id()] = gpusOf(r.pods())
+	}
+	if xr == nil {
+		return false
+	}
+	for t := range w.children[xr.uid] {
+		manifest := object(w.server.get(t.kind, t.name).body, "spec", "forProvider", "manifest")
+		if want, wanted := gpus[replicaOf(manifest)]; t.kind == objectKind && wanted && text(manifest, "kind") == lwsKind.kind && gpusOf(podsOf(manifest)) != want {
+			return true
+		}
+	}
+	return false
 }
 
 // checkSpread checks that nothing waits of a service that is split over clusters. The rest of a group runs where the group runs.

@@ -34,18 +34,12 @@ func fits(nodes []*node, pods []pod) bool {
 	return true
 }
 
-// toldPods returns the pods that an Object tells its cluster to run. An update that is held back runs the pods from before.
+// toldPods returns the pods that an Object tells its cluster to run.
 func (w *World) toldPods(o *stored, rt remoteTask) []pod {
 	if o == nil || rt.task.kind != lwsKind {
 		return nil
 	}
-	manifest := object(o.body, "spec", "forProvider", "manifest")
-	if number(manifest, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") > 0 {
-		if r := w.remotes[rt.cluster]; r != nil && r.objects[rt.task] != nil && r.objects[rt.task].runs != nil {
-			return r.objects[rt.task].runs.pods
-		}
-	}
-	return podsOf(manifest)
+	return podsOf(object(o.body, "spec", "forProvider", "manifest"))
 }
 
 func gpusOf(pods []pod) int {
@@ -94,17 +88,17 @@ func (w *World) checkObject(c change, rt remoteTask) {
 	if w.forgets || !w.alive[o.owner] {
 		return // A large fleet counts what it costs, and nothing else.
 	}
-	staying, leaving := w.counted(r)
+	staying, leaving, gone := w.counted(r)
 	switch {
 	case !fits(r.limit, staying):
 		w.violate(invariant, w.about(r), "%s does not fit in %s, which has %d nodes: %s", o, r.name, len(r.limit), w.describe(r))
 	case !fits(r.limit, append(staying, leaving...)):
-		w.violate("room of the leaving", w.about(r), "%s started in %s where an Object that is being deleted still has its room", o, r.name)
+		w.violate("room of the leaving", append(w.about(r), gone...), "%s started in %s where Objects that are being deleted still have its room: %v", o, r.name, gone)
 	}
 }
 
-// counted returns the pods that a cluster is told to run, and those that it is told to stop.
-func (w *World) counted(r *remote) (staying, leaving []pod) {
+// counted returns the pods that a cluster is told to run, and those that it is told to stop, with the names of their Objects.
+func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 	for rt, names := range w.objects {
 		if rt.cluster != r.name || rt.task.kind != lwsKind {
 			continue
@@ -116,11 +110,12 @@ func (w *World) counted(r *remote) (staying, leaving []pod) {
 			case !o.deleting && w.alive[o.owner]:
 				staying = append(staying, w.told[r.name][n]...)
 			case policiesOf(o).delete:
-				leaving = append(leaving, w.toldPods(o, rt)...)
+				leaving, gone = append(leaving, w.toldPods(o, rt)...), append(gone, n.String())
 			}
 		}
 	}
-	return staying, leaving
+	slices.Sort(gone)
+	return staying, leaving, gone
 }
 
 // about are texts of the events that matter to what runs in a cluster.

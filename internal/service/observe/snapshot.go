@@ -210,6 +210,7 @@ func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed inc
 		}
 		at.Updating[replica] = true
 	}
+	readTold(at, replica, observed)
 }
 
 // updating tells whether the pods of a LeaderWorkerSet may soon be replaced, or are being

@@ -59,8 +59,10 @@ func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy,
 		for _, r := range g.Replicas {
 			switch {
 			case a.Run[r.ID]:
-				if pods, held := a.Held[r.ID]; held {
-					r.Held, r.Nodes = true, cmp.Or(pods, r.Nodes)
+				r.Generation = a.Generations[r.ID]
+				if a.Held[r.ID] {
+					told := a.Existing.Told[r.ID]
+					r.Held, r.Template, r.Nodes, r.Generation = true, told.Pods, cmp.Or(told.Nodes, r.Nodes), told.Generation
 				}
 				r.Pin, r.Note = a.Pins[r.ID], a.Notes[r.ID]
 				run = append(run, r)

@@ -162,6 +162,11 @@ type Replica struct {
 	BelowPartition bool
 	// Extra replicas are beyond the number that is wanted. They run during a rollout only.
 	Extra bool
+	// Template is what its pods are made of, as the LeaderWorkerSet's spec has it, if it stays because
+	// the capacity for what the replica requests now is not reserved. Otherwise nil.
+	Template *kube.Document
+	// Generation of the capacity request that was granted for its pods. It is 0 outside the fleet.
+	Generation int64
 }
 
 // A Role is a role that serves.

@@ -193,8 +193,15 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		}
 		template.Fields["leaderTemplate"] = s.leader.with(pods)
 	}
+	if replica.Generation > 0 {
+		child(metadata, "annotations").Fields[naming.AnnotationGeneration] = structpb.NewStringValue(strconv.FormatInt(replica.Generation, 10))
+	}
 	if replica.Held {
 		o.Fields["spec"] = hold(o.Fields["spec"].GetStructValue())
+	}
+	if replica.Template != nil {
+		// A LeaderWorkerSet that is made anew meanwhile has the same pods.
+		child(o, "spec").Fields["leaderWorkerTemplate"] = structpb.NewStructValue(replica.Template)
 	}
 	return kube.Object{Key: replica.Key, Resource: o}, nil
 }

@@ -1,0 +1,41 @@
+package observe
+
+import (
+	"strconv"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// What the pods of a LeaderWorkerSet are made of, which no other kind has, and the generation that it
+// was granted for, in its Object and in its cluster.
+var (
+	podsOfManifest       = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate")
+	generationOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationGeneration)
+	generationOfWorkload = incoming.NewPath("metadata", "annotations", naming.AnnotationGeneration)
+)
+
+// readTold reads what an Object tells its cluster to run, and whether that runs. An annotation that
+// is no number counts as absent.
+func readTold(at *scheduling.ClusterState, replica key.ReplicaID, observed incoming.Object) {
+	pods := podsOfManifest.In(observed).GetStructValue()
+	if pods == nil {
+		return // It runs beside the XR.
+	}
+	if at.Told == nil {
+		at.Told = map[key.ReplicaID]scheduling.Told{}
+	}
+	workload, _ := remote.Unwrap(observed)
+	generation, _ := strconv.ParseInt(generationOfManifest.Text(observed), 10, 64)
+	at.Told[replica] = scheduling.Told{
+		Pods:       pods,
+		Nodes:      int32(kube.Lookup(pods, "size").GetNumberValue()),
+		Generation: generation,
+		Runs: at.Ready[replica] && !at.Updating[replica] && manifestPartition.In(observed).GetNumberValue() == 0 &&
+			generationOfWorkload.Text(workload) == generationOfManifest.Text(observed),
+	}
+}

@@ -76,3 +76,65 @@ func TestGrowthWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestGrowthRollsOut shows a change that needs other capacity in the middle of a rollout. Until the
+// capacity is reserved, no replica gets another template, and none is released. Afterwards one gets
+// it after the other.
+func TestGrowthRollsOut(t *testing.T) {
+	fn := function.Start(t)
+	reserved := func(generation int) []string {
+		return []string{fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: us-east}, spec: {providerConfigRef: {name: us-east}, pools: []},
+	  status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [{uid: me, namespace: team, name: chat, replicas: [{role: w, indexes: [0, 1, 2], generation: %d, nodes: 1}]}]}}`, generation)}
+	}
+	const w = "roles: [{name: w, componentType: worker, replicas: 3, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m], resources: {requests: {cpu: %d}}}]}}}]\nplacement: {policy: Failover, clusterSelector: {}}"
+	req := fixture.Request(t, fixture.Service(fmt.Sprintf(w, "v1", 1)), "")
+	// apply returns the image of each replica, and whether it is behind the partition.
+	apply := func(image string, cpu, generation int) []string {
+		t.Helper()
+		spec := fixture.YAML(t, fixture.Service(fmt.Sprintf(w, image, cpu)))
+		req.Observed.Composite.Resource = kube.With(req.GetObserved().GetComposite().GetResource(), kube.Lookup(spec, "spec"), "spec")
+		rsp, _ := fixture.Reconcile(t, fn, req, map[string][]string{"fleet": reserved(generation)})
+		if got := fixture.Fatals(rsp); got != "" {
+			t.Fatal(got)
+		}
+		fixture.Observe(req, rsp)
+		for k, r := range req.GetObserved().GetResources() {
+			req.Observed.Resources[k] = &fnv1.Resource{Resource: readyThere(t, r.GetResource())}
+		}
+		var all []string
+		for i := range 3 {
+			o := rsp.GetDesired().GetResources()[fmt.Sprintf("cluster/us-east/leaderworkerset/w/%d", i)]
+			if o == nil {
+				continue
+			}
+			spec := kube.Lookup(o.GetResource(), "spec", "forProvider", "manifest", "spec").GetStructValue()
+			containers := kube.Lookup(spec, "leaderWorkerTemplate", "workerTemplate", "spec", "containers").GetListValue().GetValues()
+			is := containers[0].GetStructValue().GetFields()["image"].GetStringValue()
+			if kube.Lookup(spec, "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0 {
+				is += " held"
+			}
+			all = append(all, is)
+		}
+		return all
+	}
+	steps := []struct {
+		reason          string
+		image           string
+		cpu, generation int
+		want            []string
+	}{
+		{"Nothing is reserved.", "v1", 1, 0, nil},
+		{"All start.", "v1", 1, 1, []string{"v1", "v1", "v1"}},
+		{"One replica gets another image.", "v2", 1, 1, []string{"v2 held", "v2 held", "v2"}},
+		{"More CPU is not reserved: everything stays as it is.", "v3", 2, 1, []string{"v2 held", "v2 held", "v2 held"}},
+		{"It goes on to wait.", "v3", 2, 1, []string{"v2 held", "v2 held", "v2 held"}},
+		{"It is reserved: one replica gets it.", "v3", 2, 2, []string{"v3 held", "v3 held", "v3"}},
+		{"The next follows.", "v3", 2, 2, []string{"v3 held", "v3", "v3"}},
+		{"All have it.", "v3", 2, 2, []string{"v3", "v3", "v3"}},
+	}
+	for i, s := range steps {
+		if diff := cmp.Diff(s.want, apply(s.image, s.cpu, s.generation)); diff != "" {
+			t.Fatalf("step %d: %s\n-want +got:\n%s", i, s.reason, diff)
+		}
+	}
+}

@@ -50,7 +50,7 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	if !observed.Exists() {
 		return rollout.State{}
 	}
-	s := rollout.State{Exists: true, Revision: specHash.Text(observed), Held: partition.In(observed).GetNumberValue() > 0}
+	s := rollout.State{Exists: true, Revision: specHash.Text(observed), Held: behindPartition(observed)}
 	if remote.IsObject(observed) {
 		s.Revision, s.Held = manifestSpecHash.Text(observed), manifestPartition.In(observed).GetNumberValue() > 0
 	}
@@ -70,8 +70,11 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 }
 
 // heldBack tells whether the rendered LeaderWorkerSet keeps its pods as they are.
-func (s *objectState) heldBack() bool {
-	return partition.In(incoming.ObjectOf(s.desired.Resource)).GetNumberValue() > 0
+func (s *objectState) heldBack() bool { return behindPartition(incoming.ObjectOf(s.desired.Resource)) }
+
+// behindPartition tells whether a LeaderWorkerSet keeps the pods that it has, whatever its template.
+func behindPartition(workload incoming.Object) bool {
+	return partition.In(workload).GetNumberValue() > 0
 }
 
 // A progress counts the replicas that have the newest template.

@@ -35,7 +35,7 @@ func readTold(at *scheduling.ClusterState, replica key.ReplicaID, observed incom
 		Pods:       pods,
 		Nodes:      int32(kube.Lookup(pods, "size").GetNumberValue()),
 		Generation: generation,
-		Runs: at.Ready[replica] && !at.Updating[replica] && manifestPartition.In(observed).GetNumberValue() == 0 &&
+		Runs: at.Ready[replica] && !at.Updating[replica] && !behindPartition(workload) && manifestPartition.In(observed).GetNumberValue() == 0 &&
 			generationOfWorkload.Text(workload) == generationOfManifest.Text(observed),
 	}
 }

@@ -6,6 +6,8 @@ annotations, and wraps those that belong to other clusters.
 package render
 
 import (
+	"slices"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -117,6 +119,20 @@ func renderCluster(p *plan.Plan, cluster *plan.ClusterPlan, workloads *workload.
 		}
 		all = append(all, o)
 	}
+	groups, err := renderGroups(p, cluster, workloads)
+	if err != nil {
+		return nil, err
+	}
+	budgets, err := disruption.Render(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(all, groups, budgets), nil
+}
+
+// renderGroups renders the groups of the service in one cluster, each after its gang.
+func renderGroups(p *plan.Plan, cluster *plan.ClusterPlan, workloads *workload.Renderer) ([]kube.Object, error) {
+	var all []kube.Object
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
 		if g.PodGroup != nil {
@@ -134,11 +150,7 @@ func renderCluster(p *plan.Plan, cluster *plan.ClusterPlan, workloads *workload.
 			all = append(all, o)
 		}
 	}
-	budgets, err := disruption.Render(cluster)
-	if err != nil {
-		return nil, err
-	}
-	return append(all, budgets...), nil
+	return all, nil
 }
 
 // Without returns the objects that are not deferred.

@@ -12,7 +12,7 @@ template.
 
 # States
 
-A unit is what changes together: a replica, or a prefill replica with its decode replicas.
+A unit is what changes together: a replica, or prefill replicas with decode replicas.
 
   - Outdated: a replica of it has a former template, or the newest one behind the partition.
   - Started: a replica of it has been released, and does not serve so far.
@@ -21,16 +21,16 @@ A unit is what changes together: a replica, or a prefill replica with its decode
 # Rules
 
   - A started unit is released as a whole.
-  - A unit that serves is released while as many others serve as the policy requires, the
-    highest index first.
-  - A unit that is known to be broken is released beside that, because nobody loses anything.
-    While a started unit does not serve, this holds only if nothing serves with a former
-    template. The newest template may be what is wrong, and a crash must not spread it.
+  - A unit that is known to be broken is released, because nobody loses anything. While another
+    unit is started, it waits: the newest template may be what is wrong, and a crash must not
+    spread it. If nothing serves at all, all broken units are released at once.
+  - A unit that serves is released while as many others serve as the policy requires, of its kind
+    and of all kinds. The highest index comes first.
 
 # Invariants
 
   - A release never leaves fewer units serving than the number of units that are wanted, less
-    MaxUnavailable (TestRandomRollouts).
+    MaxUnavailable, of each kind and of all (TestRandomRollouts).
   - If every released unit comes to serve, all units are released in the end (TestRandomRollouts).
   - If no released unit ever serves, no more than MaxUnavailable units that served are released
     (TestRandomRollouts).
@@ -61,6 +61,8 @@ func (s State) Updated(revision string) bool { return s.Revision == revision && 
 
 // A Unit is what changes together.
 type Unit struct {
+	// Kind of the unit: its role, or empty for prefill with decode.
+	Kind string
 	// Index in its role, or of its group.
 	Index int32
 	// Outdated, Started and Serving are the states of the package documentation.
@@ -83,49 +85,73 @@ type Policy struct {
 	Paused bool
 }
 
+// A count has the units of one kind, or of all.
+type count struct{ wanted, serving int32 }
+
+func (c *count) add(u Unit) {
+	if !u.Extra {
+		c.wanted++
+	}
+	if u.Serving {
+		c.serving++
+	}
+}
+
+// spares tells whether one more unit may stop.
+func (c *count) spares(p Policy) bool { return c.serving-1 >= c.wanted-p.MaxUnavailable }
+
 // Release tells for each unit whether its replicas may get the newest template now. A unit that is
 // not outdated needs no release.
 func Release(units []Unit, p Policy) []bool {
-	var wanted, serving, started, former int32
+	all, kinds, started := &count{}, map[string]*count{}, 0
 	for _, u := range units {
-		if !u.Extra {
-			wanted++
+		if kinds[u.Kind] == nil {
+			kinds[u.Kind] = &count{}
 		}
-		if u.Serving {
-			serving++
-		}
+		all.add(u)
+		kinds[u.Kind].add(u)
 		if u.Started {
 			started++
 		}
-		if u.Serving && u.Outdated {
-			former++
-		}
 	}
+	nothingServes := all.serving == 0
 	released := make([]bool, len(units))
 	for _, i := range inOrder(units) {
-		u := units[i]
+		u, kind := units[i], kinds[units[i].Kind]
 		switch {
 		case !u.Outdated || u.Blocked:
 		case u.Started:
 			released[i] = true
 		case p.Paused || u.Index < p.Partition:
-		case u.Broken:
-			released[i] = started == 0 || former == 0
-		case u.Serving && serving-1 >= wanted-p.MaxUnavailable:
+		case u.Broken && started == 0:
 			released[i] = true
-			serving--
+			if !nothingServes {
+				started++
+			}
+		case u.Serving && all.spares(p) && kind.spares(p):
+			released[i] = true
+			all.serving--
+			kind.serving--
 		}
 	}
 	return released
 }
 
-// inOrder returns the indices of the units, the highest index of a unit first. Among equals the
-// first unit comes first.
+// inOrder returns the indices of the units: those that are broken first, and then the highest index
+// of a unit. Among equals the first unit comes first.
 func inOrder(units []Unit) []int {
 	order := make([]int, len(units))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(units[b].Index, units[a].Index) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		if units[a].Broken != units[b].Broken {
+			if units[a].Broken {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(units[b].Index, units[a].Index)
+	})
 	return order
 }

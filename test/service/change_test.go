@@ -32,8 +32,9 @@ func TestScaling(t *testing.T) {
 	}
 	two, three := bytes(2), bytes(3)
 	for key, was := range two {
-		if is := three[key]; (is == was) != (key != "podgroup") {
-			t.Errorf("%s: want only the PodGroup to change with the number of replicas", key)
+		changes := key == "podgroup" || key == "poddisruptionbudget/role/w"
+		if is := three[key]; (is == was) == changes {
+			t.Errorf("%s: want only the PodGroup and the PodDisruptionBudget to change with the number of replicas", key)
 		}
 	}
 	if three["leaderworkerset/w/2"] == "" || two["leaderworkerset/w/2"] != "" {

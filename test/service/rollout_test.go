@@ -100,6 +100,12 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	return kube.With(o, structpb.NewStructValue(fixture.YAML(w.tb, "observedGeneration: 1\nconditions: [{type: Available, status: \"False\"}]")), "status")
 }
 
+// crash makes the pods of a set anew, as they were.
+func (w *world) crash(key string) {
+	w.sets[key].wait = 2
+	w.restarts[key]++
+}
+
 // serving are the sets that serve, in the order of their keys.
 func (w *world) serving() []string {
 	var all []string
@@ -143,6 +149,10 @@ roles:
 - {name: d, componentType: decoder, template: {spec: {containers: [{name: engine, image: %[1]s, command: [vllm, serve, /m]}]}}}
 `
 )
+
+// decodeOnly is twoPairs with a broken image for decode.
+var decodeOnly = strings.Replace(fmt.Sprintf(twoPairs, "v1"), "name: d, componentType: decoder, template: {spec: {containers: [{name: engine, image: v1",
+	"name: d, componentType: decoder, template: {spec: {containers: [{name: engine, image: "+broken, 1)
 
 // TestRollout shows how a change of the image reaches replicas that run.
 func TestRollout(t *testing.T) {
@@ -208,6 +218,12 @@ func TestRollout(t *testing.T) {
 			spec:   oneWorker, edits: []string{broken + "|rollout: {maxSurge: 1}"}, fewest: 1, images: "v1,broken",
 			restarts: map[string]int{}, rolled: "ProgressDeadlineExceeded: 0 of 1 replicas are updated, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-w-1",
 		},
+		"OnePartOfPairs": {
+			reason: "A broken decode image stops one pair. If prefill of another one crashes meanwhile, its decode keeps its image.",
+			spec:   twoPairs, edits: []string{"decode|", "crash|"}, fewest: 2, images: "v1,v1,broken,v1",
+			restarts: map[string]int{"leaderworkerset/1/d/0": 1, "leaderworkerset/0/p/0": 1},
+			rolled:   "ProgressDeadlineExceeded: 2 of 4 replicas are updated, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-1-d-0",
+		},
 		"Pairs": {
 			reason: "Prefill and decode of a group change together, one group after the other.",
 			spec:   twoPairs, edits: []string{"v2|"}, fewest: 2, images: "v2,v2,v2,v2",
@@ -223,7 +239,15 @@ func TestRollout(t *testing.T) {
 			var last *fnv1.RunFunctionResponse
 			for _, edit := range tc.edits {
 				image, more, _ := strings.Cut(edit, "|")
-				n, rsp := w.rollOut(fmt.Sprintf(tc.spec, image) + more)
+				spec := fmt.Sprintf(tc.spec, image) + more
+				switch image {
+				case "decode":
+					spec = decodeOnly
+				case "crash":
+					spec = decodeOnly
+					w.crash("leaderworkerset/0/p/0")
+				}
+				n, rsp := w.rollOut(spec)
 				fewest, last = min(fewest, n), rsp
 			}
 			type outcome struct {

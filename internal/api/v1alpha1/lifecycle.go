@@ -10,8 +10,9 @@ import (
 // A Lifecycle says how long the pods of a role may take to start and to stop. What a template says
 // itself stays as it is.
 type Lifecycle struct {
-	// StartupSeconds is how long the engine may take to load its model, before its container is
-	// started again. It is the time of the startup probe. Defaults to 3600.
+	// StartupSeconds is how long the engine may take to load its model, before its replica is made
+	// anew. It is the time of the startup probe that is added. It has no effect if the template has
+	// a readiness or startup probe, or if the engine is not known. Defaults to 3600.
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=86400
@@ -25,7 +26,7 @@ type Lifecycle struct {
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 
 	// ShutdownSeconds is how long the engine may take to end after that, before it is killed. The
-	// grace period of the pods is drainSeconds and shutdownSeconds. Defaults to 30.
+	// grace period of the pods is the sum of drainSeconds and shutdownSeconds. Defaults to 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1800

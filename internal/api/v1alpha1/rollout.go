@@ -10,33 +10,34 @@ import (
 )
 
 // A Rollout says how a change of pods, such as of an image, reaches the replicas that run. What
-// changes together is one unit: a replica of a worker role, or a prefill replica with its
-// decode replicas. With spec.replicas the prefill and decode replicas of a group are one unit.
+// changes together is one unit. A service of workers has a unit for each replica. One with prefill
+// and decode has a unit for each group, or, without spec.replicas, for each share of their replicas.
 // +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || self.maxUnavailable > 0 || (has(self.maxSurge) && self.maxSurge > 0)",fieldPath=".maxUnavailable",message="must be at least 1 if maxSurge is 0: nothing could be changed otherwise"
 type Rollout struct {
-	// MaxUnavailable is how many units may be stopped at once for a change. A unit that does not
-	// become ready with the change counts too, so the change stops there. Defaults to 1, or to 0
-	// if maxSurge is set.
+	// MaxUnavailable is how many units may be stopped at once for a change, in all clusters and
+	// roles together. Units that do not become ready count too. So a change stops once that many do
+	// not become ready with it. Defaults to 1, or to 0 if maxSurge is set.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2000
 	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
 
-	// MaxSurge is how many units more than wanted may run during a change. They need nodes of
-	// their own. It has no effect in the clusters of a fleet. Defaults to 0.
+	// MaxSurge is how many units more than wanted may run during a change, of each role. They need
+	// nodes of their own. It has no effect in the clusters of a fleet. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	MaxSurge *int32 `json:"maxSurge,omitempty"`
 
-	// Partition keeps units with a lower index as they are. With 3 of 4 replicas the change
-	// reaches replica 3 only. Defaults to 0.
+	// Partition keeps units with a lower index as they are. With 3, a change of 4 replicas reaches
+	// replica 3 only. The index is that of the group, if spec.replicas is set. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2000
 	Partition *int32 `json:"partition,omitempty"`
 
-	// Paused keeps all units as they are. One that is being changed is completed.
+	// Paused keeps all units as they are. One that is being changed is completed, and further units
+	// of a surge stay.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 

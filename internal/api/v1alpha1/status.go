@@ -160,7 +160,7 @@ type ComponentStatus struct {
 	ReadyReplicas int32 `json:"readyReplicas"`
 
 	// UpdatedReplicas is the number of replicas that run the newest template, or are being
-	// restarted with it. It is absent for a router.
+	// restarted with it. It is absent if it is 0, and for a router.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
 

@@ -97,7 +97,7 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		Stable:         len(deferred) == 0 && e.stable() && !e.total.troubled() && len(e.routerFailures) == 0,
 	}
 	for _, c := range v.Conditions {
-		v.Stable = v.Stable && (c.Type != RolledOut || c.Status == composite.True)
+		v.Stable = v.Stable && (c.Type != RolledOut || c.Status == composite.True || c.Reason == ReasonPaused)
 	}
 	for _, s := range e.objects {
 		v.Ready[s.key] = s.ready

@@ -84,7 +84,9 @@ type progress struct {
 	// by this response, or are still to be made.
 	stuck, failures []string
 	coming          bool
-	newest          time.Time
+	// unready are replicas that keep their pods and are not ready.
+	unready []string
+	newest  time.Time
 }
 
 func (e *evaluator) progress() progress {
@@ -105,6 +107,9 @@ func (e *evaluator) progress() progress {
 			n.held++
 			if !r.BelowPartition {
 				n.waiting++
+			}
+			if s != nil && !s.ready {
+				n.unready = append(n.unready, s.String())
 			}
 			continue
 		case s == nil || !r.Updated:
@@ -150,16 +155,21 @@ func (e *evaluator) rolledOut() composite.Condition {
 		return c
 	}
 	c.Status, c.Reason = composite.False, ReasonProgressing
-	deadline := e.plan.Rollout.ProgressDeadline()
+	deadline, notReady := e.plan.Rollout.ProgressDeadline(), append(n.stuck, n.unready...)
 	switch {
 	case len(n.failures) > 0:
 		c.Reason = ReasonUpdateFailed
 		c.Message += ": " + text.Join(n.failures, text.MaxMessage)
 	case len(n.stuck) == 0 && !n.coming && e.plan.Rollout.Paused:
 		c.Reason = ReasonPaused
-	case len(n.stuck) > 0 && !n.coming && !n.newest.IsZero() && e.plan.Rollout.Now.Sub(n.newest) > deadline:
+	case !n.coming && !n.newest.IsZero() && e.plan.Rollout.Now.Sub(n.newest) > deadline:
 		c.Reason = ReasonDeadlineExceeded
-		c.Message += fmt.Sprintf(", and nothing has changed for more than %s: not ready: %s", deadline, text.Names(n.stuck, maxNames))
+		c.Message += fmt.Sprintf(", and nothing has changed for more than %s", deadline)
+		if len(notReady) > 0 {
+			c.Message += ": not ready: " + text.Names(notReady, maxNames)
+		}
+	case n.held == 0 && !n.coming && !e.plan.Rollout.Surge:
+		c.Reason = ReasonNotReady
 	}
 	return c
 }

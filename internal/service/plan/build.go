@@ -50,6 +50,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		p.Secrets = p.secrets()
 	}
 	if inFleet {
+		p.withoutSurge()
 		p.FleetRoute = p.fleetRoute(in)
 		p.Warnings = append(p.Warnings, p.warnOfFailover(spec.Placement)...)
 		p.schedule(spec, gang, p.demand(spec, gang), &snapshot)

@@ -144,8 +144,8 @@ func TestPlanRole(t *testing.T) {
 		"LeaderTemplate": {
 			reason:   "A leader of its own, with other needs.",
 			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker, Multinode: multinode(3, v1alpha1.LauncherRay)},
-			template: `{spec: {containers: [{name: vllm, image: x, resources: {requests: {cpu: 500m}}}]}}`,
-			leader:   `{spec: {hostIPC: true, containers: [{name: logs, image: x}, {name: vllm, image: x, args: [--model, M], ports: [{containerPort: 8001, name: http}], resources: {requests: {cpu: "1"}}}]}}`,
+			template: `{spec: {containers: [{name: vllm, image: vllm-openai, resources: {requests: {cpu: 500m}}}]}}`,
+			leader:   `{spec: {hostIPC: true, containers: [{name: logs, image: vllm-openai}, {name: vllm, image: vllm-openai, args: [--model, M], ports: [{containerPort: 8001, name: http}], resources: {requests: {cpu: "1"}}}]}}`,
 			want: want{
 				role:      Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 3, Port: 8001, EnginePort: 8001, RayPort: 6379},
 				leader:    pod{Engine: 1, Command: shell, Args: []string{headM}},

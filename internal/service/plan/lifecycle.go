@@ -11,10 +11,14 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 )
 
-// A Probe asks an engine whether it serves. vLLM and SGLang answer at /health once the model is
-// loaded (vllm/entrypoints/openai/api_server.py, sglang/srt/entrypoints/http_server.py).
+// A Probe asks an engine whether it serves. vLLM and SGLang answer at /health, and not before the
+// model is loaded (vllm/entrypoints/openai/api_server.py of vLLM v0.11.0,
+// python/sglang/srt/entrypoints/http_server.py of SGLang v0.5.3).
 type Probe struct {
 	Port int32
+	// TimeoutSeconds and PeriodSeconds of the probe. SGLang generates a token before it answers, and
+	// waits for 20 seconds for it.
+	TimeoutSeconds, PeriodSeconds int32
 	// HTTPS tells that the engine serves TLS itself.
 	HTTPS bool
 	// StartupSeconds is how long the model may take to load.
@@ -38,7 +42,10 @@ func (p *rolePlanner) lifecycle() {
 		})
 		return
 	}
-	leader.Readiness = &Probe{Port: p.role.EnginePort, HTTPS: leader.hasFlag("--ssl-certfile"), StartupSeconds: startup}
+	leader.Readiness = &Probe{Port: p.role.EnginePort, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: leader.hasFlag("--ssl-certfile"), StartupSeconds: startup}
+	if p.isSGLang(leader) {
+		leader.Readiness.TimeoutSeconds, leader.Readiness.PeriodSeconds = 30, 10
+	}
 	if leader.engine().StartupProbe != nil {
 		leader.Readiness.StartupSeconds = 0
 	}
@@ -51,7 +58,7 @@ func (t *PodTemplate) drain(drain, shutdown int32) {
 	if own := t.Spec.TerminationGracePeriodSeconds; own != nil {
 		grace = int32(min(max(*own, 0), maxGrace)) //nolint:gosec // An hour at most.
 		t.GraceSeconds = 0
-		drain = min(drain, grace)
+		drain = max(min(drain, grace-shutdown), 0)
 	} else {
 		t.GraceSeconds = grace
 	}
@@ -67,16 +74,37 @@ var entrypoints = []string{"vllm-openai"}
 // knowsHealth tells whether a template's engine answers at /health on its port: it is vLLM or
 // SGLang, by the command, by the launcher or by the entrypoint of the image.
 func (p *rolePlanner) knowsHealth(t *PodTemplate) bool {
-	if t.hasFlag("--uds") {
-		return false // It listens on a Unix socket.
+	if t.hidden() {
+		return false
 	}
-	if launch.EngineOf(t.command()) != launch.EngineUnknown {
-		return true
-	}
-	if l := p.launcher(); l != v1alpha1.LauncherNone {
+	if l := p.launcher(); l == v1alpha1.LauncherVLLM || l == v1alpha1.LauncherSGLang || launch.EngineOf(t.command()) != launch.EngineUnknown {
 		return true
 	}
 	return len(t.engine().Command) == 0 && slices.Contains(entrypoints, imageName(t.engine()))
+}
+
+// isSGLang tells whether a known engine is SGLang.
+func (p *rolePlanner) isSGLang(t *PodTemplate) bool {
+	return launch.EngineOf(t.command()) == launch.EngineSGLang || p.launcher() == v1alpha1.LauncherSGLang
+}
+
+// hidden tells whether an engine does not answer HTTP at the pod's address: it listens on a Unix
+// socket or on localhost, speaks gRPC, or wants certificates of its clients.
+func (t *PodTemplate) hidden() bool {
+	words := launch.Words(t.command())
+	for i, w := range words {
+		name, value, joined := strings.Cut(w, "=")
+		if !joined && i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch {
+		case name == "--uds", strings.Contains(name, "grpc"), name == "--ssl-cert-reqs" && value != "0":
+			return true
+		case name == "--host" && (value == "localhost" || strings.HasPrefix(value, "127.") || value == "::1"):
+			return true
+		}
+	}
+	return false
 }
 
 // imageName is the last part of an image's repository.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
@@ -91,13 +93,15 @@ func (p *Plan) recount(running *Running) {
 // A unit is what changes together.
 type unit struct {
 	replicas []*Replica
-	index    int32
-	extra    bool
+	// kind is the role of a single replica.
+	kind  string
+	index int32
+	extra bool
 }
 
 // state of the unit, by the states of its replicas.
 func (u *unit) state(running *Running) rollout.Unit {
-	s := rollout.Unit{Index: u.index, Serving: true, Extra: u.extra}
+	s := rollout.Unit{Kind: u.kind, Index: u.index, Serving: true, Extra: u.extra}
 	for _, r := range u.replicas {
 		state := running.Replica(r.Key)
 		updated := state.Updated(running.Revision[r.Role.Name])
@@ -122,17 +126,18 @@ func (p *Plan) units() []unit {
 }
 
 // unitsOf returns the units of a cluster. Prefill and decode of different versions may refuse
-// each other, so they change together: in a grouped service by groups, and otherwise the first
-// replicas of each role with each other. Other replicas are units by themselves.
+// each other, so they change together: in a grouped service by groups. Otherwise the replicas of
+// every role are spread evenly over as many units as the smallest role has replicas. Without prefill
+// and decode, each replica is a unit.
 func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 	var all []unit
-	if !p.changesInPairs() {
+	if !p.ChangesInPairs() {
 		for r := range c.Replicas() {
 			index := r.Index
 			if p.Service.Grouped {
 				index = r.Group
 			}
-			all = append(all, unit{replicas: []*Replica{r}, index: index, extra: r.Extra})
+			all = append(all, unit{replicas: []*Replica{r}, kind: r.Role.Name, index: index, extra: r.Extra})
 		}
 		return all
 	}
@@ -153,8 +158,9 @@ func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 	return all
 }
 
-// changesInPairs tells whether the service has prefill and decode replicas.
-func (p *Plan) changesInPairs() bool {
+// ChangesInPairs tells whether prefill and decode replicas change together. They then have one
+// revision, which changes with the template of each role.
+func (p *Plan) ChangesInPairs() bool {
 	has := func(t v1alpha1.ComponentType) bool {
 		return slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Type == t })
 	}
@@ -188,59 +194,93 @@ func (p *Plan) perPair(r *Role) int32 {
 	return max((r.Replicas+units-1)/units, 1)
 }
 
-// surge adds units beyond those that are wanted, while replicas have to get the newest template.
-// They stay until all of the others serve. A cluster of the fleet has reserved no capacity for
-// them, so a service in the fleet has none.
+// withoutSurge makes a rollout in the fleet go on by stopping a unit, where it would wait for a
+// further one.
+func (p *Plan) withoutSurge() {
+	if *p.Rollout.MaxSurge == 0 {
+		return
+	}
+	p.Rollout.MaxUnavailable = ptr.To(max(*p.Rollout.MaxUnavailable, 1))
+	p.Warnings = append(p.Warnings, Warning{
+		Path:    "spec.rollout.maxSurge",
+		Message: "has no effect in the clusters of a fleet, where no capacity is reserved for it: maxUnavailable is 1 at least there",
+	})
+}
+
+// surge adds units beyond those that are wanted, while replicas have to get the newest template:
+// at most as many as there are units that have to, or do not serve with it so far. A cluster of the
+// fleet has reserved no capacity for them, so a service in the fleet has none.
 func (p *Plan) surge(running *Running) {
-	more := *p.Rollout.MaxSurge
-	if more == 0 || p.Schedule != nil {
+	if *p.Rollout.MaxSurge == 0 || p.Schedule != nil {
 		return
 	}
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		extra := p.extraReplicas(c, more)
-		if !p.surges(c, extra, running) {
-			continue
-		}
-		p.Rollout.Surge = true
-		for _, r := range extra {
+		for _, r := range p.extraReplicas(c, p.unfinished(c, running)) {
+			p.Rollout.Surge = true
 			c.addExtra(p, r)
 		}
 	}
 }
 
-// surges tells whether extra replicas are needed in a cluster: some replicas have to be released,
-// or have been and do not serve so far.
-func (p *Plan) surges(c *ClusterPlan, extra []Replica, running *Running) bool {
-	exists := slices.ContainsFunc(extra, func(r Replica) bool { return running.Replica(r.Key).Exists })
-	for _, u := range p.unitsOf(c) {
-		s := u.state(running)
-		toRelease := s.Outdated && s.Index >= *p.Rollout.Partition && !p.Rollout.Paused
-		if toRelease || exists && (s.Outdated || !s.Serving) && s.Index >= *p.Rollout.Partition {
-			return true
+// unfinished returns for each kind of unit how many have to get the newest template. While extra
+// units of the kind exist, those that do not serve count too.
+func (p *Plan) unfinished(c *ClusterPlan, running *Running) map[string]int32 {
+	most := map[string]int32{"": *p.Rollout.MaxSurge}
+	for _, r := range p.Roles {
+		most[r.Name] = *p.Rollout.MaxSurge
+	}
+	surging := map[string]bool{}
+	for _, r := range p.extraReplicas(c, most) {
+		if running.Replica(r.Key).Exists {
+			surging[p.kind(r.Role)] = true
 		}
 	}
-	return false
+	// Replicas of one group and kind get one extra group.
+	seen, n := map[string]map[int32]bool{}, map[string]int32{}
+	for _, u := range p.unitsOf(c) {
+		s := u.state(running)
+		release := s.Outdated && !p.Rollout.Paused || surging[s.Kind] && (s.Outdated || !s.Serving)
+		if !release || s.Index < *p.Rollout.Partition || seen[s.Kind][s.Index] {
+			continue
+		}
+		if seen[s.Kind] == nil {
+			seen[s.Kind] = map[int32]bool{}
+		}
+		seen[s.Kind][s.Index] = true
+		n[s.Kind] = min(n[s.Kind]+1, *p.Rollout.MaxSurge)
+	}
+	return n
 }
 
-// extraReplicas returns the replicas of some units beyond those of a cluster.
-func (p *Plan) extraReplicas(c *ClusterPlan, units int32) []Replica {
+// kind of the units that the replicas of a role are in.
+func (p *Plan) kind(r *Role) string {
+	if p.ChangesInPairs() {
+		return ""
+	}
+	return r.Name
+}
+
+// extraReplicas returns the replicas of some units beyond those of a cluster, by their kinds.
+func (p *Plan) extraReplicas(c *ClusterPlan, units map[string]int32) []Replica {
 	var all []Replica
-	if p.Service.Grouped {
-		for i := range units {
-			all = append(all, p.group(c, int32(len(c.Groups))+i).Replicas...) //nolint:gosec // The API allows a few hundred.
-		}
-	} else {
-		for _, r := range p.Roles {
-			n := units
-			if p.changesInPairs() {
-				n = units * p.perPair(r)
-			}
+	for _, r := range p.Roles {
+		n := units[p.kind(r)]
+		switch {
+		case r.Replicas == 0:
+			continue
+		case p.Service.Grouped:
 			for i := range n {
-				if r.Replicas > 0 {
-					all = append(all, p.replica(c, r, 0, r.Replicas+i))
+				for j := range r.Replicas {
+					all = append(all, p.replica(c, r, int32(len(c.Groups))+i, j)) //nolint:gosec // The API allows a few hundred.
 				}
 			}
+			continue
+		case p.ChangesInPairs():
+			n *= p.perPair(r)
+		}
+		for i := range n {
+			all = append(all, p.replica(c, r, 0, r.Replicas+i))
 		}
 	}
 	for i := range all {

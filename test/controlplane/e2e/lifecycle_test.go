@@ -402,7 +402,7 @@ func TestRemoval(t *testing.T) {
 	var routing []*unstructured.Unstructured
 	var names []string
 	for _, o := range parts(t, c, chat) {
-		if o.GetKind() != "LeaderWorkerSet" && o.GetKind() != "PodGroup" {
+		if !slices.Contains([]string{"LeaderWorkerSet", "PodGroup", "PodDisruptionBudget"}, o.GetKind()) {
 			routing = append(routing, o)
 			names = append(names, title(o))
 		}

@@ -34,10 +34,10 @@ type attack struct {
 func attacks() map[string]attack {
 	// The braces are those of the template's spec, the container and its metadata.
 	worker := func(podSpec, container, metadata string) string {
-		return fmt.Sprintf(`{roles: [{name: w, componentType: worker, template: {metadata: {%s}, spec: {%s containers: [{name: vllm, image: i, args: [--model=m], %s}]}}}]}`, metadata, podSpec, container)
+		return fmt.Sprintf(`{roles: [{name: w, componentType: worker, template: {metadata: {%s}, spec: {%s containers: [{name: vllm, image: vllm-openai, args: [--model=m], %s}]}}}]}`, metadata, podSpec, container)
 	}
 	router := func(route, more string) string {
-		return fmt.Sprintf(`{roles: [{name: r, componentType: router, httproute: {%s}, %s}, {name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [--model=m]}]}}}]}`, route, more)
+		return fmt.Sprintf(`{roles: [{name: r, componentType: router, httproute: {%s}, %s}, {name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: vllm-openai, args: [--model=m]}]}}}]}`, route, more)
 	}
 	withPlacement := func(placement string) string {
 		return strings.TrimSuffix(worker("", "", ""), "}") + ", placement: {" + placement + "}}"
@@ -83,7 +83,7 @@ func TestTenant(t *testing.T) {
 	services := n.tenantOnly()
 
 	n.as("app-team") // It has a token.
-	good := `{roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [--model=m]}]}}}]}`
+	good := `{roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: vllm-openai, args: [--model=m]}]}}}]}`
 	n.write(services, "good", good)
 	n.ready("good")
 	before := n.state()
@@ -205,7 +205,7 @@ spec:
 // exist.
 func (n *tenant) notDescribed(services dynamic.ResourceInterface) {
 	n.Helper()
-	const role = `roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [--model=m]}]}}}]`
+	const role = `roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: vllm-openai, args: [--model=m]}]}}}]`
 	n.write(services, "all-clusters", `{`+role+`, placement: {clusterSelector: {}}}`)
 	n.write(services, "by-name", `{`+role+`, placement: {policy: Failover, clusters: [{name: a, inferenceClusterRef: {name: for-others}}, {name: b, inferenceClusterRef: {name: no-such}}]}}`)
 	for _, name := range []string{"all-clusters", "by-name"} {
@@ -243,7 +243,7 @@ func (n *tenant) notDescribed(services dynamic.ResourceInterface) {
 // noRevision makes sure that a tenant cannot go back to what an older Composition allowed.
 func (n *tenant) noRevision(services dynamic.ResourceInterface) {
 	n.Helper()
-	const role = `roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [--model=m]}]}}}]`
+	const role = `roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: vllm-openai, args: [--model=m]}]}}}]`
 	for what, crossplane := range map[string]string{
 		"compositionUpdatePolicy":     `{compositionUpdatePolicy: Manual, compositionRevisionRef: {name: inferenceservices.fusioninfer.io-1234567}}`,
 		"resourceRefs":                `{resourceRefs: []}`,

@@ -17,16 +17,20 @@ import (
 // Render returns the PodDisruptionBudgets of the roles that have several replicas in a cluster.
 // Without another replica, a budget would only keep nodes from being drained.
 //
-// A budget counts pods, and one pod may be unavailable. That is one replica: when a pod of a
-// replica is evicted, LeaderWorkerSet makes all of its pods anew, and the budget is used up until
-// they are ready. Pods that are not ready may be evicted at any time, since nobody loses anything.
+// A budget counts pods, and all but one have to be ready for an eviction. That protects whole
+// replicas: when a pod is evicted, LeaderWorkerSet makes all pods of its replica anew, and no other
+// one may be evicted until they are ready. maxUnavailable would not do: it counts the pods that
+// exist, and between two generations of a replica there are none
+// (pkg/controller/disruption/disruption.go of Kubernetes v1.36). Pods that are not ready may be
+// evicted at any time, since nobody loses anything.
 func Render(cluster *plan.ClusterPlan) ([]kube.Object, error) {
-	replicas := map[*plan.Role]int{}
+	replicas, pods := map[*plan.Role]int{}, map[*plan.Role]int32{}
 	var roles []*plan.Role
 	for r := range cluster.Replicas() {
 		if r.Extra {
 			continue
 		}
+		pods[r.Role] += r.Nodes
 		if replicas[r.Role]++; replicas[r.Role] == 2 {
 			roles = append(roles, r.Role)
 		}
@@ -38,7 +42,7 @@ func Render(cluster *plan.ClusterPlan) ([]kube.Object, error) {
 		s, err := kube.Encode(apply.PodDisruptionBudget(name, cluster.Target.Namespace).
 			WithLabels(labels).
 			WithSpec(apply.PodDisruptionBudgetSpec().
-				WithMaxUnavailable(intstr.FromInt32(1)).
+				WithMinAvailable(intstr.FromInt32(pods[role] - 1)).
 				WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
 				WithSelector(meta.LabelSelector().WithMatchLabels(labels))))
 		if err != nil {

@@ -14,12 +14,13 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// A role has a budget if it has several replicas in a cluster, of all groups together.
+// A role has a budget if it has several replicas in a cluster, of all groups together. Replicas have
+// as many pods as they run on nodes now.
 func TestRender(t *testing.T) {
-	one, several := &plan.Role{Name: "one", Nodes: 4}, &plan.Role{Name: "several", Nodes: 1}
+	one, several := &plan.Role{Name: "one"}, &plan.Role{Name: "several"}
 	cluster := &plan.ClusterPlan{Target: scheduling.Target{Namespace: "team-a"}, Base: "chat", Groups: []plan.Group{
-		{Replicas: []plan.Replica{{Role: one}, {Role: several}}},
-		{Index: 1, Replicas: []plan.Replica{{Role: several}, {Role: one, Extra: true}}},
+		{Replicas: []plan.Replica{{Role: one, Nodes: 4}, {Role: several, Nodes: 4}}},
+		{Index: 1, Replicas: []plan.Replica{{Role: several, Nodes: 3}, {Role: one, Nodes: 4, Extra: true}}},
 	}}
 	all, err := Render(cluster)
 	if err != nil {
@@ -38,7 +39,7 @@ func TestRender(t *testing.T) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
 		ObjectMeta: metav1.ObjectMeta{Name: "chat-several-engines", Namespace: "team-a", Labels: labels},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)), UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			MinAvailable: ptr.To(intstr.FromInt32(6)), UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 		},
 	}}

@@ -123,7 +123,7 @@ func live(spec, engine *structpb.Struct, t *plan.PodTemplate) error {
 	if t.Readiness == nil {
 		return nil
 	}
-	ready, start := probe(t.Readiness).WithPeriodSeconds(5).WithTimeoutSeconds(5), probe(t.Readiness).WithPeriodSeconds(startupPeriod).WithTimeoutSeconds(5)
+	ready, start := probe(t.Readiness).WithPeriodSeconds(t.Readiness.PeriodSeconds), probe(t.Readiness).WithPeriodSeconds(startupPeriod)
 	for name, p := range map[string]*apply.ProbeApplyConfiguration{
 		"readinessProbe": ready,
 		"startupProbe":   start.WithFailureThreshold((t.Readiness.StartupSeconds + startupPeriod - 1) / startupPeriod),
@@ -148,5 +148,5 @@ func probe(p *plan.Probe) *apply.ProbeApplyConfiguration {
 	if p.HTTPS {
 		get.WithScheme(corev1.URISchemeHTTPS)
 	}
-	return apply.Probe().WithHTTPGet(get)
+	return apply.Probe().WithHTTPGet(get).WithTimeoutSeconds(p.TimeoutSeconds)
 }

@@ -57,14 +57,23 @@ func New(p *plan.Plan) (*Renderer, error) {
 		grouped: p.Service.Grouped, shared: make(map[target]shared, len(p.Roles)*len(p.Clusters)),
 		revisions: make(map[string]string, len(p.Roles)), pins: map[pin]shared{},
 	}
-	for _, role := range p.Roles {
-		t, err := overlayRole(role)
-		if err != nil {
+	all, hashes := make([]templates, len(p.Roles)), make([]string, len(p.Roles))
+	for i, role := range p.Roles {
+		var err error
+		if all[i], err = overlayRole(role); err != nil {
 			return nil, fmt.Errorf("cannot render role %q: %w", role.Name, err)
+		}
+		hashes[i] = all[i].hash
+	}
+	for i, role := range p.Roles {
+		t := all[i]
+		if p.ChangesInPairs() {
+			t.hash = naming.Hash(hashes...)
 		}
 		r.revisions[role.Name] = t.hash
 		for i := range p.Clusters {
 			cluster := &p.Clusters[i]
+			var err error
 			if r.shared[target{cluster, role}], err = t.in(cluster, role); err != nil {
 				return nil, fmt.Errorf("cannot render role %q: %w", role.Name, err)
 			}
@@ -73,7 +82,8 @@ func New(p *plan.Plan) (*Renderer, error) {
 	return r, nil
 }
 
-// Revisions returns the hash of what the pods of each role are made from, by the role's name.
+// Revisions returns the hash of what the pods of each role are made from, by the role's name. Roles
+// that change in pairs have one, so that a replica counts as updated together with the others.
 func (r *Renderer) Revisions() map[string]string { return r.revisions }
 
 // templates of a role, the same in all clusters. The leader is nil for a replica on one node.

@@ -17,12 +17,13 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - Outdated: a replica of it has a former template, or the newest one behind the partition.
   - Started: a replica of it has been released, and does not serve so far.
   - Serving: all of its replicas have the pods that they need, ready, and none is being replaced.
+    An outdated unit serves as long as a replica with a former template does.
 
 # Rules
 
-  - A started unit is released as a whole.
-  - A unit that is known to be broken is released, because nobody loses anything. While another
-    unit is started, it waits: the newest template may be what is wrong, and a crash must not
+  - A started unit of which nothing serves is released as a whole.
+  - A unit that is known to be broken, and of which nothing serves, is released. While another
+    unit is started it waits: the newest template may be what is wrong, and a crash must not
     spread it. If nothing serves at all, all broken units are released at once.
   - A unit that serves is released while as many others serve as the policy requires, of its kind
     and of all kinds. The highest index comes first.
@@ -120,12 +121,12 @@ func Release(units []Unit, p Policy) []bool {
 		u, kind := units[i], kinds[units[i].Kind]
 		switch {
 		case !u.Outdated || u.Blocked:
-		case u.Started:
+		case u.Started && !u.Serving:
 			released[i] = true
 		case p.Paused || u.Index < p.Partition:
-		case u.Broken && started == 0:
-			released[i] = true
-			if !nothingServes {
+		case u.Broken && !u.Serving:
+			released[i] = started == 0
+			if released[i] && !nothingServes {
 				started++
 			}
 		case u.Serving && all.spares(p) && kind.spares(p):

@@ -25,13 +25,14 @@ type world struct {
 	sets map[string]*set
 	// restarts counts replaced pods, by the keys of their sets.
 	restarts map[string]int
+	// crashed are the keys of the sets whose pods crash, until they are replaced.
+	crashed map[string]bool
 }
 
-// A set has the image and the nodes that run, and the calls until they are ready.
+// A set has the image and the template that run, and the calls until they are ready.
 type set struct {
-	image string
-	nodes int
-	wait  int
+	image, template string
+	wait            int
 }
 
 // broken is an image whose pods never become ready.
@@ -43,6 +44,7 @@ func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
 	return &world{
 		tb: tb, fn: function.Start(tb), req: fixture.Request(tb, fixture.Service(spec), ""), sets: map[string]*set{}, restarts: map[string]int{},
+		crashed: map[string]bool{},
 	}
 }
 
@@ -82,19 +84,20 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	w.tb.Helper()
 	template := kube.Lookup(o, "spec", "leaderWorkerTemplate").GetStructValue()
 	containers := kube.Lookup(template, "workerTemplate", "spec", "containers").GetListValue().GetValues()
-	image, nodes := containers[0].GetStructValue().GetFields()["image"].GetStringValue(), int(kube.Lookup(template, "size").GetNumberValue())
+	image, text := containers[0].GetStructValue().GetFields()["image"].GetStringValue(), kube.Text(template)
 	held := kube.Lookup(o, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0
 	s := w.sets[key]
 	switch {
 	case s == nil:
-		w.sets[key] = &set{image: image, nodes: nodes, wait: 1}
+		w.sets[key] = &set{image: image, template: text, wait: 1}
 	case s.wait > 0:
 		s.wait--
-	case !held && (s.image != image || s.nodes != nodes):
-		w.sets[key] = &set{image: image, nodes: nodes, wait: 1}
+	case !held && s.template != text:
+		w.sets[key] = &set{image: image, template: text, wait: 1}
 		w.restarts[key]++
+		delete(w.crashed, key)
 	}
-	if w.sets[key].serving() {
+	if w.sets[key].serving() && !w.crashed[key] {
 		return o
 	}
 	return kube.With(o, structpb.NewStructValue(fixture.YAML(w.tb, "observedGeneration: 1\nconditions: [{type: Available, status: \"False\"}]")), "status")
@@ -110,7 +113,7 @@ func (w *world) crash(key string) {
 func (w *world) serving() []string {
 	var all []string
 	for key, s := range w.sets {
-		if s.serving() {
+		if s.serving() && !w.crashed[key] {
 			all = append(all, strings.TrimPrefix(key, "leaderworkerset/"))
 		}
 	}
@@ -272,4 +275,26 @@ func rolledOut(rsp *fnv1.RunFunctionResponse) string {
 		}
 	}
 	return ""
+}
+
+// TestWhatElsePodsHave shows changes of labels and annotations that the function gives to pods. They
+// reach one replica after the other as well.
+func TestWhatElsePodsHave(t *testing.T) {
+	const role = "roles: [{name: w, componentType: %s, replicas: 3, template: {spec: {schedulerName: volcano, containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}%s]"
+	cases := map[string]struct{ before, after string }{
+		"Type": {fmt.Sprintf(role, "prefiller", ""), fmt.Sprintf(role, "worker", "")},
+		"Gang": {
+			fmt.Sprintf(role, "worker", ""),
+			fmt.Sprintf(role, "worker", ", {name: m, componentType: worker, multinode: {nodeCount: 2}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.before)
+			w.rollOut(tc.before)
+			if fewest, _ := w.rollOut(tc.after); fewest < 2 {
+				t.Errorf("only %d replicas served", fewest)
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
@@ -55,7 +56,8 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 		s.Revision, s.Held = manifestSpecHash.Text(observed), manifestPartition.In(observed).GetNumberValue() > 0
 	}
 	found, read := remote.Unwrap(observed)
-	if !read.Readable() || read.Outdated {
+	// A provider may report an object that is older than what it was told.
+	if !read.Readable() || read.Outdated || specHash.Text(found) != s.Revision || behindPartition(found) != s.Held {
 		return s
 	}
 	o := &objectState{actual: found, view: &view{}}
@@ -95,31 +97,14 @@ func (e *evaluator) progress() progress {
 		if c.Leaving {
 			continue
 		}
-		if !r.Extra {
-			n.desired++
-		}
 		s := e.byKey[r.Key]
 		if s != nil {
 			n.newest = newest(n.newest, s.timestamps()...)
 		}
-		switch {
-		case r.Held:
-			n.held++
-			if !r.BelowPartition {
-				n.waiting++
-			}
-			if s != nil && !s.ready {
-				n.unready = append(n.unready, s.String())
-			}
-			continue
-		case s == nil || !r.Updated:
-			n.coming = true
-		case !s.ready:
-			n.stuck = append(n.stuck, s.String())
-			n.failures = append(n.failures, e.failuresOf(c, r)...)
-		}
-		if r.Updated && !r.Extra {
-			n.updated++
+		if r.Held {
+			n.addHeld(r, s)
+		} else {
+			n.addReleased(r, s, func() []string { return e.failuresOf(c, r) })
 		}
 	}
 	for i := range e.plan.Clusters {
@@ -127,6 +112,36 @@ func (e *evaluator) progress() progress {
 		n.coming = n.coming || len(e.plan.Clusters[i].Pending) > 0
 	}
 	return n
+}
+
+// addHeld adds a replica that keeps its pods as they are.
+func (n *progress) addHeld(r *plan.Replica, s *objectState) {
+	n.desired++
+	n.held++
+	if !r.BelowPartition {
+		n.waiting++
+	}
+	if s != nil && !s.ready {
+		n.unready = append(n.unready, s.String())
+	}
+}
+
+// addReleased adds a replica that was given the newest template, or is given it now.
+func (n *progress) addReleased(r *plan.Replica, s *objectState, failures func() []string) {
+	switch {
+	case s == nil || !r.Updated:
+		n.coming = true
+	case !s.ready:
+		n.stuck = append(n.stuck, s.String())
+		n.failures = append(n.failures, failures()...)
+	}
+	if r.Extra {
+		return
+	}
+	n.desired++
+	if r.Updated {
+		n.updated++
+	}
 }
 
 // failuresOf returns what fails in the pods of a replica, where they are read.
@@ -155,7 +170,7 @@ func (e *evaluator) rolledOut() composite.Condition {
 		return c
 	}
 	c.Status, c.Reason = composite.False, ReasonProgressing
-	deadline, notReady := e.plan.Rollout.ProgressDeadline(), append(n.stuck, n.unready...)
+	deadline, notReady := e.plan.Rollout.ProgressDeadline(), slices.Concat(n.stuck, n.unready)
 	switch {
 	case len(n.failures) > 0:
 		c.Reason = ReasonUpdateFailed

@@ -36,9 +36,12 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)
 	errs = append(errs, policy.checkConfigs(s, spec.Placement, &snapshot)...)
 	inFleet := scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&snapshot)
+	if inFleet {
+		p.withoutSurge()
+	}
 	errs = append(errs, checkPodLimits(p.Roles, gang, inFleet)...)
 	if errs = append(errs, more...); len(errs) == 0 {
-		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(clusters))), policy.checkLimits(p.Roles, p.Router, spec.Replicas)...)
+		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(clusters))), policy.checkLimits(p, spec.Replicas)...)
 	}
 	if policy.security == nil && len(errs) == 0 {
 		errs = append(errs, field.InternalError(field.NewPath("input", "podSecurity"), errNoPodSecurity))
@@ -50,7 +53,6 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		p.Secrets = p.secrets()
 	}
 	if inFleet {
-		p.withoutSurge()
 		p.FleetRoute = p.fleetRoute(in)
 		p.Warnings = append(p.Warnings, p.warnOfFailover(spec.Placement)...)
 		p.schedule(spec, gang, p.demand(spec, gang), &snapshot)

@@ -186,17 +186,20 @@ func checkRouter(at *field.Path, role *v1alpha1.Role) field.ErrorList {
 // pickerResources are the resources that an endpoint picker may request.
 var pickerResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
 
-// checkLimits refuses a service that is larger than the platform team allows.
-func (p *tenantPolicy) checkLimits(roles []*Role, router *Router, groups *int32) field.ErrorList {
+// checkLimits refuses a service that is larger than the platform team allows. What a rollout may
+// run beside it counts, too.
+func (p *tenantPolicy) checkLimits(of *Plan, groups *int32) field.ErrorList {
+	roles, router := of.Roles, of.Router
 	var replicas, nodes, devices int64
 	for _, r := range roles {
-		n := int64(r.Replicas)
+		n := int64(r.Replicas) + int64(of.extraOf(r))
 		replicas = plus(replicas, n)
 		nodes = plus(nodes, n*int64(r.Nodes))
 		devices = plus(devices, times(n, r.devices()))
 	}
 	if groups != nil {
-		replicas, nodes, devices = times(replicas, int64(*groups)), times(nodes, int64(*groups)), times(devices, int64(*groups))
+		all := int64(*groups) + int64(of.extraGroups())
+		replicas, nodes, devices = times(replicas, all), times(nodes, all), times(devices, all)
 	}
 	if router != nil {
 		// All groups share the endpoint pickers.

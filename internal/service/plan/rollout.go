@@ -80,14 +80,31 @@ func (p *Plan) recount(running *Running) {
 				continue
 			}
 			view := running.PodGroup(g.PodGroup.Key)
-			for k := range g.Replicas {
-				if r := &g.Replicas[k]; r.Held {
-					r.Nodes = cmp.Or(view.MinTaskMember[r.Task], view.SubGroupSizes[r.Role.Name], r.Nodes)
-				}
+			counted := Group{Index: g.Index, Replicas: g.counted(view)}
+			// A PodGroup that exists stays: leaving it out would delete it.
+			if c.addGang(p, &counted, p.gang); counted.PodGroup != nil || !view.Observed {
+				g.PodGroup = counted.PodGroup
 			}
-			c.addGang(p, g, p.gang)
 		}
 	}
+}
+
+// counted gives held replicas the nodes that their gang counts, and returns the replicas that it is to
+// count. Held replicas whose pods were in no gang before are left out.
+func (g *Group) counted(view PodGroupView) []Replica {
+	unknown := view.Observed && len(view.MinTaskMember)+len(view.SubGroupSizes) == 0
+	var all []Replica
+	for k := range g.Replicas {
+		r := &g.Replicas[k]
+		nodes := cmp.Or(view.MinTaskMember[r.Task], view.SubGroupSizes[r.Role.Name])
+		if r.Held {
+			r.Nodes = cmp.Or(nodes, r.Nodes)
+		}
+		if !r.Held || nodes > 0 || unknown {
+			all = append(all, *r)
+		}
+	}
+	return all
 }
 
 // A unit is what changes together.
@@ -101,7 +118,7 @@ type unit struct {
 
 // state of the unit, by the states of its replicas.
 func (u *unit) state(running *Running) rollout.Unit {
-	s := rollout.Unit{Kind: u.kind, Index: u.index, Serving: true, Extra: u.extra}
+	s, former := rollout.Unit{Kind: u.kind, Index: u.index, Serving: true, Extra: u.extra}, false
 	for _, r := range u.replicas {
 		state := running.Replica(r.Key)
 		updated := state.Updated(running.Revision[r.Role.Name])
@@ -109,8 +126,10 @@ func (u *unit) state(running *Running) rollout.Unit {
 		s.Started = s.Started || state.Exists && updated && !state.Serving
 		s.Serving = s.Serving && state.Serving
 		s.Broken = s.Broken || state.Broken
+		former = former || state.Exists && !updated && state.Serving
 		s.Blocked = s.Blocked || r.Held
 	}
+	s.Serving = s.Serving || former
 	return s
 }
 
@@ -188,6 +207,29 @@ func (p *Plan) pair(r *Role, index int32) int32 {
 	return units + (index-r.Replicas)/p.perPair(r)
 }
 
+// extraOf is how many replicas of a role a rollout may run beyond those that are wanted, in each
+// group.
+func (p *Plan) extraOf(r *Role) int32 {
+	switch {
+	case p.Service.Grouped, r.Replicas == 0:
+		return 0
+	case p.ChangesInPairs():
+		return *p.Rollout.MaxSurge * p.perPair(r)
+	}
+	return *p.Rollout.MaxSurge
+}
+
+// extraGroups is how many groups it may run beyond those that are wanted.
+func (p *Plan) extraGroups() int32 {
+	if p.Service.Grouped {
+		return *p.Rollout.MaxSurge
+	}
+	return 0
+}
+
+// HasGang tells whether the pods start as a gang.
+func (p *Plan) HasGang() bool { return p.gang.mode != v1alpha1.GangNone && p.gang.mode != "" }
+
 // perPair is the most replicas of a role in one unit.
 func (p *Plan) perPair(r *Role) int32 {
 	units := p.pairs()
@@ -200,6 +242,7 @@ func (p *Plan) withoutSurge() {
 	if *p.Rollout.MaxSurge == 0 {
 		return
 	}
+	p.Rollout.MaxSurge = ptr.To[int32](0)
 	p.Rollout.MaxUnavailable = ptr.To(max(*p.Rollout.MaxUnavailable, 1))
 	p.Warnings = append(p.Warnings, Warning{
 		Path:    "spec.rollout.maxSurge",
@@ -208,10 +251,9 @@ func (p *Plan) withoutSurge() {
 }
 
 // surge adds units beyond those that are wanted, while replicas have to get the newest template:
-// at most as many as there are units that have to, or do not serve with it so far. A cluster of the
-// fleet has reserved no capacity for them, so a service in the fleet has none.
+// at most as many as there are units that have to, or do not serve with it so far.
 func (p *Plan) surge(running *Running) {
-	if *p.Rollout.MaxSurge == 0 || p.Schedule != nil {
+	if *p.Rollout.MaxSurge == 0 {
 		return
 	}
 	for i := range p.Clusters {

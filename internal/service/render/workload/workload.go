@@ -60,7 +60,7 @@ func New(p *plan.Plan) (*Renderer, error) {
 	all, hashes := make([]templates, len(p.Roles)), make([]string, len(p.Roles))
 	for i, role := range p.Roles {
 		var err error
-		if all[i], err = overlayRole(role); err != nil {
+		if all[i], err = overlayRole(role, p.HasGang()); err != nil {
 			return nil, fmt.Errorf("cannot render role %q: %w", role.Name, err)
 		}
 		hashes[i] = all[i].hash
@@ -92,7 +92,7 @@ type templates struct {
 	hash           string
 }
 
-func overlayRole(r *plan.Role) (t templates, err error) {
+func overlayRole(r *plan.Role, gang bool) (t templates, err error) {
 	if t.worker, err = overlay(r, &r.Leader, true); err != nil {
 		return t, fmt.Errorf("cannot overlay the leader's template: %w", err)
 	}
@@ -102,18 +102,18 @@ func overlayRole(r *plan.Role) (t templates, err error) {
 			return t, fmt.Errorf("cannot overlay the workers' template: %w", err)
 		}
 	}
-	t.hash, err = hash(r, t.leader, t.worker)
+	t.hash, err = hash(r, gang, t.leader, t.worker)
 	return t, err
 }
 
 // hash changes whenever the pods of a replica change. All replicas of a role have the same
 // hash, and their number does not change it.
-func hash(r *plan.Role, leader, worker *structpb.Struct) (string, error) {
+func hash(r *plan.Role, gang bool, leader, worker *structpb.Struct) (string, error) {
 	labels, err := kube.Encode(r.PodLabels)
 	if err != nil {
 		return "", fmt.Errorf("cannot hash the labels: %w", err)
 	}
-	return naming.Hash(strconv.Itoa(int(r.Nodes)), kube.Text(labels, leader, worker)), nil
+	return naming.Hash(strconv.Itoa(int(r.Nodes)), string(r.Type), strconv.FormatBool(gang), kube.Text(labels, leader, worker)), nil
 }
 
 // in completes the templates for one cluster.

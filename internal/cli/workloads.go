@@ -23,8 +23,12 @@ func running(o object, now time.Time) object {
 	switch o.GetKind() {
 	case "LeaderWorkerSet":
 		n := replicasOf(o)
+		updated := n
+		if held, _, _ := unstructured.NestedNumberAsFloat64(o.Object, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition"); held > 0 {
+			updated = 0 // It keeps the pods that it had.
+		}
 		status = map[string]any{
-			"observedGeneration": generation, "replicas": n, "readyReplicas": n, "updatedReplicas": n,
+			"observedGeneration": generation, "replicas": n, "readyReplicas": n, "updatedReplicas": updated,
 			"conditions": []any{condition("Available", "True"), condition("Progressing", "False"), condition("UpdateInProgress", "False")},
 		}
 	case "Deployment":

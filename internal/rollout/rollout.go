@@ -49,8 +49,9 @@ type State struct {
 	Exists bool
 	// Revision of the template that it was given last. Empty if that is not known.
 	Revision string
-	// Held tells that this template waits behind a partition.
-	Held bool
+	// Held tells that this template waits behind a partition. Runs tells that its pods are made from
+	// it all the same: they have been, and another one that was held meanwhile was put back.
+	Held, Runs bool
 	// Serving tells that all of its pods are ready, and that none of them is being replaced.
 	Serving bool
 	// Broken tells that its controller has reported on its newest spec, and that it is not ready.
@@ -58,7 +59,7 @@ type State struct {
 }
 
 // Updated tells whether the replica was given a revision, and no partition holds it back.
-func (s State) Updated(revision string) bool { return s.Revision == revision && !s.Held }
+func (s State) Updated(revision string) bool { return s.Revision == revision && (!s.Held || s.Runs) }
 
 // A Unit is what changes together.
 type Unit struct {

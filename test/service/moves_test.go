@@ -90,6 +90,10 @@ func readyThere(t *testing.T, o *structpb.Struct) *structpb.Struct {
 	}
 	one := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{"it": {Resource: manifest}}}}
 	fixture.MakeReady(t, one)
-	o = kube.With(o, structpb.NewStructValue(one.GetObserved().GetResources()["it"].GetResource()), "status", "atProvider", "manifest")
+	is := one.GetObserved().GetResources()["it"].GetResource()
+	if kube.Lookup(is, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0 {
+		is = kube.With(is, structpb.NewNumberValue(0), "status", "updatedReplicas") // It keeps the pods that it had.
+	}
+	o = kube.With(o, structpb.NewStructValue(is), "status", "atProvider", "manifest")
 	return kube.With(o, structpb.NewStructValue(fixture.YAML(t, `{all: [{type: Synced, status: "True"}]}`)).GetStructValue().GetFields()["all"], "status", "conditions")
 }

@@ -97,6 +97,9 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 		w.restarts[key]++
 		delete(w.crashed, key)
 	}
+	if w.sets[key].template != text {
+		o = kube.With(o, structpb.NewNumberValue(0), "status", "updatedReplicas")
+	}
 	if w.sets[key].serving() && !w.crashed[key] {
 		return o
 	}
@@ -225,7 +228,17 @@ func TestRollout(t *testing.T) {
 			reason: "A broken decode image stops one pair. If prefill of another one crashes meanwhile, its decode keeps its image.",
 			spec:   twoPairs, edits: []string{"decode|", "crash|"}, fewest: 2, images: "v1,v1,broken,v1",
 			restarts: map[string]int{"leaderworkerset/1/d/0": 1, "leaderworkerset/0/p/0": 1},
-			rolled:   "ProgressDeadlineExceeded: 2 of 4 replicas are updated, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-1-d-0",
+			rolled:   "ProgressDeadlineExceeded: 3 of 4 replicas are updated, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-1-d-0",
+		},
+		"SurgePutBack": {
+			reason: "If the further replica does not start and the former image is put back, it goes. Only its own pods were replaced.",
+			spec:   oneWorker, edits: []string{broken + "|rollout: {maxSurge: 1}", "v1|rollout: {maxSurge: 1}"}, fewest: 1, images: "v1",
+			restarts: map[string]int{"leaderworkerset/w/1": 1}, rolled: "AllUpdated: ",
+		},
+		"PausedPutBack": {
+			reason: "What was never changed is up to date.",
+			spec:   fourWorkers, edits: []string{"v2|rollout: {paused: true}", "v1|rollout: {paused: true}"}, fewest: 4, images: "v1,v1,v1,v1",
+			restarts: map[string]int{}, rolled: "AllUpdated: ",
 		},
 		"Pairs": {
 			reason: "Prefill and decode of a group change together, one group after the other.",

@@ -120,7 +120,8 @@ func deleting(s *objectState) (string, string, bool) {
 // describes the spec before.
 func specOutdated(s *objectState) (string, string, bool) {
 	want, actual := specHash.Text(incoming.ObjectOf(s.desired.Resource)), specHash.Text(s.actual)
-	return ReasonUpdating, "is being updated", want != "" && actual != "" && want != actual && !s.heldBack()
+	released := behindPartition(s.actual) && s.view.Status.UpdatedReplicas == 0
+	return ReasonUpdating, "is being updated", !s.heldBack() && (want != "" && actual != "" && want != actual || released)
 }
 
 // specHash is the label with the hash of an object's spec.

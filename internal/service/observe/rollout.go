@@ -68,6 +68,8 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	ready := available && o.view.Status.ReadyReplicas > 0 && o.view.Metadata.DeletionTimestamp == ""
 	s.Serving = ready && !unseen && !updating
 	s.Broken = !ready && !unseen && o.observedGeneration() > 0
+	// Both are in one write of the status (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
+	s.Runs = !unseen && o.observedGeneration() > 0 && o.view.Status.UpdatedReplicas > 0
 	return s
 }
 

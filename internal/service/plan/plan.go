@@ -165,6 +165,8 @@ type Replica struct {
 	// Template is what its pods are made of, as the LeaderWorkerSet's spec has it, if it stays because
 	// the capacity for what the replica requests now is not reserved. Otherwise nil.
 	Template *kube.Document
+	// Revision of Template.
+	Revision string
 	// Generation of the capacity request that was granted for its pods. It is 0 outside the fleet.
 	Generation int64
 }

@@ -56,6 +56,9 @@ func (p *Plan) RollOut(running *Running) {
 // hold holds a replica that has a former template and is not released.
 func (r *Replica) hold(running *Running, released bool) {
 	state, revision := running.Replica(r.Key), running.Revision[r.Role.Name]
+	if r.Template != nil {
+		r.Revision = state.Revision
+	}
 	r.Updated = state.Exists && state.Updated(revision) && !r.Held
 	r.Held = r.Held || state.Exists && !state.Updated(revision) && !released
 }

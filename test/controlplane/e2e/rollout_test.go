@@ -80,6 +80,26 @@ func TestRollout(t *testing.T) {
 	apply(t, c, chat)
 	settled(t, c, chat)
 	same(t, "the former template", only(before, "chat-worker-0", "chat-worker-1", "chat-worker-2"), identities(t, c, "Pod", chat))
+
+	before = identities(t, c, "Pod", chat)
+	chat.Object["spec"].(map[string]any)["rollout"] = map[string]any{"paused": true}
+	setImage(worker, "vllm/vllm-openai:v0.13.0")
+	apply(t, c, chat)
+	until(t, c, "the rollout is paused", lasting(func(ctx context.Context) (bool, error) {
+		s, err := c.Get(ctx, chat)
+		if err != nil {
+			return false, err
+		}
+		if err := observed(s); err != nil {
+			return false, err
+		}
+		_, reason, message := condition(s, "RolledOut")
+		return reason == "Paused" && message == "0 of 4 replicas are updated", fmt.Errorf("RolledOut is %s: %s", reason, message)
+	}))
+	setImage(worker, nextImage)
+	apply(t, c, chat)
+	settled(t, c, chat)
+	same(t, "a paused change that is put back", before, identities(t, c, "Pod", chat))
 }
 
 // TestRolloutOfPairs proves that prefill and decode of a group are replaced together, one group

@@ -212,6 +212,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 	if replica.Template != nil {
 		// A LeaderWorkerSet that is made anew meanwhile has the same pods.
 		child(o, "spec").Fields["leaderWorkerTemplate"] = structpb.NewStructValue(replica.Template)
+		child(metadata, "labels").Fields[naming.LabelSpecHash] = structpb.NewStringValue(replica.Revision)
 	}
 	return kube.Object{Key: replica.Key, Resource: o}, nil
 }

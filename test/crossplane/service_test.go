@@ -382,6 +382,11 @@ func (s *service) next(t *testing.T, rendered string) *service {
 	to.xr.SetUID(all[1].GetOwnerReferences()[0].UID)
 	to.xr.Object["status"] = all[0].Object["status"]
 	to.observed = all[1:]
+	for _, o := range to.observed {
+		if o.GetResourceVersion() == "" {
+			o.SetResourceVersion("1") // An API server gives each object one.
+		}
+	}
 	return &to
 }
 

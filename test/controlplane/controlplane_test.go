@@ -76,6 +76,8 @@ func applyExample(t *testing.T, c *cluster.Cluster, e *example) {
 	}
 	for _, o := range e.composed {
 		o = e.inNamespace(o)
+		// What is written over a version of its own is in fleet_test.go. Here that version is of the example.
+		unstructured.RemoveNestedField(o.Object, "metadata", "resourceVersion")
 		t.Run(key(o), func(t *testing.T) {
 			if err := ownedBy(o, xr); err != nil {
 				t.Fatal(err)

@@ -138,16 +138,21 @@ func (b *book) pods(counts tally) pods {
 const maxReplaced = 16
 
 // during returns what is granted for the pods that a replica requests: these pods, and with them
-// those of its grant as long as they may run. All are pinned, or none. If it is more than what is
-// requested, it also returns the hash of what is.
-func (b *book) during(a *account, r *ReplicaRequest, before, now pods) (all pods, isFor string) {
+// those of its grant as long as they may run. All are pinned, or none.
+func (b *book) during(r *ReplicaRequest, before, now pods) pods {
 	if !r.Replacing || len(before.sets) > maxReplaced || before.count()+now.count() > maxPods {
-		return now, ""
+		return now
 	}
-	if all = b.union(before, now); all.id != now.id {
-		isFor = hashOf(podTexts(a.request.PodRequirements)(r.Pods))
+	return b.union(before, now)
+}
+
+// replaced returns a grant without the pods from before, if all pods of the replica are of the grant's
+// generation. The request may have changed since, and that may not fit.
+func (b *book) replaced(r *ReplicaRequest, has granted) granted {
+	if r.Replacing && r.Runs > 0 && r.Runs == has.generation && has.requested.id != "" {
+		has.pods, has.requested = b.pinned(has.requested, has.pin), pods{}
 	}
-	return all, isFor
+	return has
 }
 
 // podsOf returns the pods that a replica requests.
@@ -178,7 +183,11 @@ func (b *book) read(a *account, s *Service) {
 		if len(g.Pods) == 0 {
 			pin = b.pinOf(pin.Name(), nil) // A status has only the name of the pool.
 		}
-		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin, g.For}
+		requested := tally{}
+		for i, n := range g.Requested {
+			requested[shapes[i]] += n
+		}
+		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin, b.pods(requested)}
 		for _, name := range g.Replicas {
 			a.set(name, each)
 		}
@@ -198,6 +207,14 @@ func (a *account) open(req *CapacityRequest, cluster string) {
 	}
 }
 
+// granted returns a grant of pods for those that are requested, which have no pin.
+func (b *book) granted(generation int64, requested, all pods, pin *capacity.Pin) granted {
+	if b.pinned(requested, pin).id == all.id {
+		requested = pods{}
+	}
+	return granted{generation, all, pin, requested}
+}
+
 func (a *account) set(name key.ReplicaID, g granted) {
 	if _, has := a.granted[name]; !has {
 		a.names = append(a.names, name)
@@ -211,7 +228,7 @@ func (a *account) service() Service {
 	used := map[string]*capacity.PodRequirements{}
 	keys := map[*capacity.PodRequirements]string{}
 	for _, g := range a.granted {
-		for _, set := range g.pods.sets {
+		for _, set := range slices.Concat(g.pods.sets, g.requested.sets) {
 			if _, known := keys[set.Requirements]; !known {
 				shape := withPin(set.Requirements, nil)
 				keys[set.Requirements] = shape.Key()
@@ -227,19 +244,20 @@ func (a *account) service() Service {
 	at := map[string]int{}
 	for _, name := range a.names {
 		g := a.granted[name]
-		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id + " " + g.pin.Name() + " " + g.isFor
+		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id + " " + g.pin.Name() + " " + g.requested.id
 		i, known := at[k]
 		if !known {
 			i, at[k] = len(s.Grants), len(s.Grants)
-			grant := Grant{Generation: g.generation, Pin: g.pin, For: g.isFor}
-			for _, set := range g.pods.sets {
-				shape := index[keys[set.Requirements]]
-				for len(grant.Pods) <= shape {
-					grant.Pods = append(grant.Pods, 0)
+			counts := func(p pods) []int64 {
+				var counts []int64
+				for _, set := range p.sets {
+					shape := index[keys[set.Requirements]]
+					counts = append(counts, make([]int64, max(0, shape+1-len(counts)))...)
+					counts[shape] = set.Count
 				}
-				grant.Pods[shape] = set.Count
+				return counts
 			}
-			s.Grants = append(s.Grants, grant)
+			s.Grants = append(s.Grants, Grant{Generation: g.generation, Pods: counts(g.pods), Requested: counts(g.requested), Pin: g.pin})
 		}
 		s.Grants[i].Replicas = append(s.Grants[i].Replicas, name)
 	}

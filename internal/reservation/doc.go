@@ -43,28 +43,30 @@ Reserve decides in this order:
  1. A request that does not have a replica any more frees its grant at once. A request that is
     missing or cannot be read keeps its grants as long as its service has workloads in the
     cluster, or that is not known, and for Grace at least. Nobody else gets that room.
- 2. Pods that request less are granted as they are now, which always fits. While the request says
+ 2. A group that changes before it has started may not be able to start with what it was granted. If
+    the rest has not fitted for Grace, all of it is freed, and the group is served like a new one.
+ 3. Pods that request less are granted as they are now, which always fits. While the request says
     that pods from before may still run (Replacing), a grant covers these and those that come: each
     pod takes the place of one that covers it, or that it covers (func union).
- 3. All grants are counted. If they do not fit, nodes are gone: the cluster is overcommitted,
+ 4. All grants are counted. If they do not fit, nodes are gone: the cluster is overcommitted,
     everything is kept, and nothing new is granted. If only pinned pods do not fit, that is so for
     their pools alone.
- 4. What runs without a grant is counted if it fits.
- 5. Everything else is served in the order of func order. A group that has not started gets all
+ 5. What runs without a grant is counted if it fits.
+ 6. Everything else is served in the order of func order. A group that has not started gets all
     that it wants, or what suffices to start (ToStart), and then what fits of the rest. A replica
     that grows is served like a new one, in exchange for its grant. What does not fit is pending,
     and does not stop those after it.
- 6. The quota of a namespace is what its services may have granted. All that is within the nominal
+ 7. The quota of a namespace is what its services may have granted. All that is within the nominal
     quotas is served first, and then what borrows. Among either of them, the highest priority
     comes first, and then the oldest service. Only the cluster knows quotas and priorities, and
     what a service claims to run does not pass them. A grant stays, even if its quota is lowered.
- 7. Room is held for the first pending request that has waited for HoldAfter and would fit the
+ 8. Room is held for the first pending request that has waited for HoldAfter and would fit the
     cluster beside its own grants. Whatever is free of what it wants goes to nobody younger. So
     small services cannot overtake a large one for ever. What its quota refuses holds no room.
     Quota is held in the same way, from younger services of the namespace.
 
-TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing proves rule 1, TestUnion what rule 2 counts, TestQuotas rule 6, TestHold,
-TestHoldQuota and TestGangIsNotOvertaken prove rule 7, and TestReserve the others. TestReserveInvariants checks them for random requests.
+TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing proves rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, TestQuotas rule 7, TestHold,
+TestHoldQuota and TestGangIsNotOvertaken prove rule 8, and TestReserve the others. TestReserveInvariants checks them for random requests.
 
 # Cost
 

@@ -7,7 +7,10 @@ import (
 )
 
 // AssignGenerations sets the generations of a request. A replica keeps that of the last request
-// if it requests the same. A replica that is added, or requests something else, gets a new one.
+// if it requests the same. A replica that is added, or requests something else, gets a new one. So do
+// all that have to start together, if any of them changes and none runs: the cluster may have taken
+// back what it had granted before the change (giveBack), and the service may not have read that so far.
+//
 // Answered is the highest generation that clusters have answered. It matters when the last
 // request is lost: a new one must not start with generations that were answered before.
 func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered int64) {
@@ -18,25 +21,54 @@ func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered in
 	req.Generation = last.Generation
 	was, is := podTexts(last.PodRequirements), podTexts(req.PodRequirements)
 	for name, cr := range req.Clusters {
-		before := map[key.ReplicaID]ReplicaRequest{}
-		for _, r := range Replicas(last.Clusters[name].Groups) {
-			before[r.Name] = r
+		before := last.Clusters[name]
+		cr.Groups = slices.Clone(cr.Groups)
+		for i := range cr.Groups {
+			cr.Groups[i].Replicas = slices.Clone(cr.Groups[i].Replicas)
 		}
-		groups := make([]ReplicaGroup, len(cr.Groups))
-		for i, group := range cr.Groups {
-			groups[i] = ReplicaGroup{Name: group.Name, Replicas: slices.Clone(group.Replicas)}
-			for j := range groups[i].Replicas {
-				r := &groups[i].Replicas[j]
-				if old, requested := before[r.Name]; requested && was(old.Pods) == is(r.Pods) {
-					r.Generation = old.Generation
+		all := map[key.ReplicaID]ReplicaRequest{}
+		for _, r := range Replicas(before.Groups) {
+			all[r.Name] = r
+		}
+		same := func(r *ReplicaRequest) bool {
+			old, requested := all[r.Name]
+			return requested && was(old.Pods) == is(r.Pods)
+		}
+		running := map[key.ReplicaID]bool{}
+		for _, r := range before.Running {
+			running[r] = true
+		}
+		former := before.wholes(cr.AllOrNothing)
+		for group, replicas := range cr.wholes(cr.AllOrNothing) {
+			both := slices.Concat(replicas, former[group])
+			runs := slices.ContainsFunc(both, func(r *ReplicaRequest) bool { return running[r.Name] })
+			together := cr.AllOrNothing || slices.ContainsFunc(both, func(r *ReplicaRequest) bool { return r.Required })
+			anew := together && !runs && (len(replicas) != len(former[group]) || slices.ContainsFunc(replicas, func(r *ReplicaRequest) bool { return !same(r) }))
+			for _, r := range replicas {
+				if same(r) && !anew {
+					r.Generation = all[r.Name].Generation
 				} else {
 					r.Generation, req.Generation = next, next
 				}
 			}
 		}
-		cr.Groups = groups
 		req.Clusters[name] = cr
 	}
+}
+
+// wholes returns the replicas of each group, or of all groups as one.
+func (cr *ClusterRequest) wholes(allOrNothing bool) map[key.GroupID][]*ReplicaRequest {
+	all := map[key.GroupID][]*ReplicaRequest{}
+	for i := range cr.Groups {
+		name := cr.Groups[i].Name
+		if allOrNothing {
+			name = ""
+		}
+		for j := range cr.Groups[i].Replicas {
+			all[name] = append(all[name], &cr.Groups[i].Replicas[j])
+		}
+	}
+	return all
 }
 
 // Reserved returns those of the requested replicas that are granted as they are requested. An

@@ -33,11 +33,15 @@ func PodsHashes(requirements map[string]capacity.PodRequirements, groups []Repli
 // PodsHash returns the same hash of the pods that one of the service's grants is for. It is empty if
 // the ledger does not have them.
 func (s *Service) PodsHash(g *Grant) string {
-	if len(g.Pods) == 0 || g.For != "" {
-		return g.For
+	pods := g.Pods
+	if len(g.Requested) > 0 {
+		pods = g.Requested
+	}
+	if len(pods) == 0 {
+		return ""
 	}
 	counts := map[string]int64{}
-	for i, n := range g.Pods {
+	for i, n := range pods {
 		counts[withPin(&s.Shapes[i], nil).Key()] += n
 	}
 	return hashOf(podsText(counts))

@@ -20,6 +20,38 @@ func grantedTo(result Result) map[string]bool {
 	return all
 }
 
+// TestGiveBack proves that a group that changed before it started frees what it was granted, if it cannot
+// start with that, and that a group that runs or can start does not.
+func TestGiveBack(t *testing.T) {
+	free := pool(capacitytest.Nodes(1, 8, 64))
+	// Each replica takes half of the cluster. The second one was added after the first was granted.
+	grown := withGenerations(required(request("a", 5, 2), 2), 1, 2)
+	ledger := Ledger{Services: []Service{withGeneration(withGPUs(reserved("a", "0/0"), 5), 1)}}
+	after := func(waited time.Duration, a CapacityRequest) map[string]bool {
+		ledger.Waiting = []Waiting{{ServiceID: a.ServiceID(), Since: noon.Add(-waited)}}
+		return grantedTo(Reserve(Input{Cluster: here, Free: free, Ledger: ledger, Requests: []CapacityRequest{a, request("b", 8, 1)}, Now: noon}))
+	}
+	a, b := map[string]bool{"a": true}, map[string]bool{"b": true}
+	cases := map[string]struct {
+		reason string
+		got    map[string]bool
+		want   map[string]bool
+	}{
+		"Soon":    {reason: "It may start at this moment, because the change comes after it was granted.", got: after(Grace-time.Second, grown), want: a},
+		"Later":   {reason: "It has not started, and does not without the rest.", got: after(Grace, grown), want: b},
+		"Runs":    {reason: "It has started before it grew.", got: after(Grace, running(grown, "0/0")), want: a},
+		"Starts":  {reason: "It starts with what it has.", got: after(Grace, withGenerations(required(request("a", 5, 2), 1), 1, 2)), want: a},
+		"Changed": {reason: "What it was granted was for other pods.", got: after(Grace, withGenerations(required(request("a", 9, 1), 1), 2)), want: b},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestMissing proves that a request that is missing keeps its grants for the grace time and as long
 // as its service may have workloads, and that nobody else gets them meanwhile.
 func TestMissing(t *testing.T) {
@@ -74,7 +106,7 @@ func TestMissing(t *testing.T) {
 }
 
 // TestGangIsNotOvertaken proves that the oldest service gets its room in the end, although small
-// ones come and go all the time. Without rule 7 it never does.
+// ones come and go all the time. Without rule 8 it never does.
 func TestGangIsNotOvertaken(t *testing.T) {
 	free := pool(capacitytest.Nodes(4, 8, 64))
 	gang := created(required(request("gang", 8, 4), 4), "2026-03-01T09:00:00Z")

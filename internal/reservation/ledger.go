@@ -36,8 +36,8 @@ type Grant struct {
 	// Pods is the number of pods of each shape, for one replica. A ledger that was made again
 	// from the status has none. Then the pods are those that are requested.
 	Pods []int64 `json:"pods,omitempty"`
-	// For is the hash of the pods that the replicas request, if Pods has others from before too.
-	For string `json:"for,omitempty"`
+	// Requested are those of the generation alone, if Pods has others from before too.
+	Requested []int64 `json:"requested,omitempty"`
 	// Pin of all these pods to one pool. Nil if they are counted in any pool.
 	Pin *capacity.Pin `json:"pin,omitempty"`
 	// Replicas that have the grant.

@@ -160,7 +160,7 @@ func (sim *clusterSim) run(random *rand.Rand) {
 
 // TestReserveInvariants proves the invariants of Reserve for random requests that come, change
 // and go, and for snapshots of any age. No capacity is granted twice. No grant is lost while it is
-// requested, or its request is missing and its service may have workloads. Nothing that fits is pending. The order
+// requested and of use, or its request is missing and its service may have workloads. Nothing that fits is pending. The order
 // of the requests does not matter.
 func TestReserveInvariants(t *testing.T) {
 	const steps = 500
@@ -210,7 +210,7 @@ func TestReserveInvariants(t *testing.T) {
 		}
 	}
 	t.Logf("%d calls: %v", runs*steps, counts)
-	for _, name := range []string{"rejected", "granted", "pending", "overcommitted", "grows", "missing", "unknown", "in use", "lost", "held", "pinned"} {
+	for _, name := range []string{"rejected", "granted", "pending", "overcommitted", "grows", "missing", "unknown", "in use", "lost", "held", "pinned", "given back"} {
 		if counts[name] == 0 {
 			t.Errorf("never %s: the test proves nothing", name)
 		}
@@ -284,6 +284,10 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result,
 				case !slices.ContainsFunc(allReplicas(*req), func(wanted ReplicaRequest) bool { return wanted.Name == r }):
 					continue
 				}
+				if !kept && isUseless(&s, &snap, req, r) {
+					counts["given back"]++
+					continue
+				}
 				if !kept || now < g.Generation {
 					t.Fatalf("%s of service %s was granted with generation %d, and is now: %t with %d", r, s.UID, g.Generation, kept, now)
 				}
@@ -307,6 +311,28 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result,
 			t.Fatalf("service %s is pending without a message or a generation", w.UID)
 		}
 	}
+}
+
+// isUseless tells whether the group of a replica runs nothing, lacks a replica that it needs to start, and
+// has waited for the grace time.
+func isUseless(s *Service, snap *snapshot, req *CapacityRequest, r key.ReplicaID) bool {
+	waited, has := false, generations(s)
+	for _, w := range snap.ledger.Waiting {
+		waited = waited || w.ServiceID == s.ServiceID && snap.now.Sub(w.Since) >= Grace
+	}
+	for _, group := range req.Clusters[here].Groups {
+		in, runs, short := false, false, false
+		for _, other := range group.Replicas {
+			in = in || other.Name == r
+			runs = runs || slices.Contains(req.Clusters[here].Running, other.Name)
+			generation, granted := has[other.Name]
+			short = short || other.Required && (!granted || generation < other.Generation)
+		}
+		if in {
+			return waited && !runs && short
+		}
+	}
+	return false
 }
 
 // generations returns the generation of each grant of a service.

@@ -82,6 +82,9 @@ type ReplicaRequest struct {
 	// Replacing tells that pods from before may still run, which the replica requested otherwise.
 	// Until they are gone, its grant covers them too.
 	Replacing bool `json:"replacing,omitempty"`
+	// Runs is the newest generation that all pods of a replica were of, while it is Replacing. It is 0
+	// if that is not known.
+	Runs int64 `json:"runs,omitempty"`
 }
 
 // Nodes returns the number of pods of the replica, each of which has a node of its own.

@@ -140,8 +140,9 @@ type granted struct {
 	generation int64
 	pods       pods
 	pin        *capacity.Pin
-	// isFor is the hash of the pods that are requested, if there are others from before among pods.
-	isFor string
+	// requested are the pods of the generation, without a pin, if there are others from before among
+	// pods.
+	requested pods
 }
 
 // open opens an account for each service of the ledger and of the requests. It drops what was
@@ -217,10 +218,11 @@ func (b *book) keep(a *account) {
 			continue
 		}
 		requested[r.Name] = true
-		has = b.asItRuns(a, &r, has)
+		has = b.replaced(&r, b.asItRuns(a, &r, has))
 		a.granted[r.Name] = has
-		if now, isFor := b.during(a, &r, has.pods, b.pinned(b.podsOf(a, &r), has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
-			a.granted[r.Name] = granted{max(has.generation, r.Generation), now, has.pin, isFor}
+		requested := b.podsOf(a, &r)
+		if now := b.during(&r, has.pods, b.pinned(requested, has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
+			a.granted[r.Name] = b.granted(max(has.generation, r.Generation), requested, now, has.pin)
 		}
 	}
 	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
@@ -229,6 +231,38 @@ func (b *book) keep(a *account) {
 		}
 		return !requested[name]
 	})
+	b.giveBack(a)
+}
+
+// giveBack drops the grants of groups that cannot start with them, and that run nothing: the group
+// has changed since, and what it needs now did not fit for the grace time. So nobody else waits for
+// room that is of no use. The group is then served like a new one.
+func (b *book) giveBack(a *account) {
+	if a.waitingSince.IsZero() || b.now.Sub(a.waitingSince) < Grace {
+		return
+	}
+	groups := a.cluster.Groups
+	if a.cluster.AllOrNothing {
+		groups = []ReplicaGroup{Merged(groups)}
+	}
+	for _, group := range groups {
+		if !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return a.running[r.Name] }) &&
+			slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required && !a.has(&r) }) {
+			for _, r := range group.Replicas {
+				delete(a.granted, r.Name)
+			}
+		}
+	}
+	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
+		_, has := a.granted[name]
+		return !has
+	})
+}
+
+// has tells whether a replica is granted as it is requested.
+func (a *account) has(r *ReplicaRequest) bool {
+	g, has := a.granted[r.Name]
+	return has && g.generation >= r.Generation
 }
 
 // keepMissing drops the grants of a service whose request is missing for the grace time, and that

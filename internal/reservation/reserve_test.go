@@ -117,10 +117,21 @@ func withGeneration(s Service, generation int64) Service {
 	return s
 }
 
-// isFor says of all grants that they are for the pods of a request.
-func isFor(s Service, req CapacityRequest) Service {
+// runs says of all replicas of a request that all of their pods are of a generation.
+func runs(req CapacityRequest, generation int64) CapacityRequest {
+	for _, group := range req.Clusters[here].Groups {
+		for i := range group.Replicas {
+			group.Replicas[i].Runs = generation
+		}
+	}
+	return req
+}
+
+// requested says of all grants that one pod of some GPUs is requested, beside those from before.
+func requested(s Service, gpus int64) Service {
+	s.Shapes = append([]capacity.PodRequirements{*capacitytest.Requirements(gpus, 1)}, s.Shapes...)
 	for i := range s.Grants {
-		s.Grants[i].For = PodsHashes(req.PodRequirements, req.Clusters[here].Groups)[s.Grants[i].Replicas[0]]
+		s.Grants[i].Pods, s.Grants[i].Requested = append([]int64{0}, s.Grants[i].Pods...), []int64{1}
 	}
 	return s
 }
@@ -384,8 +395,28 @@ func TestReserve(t *testing.T) {
 			reservations: []Service{withGPUs(reserved("a", "0/0"), 8)},
 			requests:     []CapacityRequest{replacing(grown(request("a", 3, 1))), request("b", 8, 2)},
 			want: want{
-				reservations: []Service{isFor(withGeneration(withGPUs(reserved("a", "0/0"), 8), 1), request("a", 3, 1)), reserved("b", "0/0")},
+				reservations: []Service{requested(withGeneration(withGPUs(reserved("a", "0/0"), 8), 1), 3), reserved("b", "0/0")},
 				pending:      map[string]string{"b": "0 of 16 nvidia.com/gpu free in pool p, 8 short"},
+			},
+		},
+		"LargerBeforeReplaced": {
+			reason:       "Pods that have shrunk and then grow keep what is granted, until those from before are gone.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{requested(withGeneration(withGPUs(reserved("a", "0/0"), 6), 1), 3)},
+			requests:     []CapacityRequest{replacing(nodes(withGenerations(request("a", 3, 1), 2), 4)), request("b", 4, 1)},
+			want: want{
+				reservations: []Service{requested(withGeneration(withGPUs(reserved("a", "0/0"), 6), 1), 3)}, grows: []string{"s-a"},
+				pending: map[string]string{"a": keptBefore + "2 of 8 nvidia.com/gpu free in pool p, 7 short", "b": "2 of 8 nvidia.com/gpu free in pool p, 2 short"},
+			},
+		},
+		"LargerAfterReplaced": {
+			reason:       "Once they are gone, others get their room, although the growth still waits.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{requested(withGeneration(withGPUs(reserved("a", "0/0"), 6), 1), 3)},
+			requests:     []CapacityRequest{runs(replacing(nodes(withGenerations(request("a", 3, 1), 2), 4)), 1), request("b", 4, 1)},
+			want: want{
+				reservations: []Service{withGeneration(withGPUs(reserved("a", "0/0"), 3), 1), reserved("b", "0/0")}, grows: []string{"s-a"},
+				pending: map[string]string{"a": keptBefore + "5 of 8 nvidia.com/gpu free in pool p, 4 short"},
 			},
 		},
 		"LargerWhileReplacing": {

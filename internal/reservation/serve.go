@@ -11,10 +11,9 @@ import (
 type want struct {
 	account *account
 	replica ReplicaRequest
-	// pods that it requests, and those that it was granted before, if any.
-	pods, before pods
-	// isFor is that of the grant.
-	isFor string
+	// requested are the pods that it requests. pods are these and those that may still run, and before
+	// are those that it was granted, if any.
+	requested, pods, before pods
 	// pin of the pods. One that chooses gets it when it is granted. What runs stays where it is.
 	pin     *capacity.Pin
 	chooses bool
@@ -99,7 +98,8 @@ func (b *book) inOrder() []*account {
 func (b *book) want(a *account, r ReplicaRequest) want {
 	has, granted := a.granted[r.Name]
 	w := want{account: a, replica: r, before: has.pods}
-	w.pods, w.isFor = b.during(a, &r, b.pinned(has.pods, nil), b.podsOf(a, &r))
+	w.requested = b.podsOf(a, &r)
+	w.pods = b.during(&r, b.pinned(has.pods, nil), w.requested)
 	if a.running[r.Name] {
 		w.pin = b.pinOf(r.Pool, has.pin)
 		w.pods = b.pinned(w.pods, w.pin)
@@ -183,7 +183,8 @@ func (b *book) units(a *account) []unit {
 	for _, group := range groups {
 		u := unit{account: a}
 		for _, r := range group.Replicas {
-			if g, has := a.granted[r.Name]; !has || g.generation < r.Generation {
+			if !a.has(&r) {
+				_, has := a.granted[r.Name]
 				u.wants = append(u.wants, b.want(a, r))
 				u.started = u.started || has
 			}

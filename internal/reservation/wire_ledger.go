@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -71,10 +72,10 @@ func (s *Service) check() error {
 		}
 	}
 	for _, g := range s.Grants {
-		if len(g.Pods) > len(s.Shapes) {
-			return fmt.Errorf("%q have pods of %d shapes, and there are %d", g.Replicas, len(g.Pods), len(s.Shapes))
+		if n := max(len(g.Pods), len(g.Requested)); n > len(s.Shapes) {
+			return fmt.Errorf("%q have pods of %d shapes, and there are %d", g.Replicas, n, len(s.Shapes))
 		}
-		for _, n := range g.Pods {
+		for _, n := range slices.Concat(g.Pods, g.Requested) {
 			if n < 0 || n > maxPods {
 				return fmt.Errorf("%q have %d pods", g.Replicas, n)
 			}

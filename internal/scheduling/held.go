@@ -76,7 +76,8 @@ func (v *view) changes(at *ClusterState, r key.ReplicaID) bool {
 
 // noteReplacing notes which replicas of a request may still have pods that they requested otherwise
 // before. That ends when the cluster runs what this request was granted for. Until then, nobody else
-// gets the room of these pods.
+// gets the room of these pods. It also notes what runs all the same, because a change may have come
+// after it that has to wait.
 func (v *view) noteReplacing(r *reservation.CapacityRequest) {
 	for name, at := range r.Clusters {
 		state, before := v.snapshot.States[at.Name], v.lastRequested(name)
@@ -91,8 +92,16 @@ func (v *view) noteReplacing(r *reservation.CapacityRequest) {
 				if !requested {
 					changed = state.Present[now.Name]
 				}
-				told := state.Told[now.Name]
-				now.Replacing = (changed || last.Replacing) && !(told.Runs && told.Generation == now.Generation)
+				runs := last.Generation
+				if last.Replacing {
+					runs = last.Runs
+				}
+				if told := state.Told[now.Name]; told.Runs {
+					runs = max(runs, told.Generation)
+				}
+				if now.Replacing = (changed || last.Replacing) && runs != now.Generation; now.Replacing {
+					now.Runs = runs
+				}
 			}
 		}
 	}

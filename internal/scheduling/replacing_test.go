@@ -17,7 +17,10 @@ import (
 // granted for them.
 func TestReplacing(t *testing.T) {
 	// said has what the request says of the replica: whether it is held, and whether it is being replaced.
-	type said struct{ Held, Replacing bool }
+	type said struct {
+		Held, Replacing bool
+		Runs            int64
+	}
 	told := func(generation int64, runs bool) func(*scheduling.Snapshot) {
 		return func(s *scheduling.Snapshot) {
 			s.States["east"].Told = map[key.ReplicaID]scheduling.Told{"worker/0": {Generation: generation, Runs: runs}}
@@ -31,9 +34,12 @@ func TestReplacing(t *testing.T) {
 		want    said
 	}{
 		"Same":      {"Nothing changes, also where it is not known what runs.", 8, nil, said{}},
-		"Smaller":   {"It waits for the cluster.", 4, nil, said{Held: true, Replacing: true}},
-		"Larger":    {"So does more.", 16, nil, said{Held: true, Replacing: true}},
-		"Granted":   {"The cluster is not told yet.", 8, []func(*scheduling.Snapshot){noted, told(1, true)}, said{Replacing: true}},
+		"Smaller":   {"It waits for the cluster.", 4, nil, said{Held: true, Replacing: true, Runs: 5}},
+		"Larger":    {"So does more.", 16, nil, said{Held: true, Replacing: true, Runs: 5}},
+		"Before":    {"Another change comes before the cluster runs what was granted.", 16, []func(*scheduling.Snapshot){noted, told(5, false)}, said{Held: true, Replacing: true}},
+		"After":     {"It comes when the cluster runs that.", 16, []func(*scheduling.Snapshot){noted, told(5, true)}, said{Held: true, Replacing: true, Runs: 5}},
+		"Stale":     {"It comes after it ran that.", 16, []func(*scheduling.Snapshot){noted, told(3, true), func(s *scheduling.Snapshot) { s.Request.Clusters["east"].Groups[0].Replicas[0].Runs = 5 }}, said{Held: true, Replacing: true, Runs: 5}},
+		"Granted":   {"The cluster is not told yet.", 8, []func(*scheduling.Snapshot){noted, told(1, true)}, said{Replacing: true, Runs: 1}},
 		"Told":      {"Pods from before may run.", 8, []func(*scheduling.Snapshot){noted, told(5, false)}, said{Replacing: true}},
 		"Runs":      {"The cluster runs what was granted.", 8, []func(*scheduling.Snapshot){noted, told(5, true)}, said{}},
 		"Restarted": {"Pods that restart later are the same.", 8, []func(*scheduling.Snapshot){told(5, false)}, said{}},
@@ -59,7 +65,7 @@ func TestReplacing(t *testing.T) {
 				change(&snapshot)
 			}
 			got := scheduling.Schedule(demand(tc.gpus), &snapshot).Request.Clusters["east"].Groups[0].Replicas[0]
-			if diff := cmp.Diff(tc.want, said{got.Held, got.Replacing}); diff != "" {
+			if diff := cmp.Diff(tc.want, said{got.Held, got.Replacing, got.Runs}); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

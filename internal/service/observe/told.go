@@ -16,6 +16,7 @@ import (
 var (
 	podsOfManifest       = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate")
 	generationOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationGeneration)
+	updatedOfWorkload    = incoming.NewPath("status", "updatedReplicas")
 	generationOfWorkload = incoming.NewPath("metadata", "annotations", naming.AnnotationGeneration)
 )
 
@@ -35,7 +36,9 @@ func readTold(at *scheduling.ClusterState, replica key.ReplicaID, observed incom
 		Pods:       pods,
 		Nodes:      int32(kube.Lookup(pods, "size").GetNumberValue()),
 		Generation: generation,
-		Runs: at.Ready[replica] && !at.Updating[replica] && !behindPartition(workload) && manifestPartition.In(observed).GetNumberValue() == 0 &&
+		// Also while a partition holds the pods back, this counts those of the template
+		// (pkg/controllers/leaderworkerset_controller.go of v0.9.0, updateConditions).
+		Runs: at.Ready[replica] && !at.Updating[replica] && updatedOfWorkload.In(workload).GetNumberValue() > 0 &&
 			generationOfWorkload.Text(workload) == generationOfManifest.Text(observed),
 	}
 }

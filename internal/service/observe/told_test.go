@@ -29,7 +29,7 @@ func TestSnapshotTold(t *testing.T) {
 			"conditions": [{"type": "Synced", "status": "True", "observedGeneration": %d}],
 			"atProvider": {"manifest": {
 				"kind": "LeaderWorkerSet", "metadata": {"name": "l", "namespace": "n", "generation": 3, "annotations": {"fusioninfer.io/capacity-generation": "%d"}},
-				"status": {"observedGeneration": 3, "readyReplicas": %d, "conditions": [{"type": "UpdateInProgress", "status": "%s"}]}
+				"status": {"observedGeneration": 3, "readyReplicas": %d, "updatedReplicas": %d, "conditions": [{"type": "UpdateInProgress", "status": "%s"}]}
 			}}
 		}
 	}`
@@ -40,24 +40,25 @@ func TestSnapshotTold(t *testing.T) {
 		Pods       map[string]any
 	}
 	cases := map[string]struct {
-		reason                    string
-		synced, generation, ready int
-		updating                  string
-		partition                 int
-		runs                      bool
+		reason                             string
+		synced, generation, ready, updated int
+		updating                           string
+		partition                          int
+		runs                               bool
 	}{
-		"Runs":        {"Its pods are ready, and nothing is replaced.", 5, 7, 1, "False", 0, true},
-		"NotApplied":  {"The cluster has an older spec.", 4, 7, 1, "False", 0, false},
-		"OldProvider": {"A provider that does not say which spec it applied has applied an older one.", 0, 6, 1, "False", 0, false},
-		"Updating":    {"Pods from before are ready, and go next.", 5, 7, 1, "True", 0, false},
-		"Held":        {"Pods from before stay, whatever the template says.", 5, 7, 1, "False", 1, false},
-		"NotReady":    {"Pods from before may still stop.", 5, 7, 0, "False", 0, false},
+		"Runs":        {"Its pods are ready, and nothing is replaced.", 5, 7, 1, 1, "False", 0, true},
+		"NotApplied":  {"The cluster has an older spec.", 4, 7, 1, 1, "False", 0, false},
+		"OldProvider": {"A provider that does not say which spec it applied has applied an older one.", 0, 6, 1, 1, "False", 0, false},
+		"Updating":    {"Pods from before are ready, and go next.", 5, 7, 1, 1, "True", 0, false},
+		"Held":        {"Pods from before stay, whatever the template says.", 5, 7, 1, 0, "False", 1, false},
+		"HeldLater":   {"These pods stay, and the next ones wait.", 5, 7, 1, 1, "False", 1, true},
+		"NotReady":    {"Pods from before may still stop.", 5, 7, 0, 1, "False", 0, false},
 	}
 	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := &structpb.Struct{}
-			if err := s.UnmarshalJSON(fmt.Appendf(nil, object, tc.partition, tc.synced, tc.generation, tc.ready, tc.updating)); err != nil {
+			if err := s.UnmarshalJSON(fmt.Appendf(nil, object, tc.partition, tc.synced, tc.generation, tc.ready, tc.updated, tc.updating)); err != nil {
 				t.Fatal(err)
 			}
 			got := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{

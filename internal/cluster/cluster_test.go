@@ -42,6 +42,7 @@ const (
 	// allocated is the status of a cluster with a reservation.
 	allocated = "status: {serviceCount: 1, summary: old, reservations: [{uid: u1, namespace: team, name: s1, replicas: [{role: w, indexes: [0]}]}]}\n"
 	reserved  = `{"services":[` + granted + `]}`
+	runs      = `{"services":[{"namespace":"team","name":"s1","uid":"u1","shapes":[{"requests":{"nvidia.com/gpu":8000}}],"grants":[{"pods":[1],"started":true,"replicas":["w/0"]}]}]}`
 	granted   = `{"namespace":"team","name":"s1","uid":"u1","shapes":[{"requests":{"nvidia.com/gpu":8000}}],"grants":[{"pods":[1],"replicas":["w/0"]}]}`
 	reached   = "{kind: Object, apiVersion: kubernetes.m.crossplane.io/v1alpha1, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {kind: Namespace}}}}"
 )
@@ -442,7 +443,7 @@ func TestRun(t *testing.T) {
 			observed: there(),
 			required: map[string][]string{requests: {capacityRequest("u0", "team", 8, "u0"), withRunning(capacityRequest("u1", "team", 8, "u1"))}},
 			want: outcome{
-				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 0 of 8 nvidia.com/gpu free in pool p, 8 short"}, free: "0/8 nvidia.com/gpu",
+				ledger: runs, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: 0 of 8 nvidia.com/gpu free in pool p, 8 short"}, free: "0/8 nvidia.com/gpu",
 				keys: []string{"object/namespace/team"},
 			},
 		},
@@ -451,7 +452,7 @@ func TestRun(t *testing.T) {
 			xr:       typedIn,
 			observed: map[string]string{"object/reachable": reached},
 			required: map[string][]string{requests: {withRunning(capacityRequest("u1", "team", 8, "u1"))}},
-			want:     outcome{ledger: reserved, allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}, not: map[string]string{Schedulable: reasonNoLedger}},
+			want:     outcome{ledger: runs, allocated: []string{"s1"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"}, not: map[string]string{Schedulable: reasonNoLedger}},
 		},
 		"Unreachable": {
 			reason:   "A cluster that cannot be read keeps its reservations.",

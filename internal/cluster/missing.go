@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -20,10 +19,13 @@ import (
 
 // A service whose request is missing keeps its grants as long as it has workloads in the cluster:
 // Objects that wrap LeaderWorkerSets for it. For example, somebody may have deleted the request
-// of a paused service, which does not write it again.
+// of a paused service, which does not write it again. In the same way a replica that is no longer
+// requested keeps its grant as long as there is an Object of it. The service does not observe one that
+// is being deleted: Crossplane drops its reference (composition_functions.go,
+// GarbageCollectComposedResources).
 //
-// The ledger says which requests are missing, so what is required stays the same in all calls of
-// a reconcile.
+// The ledger says which requests are missing or lack something, so what is required stays the same in
+// all calls of a reconcile.
 const (
 	// maxMissing is the most services whose Objects one call reads. Those of one service can have
 	// several MiB, and a request has 64 MiB at most.
@@ -47,10 +49,10 @@ func definitionOf(objects key.Objects) string { return "kind/" + remote.Definiti
 // kindsOfObjects are those of services. Namespaced services and claims have different ones.
 var kindsOfObjects = []key.Objects{key.NamespacedObjects, key.ClusterScopedObjects}
 
-// missing returns the services of a ledger whose requests are missing, and whose Objects this
-// call reads. Those that are missing for the longest come first. The time of a service with
-// workloads starts anew from time to time, so each has its turn.
-func missing(l *reservation.Ledger) []reservation.ServiceID {
+// missing returns the services of a ledger whose requests are missing or lack something, and whose Objects this
+// call reads. Those that are missing for the longest come first. If there are more than one call reads,
+// the time of a service with workloads starts anew, so each has its turn.
+func missing(l *reservation.Ledger) (turn []reservation.ServiceID, takesTurns bool) {
 	var all []*reservation.Service
 	for i := range l.Services {
 		if s := &l.Services[i]; !s.MissingSince.IsZero() {
@@ -60,7 +62,6 @@ func missing(l *reservation.Ledger) []reservation.ServiceID {
 	slices.SortFunc(all, func(a, b *reservation.Service) int {
 		return cmp.Or(a.MissingSince.Compare(b.MissingSince), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
-	var turn []reservation.ServiceID
 	ofTenant := map[string]int{}
 	for _, s := range all {
 		if len(turn) < maxMissing && ofTenant[s.Namespace] < maxMissingOfTenant {
@@ -68,18 +69,10 @@ func missing(l *reservation.Ledger) []reservation.ServiceID {
 			turn = append(turn, s.ServiceID)
 		}
 	}
-	return turn
+	return turn, len(turn) < len(all)
 }
 
-// takesTurns tells whether services that are missing for the grace time wait for a later call to read
-// their Objects.
-func (r *observedState) takesTurns(p *ledgerPlan, now time.Time) bool {
-	return slices.ContainsFunc(p.Services, func(s reservation.Service) bool {
-		return !s.MissingSince.IsZero() && now.Sub(s.MissingSince) >= reservation.Grace && !slices.Contains(r.turn, s.ServiceID)
-	})
-}
-
-// requireMissing requires the Objects of services whose requests are missing. A requirement for a
+// requireMissing requires the Objects of these services. A requirement for a
 // missing kind fails the whole reconcile, so a kind is required only once it is known to exist.
 func requireMissing(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed, state *observedState) {
 	if len(state.turn) == 0 {
@@ -120,26 +113,38 @@ func existing(req incoming.Request, c *parsed, objects key.Objects) (exists, kno
 	return exists, exists || answered && len(definition) == 0
 }
 
-// readMissing finds out which services whose requests are missing have workloads.
+// readMissing finds out which replicas of these services have workloads.
 func (r *observedState) readMissing(req incoming.Request, c *parsed) {
-	r.turn, r.inUse = missing(&r.ledger.Ledger), map[reservation.ServiceID]bool{}
+	r.turn, r.takesTurns = missing(&r.ledger.Ledger)
+	r.inUse = map[reservation.ServiceID]map[key.ReplicaID]bool{}
 	back := map[reservation.ServiceID]bool{}
 	for i := range r.requests {
 		back[r.requests[i].ServiceID()] = true
 	}
 	for _, s := range r.turn {
-		if back[s] {
-			continue
-		}
 		found, known := workloadsOf(req, c, s)
-		if len(found) > 0 || known {
-			r.inUse[s] = len(found) > 0
+		if known || len(found) > 0 && !back[s] {
+			r.inUse[s] = replicasOf(found)
 		}
-		if slices.ContainsFunc(found, func(o incoming.Object) bool { return o.DeletionTimestamp() == "" }) {
+		if !back[s] && slices.ContainsFunc(found, func(o incoming.Object) bool { return o.DeletionTimestamp() == "" }) {
 			r.kept = append(r.kept, s.Namespace+"/"+s.Name)
 		}
 	}
 	slices.Sort(r.kept)
+}
+
+// replicasOf returns the replicas of workloads. Crossplane notes on an Object which composed resource
+// it is. Where that was taken away, it may be any.
+func replicasOf(workloads []incoming.Object) map[key.ReplicaID]bool {
+	all := make(map[key.ReplicaID]bool, len(workloads))
+	for _, o := range workloads {
+		id, is := composite.KeyOf(o).ReplicaID()
+		if !is {
+			id = ""
+		}
+		all[id] = true
+	}
+	return all
 }
 
 // workloadsOf returns the Objects of a service that wrap LeaderWorkerSets for the cluster, and

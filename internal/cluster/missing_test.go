@@ -106,6 +106,37 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestWithdrawn proves which Objects keep the grant of a replica that was started and is not requested
+// any more.
+func TestWithdrawn(t *testing.T) {
+	named := func(key string) string {
+		return workload("metadata: {name: o", "metadata: {annotations: {crossplane.io/composition-resource-name: "+key+"}, name: o")
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []string
+		kept    bool
+	}{
+		"None":    {reason: "It has no Object."},
+		"Itself":  {reason: "It has one.", objects: []string{named("cluster/us/leaderworkerset/w/0")}, kept: true},
+		"Other":   {reason: "Another replica has one.", objects: []string{named("cluster/us/leaderworkerset/w/1")}},
+		"Unnamed": {reason: "It may be the one.", objects: []string{workload()}, kept: true},
+		"NoName":  {reason: "It may be the one.", objects: []string{named("'x'")}, kept: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ledger := strings.Replace(runs, `"shapes"`, `"missingSince":"`+longMissing+`","shapes"`, 1)
+			withdrawn := strings.Replace(capacityRequest("u1", "team", 8, "u1"), `{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}`, "", 1)
+			got := outcomeOf(run(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf(ledger), "object/reachable": reached}, map[string][]string{
+				requests: {withdrawn}, clusterScoped: nil, objectsOfS1: tc.objects,
+			})))
+			if diff := cmp.Diff(tc.kept, len(got.allocated) == 1); diff != "" {
+				t.Errorf("%s It keeps its grant: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestMissingIsSaid proves that the condition names the services that keep their grants.
 func TestMissingIsSaid(t *testing.T) {
 	const kept = "the capacity requests of these services are missing or cannot be read, and they keep their reservations because they have Objects of LeaderWorkerSets for this cluster: team/s1"
@@ -236,16 +267,19 @@ func TestManyMissing(t *testing.T) {
 	}
 	looked := map[reservation.ServiceID]bool{}
 	for call := range 30 {
-		turn := missing(&ledger)
+		turn, takesTurns := missing(&ledger)
 		if len(turn) > maxMissing {
 			t.Fatalf("call %d looks at %d services", call, len(turn))
 		}
-		inUse := map[reservation.ServiceID]bool{}
+		inUse := map[reservation.ServiceID]map[key.ReplicaID]bool{}
 		for _, s := range turn {
-			looked[s], inUse[s] = true, runs(s)
+			looked[s], inUse[s] = true, map[key.ReplicaID]bool{}
+			if runs(s) {
+				inUse[s][""] = true
+			}
 		}
 		// The calls follow each other faster than the grace time ends.
-		ledger = reservation.Reserve(reservation.Input{Ledger: ledger, InUse: inUse, Now: noon.Add(time.Duration(call) * time.Second)}).Ledger
+		ledger = reservation.Reserve(reservation.Input{Ledger: ledger, InUse: inUse, TakesTurns: takesTurns, Now: noon.Add(time.Duration(call) * time.Second)}).Ledger
 	}
 	if len(looked) != services || len(ledger.Services) != want {
 		t.Errorf("%d of %d were looked at, and %d of %d keep their grants", len(looked), services, len(ledger.Services), want)

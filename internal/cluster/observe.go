@@ -32,11 +32,15 @@ type observedState struct {
 	notAllowed []string
 	// ignored are the invalid requests, and why each is ignored.
 	ignored []string
-	// turn are the services whose requests are missing, and whose Objects this call reads.
+	// turn are the services whose requests are missing or lack something, and whose Objects this call
+	// reads.
 	turn []reservation.ServiceID
-	// inUse tells of services whose requests are missing whether they have workloads.
-	inUse map[reservation.ServiceID]bool
-	// kept are those of these services with workloads that are not being deleted.
+	// takesTurns tells that there are more than one call reads.
+	takesTurns bool
+	// inUse has the replicas of which these services have workloads.
+	inUse map[reservation.ServiceID]map[key.ReplicaID]bool
+	// kept are those of these services whose requests are missing, with workloads that are not being
+	// deleted.
 	kept []string
 	// free is the capacity of the pools whose nodes are known.
 	free capacity.Free

@@ -67,7 +67,7 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		p.unchanged, p.Ledger = true, state.ledger.Ledger
 		return p, p.write()
 	}
-	in := reservation.Input{Cluster: c.Name, Free: state.free, Ledger: state.ledger.Ledger, Requests: state.requests, InUse: state.inUse, Quotas: quotas(c.Spec.Quotas, state), NotSchedulable: p.message, Now: now}
+	in := reservation.Input{Cluster: c.Name, Free: state.free, Ledger: state.ledger.Ledger, Requests: state.requests, InUse: state.inUse, TakesTurns: state.takesTurns, Quotas: quotas(c.Spec.Quotas, state), NotSchedulable: p.message, Now: now}
 	p.Result = reservation.Reserve(in)
 	if err := p.write(); err != nil {
 		return p, err
@@ -81,7 +81,7 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		}
 	}
 	p.namespaces = needed(c, p, state)
-	if !bytes.Equal(p.ledger, state.ledger.compressed) || state.takesTurns(p, now) {
+	if !bytes.Equal(p.ledger, state.ledger.compressed) || state.takesTurns {
 		p.next = now.Add(composite.Soon)
 	}
 	return p, nil

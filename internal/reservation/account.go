@@ -187,7 +187,7 @@ func (b *book) read(a *account, s *Service) {
 		for i, n := range g.Requested {
 			requested[shapes[i]] += n
 		}
-		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin, b.pods(requested)}
+		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin, b.pods(requested), g.Started}
 		for _, name := range g.Replicas {
 			a.set(name, each)
 		}
@@ -208,11 +208,11 @@ func (a *account) open(req *CapacityRequest, cluster string) {
 }
 
 // granted returns a grant of pods for those that are requested, which have no pin.
-func (b *book) granted(generation int64, requested, all pods, pin *capacity.Pin) granted {
+func (b *book) granted(generation int64, requested, all pods, pin *capacity.Pin, started bool) granted {
 	if b.pinned(requested, pin).id == all.id {
 		requested = pods{}
 	}
-	return granted{generation, all, pin, requested}
+	return granted{generation, all, pin, requested, started}
 }
 
 func (a *account) set(name key.ReplicaID, g granted) {
@@ -244,7 +244,7 @@ func (a *account) service() Service {
 	at := map[string]int{}
 	for _, name := range a.names {
 		g := a.granted[name]
-		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id + " " + g.pin.Name() + " " + g.requested.id
+		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id + " " + g.pin.Name() + " " + g.requested.id + " " + strconv.FormatBool(g.started)
 		i, known := at[k]
 		if !known {
 			i, at[k] = len(s.Grants), len(s.Grants)
@@ -257,7 +257,7 @@ func (a *account) service() Service {
 				}
 				return counts
 			}
-			s.Grants = append(s.Grants, Grant{Generation: g.generation, Pods: counts(g.pods), Requested: counts(g.requested), Pin: g.pin})
+			s.Grants = append(s.Grants, Grant{Generation: g.generation, Pods: counts(g.pods), Requested: counts(g.requested), Pin: g.pin, Started: g.started})
 		}
 		s.Grants[i].Replicas = append(s.Grants[i].Replicas, name)
 	}

@@ -40,9 +40,11 @@ raised whenever it is added or its pods change. A grant has the generation that 
 
 Reserve decides in this order:
 
- 1. A request that does not have a replica any more frees its grant at once. A request that is
-    missing or cannot be read keeps its grants as long as its service has workloads in the
-    cluster, or that is not known, and for Grace at least. Nobody else gets that room.
+ 1. A request that does not have a replica any more frees its grant at once, if the service has never
+    said that it runs the replica. Else the grant is kept as long as there are workloads of it in the
+    cluster, or that is not known, and for LeavingGrace at least. A request that is missing or cannot
+    be read keeps its grants in the same way as long as its service has any workloads there, and for
+    Grace at least. Nobody else gets that room.
  2. A group that changes before it has started may not be able to start with what it was granted. If
     the rest has not fitted for Grace, all of it is freed, and the group is served like a new one.
  3. Pods that request less are granted as they are now, which always fits. While the request says
@@ -65,7 +67,7 @@ Reserve decides in this order:
     small services cannot overtake a large one for ever. What its quota refuses holds no room.
     Quota is held in the same way, from younger services of the namespace.
 
-TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing proves rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, TestQuotas rule 7, TestHold,
+TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing and TestWithdrawn prove rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, TestQuotas rule 7, TestHold,
 TestHoldQuota and TestGangIsNotOvertaken prove rule 8, and TestReserve the others. TestReserveInvariants checks them for random requests.
 
 # Cost

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 // grantedTo lists the services with grants.
@@ -18,6 +19,70 @@ func grantedTo(result Result) map[string]bool {
 		all[s.UID] = true
 	}
 	return all
+}
+
+// TestWithdrawn proves that a replica that is no longer requested keeps its grant as long as its service
+// may have workloads of it, if the service has ever said that it runs it.
+func TestWithdrawn(t *testing.T) {
+	free := pool(capacitytest.Nodes(1, 8, 64))
+	a, b := request("a", 4, 2), request("b", 8, 1)
+	one := request("a", 4, 1)
+	seen := func(last Result, after time.Duration, inUse map[key.ReplicaID]bool, requests ...CapacityRequest) Result {
+		in := Input{Cluster: here, Free: free, Ledger: last.Ledger, Requests: requests, Now: noon.Add(after)}
+		if inUse != nil {
+			in.InUse = map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): inUse}
+		}
+		return Reserve(in)
+	}
+	none, first, second, some := map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{"0/0": true}, map[key.ReplicaID]bool{"0/1": true}, map[key.ReplicaID]bool{"": true}
+	granted := seen(Result{}, 0, nil, a)
+	runs := seen(granted, time.Second, nil, running(a, "0/0", "0/1"))
+	withdrawn := seen(runs, time.Minute, nil, running(one, "0/0"), b)
+	const ends = time.Minute + LeavingGrace
+	later := seen(withdrawn, ends, second, running(one, "0/0"), b)
+	cases := map[string]struct {
+		reason   string
+		result   Result
+		replicas int
+		ends     time.Duration
+	}{
+		"NeverRan":   {reason: "It was granted and never started.", result: seen(granted, time.Minute, second, one, b), replicas: 1},
+		"Withdrawn":  {reason: "Its pods may run.", result: withdrawn, replicas: 2, ends: ends},
+		"Soon":       {reason: "A cache may not have its Object yet.", result: seen(withdrawn, ends-time.Second, none, one, b), replicas: 2, ends: ends},
+		"Unknown":    {reason: "It is not known whether there is an Object.", result: seen(withdrawn, time.Hour, nil, one, b), replicas: 2},
+		"InUse":      {reason: "It has an Object, and the time starts anew.", result: later, replicas: 2, ends: ends + LeavingGrace},
+		"AnyInUse":   {reason: "It may be the one that has an Object.", result: seen(withdrawn, ends, some, one, b), replicas: 2, ends: ends + LeavingGrace},
+		"OtherInUse": {reason: "What still runs has an Object.", result: seen(withdrawn, ends, first, running(one, "0/0"), b), replicas: 1},
+		"Gone":       {reason: "Its Object is gone.", result: seen(later, ends+LeavingGrace, none, one, b), replicas: 1},
+		"Again":      {reason: "It is requested again, and has its grant.", result: seen(withdrawn, time.Hour, none, a, b), replicas: 2},
+		"All":        {reason: "All are withdrawn and gone.", result: seen(seen(runs, time.Minute, nil, withoutGroups(a), b), ends, none, withoutGroups(a), b), replicas: 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			replicas := 0
+			for _, s := range tc.result.Services {
+				if s.UID == "a" {
+					replicas = len(generations(&s))
+				}
+			}
+			if replicas != tc.replicas {
+				t.Errorf("%s It has grants for %d replicas, want %d", tc.reason, replicas, tc.replicas)
+			}
+			var ends time.Duration
+			if !tc.result.GraceEnds.IsZero() {
+				ends = tc.result.GraceEnds.Sub(noon)
+			}
+			if ends != tc.ends {
+				t.Errorf("%s The time ends after %s, want %s", tc.reason, ends, tc.ends)
+			}
+		})
+	}
+}
+
+// withoutGroups returns a request that requests nothing of the cluster any more.
+func withoutGroups(req CapacityRequest) CapacityRequest {
+	req.Clusters = nil
+	return req
 }
 
 // TestGiveBack proves that a group that changed before it started frees what it was granted, if it cannot
@@ -58,10 +123,10 @@ func TestMissing(t *testing.T) {
 	free := pool(capacitytest.Nodes(1, 8, 64))
 	a, b := request("a", 8, 1), request("b", 8, 1)
 	withdrawn := CapacityRequest{UID: "a", Namespace: "team", Name: "s-a"}
-	seen := func(inUse map[ServiceID]bool, last Result, after time.Duration, requests ...CapacityRequest) Result {
+	seen := func(inUse map[ServiceID]map[key.ReplicaID]bool, last Result, after time.Duration, requests ...CapacityRequest) Result {
 		return Reserve(Input{Cluster: here, Free: free, Ledger: last.Ledger, Requests: requests, InUse: inUse, Now: noon.Add(after)})
 	}
-	none, some := map[ServiceID]bool{a.ServiceID(): false}, map[ServiceID]bool{a.ServiceID(): true}
+	none, some := map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): {}}, map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): {"0/0": true}}
 	at := func(last Result, after time.Duration, requests ...CapacityRequest) Result {
 		return seen(none, last, after, requests...)
 	}

@@ -20,8 +20,9 @@ type Ledger struct {
 type Service struct {
 	ServiceID
 
-	// MissingSince is when the service's request was first missing, or when the service was last
-	// seen to have workloads since then. It is zero while the request can be read.
+	// MissingSince is when the service's request was first missing, or when it first lacked replicas
+	// that were started. It is later if workloads of these were seen since then. It is zero while the
+	// request has all of them.
 	MissingSince time.Time `json:"missingSince,omitzero"`
 	// Shapes of the pods. Grants refer to them by their indexes.
 	Shapes []capacity.PodRequirements `json:"shapes,omitempty"`
@@ -40,6 +41,8 @@ type Grant struct {
 	Requested []int64 `json:"requested,omitempty"`
 	// Pin of all these pods to one pool. Nil if they are counted in any pool.
 	Pin *capacity.Pin `json:"pin,omitempty"`
+	// Started tells that the service has said that it runs the replicas.
+	Started bool `json:"started,omitempty"`
 	// Replicas that have the grant.
 	Replicas []key.ReplicaID `json:"replicas"`
 }

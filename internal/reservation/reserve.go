@@ -12,6 +12,9 @@ const (
 	// Grace is how long the grants of a service are kept at least while its request is missing or
 	// cannot be read. Caches of different age may show its request and its objects.
 	Grace = 2 * time.Minute
+	// LeavingGrace is how long the grant of a replica that was started is kept at least after its
+	// request lacks it.
+	LeavingGrace = 30 * time.Second
 	// HoldAfter is how long a request waits before room is held for it.
 	HoldAfter = 10 * time.Minute
 	// maxWaiting is how many services the ledger remembers the time of.
@@ -27,9 +30,13 @@ type Input struct {
 	// Ledger as the last call wrote it.
 	Ledger   Ledger
 	Requests []CapacityRequest
-	// InUse tells of services whose requests are missing whether they have workloads in the
-	// cluster. Of other services it is not known.
-	InUse map[ServiceID]bool
+	// InUse has the replicas of which a service has workloads in the cluster, for services whose
+	// requests are missing or lack something. The ID is empty where it is not known which replica
+	// it is. Of services that are not among them, nothing is known.
+	InUse map[ServiceID]map[key.ReplicaID]bool
+	// TakesTurns tells that InUse could not have all such services. The time of each with workloads
+	// then starts anew, so that the others have their turn.
+	TakesTurns bool
 	// Quotas of the namespaces that have one.
 	Quotas map[string]Quota
 	// NotSchedulable is why the cluster grants nothing new, if so.
@@ -134,6 +141,16 @@ type account struct {
 	borrows bool
 }
 
+// noteStarted notes which of the granted replicas the service says that it runs.
+func (a *account) noteStarted() {
+	for name, g := range a.granted {
+		if a.running[name] && !g.started {
+			g.started = true
+			a.granted[name] = g
+		}
+	}
+}
+
 // A granted replica has pods, and the generation of the request that they were requested by. Its
 // pods are pinned to one pool, or to none.
 type granted struct {
@@ -143,6 +160,8 @@ type granted struct {
 	// requested are the pods of the generation, without a pin, if there are others from before among
 	// pods.
 	requested pods
+	// started tells that the service has said that it runs the replica.
+	started bool
 }
 
 // open opens an account for each service of the ledger and of the requests. It drops what was
@@ -201,13 +220,7 @@ func (b *book) past(t time.Time) time.Time {
 // keep drops the grants that were withdrawn, or are missing. Pods that have shrunk are granted as
 // they are now, which always fits. While pods from before may run, the grant stays as it is.
 func (b *book) keep(a *account) {
-	switch {
-	case a.request != nil:
-		a.missingSince = time.Time{}
-	case a.missingSince.IsZero():
-		a.missingSince = b.now
-		return
-	default:
+	if a.request == nil {
 		b.keepMissing(a)
 		return
 	}
@@ -220,18 +233,42 @@ func (b *book) keep(a *account) {
 		requested[r.Name] = true
 		has = b.replaced(&r, b.asItRuns(a, &r, has))
 		a.granted[r.Name] = has
-		requested := b.podsOf(a, &r)
-		if now := b.during(&r, has.pods, b.pinned(requested, has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
-			a.granted[r.Name] = b.granted(max(has.generation, r.Generation), requested, now, has.pin)
+		pods := b.podsOf(a, &r)
+		if now := b.during(&r, has.pods, b.pinned(pods, has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
+			a.granted[r.Name] = b.granted(max(has.generation, r.Generation), pods, now, has.pin, has.started)
 		}
 	}
-	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
-		if !requested[name] {
-			delete(a.granted, name)
-		}
-		return !requested[name]
-	})
+	b.dropWithdrawn(a, requested)
 	b.giveBack(a)
+}
+
+// dropWithdrawn drops the grants of replicas that are no longer requested. One that was started keeps
+// its grant until it is known that there are no workloads of it any more.
+func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
+	since := a.missingSince
+	a.missingSince = time.Time{}
+	inUse, known := b.InUse[a.ServiceID]
+	known = known && !since.IsZero() && b.now.Sub(since) >= LeavingGrace
+	for name, has := range a.granted {
+		switch {
+		case requested[name]:
+		case !has.started || known && !inUse[name] && !inUse[""]:
+			delete(a.granted, name)
+		case since.IsZero() || known && b.TakesTurns:
+			a.missingSince = b.now
+		case a.missingSince.IsZero():
+			a.missingSince = since
+		}
+	}
+	a.prune()
+}
+
+// prune drops the names of replicas without a grant.
+func (a *account) prune() {
+	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
+		_, has := a.granted[name]
+		return !has
+	})
 }
 
 // giveBack drops the grants of groups that cannot start with them, and that run nothing: the group
@@ -246,17 +283,14 @@ func (b *book) giveBack(a *account) {
 		groups = []ReplicaGroup{Merged(groups)}
 	}
 	for _, group := range groups {
-		if !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return a.running[r.Name] }) &&
+		if !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return a.running[r.Name] || a.granted[r.Name].started }) &&
 			slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required && !a.has(&r) }) {
 			for _, r := range group.Replicas {
 				delete(a.granted, r.Name)
 			}
 		}
 	}
-	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
-		_, has := a.granted[name]
-		return !has
-	})
+	a.prune()
 }
 
 // has tells whether a replica is granted as it is requested.
@@ -266,14 +300,17 @@ func (a *account) has(r *ReplicaRequest) bool {
 }
 
 // keepMissing drops the grants of a service whose request is missing for the grace time, and that
-// is known to have no workloads. As long as it has some, the time starts anew after each grace
-// time. So the services that are missing for the longest are those that were not looked at.
+// is known to have no workloads. As long as it has some, the time starts anew after each grace time:
+// somebody may have deleted an Object that the service makes again.
 func (b *book) keepMissing(a *account) {
+	if a.missingSince.IsZero() {
+		a.missingSince = b.now
+	}
 	if b.now.Sub(a.missingSince) < Grace {
 		return
 	}
 	switch inUse, known := b.InUse[a.ServiceID]; {
-	case inUse:
+	case len(inUse) > 0:
 		a.missingSince = b.now
 	case known:
 		a.granted, a.names = nil, nil
@@ -378,9 +415,18 @@ func (b *book) close() Result {
 		if len(a.names) == 0 {
 			continue
 		}
+		a.noteStarted()
 		result.Services = append(result.Services, a.service())
+		grace := Grace
+		if a.request != nil {
+			grace = LeavingGrace
+		}
+		ends := a.missingSince.Add(grace)
+		if !a.missingSince.IsZero() && len(b.InUse[a.ServiceID]) > 0 && !ends.After(b.now) {
+			ends = b.now.Add(grace)
+		}
 		// After its end, what is not known is waited for, and no time.
-		if ends := a.missingSince.Add(Grace); ends.After(b.now) && (result.GraceEnds.IsZero() || ends.Before(result.GraceEnds)) {
+		if ends.After(b.now) && (result.GraceEnds.IsZero() || ends.Before(result.GraceEnds)) {
 			result.GraceEnds = ends
 		}
 	}

@@ -108,6 +108,15 @@ func reserved(uid string, replicas ...key.ReplicaID) Service {
 	return Service{ServiceID: ServiceID{Namespace: "team", Name: "s-" + uid, UID: uid}, Grants: []Grant{{Replicas: replicas}}}
 }
 
+// started says of all grants that the service runs the replicas.
+func started(s Service) Service {
+	s.Grants = slices.Clone(s.Grants)
+	for i := range s.Grants {
+		s.Grants[i].Started = true
+	}
+	return s
+}
+
 // withGeneration sets the generation of all grants.
 func withGeneration(s Service, generation int64) Service {
 	s.Grants = slices.Clone(s.Grants)
@@ -258,14 +267,14 @@ func TestReserve(t *testing.T) {
 			reason:   "Replicas that run without a reservation are counted if they fit.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			requests: []CapacityRequest{request("a", 8, 1), running(created(request("b", 8, 1), "2026-03-01T11:00:00Z"), "0/0")},
-			want:     want{reservations: []Service{reserved("b", "0/0")}, pending: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 8 short"}},
+			want:     want{reservations: []Service{started(reserved("b", "0/0"))}, pending: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 8 short"}},
 		},
 		"RunningWithoutCapacity": {
 			reason:   "Replicas that are claimed to run, and do not fit, get no reservation and do not block other services.",
 			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			requests: []CapacityRequest{running(created(request("a", 4, 3), "0"), "0/0", "0/1", "0/2"), running(created(request("m", 800, 1), "0"), "0/0"), request("b", 8, 1)},
 			want: want{
-				reservations: []Service{reserved("a", "0/0", "0/1")},
+				reservations: []Service{started(reserved("a", "0/0", "0/1"))},
 				pending: map[string]string{
 					"a": "1 replicas run without a reservation: 0 of 8 nvidia.com/gpu free in pool p, 4 short",
 					"m": "1 replicas run without a reservation: 0 of 8 nvidia.com/gpu free in pool p, 800 short",
@@ -278,7 +287,7 @@ func TestReserve(t *testing.T) {
 			nodes:          []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			requests:       []CapacityRequest{running(request("a", 1, 2), "0/0")},
 			notSchedulable: "the cluster is drained",
-			want:           want{reservations: []Service{reserved("a", "0/0")}, pending: map[string]string{"a": "the cluster is drained"}},
+			want:           want{reservations: []Service{started(reserved("a", "0/0"))}, pending: map[string]string{"a": "the cluster is drained"}},
 		},
 		"NotAllowed": {
 			reason:       "A service that is not allowed keeps its reservation and gets nothing new, neither by a request nor by a claim to run.",
@@ -295,7 +304,7 @@ func TestReserve(t *testing.T) {
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
 			reservations: []Service{reserved("a", "0/0", "0/1")},
 			requests:     []CapacityRequest{running(request("a", 8, 2), "0/0", "0/1")},
-			want:         want{reservations: []Service{reserved("a", "0/0", "0/1")}, overcommitted: true},
+			want:         want{reservations: []Service{started(reserved("a", "0/0", "0/1"))}, overcommitted: true},
 		},
 		"SameUID": {
 			reason:       "A request with the same UID in another namespace is another service, and takes nothing from the owner of the reservation.",
@@ -460,7 +469,7 @@ func TestReserve(t *testing.T) {
 			reservations: []Service{withGPUs(reserved("a", "0/0"), 8)},
 			requests:     []CapacityRequest{running(grown(request("a", 16, 2)), "0/0", "0/1"), request("b", 8, 1)},
 			want: want{
-				reservations: []Service{withGPUs(reserved("a", "0/0"), 8), reserved("b", "0/0")}, grows: []string{"s-a"},
+				reservations: []Service{started(withGPUs(reserved("a", "0/0"), 8)), reserved("b", "0/0")}, grows: []string{"s-a"},
 				pending: map[string]string{"a": "1 replicas run without a reservation: 8 of 16 nvidia.com/gpu free in pool p, 8 short"},
 			},
 		},

@@ -176,7 +176,7 @@ func (b *book) mayHold(a *account) bool { return b.serving.holder == nil && b.wa
 // units returns what a service wants, unit by unit.
 func (b *book) units(a *account) []unit {
 	groups := a.cluster.Groups
-	if a.cluster.AllOrNothing && len(a.names) == 0 {
+	if a.cluster.AllOrNothing && !slices.ContainsFunc(Replicas(groups), func(r ReplicaRequest) bool { _, has := a.granted[r.Name]; return has }) {
 		groups = []ReplicaGroup{Merged(groups)}
 	}
 	var units []unit

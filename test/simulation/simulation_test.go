@@ -17,11 +17,7 @@ var (
 )
 
 // known are the invariants that do not hold, and the events after which others do not, with the reason. Remove what is mended.
-var known = map[string]string{
-	// Crossplane drops the reference to an Object as soon as it deletes it. So the next call of the service observes nothing of an
-	// Object that still waits for the provider, and requests no room for it any more. The cluster gives that room away meanwhile.
-	"room of the leaving": "a service does not observe an Object that is being deleted, and gives up its room before it is gone",
-}
+var known = map[string]string{}
 
 func without() map[string]bool {
 	names := map[string]bool{}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
-	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
 // A CapacityRequest is the capacity that a service requests of clusters. The service writes
@@ -153,19 +152,4 @@ func ToStart(replicas []ReplicaRequest) []ReplicaRequest {
 		return replicas[:min(1, len(replicas))]
 	}
 	return required
-}
-
-// Adopt adds the requirements of pods of another request to this one, and returns the pods by
-// the names that the requirements have here.
-func (req *CapacityRequest) Adopt(from *CapacityRequest, pods map[string]int64) map[string]int64 {
-	adopted := make(map[string]int64, len(pods))
-	for name, n := range pods {
-		requirements := from.PodRequirements[name]
-		if own, has := req.PodRequirements[name]; !has || own.Key() != requirements.Key() {
-			name = "former/" + naming.Hash(requirements.Key())
-			req.PodRequirements[name] = requirements
-		}
-		adopted[name] += n
-	}
-	return adopted
 }

@@ -27,7 +27,7 @@ func (v *view) awaits() []string {
 	for name, at := range last.Clusters {
 		state := v.snapshot.States[at.Name]
 		all[name] = slices.ContainsFunc(at.Groups, func(g reservation.ReplicaGroup) bool {
-			return g.Name != stoppingGroup && slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
+			return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
 				return r.Held || state == nil || !state.Present[r.Name] || v.changes(state, r.Name)
 			})
 		})

@@ -58,11 +58,12 @@ at once.
     another home, and all of it is ready there and is not being updated. So reads of different
     age never stop two copies. An object that was not written since the group has its home there
     does not count: it may be left from an earlier time there (TestHomeComesBack). If requests
-    can reach it here, they have to reach it there (TestAssignServesRandomProblems). Exceptions are a group in an abandoned cluster, and one that
-    never became ready within the start time-out.
-  - What is removed keeps its capacity until its objects are gone (TestStopping). What runs keeps
-    its pods until the cluster has reserved a change (TestGrowthWaits in test/service). Its former
-    capacity stays requested until the cluster runs the changed pods (TestReplacing).
+    can reach it here, they have to reach it there (TestAssignServesRandomProblems). Exceptions are a
+    group in an abandoned cluster, and one that never became ready within the start time-out.
+  - What is removed keeps its capacity until its objects are gone (TestWithdrawn in
+    internal/reservation and internal/cluster). What runs keeps its pods until the cluster has
+    reserved a change (TestGrowthWaits in test/service). Its former capacity stays requested until
+    the cluster runs the changed pods (TestReplacing).
   - A cluster that cannot be read is neither assigned nor left. Under Failover and Spread,
     nothing of what it may have is started elsewhere, unless an eligible cluster has some of it
     already (TestAssign).

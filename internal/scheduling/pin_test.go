@@ -87,36 +87,3 @@ func TestPins(t *testing.T) {
 		})
 	}
 }
-
-// TestPinOfStopping proves that what stops is counted in its pool until it is gone.
-func TestPinOfStopping(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		change func(*scheduling.Snapshot)
-	}{
-		"Exists": {reason: "Its object has the pin.", change: func(s *scheduling.Snapshot) {
-			s.States["east"].Pins = map[key.ReplicaID]*capacity.Pin{"worker/0": {Pool: "h100", NodeSelector: map[string]string{"gpu": "h100"}}}
-		}},
-		"Deleting": {reason: "The last request has its pool.", change: func(s *scheduling.Snapshot) {
-			s.States = nil
-			s.Deleting = map[string]map[key.ReplicaID]bool{"east": {"worker/0": true}}
-			s.Request.Clusters["east"].Groups[0].Replicas[0].Pool = "h100"
-		}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0")))
-			snapshot.States["east"] = schedulingtest.Existing("worker/0")
-			tc.change(&snapshot)
-			result := scheduling.Schedule(&scheduling.Demand{
-				ServiceID:       schedulingtest.Service,
-				Placement:       &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "east", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
-				PodRequirements: map[string]capacity.PodRequirements{},
-			}, &snapshot)
-			replicas := reservation.Replicas(result.Request.Clusters["east"].Groups)
-			if len(replicas) != 1 || replicas[0].Pool != "h100" {
-				t.Errorf("%s %+v is requested", tc.reason, replicas)
-			}
-		})
-	}
-}

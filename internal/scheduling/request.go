@@ -1,8 +1,6 @@
 package scheduling
 
 import (
-	"maps"
-	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
@@ -14,10 +12,8 @@ func (v *view) request(members []member, decisions []Decision, homes map[key.Gro
 		UID: v.demand.UID, Namespace: v.demand.Namespace, Name: v.demand.Name, Created: v.snapshot.Created,
 		PodRequirements: v.demand.PodRequirements, Clusters: map[string]reservation.ClusterRequest{}, Homes: homes,
 	}
-	abandoned := map[string]bool{}
 	for i, d := range decisions {
 		m := members[i]
-		abandoned[m.inferenceCluster] = d.Abandoned
 		if m.inferenceCluster == "" || len(d.Groups) == 0 {
 			continue
 		}
@@ -27,7 +23,6 @@ func (v *view) request(members []member, decisions []Decision, homes map[key.Gro
 		}
 		r.Clusters[m.inferenceCluster] = at
 	}
-	v.addStopping(r, abandoned)
 	r.AssignGenerations(v.snapshot.Request, v.answeredGeneration())
 	v.noteReplacing(r)
 	return r
@@ -52,57 +47,13 @@ func (v *view) claimRunning(r *reservation.CapacityRequest, members []member, de
 				case exists:
 					replica.Pool = state.Pins[replica.Name].Name()
 				}
-				if runs || exists || g.Name == stoppingGroup {
+				if runs || exists {
 					at.Running = append(at.Running, replica.Name)
 				}
 			}
 		}
 		r.Clusters[m.inferenceCluster] = at
 	}
-}
-
-// addStopping adds the replicas that are no longer wanted and whose objects still exist, as they
-// were requested last. Their pods use capacity until then, so nobody else may get it.
-func (v *view) addStopping(r *reservation.CapacityRequest, abandoned map[string]bool) {
-	last := v.snapshot.Request
-	if last == nil {
-		return
-	}
-	r.PodRequirements = maps.Clone(r.PodRequirements)
-	for _, name := range slices.Sorted(maps.Keys(last.Clusters)) {
-		at, requested := r.Clusters[name]
-		if !requested {
-			at = last.Clusters[name]
-			at.Groups, at.Running = nil, nil
-		}
-		stopping := v.stopping(name, &at)
-		if abandoned[name] || len(stopping) == 0 {
-			continue
-		}
-		group := reservation.ReplicaGroup{Name: stoppingGroup}
-		for _, replica := range stopping {
-			group.Replicas = append(group.Replicas, reservation.ReplicaRequest{Name: replica.Name, Pods: r.Adopt(last, replica.Pods), Pool: replica.Pool})
-		}
-		at.Groups = append(slices.Clone(at.Groups), group)
-		r.Clusters[name] = at
-	}
-}
-
-// stoppingGroup is the name of the group of these replicas. No other group has it.
-const stoppingGroup = "stopping"
-
-// stopping returns the replicas that were requested of a cluster, are not any more, and still
-// have an object there.
-func (v *view) stopping(cluster string, now *reservation.ClusterRequest) []reservation.ReplicaRequest {
-	wanted := map[key.ReplicaID]bool{}
-	for _, r := range reservation.Replicas(now.Groups) {
-		wanted[r.Name] = true
-	}
-	state, deleting := v.snapshot.States[now.Name], v.snapshot.Deleting[now.Name]
-	return slices.DeleteFunc(reservation.Replicas(v.snapshot.Request.Clusters[cluster].Groups), func(r reservation.ReplicaRequest) bool {
-		exists := deleting[r.Name] || state != nil && state.Present[r.Name]
-		return wanted[r.Name] || !exists
-	})
 }
 
 // answeredGeneration returns the highest generation of the service's requests that clusters

@@ -45,9 +45,6 @@ type Snapshot struct {
 	// States has what exists of the service, by the names of the clusters in the service. The
 	// name is empty beside the XR.
 	States map[string]*ClusterState
-	// Deleting are the replicas whose objects are being deleted, by the same names. Their pods
-	// may still run.
-	Deleting map[string]map[key.ReplicaID]bool
 	// ReceivesTraffic are the names of the backends to which the fleet route sends requests,
 	// once its gateway has accepted it. MayReceiveTraffic are those to which the gateway may
 	// send some.

@@ -215,7 +215,8 @@ func (w *World) beforeApply(r *reconcile) {
 }
 
 // afterApply checks that a service that answered requests in some cluster still does so. Only replicas that the spec wants, as
-// this reconcile read it, count. So what a user takes away is excused, and a move is not. An abandoned cluster is excused.
+// this reconcile read it, count. So what a user takes away is excused, and a move is not. An abandoned cluster is excused, and a
+// copy elsewhere that the reconcile read as ready and that was lost since, together with its cluster.
 func (w *World) afterApply(r *reconcile) {
 	if r.key.kind != serviceKind || len(w.served) == 0 {
 		return
@@ -225,9 +226,22 @@ func (w *World) afterApply(r *reconcile) {
 			return
 		}
 	}
-	if len(serving(w.copies(r.xr), object(r.xr.body, "spec"))) > 0 {
+	if len(serving(w.copies(r.xr), object(r.xr.body, "spec"))) > 0 || w.readLost(r) {
 		return
 	}
 	about := []string{r.key.name.String() + " ", r.key.name.String() + "-", "InferenceCluster", "Crossplane"}
 	w.violate("never zero copies", about, "%s was served in %v, and is not served any more", r.key, slices.Sorted(maps.Keys(w.served)))
+}
+
+// readLost tells whether a reconcile read a LeaderWorkerSet as ready that was lost together with all objects of its cluster.
+func (w *World) readLost(r *reconcile) bool {
+	for _, o := range r.observed {
+		reported := object(o.body, "status", "atProvider", "manifest")
+		k, n := identify(reported)
+		in := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
+		if in != nil && in.wiped && k == lwsKind && in.objects[task{k, n}] == nil && number(reported, "status", "readyReplicas") > 0 {
+			return true
+		}
+	}
+	return false
 }

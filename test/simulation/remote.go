@@ -48,8 +48,10 @@ type remote struct {
 	uid, confirmed string
 	// abandoned tells that the cluster was abandoned, and not cleaned up since.
 	abandoned bool
-	nodes     []*node
-	objects   map[task]*remoteObject
+	// wiped tells that it has lost all objects once.
+	wiped   bool
+	nodes   []*node
+	objects map[task]*remoteObject
 	// leaving are the pods of LeaderWorkerSets that are gone.
 	leaving [][]pod
 	// limit are the most nodes that it ever had.
@@ -357,6 +359,7 @@ func (r *remote) lose(n int) {
 
 // wipe removes everything from the cluster.
 func (r *remote) wipe() {
+	r.wiped = true
 	var all []task
 	for t := range r.objects {
 		all = append(all, t)

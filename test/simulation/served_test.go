@@ -60,7 +60,7 @@ func answerAt(fn Function, request []byte, now time.Time) (*fnv1.RunFunctionResp
 // TestRepeats shows that a seed decides everything that happens.
 func TestRepeats(t *testing.T) {
 	run := func() string {
-		w := New(Options{Seed: 7, Steps: 60, Without: without(), Trace: true}, InProcess())
+		w := New(Options{Seed: 7, Steps: 60, Trace: true}, InProcess())
 		_ = w.Run()
 		return strings.Join(w.events, "\n")
 	}

@@ -3,9 +3,7 @@ package simulation
 import (
 	"flag"
 	"runtime/debug"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 )
 
@@ -13,19 +11,7 @@ var (
 	seeds = flag.Int("seeds", 4, "how many random fleets to run")
 	first = flag.Uint64("first", 0, "the seed of the first random fleet")
 	steps = flag.Int("steps", 200, "how many steps with random events each fleet has")
-	also  = flag.String("also", "", "names in known, with commas, that happen and are checked nevertheless, or all")
 )
-
-// known are the invariants that do not hold, and the events after which others do not, with the reason. Remove what is mended.
-var known = map[string]string{}
-
-func without() map[string]bool {
-	names := map[string]bool{}
-	for n := range known {
-		names[n] = *also != "all" && !slices.Contains(strings.Split(*also, ","), n)
-	}
-	return names
-}
 
 // TestSimulation runs random fleets. A failure names the seed: repeat it with -first SEED -seeds 1.
 func TestSimulation(t *testing.T) {
@@ -34,7 +20,7 @@ func TestSimulation(t *testing.T) {
 	for i := range *seeds {
 		seed := *first + uint64(i)
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			w := New(Options{Seed: seed, Steps: *steps, Without: without(), Trace: true}, fn)
+			w := New(Options{Seed: seed, Steps: *steps, Trace: true}, fn)
 			if v := w.Run(); v != nil {
 				t.Error(v)
 			}
@@ -42,25 +28,9 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestKnown fails for a name that is neither an event nor an invariant.
-func TestKnown(t *testing.T) {
-	names := map[string]bool{"room of the leaving": true, "starvation": true}
-	for _, e := range events {
-		names[e.name] = true
-	}
-	for n := range known {
-		if !names[n] {
-			t.Errorf("%q is unknown", n)
-		}
-	}
-}
-
 // TestStarvation has small services come and go in a full cluster, where a large one waits that is older than those that come.
 func TestStarvation(t *testing.T) {
-	if why := known["starvation"]; why != "" && without()["starvation"] {
-		t.Skip(why)
-	}
-	w := New(Options{Seed: 1, Without: map[string]bool{"room of the leaving": true}}, InProcess())
+	w := New(Options{Seed: 1}, InProcess())
 	if got := w.Starve(200); got < 0 {
 		t.Errorf("the oldest service waits after 200 minutes, in which %d younger ones came and were served", -got)
 	}
@@ -68,7 +38,7 @@ func TestStarvation(t *testing.T) {
 
 // TestMove moves one service while its image changes.
 func TestMove(t *testing.T) {
-	fn, none := InProcess(), map[string]bool{"room of the leaving": true}
+	fn, none := InProcess(), map[string]bool{}
 	for _, e := range events {
 		none[e.name] = true
 	}

@@ -32,7 +32,6 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 		Clusters:        map[string]*v1alpha1.InferenceCluster{},
 		Unanswered:      map[string]bool{},
 		States:          map[string]*scheduling.ClusterState{},
-		Deleting:        map[string]map[key.ReplicaID]bool{},
 		ReceivesTraffic: map[string]bool{},
 		Entrypoints:     map[string]*v1alpha1.EntrypointStatus{},
 		Hostnames:       map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{},
@@ -140,7 +139,6 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 	// An object that is being deleted cannot stay, and cannot be changed.
 	name := k.Cluster
 	if observed.DeletionTimestamp() != "" {
-		addDeleting(snapshot, k)
 		return
 	}
 	if name == "" && k.Kind != key.LeaderWorkerSet && snapshot.States[name] == nil {
@@ -180,18 +178,6 @@ func addRequest(snapshot *scheduling.Snapshot, observed incoming.Object) {
 			snapshot.Labelled = append(snapshot.Labelled, cluster)
 		}
 	}
-}
-
-// addDeleting notes a replica whose object is being deleted.
-func addDeleting(snapshot *scheduling.Snapshot, k key.Key) {
-	replica, is := k.ReplicaID()
-	if !is {
-		return
-	}
-	if snapshot.Deleting[k.Cluster] == nil {
-		snapshot.Deleting[k.Cluster] = map[key.ReplicaID]bool{}
-	}
-	snapshot.Deleting[k.Cluster][replica] = true
 }
 
 // addReplica notes a replica that exists.

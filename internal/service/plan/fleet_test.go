@@ -260,8 +260,7 @@ func TestFleet(t *testing.T) {
 			snapshot: homeIn("west", runs(runs(schedulingtest.Snapshot(
 				schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"), drained, withoutGateway), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0", "worker/1"), withoutGateway),
 			), "east", "worker/0", "worker/1"), "west", "worker/0", "worker/1")),
-			// East keeps the capacity until its objects are gone.
-			want: want{Clusters: map[string]clusterPlan{"west": {Config: "west-config", Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{"east": 1, "west": 1}},
+			want: want{Clusters: map[string]clusterPlan{"west": {Config: "west-config", Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{"west": 1}},
 		},
 		"NoWayIn": {
 			reason:    "A service does not leave a cluster that the fleet route reaches for one that it cannot reach.",

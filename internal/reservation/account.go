@@ -201,10 +201,7 @@ func newAccount(id ServiceID) *account {
 // open notes the request of a service.
 func (a *account) open(req *CapacityRequest, cluster string) {
 	a.request, a.cluster = req, req.Clusters[cluster]
-	a.running = make(map[key.ReplicaID]bool, len(a.cluster.Running))
-	for _, name := range a.cluster.Running {
-		a.running[name] = true
-	}
+	a.running = a.cluster.running()
 }
 
 // granted returns a grant of pods for those that are requested, which have no pin.

@@ -22,10 +22,6 @@ func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered in
 	was, is := podTexts(last.PodRequirements), podTexts(req.PodRequirements)
 	for name, cr := range req.Clusters {
 		before := last.Clusters[name]
-		cr.Groups = slices.Clone(cr.Groups)
-		for i := range cr.Groups {
-			cr.Groups[i].Replicas = slices.Clone(cr.Groups[i].Replicas)
-		}
 		all := map[key.ReplicaID]ReplicaRequest{}
 		for _, r := range Replicas(before.Groups) {
 			all[r.Name] = r
@@ -34,16 +30,15 @@ func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered in
 			old, requested := all[r.Name]
 			return requested && was(old.Pods) == is(r.Pods)
 		}
-		running := map[key.ReplicaID]bool{}
-		for _, r := range before.Running {
-			running[r] = true
+		cr.Groups = slices.Clone(cr.Groups)
+		for i := range cr.Groups {
+			cr.Groups[i].Replicas = slices.Clone(cr.Groups[i].Replicas)
 		}
+		running := before.running()
 		former := before.wholes(cr.AllOrNothing)
 		for group, replicas := range cr.wholes(cr.AllOrNothing) {
-			both := slices.Concat(replicas, former[group])
-			runs := slices.ContainsFunc(both, func(r *ReplicaRequest) bool { return running[r.Name] })
-			together := cr.AllOrNothing || slices.ContainsFunc(both, func(r *ReplicaRequest) bool { return r.Required })
-			anew := together && !runs && (len(replicas) != len(former[group]) || slices.ContainsFunc(replicas, func(r *ReplicaRequest) bool { return !same(r) }))
+			changed := len(replicas) != len(former[group]) || slices.ContainsFunc(replicas, func(r *ReplicaRequest) bool { return !same(r) })
+			anew := changed && notStarted(slices.Concat(replicas, former[group]), cr.AllOrNothing, running)
 			for _, r := range replicas {
 				if same(r) && !anew {
 					r.Generation = all[r.Name].Generation
@@ -54,6 +49,21 @@ func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered in
 		}
 		req.Clusters[name] = cr
 	}
+}
+
+// notStarted tells whether some replicas have to start together, and none of them runs.
+func notStarted(all []*ReplicaRequest, allOrNothing bool, running map[key.ReplicaID]bool) bool {
+	return (allOrNothing || slices.ContainsFunc(all, func(r *ReplicaRequest) bool { return r.Required })) &&
+		!slices.ContainsFunc(all, func(r *ReplicaRequest) bool { return running[r.Name] })
+}
+
+// running returns the replicas that the service claims to run.
+func (cr *ClusterRequest) running() map[key.ReplicaID]bool {
+	all := make(map[key.ReplicaID]bool, len(cr.Running))
+	for _, name := range cr.Running {
+		all[name] = true
+	}
+	return all
 }
 
 // wholes returns the replicas of each group, or of all groups as one.

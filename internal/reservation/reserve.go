@@ -407,6 +407,22 @@ func (a *account) unreserved() []ReplicaRequest {
 	})
 }
 
+// graceEnds returns when it has to be known next whether a service has workloads of what its request
+// lacks. After that time, what is not known is waited for, and no time.
+func (b *book) graceEnds(a *account) time.Time {
+	if a.missingSince.IsZero() {
+		return time.Time{}
+	}
+	grace := Grace
+	if a.request != nil {
+		grace = LeavingGrace
+	}
+	if ends := a.missingSince.Add(grace); ends.After(b.now) || len(b.InUse[a.ServiceID]) == 0 {
+		return ends
+	}
+	return b.now.Add(grace)
+}
+
 // close returns what was decided.
 func (b *book) close() Result {
 	result := Result{Free: b.free, Overcommitted: b.overcommitted, ShortPools: b.shortPools}
@@ -417,16 +433,7 @@ func (b *book) close() Result {
 		}
 		a.noteStarted()
 		result.Services = append(result.Services, a.service())
-		grace := Grace
-		if a.request != nil {
-			grace = LeavingGrace
-		}
-		ends := a.missingSince.Add(grace)
-		if !a.missingSince.IsZero() && len(b.InUse[a.ServiceID]) > 0 && !ends.After(b.now) {
-			ends = b.now.Add(grace)
-		}
-		// After its end, what is not known is waited for, and no time.
-		if ends.After(b.now) && (result.GraceEnds.IsZero() || ends.Before(result.GraceEnds)) {
+		if ends := b.graceEnds(a); ends.After(b.now) && (result.GraceEnds.IsZero() || ends.Before(result.GraceEnds)) {
 			result.GraceEnds = ends
 		}
 	}

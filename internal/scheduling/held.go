@@ -88,23 +88,30 @@ func (v *view) noteReplacing(r *reservation.CapacityRequest) {
 			for j := range at.Groups[i].Replicas {
 				now := &at.Groups[i].Replicas[j]
 				last, requested := before[now.Name]
-				changed := last.Generation != now.Generation
-				if !requested {
-					changed = state.Present[now.Name]
+				if !requested && !state.Present[now.Name] {
+					continue
 				}
-				runs := last.Generation
-				if last.Replacing {
-					runs = last.Runs
-				}
-				if told := state.Told[now.Name]; told.Runs {
-					runs = max(runs, told.Generation)
-				}
-				if now.Replacing = (changed || last.Replacing) && runs != now.Generation; now.Replacing {
+				runs := newestRun(&last, state.Told[now.Name])
+				changed := !requested || last.Replacing || last.Generation != now.Generation
+				if now.Replacing = changed && runs != now.Generation; now.Replacing {
 					now.Runs = runs
 				}
 			}
 		}
 	}
+}
+
+// newestRun returns the newest generation that all pods of a replica are known to have been of. It is
+// 0 if that is not known.
+func newestRun(last *reservation.ReplicaRequest, told Told) int64 {
+	runs := last.Generation
+	if last.Replacing {
+		runs = last.Runs
+	}
+	if told.Runs {
+		runs = max(runs, told.Generation)
+	}
+	return runs
 }
 
 // lastRequested returns what the last request has of a cluster.

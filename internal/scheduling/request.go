@@ -1,7 +1,6 @@
 package scheduling
 
 import (
-
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )

@@ -1,6 +1,7 @@
 package epp
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -61,6 +63,59 @@ func TestGenerate(t *testing.T) {
 	}
 	if n := len(glob(t, "testdata/generated/*/*.yaml")); n != len(cases) {
 		t.Errorf("testdata/generated has %d files, want one for each of %d cases", n, len(cases))
+	}
+}
+
+// TestScreens proves which images have the screener.
+func TestScreens(t *testing.T) {
+	cases := map[string]struct {
+		image string
+		want  bool
+	}{
+		"Default":   {image: inputv1alpha1.DefaultImageLLMD, want: true},
+		"Mirror":    {image: "registry.example.com:5000/llm-d/picker:v0.10.0", want: true},
+		"Digest":    {image: "ghcr.io/llm-d/picker:v0.11.2@sha256:0123", want: true},
+		"Candidate": {image: "picker:v0.10.0-rc.1"},
+		"Older":     {image: "picker:v0.9.0"},
+		"NoDigits":  {image: "picker:latest"},
+		"NoTag":     {image: "registry.example.com:5000/picker"},
+		"Only":      {image: "picker@sha256:0123"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Screens(tc.image); got != tc.want {
+				t.Errorf("Screens(%q) = %t, want %t", tc.image, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestScreen proves that the screener is the first plugin of a configuration that is otherwise the same,
+// and that both configurations for pd-disaggregation take it.
+func TestScreen(t *testing.T) {
+	for _, workers := range []bool{false, true} {
+		before, err := Generate(v1alpha1.StrategyPDDisaggregation, inputv1alpha1.DialectLLMD, workers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got map[string]any
+		if err := errors.Join(yaml.Unmarshal([]byte(before), &want), yaml.Unmarshal([]byte(Screen(before, "chat")), &got)); err != nil {
+			t.Fatal(err)
+		}
+		plugins, _ := want["plugins"].([]any)
+		want["plugins"] = append([]any{map[string]any{
+			"type": "disaggregatedset-rollout-screener",
+			"parameters": map[string]any{
+				"scope": map[string]any{"labelSelector": "fusioninfer.io/service=chat,leaderworkerset.sigs.k8s.io/worker-index=0"},
+				"revisionGating": map[string]any{
+					"revisionLabelKey": "fusioninfer.io/spec-hash", "roleLabelKey": "fusioninfer.io/component-type", "mode": "max-role",
+					"requireRoles": map[string]any{"values": []any{"decoder"}},
+				},
+			},
+		}}, plugins...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("with workers %t: -want, +got:\n%s", workers, diff)
+		}
 	}
 }
 

@@ -2,7 +2,11 @@ package epp
 
 import (
 	"fmt"
+	"path"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -35,6 +39,28 @@ func Generate(s v1alpha1.RoutingStrategy, d inputv1alpha1.Dialect, workers bool)
 		return disaggregatedLLMD, nil
 	}
 	return "", fmt.Errorf("no endpoint picker of dialect %q knows the strategy %q", d, s)
+}
+
+// screenedFrom is the first release of llm-d's endpoint picker with the screener.
+var screenedFrom = version.MustParseSemantic("v0.10.0")
+
+// Screens tells whether the endpoint picker of an image has the plugin with which Screen keeps a request
+// to one revision. The image's tag tells that.
+func Screens(image string) bool {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(path.Base(image), ":")
+	v, err := version.ParseSemantic(tag)
+	return err == nil && v.AtLeast(screenedFrom)
+}
+
+// Screen adds to a generated configuration for pd-disaggregation that prefill and decode of a request
+// have one revision: engines refuse to exchange their caches with another version. Service is the
+// value of the label naming.LabelService. The plugin needs the flag --allow-experimental-plugins.
+//
+// A revision needs a decode pod that is ready. It needs no prefill pod, because decode pods do both
+// where there is none.
+func Screen(config, service string) string {
+	return strings.Replace(config, "plugins:\n", "plugins:\n"+fmt.Sprintf(screener, service), 1)
 }
 
 // The configurations of the design documents, which GAIE v1.2.1 and v1.5.0 both read. The
@@ -117,6 +143,18 @@ schedulingProfiles:
   - pluginRef: queue-scorer
     weight: 1
   - pluginRef: max-score-picker
+`
+	screener = `- type: disaggregatedset-rollout-screener
+  parameters:
+    scope:
+      labelSelector: ` + naming.LabelService + `=%s,` + lws.WorkerIndexLabelKey + `=0
+    revisionGating:
+      revisionLabelKey: ` + naming.LabelSpecHash + `
+      roleLabelKey: ` + naming.LabelComponentType + `
+      mode: max-role
+      requireRoles:
+        values:
+        - decoder
 `
 	decodersOnly = `    matchLabels:
       ` + naming.LabelComponentType + `: decoder

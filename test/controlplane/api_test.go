@@ -3,6 +3,7 @@ package controlplane
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,27 @@ func scaleUngrouped(t *testing.T, c *cluster.Cluster, ungrouped *example) {
 	refused(t, "scaling a service without spec.replicas", err, "spec.replicas")
 	_, err = r.Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
 	refused(t, "setting spec.replicas", err, "spec.replicas")
+}
+
+// pickerStrategy checks that an endpoint picker may become several, and one again. Their Deployments
+// have other strategies, and the API server refuses the limits of one with the type of the other.
+func pickerStrategy(t *testing.T, c *cluster.Cluster, e *example) {
+	t.Helper()
+	i := slices.IndexFunc(e.composed, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	one := e.inNamespace(e.composed[i])
+	several := one.DeepCopy()
+	several.Object["spec"].(map[string]any)["strategy"] = map[string]any{"type": "Recreate"}
+	for _, o := range []*unstructured.Unstructured{several, one} {
+		got, err := c.Apply(t.Context(), o, manager)
+		if err != nil {
+			t.Fatalf("another strategy is refused: %v", err)
+		}
+		want, _, _ := unstructured.NestedMap(o.Object, "spec", "strategy")
+		strategy, _, _ := unstructured.NestedMap(got.Object, "spec", "strategy")
+		if diff := cmp.Diff(want, strategy); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
 }
 
 func replicasOfScale(t *testing.T, r dynamic.ResourceInterface, name string) int64 {

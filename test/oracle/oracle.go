@@ -83,6 +83,7 @@ func checkObjects(tb testing.TB, objects map[string]*structpb.Struct) {
 		}
 	}
 	checkDistinct(tb, objects)
+	checkRevisions(tb, objects)
 	for _, key := range fixture.Keys(objects) {
 		if o := objects[key]; kind(o) == "LeaderWorkerSet" {
 			checkGang(tb, key, o, groups)
@@ -154,8 +155,40 @@ func checkGang(tb testing.TB, key string, lws *structpb.Struct, groups map[strin
 		if kube.Lookup(tpl, "spec", "schedulerName").GetStringValue() != plan.SchedulerVolcano {
 			tb.Errorf("%s: is in a gang, but not scheduled by Volcano", key)
 		}
-		if kube.Lookup(tpl, "metadata", "labels", naming.LabelSpecHash) != nil {
-			tb.Errorf("%s: its pods have the label of the spec hash", key)
+	}
+}
+
+// checkRevisions checks the label by which requests are kept to one revision. It is on all pods of a service with prefill and decode,
+// where it is that of the LeaderWorkerSet, and on no others. One that is held may have its template from before.
+func checkRevisions(tb testing.TB, objects map[string]*structpb.Struct) {
+	tb.Helper()
+	types := map[string]bool{}
+	label := func(o *structpb.Struct, k string) string {
+		return kube.Lookup(o, "metadata", "labels", k).GetStringValue()
+	}
+	for _, o := range objects {
+		if kind(o) == "LeaderWorkerSet" {
+			types[label(o, naming.LabelComponentType)] = true
+		}
+	}
+	for _, key := range fixture.Keys(objects) {
+		o := objects[key]
+		if kind(o) != "LeaderWorkerSet" {
+			continue
+		}
+		held := kube.Lookup(o, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0
+		for _, template := range []string{"leaderTemplate", "workerTemplate"} {
+			tpl := kube.Lookup(o, "spec", "leaderWorkerTemplate", template).GetStructValue()
+			got, want := label(tpl, naming.LabelSpecHash), label(o, naming.LabelSpecHash)
+			switch {
+			case tpl == nil:
+			case got != "" && got != want:
+				tb.Errorf("%s: its pods have the spec hash %q, and it has %q", key, got, want)
+			case got != "" && !types["prefiller"] && !types["decoder"]:
+				tb.Errorf("%s: its pods have the label of the spec hash", key)
+			case got == "" && types["prefiller"] && types["decoder"] && !held:
+				tb.Errorf("%s: its pods have no label of the spec hash", key)
+			}
 		}
 	}
 }

@@ -227,8 +227,8 @@ func TestRollout(t *testing.T) {
 		"OnePartOfPairs": {
 			reason: "A broken decode image stops one pair. If prefill of another one crashes meanwhile, its decode keeps its image.",
 			spec:   twoPairs, edits: []string{"decode|", "crash|"}, fewest: 2, images: "v1,v1,broken,v1",
-			restarts: map[string]int{"leaderworkerset/1/d/0": 1, "leaderworkerset/0/p/0": 1},
-			rolled:   "ProgressDeadlineExceeded: 3 of 4 replicas are updated, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-1-d-0",
+			restarts: map[string]int{"leaderworkerset/1/p/0": 1, "leaderworkerset/1/d/0": 1, "leaderworkerset/0/p/0": 1},
+			rolled:   "ProgressDeadlineExceeded: 2 of 4 replicas are updated, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-1-d-0",
 		},
 		"SurgePutBack": {
 			reason: "If the further replica does not start and the former image is put back, it goes. Only its own pods were replaced.",

@@ -86,6 +86,7 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	}
 	// Validation of the API refuses unknown strategies.
 	r.Config, _ = epp.Generate(r.Strategy, r.Dialect, hasType(spec, v1alpha1.ComponentTypeWorker))
+	r.ScreensRevisions = r.Disaggregated && r.Strategy == v1alpha1.StrategyPDDisaggregation && epp.Screens(r.Image)
 	return nil, nil
 }
 

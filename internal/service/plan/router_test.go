@@ -176,6 +176,10 @@ func TestPlanRouterConfig(t *testing.T) {
 			if diff := cmp.Diff(tc.want, want{r.Strategy, r.Disaggregated, r.Dialect, r.Image, r.Config}); diff != "" {
 				t.Errorf("%s\nplanRouter(): -want, +got:\n%s", tc.reason, diff)
 			}
+			// Only a configuration of the function's own is screened.
+			if screened := tc.want.Strategy == v1alpha1.StrategyPDDisaggregation; r.ScreensRevisions != screened {
+				t.Errorf("%s Screens revisions: %t, want %t", tc.reason, r.ScreensRevisions, screened)
+			}
 		})
 	}
 }

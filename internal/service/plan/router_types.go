@@ -22,6 +22,9 @@ type Router struct {
 	Image string
 	// Config of the endpoint picker, as YAML.
 	Config string
+	// ScreensRevisions tells that Config is ours, and that prefill and decode of a request have to have
+	// one revision.
+	ScreensRevisions bool
 	// Replicas of the endpoint picker.
 	Replicas int32
 	// FailureMode of the pool.

@@ -5,10 +5,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/epp"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
@@ -29,11 +32,20 @@ const (
 
 func (r *rendering) configMap() *corev1.ConfigMapApplyConfiguration {
 	return corev1.ConfigMap(r.cluster.EPPConfigName(), r.cluster.Target.Namespace).
-		WithData(map[string]string{configKey: r.router.Config})
+		WithData(map[string]string{configKey: r.config()})
 }
 
-// deployment runs the endpoint picker. It is recreated instead of rolled: the leader has all
-// the state, and a new pod becomes ready only once the old leader is gone.
+// config is the configuration of the endpoint picker in this cluster.
+func (r *rendering) config() string {
+	if r.router.ScreensRevisions {
+		return epp.Screen(r.router.Config, r.cluster.Base)
+	}
+	return r.router.Config
+}
+
+// deployment runs the endpoint picker. A single one goes once the next one is ready. Several are
+// recreated instead: the leader has all the state, and a new pod becomes ready only once the old
+// leader is gone.
 func (r *rendering) deployment() map[string]any {
 	labels := maps.Clone(r.plan.Labels)
 	if labels == nil {
@@ -46,14 +58,14 @@ func (r *rendering) deployment() map[string]any {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[configHash] = naming.Hash(r.router.Config)
+	annotations[configHash] = naming.Hash(r.config())
 	return map[string]any{
 		"apiVersion": appsv1.SchemeGroupVersion.String(),
 		"kind":       "Deployment",
 		"metadata":   meta{r.cluster.EPPName(), r.cluster.Target.Namespace},
 		"spec": map[string]any{
 			"replicas": int64(r.router.Replicas),
-			"strategy": map[string]string{"type": string(appsv1.RecreateDeploymentStrategyType)},
+			"strategy": r.strategy(),
 			"selector": map[string]any{"matchLabels": r.podLabels()},
 			"template": map[string]any{
 				"metadata": map[string]any{"labels": labels, "annotations": annotations},
@@ -61,6 +73,15 @@ func (r *rendering) deployment() map[string]any {
 			},
 		},
 	}
+}
+
+func (r *rendering) strategy() *applyappsv1.DeploymentStrategyApplyConfiguration {
+	if r.highlyAvailable() {
+		return applyappsv1.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)
+	}
+	return applyappsv1.DeploymentStrategy().
+		WithType(appsv1.RollingUpdateDeploymentStrategyType).
+		WithRollingUpdate(applyappsv1.RollingUpdateDeployment().WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(0)))
 }
 
 func (r *rendering) podSpec() map[string]any {
@@ -130,7 +151,7 @@ func (r *rendering) container() map[string]any {
 	}
 }
 
-// args are flags that every release since v1.2.1 has. Tracing is off, since no collector is set
+// args are flags that every release since v1.2.1 has, but for those that need a later one. Tracing is off, since no collector is set
 // up. Metrics need no authentication: that takes a TokenReview, which only a ClusterRole can
 // allow, and a namespaced XR cannot have one.
 func (r *rendering) args() []string {
@@ -144,6 +165,9 @@ func (r *rendering) args() []string {
 	}
 	if r.highlyAvailable() {
 		args = append(args, "--ha-enable-leader-election")
+	}
+	if r.router.ScreensRevisions {
+		args = append(args, "--allow-experimental-plugins")
 	}
 	return args
 }

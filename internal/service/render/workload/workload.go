@@ -67,7 +67,7 @@ func New(p *plan.Plan) (*Renderer, error) {
 	}
 	for i, role := range p.Roles {
 		t := all[i]
-		if p.ChangesInPairs() {
+		if t.pairs = p.ChangesInPairs(); t.pairs {
 			t.hash = naming.Hash(hashes...)
 		}
 		r.revisions[role.Name] = t.hash
@@ -90,6 +90,8 @@ func (r *Renderer) Revisions() map[string]string { return r.revisions }
 type templates struct {
 	leader, worker *structpb.Struct
 	hash           string
+	// pairs tells that the hash is that of all roles, which change together.
+	pairs bool
 }
 
 func overlayRole(r *plan.Role, gang bool) (t templates, err error) {
@@ -123,8 +125,9 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 		naming.LabelComponentType: string(r.Type),
 		naming.LabelRoleName:      r.Name,
 	}
-	// The hash is not on the pods, because a change would restart them. The name is set for
-	// each replica.
+	// The hash is not on the pods, because a change would restart them: only on those of roles that
+	// change together. There it keeps requests to one revision (epp.Screen). The name is set for each
+	// replica.
 	object, err := kube.Encode(apply.LeaderWorkerSet("", cluster.Target.Namespace).
 		WithLabels(labels).
 		WithLabels(map[string]string{naming.LabelSpecHash: t.hash}).
@@ -138,6 +141,9 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 		return shared{}, err
 	}
 	maps.Copy(labels, r.PodLabels)
+	if t.pairs {
+		labels[naming.LabelSpecHash] = t.hash
+	}
 	s := shared{object: object, worker: newTemplate(t.worker, labels)}
 	switch {
 	case t.leader == nil:

@@ -17,6 +17,7 @@ import (
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -126,8 +127,8 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 		naming.LabelRoleName:      r.Name,
 	}
 	// The hash is not on the pods, because a change would restart them: only on those of roles that
-	// change together. There it keeps requests to one revision (epp.Screen). The name is set for each
-	// replica.
+	// change together, or will once their service has prefill and decode. There it keeps requests to one
+	// revision (epp.Screen). The name is set for each replica.
 	object, err := kube.Encode(apply.LeaderWorkerSet("", cluster.Target.Namespace).
 		WithLabels(labels).
 		WithLabels(map[string]string{naming.LabelSpecHash: t.hash}).
@@ -141,7 +142,7 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 		return shared{}, err
 	}
 	maps.Copy(labels, r.PodLabels)
-	if t.pairs {
+	if t.pairs || r.Type != v1alpha1.ComponentTypeWorker {
 		labels[naming.LabelSpecHash] = t.hash
 	}
 	s := shared{object: object, worker: newTemplate(t.worker, labels)}

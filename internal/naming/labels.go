@@ -22,6 +22,15 @@ const (
 	AnnotationHomeEpoch = "fusioninfer.io/home-epoch"
 )
 
+// Annotations of a LeaderWorkerSet about failures in its group: how many it knows of, for which of
+// them its pods were made anew last, and the leader pod with which it served last. The second one is
+// on the pods, too.
+const (
+	AnnotationGroupFailures = "fusioninfer.io/group-failures"
+	AnnotationRestartedFor  = "fusioninfer.io/restarted-for-failure"
+	AnnotationLeader        = "fusioninfer.io/leader-pod"
+)
+
 // AnnotationGeneration has the generation of the capacity request that was granted for the pods of a
 // LeaderWorkerSet.
 const AnnotationGeneration = "fusioninfer.io/capacity-generation"

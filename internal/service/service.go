@@ -84,7 +84,7 @@ func (s *Service) rollOut() error {
 	}
 	state := observe.Read(s.call.Request, s.plan)
 	s.plan.RollOut(&plan.Running{
-		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, PodGroup: state.PodGroup,
+		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Recovery: state.Recovery, Leader: state.Leaders(), PodGroup: state.PodGroup,
 	})
 	return nil
 }
@@ -116,7 +116,7 @@ func (s *Service) Respond() error {
 	e := observe.Evaluate(s.plan, state, objects, deferred)
 	return s.call.Accept(composite.Answer{
 		Objects: objects, Ready: e.Ready, Status: e.Status, Conditions: e.Conditions, Events: e.Events,
-		Deferred: e.Deferred, Stable: e.Stable, AwaitsFailover: e.AwaitsFailover,
+		Deferred: e.Deferred, Stable: e.Stable, AwaitsFailover: e.AwaitsFailover, Due: s.plan.Due,
 	})
 }
 

@@ -27,6 +27,8 @@ type world struct {
 	restarts map[string]int
 	// crashed are the keys of the sets whose pods crash, until they are replaced.
 	crashed map[string]bool
+	// pods tells that Crossplane has read the leader pods.
+	pods bool
 }
 
 // A set has the image and the template that run, and the calls until they are ready.
@@ -76,6 +78,7 @@ func (w *world) step() *fnv1.RunFunctionResponse {
 			delete(w.sets, key)
 		}
 	}
+	w.listLeaders()
 	return rsp
 }
 

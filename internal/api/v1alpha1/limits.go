@@ -26,6 +26,8 @@ const (
 	// fleet.
 	MaxStartupSeconds = 24 * 60 * 60
 	MaxDrainSeconds   = 1800
+	// MaxRestartGraceSeconds is a day, too.
+	MaxRestartGraceSeconds = MaxStartupSeconds
 
 	// MaxRoleName leaves enough characters for the shortest service name and a replica's
 	// index in MaxWorkloadName.

@@ -21,8 +21,9 @@ const (
 var componentTypes = []ComponentType{ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder, ComponentTypeRouter}
 
 // A Role is one part of the service.
-// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' ? !has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) && !has(self.lifecycle) : has(self.template)",message="a worker, prefiller or decoder must have a template; a router must not have template, leaderTemplate, multinode or lifecycle"
+// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' ? !has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) && !has(self.lifecycle) && !has(self.recoveryPolicy) && !has(self.restartGracePeriodSeconds) : has(self.template)",message="a worker, prefiller or decoder must have a template; a router must not have template, leaderTemplate, multinode, lifecycle, recoveryPolicy or restartGracePeriodSeconds"
 // +kubebuilder:validation:XValidation:rule="self.componentType == 'router' || (!has(self.strategy) && !has(self.httproute) && !has(self.gateway) && !has(self.endpointPickerConfig) && !has(self.endpointPicker) && !has(self.servedModels))",message="only a router may have strategy, httproute, gateway, endpointPickerConfig, endpointPicker or servedModels"
+// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' || !has(self.restartGracePeriodSeconds) || (has(self.recoveryPolicy) && self.recoveryPolicy == 'InferGroupRestart')",fieldPath=".restartGracePeriodSeconds",message="must be left out: only recoveryPolicy InferGroupRestart waits"
 // +kubebuilder:validation:XValidation:rule="self.componentType == oldSelf.componentType",fieldPath=".componentType",message="cannot be changed: add a role with another name"
 type Role struct {
 	// Name of the role, unique in the service: lower case letters, digits and '-'. It
@@ -94,6 +95,25 @@ type Role struct {
 	// Lifecycle says how long the pods may take to start and to stop.
 	// +optional
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
+
+	// RecoveryPolicy says what is made anew when a pod fails or is evicted. RoleRestart makes
+	// the whole replica anew, leader and workers. RoleRestartAfterStart does so only once no
+	// pod of the replica is pending, for images that take long to pull. Until then a container
+	// restarts alone. InferGroupRestart makes the whole replica anew, and then all other
+	// replicas of its group, if it served before. Without spec.replicas the group is the whole
+	// service. It needs pods that are read one by one, so not in other clusters. None restarts
+	// the pod alone. Defaults to RoleRestart.
+	// +optional
+	RecoveryPolicy RecoveryPolicy `json:"recoveryPolicy,omitempty"`
+
+	// RestartGracePeriodSeconds is how long a failed replica of this role may take to serve
+	// again before the rest of its group is made anew, too. It counts from when the replica's
+	// leader pod was made anew. Only InferGroupRestart has it. Defaults to 0, which waits for
+	// nothing.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	RestartGracePeriodSeconds *int32 `json:"restartGracePeriodSeconds,omitempty"`
 
 	// Template of the pods (a PodTemplateSpec). It may have every field that the cluster's
 	// version of Kubernetes knows. The engine is the container that has the serving port or

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -73,6 +74,7 @@ func validateRole(path *field.Path, r *Role) field.ErrorList {
 	}
 	errs = append(errs, validateMultinode(path.Child("multinode"), r.Multinode)...)
 	errs = append(errs, validateLifecycle(path.Child("lifecycle"), r.Lifecycle)...)
+	errs = append(errs, validateRecovery(path, r)...)
 	errs = append(errs, validateRouter(path, r)...)
 	return append(errs, validateType(path, r)...)
 }
@@ -148,6 +150,8 @@ func (r *Role) servingFields() []given {
 		{"template", object, r.Template != nil},
 		{"leaderTemplate", object, r.LeaderTemplate != nil},
 		{"lifecycle", object, r.Lifecycle != nil},
+		{"recoveryPolicy", r.RecoveryPolicy, r.RecoveryPolicy != ""},
+		{"restartGracePeriodSeconds", ptr.Deref(r.RestartGracePeriodSeconds, 0), r.RestartGracePeriodSeconds != nil},
 	}
 }
 

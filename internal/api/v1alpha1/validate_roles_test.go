@@ -115,6 +115,46 @@ func TestValidateRoles(t *testing.T) {
 			schema: []string{`spec.roles[0].multinode.nodeCount`},
 			want:   []string{`spec.roles[0].multinode.nodeCount: Required value: must be the number of nodes of a replica, 1 to 1024`},
 		},
+		"Recovery": {
+			reason: "Each role that serves may have a policy, and InferGroupRestart may wait.",
+			doc: roles(
+				`{name: a, componentType: worker, recoveryPolicy: InferGroupRestart, restartGracePeriodSeconds: 60, template: {}}`,
+				`{name: b, componentType: worker, recoveryPolicy: InferGroupRestart, template: {}}`,
+				`{name: c, componentType: worker, recoveryPolicy: RoleRestartAfterStart, template: {}}`,
+				`{name: d, componentType: worker, recoveryPolicy: None, template: {}}`,
+				`{name: e, componentType: worker, recoveryPolicy: RoleRestart, template: {}}`,
+			),
+		},
+		"UnknownRecovery": {
+			reason: "The error lists the supported values.",
+			doc:    roles(`{name: w, componentType: worker, recoveryPolicy: Always, template: {}}`),
+			schema: []string{`spec.roles[0].recoveryPolicy`},
+			want:   []string{`spec.roles[0].recoveryPolicy: Unsupported value: "Always": supported values: "RoleRestart", "RoleRestartAfterStart", "InferGroupRestart", "None"`},
+		},
+		"GraceWithoutGroupRestart": {
+			reason: "Nothing else waits.",
+			doc:    roles(`{name: w, componentType: worker, restartGracePeriodSeconds: 60, template: {}}`, `{name: x, componentType: worker, recoveryPolicy: RoleRestart, restartGracePeriodSeconds: 0, template: {}}`),
+			schema: []string{`spec.roles[0].restartGracePeriodSeconds`, `spec.roles[1].restartGracePeriodSeconds`},
+			want: []string{
+				`spec.roles[0].restartGracePeriodSeconds: Invalid value: 60: must be left out: only recoveryPolicy InferGroupRestart waits`,
+				`spec.roles[1].restartGracePeriodSeconds: Invalid value: 0: must be left out: only recoveryPolicy InferGroupRestart waits`,
+			},
+		},
+		"HugeGrace": {
+			reason: "A mistyped number is refused.",
+			doc:    roles(`{name: w, componentType: worker, recoveryPolicy: InferGroupRestart, restartGracePeriodSeconds: 86401, template: {}}`),
+			schema: []string{`spec.roles[0].restartGracePeriodSeconds`},
+			want:   []string{`spec.roles[0].restartGracePeriodSeconds: Invalid value: 86401: must be from 0 to 86400`},
+		},
+		"RouterRecovery": {
+			reason: "A router has no LeaderWorkerSets.",
+			doc:    roles(worker, `{name: r, componentType: router, recoveryPolicy: InferGroupRestart, restartGracePeriodSeconds: 60}`),
+			schema: []string{`spec.roles[1]`},
+			want: []string{
+				`spec.roles[1].recoveryPolicy: Invalid value: "InferGroupRestart": must be left out: only a worker, prefiller or decoder may have it`,
+				`spec.roles[1].restartGracePeriodSeconds: Invalid value: 60: must be left out: only a worker, prefiller or decoder may have it`,
+			},
+		},
 		"UnknownLauncher": {
 			reason: "The error lists the supported values.",
 			doc:    roles(`{name: w, componentType: worker, multinode: {nodeCount: 2, launcher: MPI}, template: {}}`),

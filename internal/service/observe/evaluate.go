@@ -91,7 +91,7 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		Objects:        make([]ObjectStatus, 0, len(objects)),
 		Status:         status,
 		Conditions:     e.conditions(),
-		Events:         e.moves(status.Clusters),
+		Events:         append(e.moves(status.Clusters), e.failed()...),
 		Deferred:       len(deferred) > 0,
 		AwaitsFailover: e.awaitsFailover(),
 		Stable:         len(deferred) == 0 && e.stable() && !e.total.troubled() && len(e.routerFailures) == 0,

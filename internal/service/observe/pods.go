@@ -35,6 +35,7 @@ type podMetadata struct {
 	metadata
 
 	Name   string            `json:"name"`
+	UID    string            `json:"uid"`
 	Labels map[string]string `json:"labels"`
 }
 
@@ -56,6 +57,8 @@ type podFacts struct {
 	found, ready, unscheduled int32
 	failures                  []string
 	newest                    time.Time
+	// leader pod of a replica. The zero value if there is none.
+	leader plan.Leader
 }
 
 // A replicaID has the labels of a pod that name its replica.
@@ -124,8 +127,12 @@ func (f *podFacts) add(p *pod) {
 	for _, c := range p.Status.Conditions {
 		f.newest = newest(f.newest, c.LastTransitionTime)
 	}
-	if find(p.Status.Conditions, string(corev1.PodReady)).Status == composite.True {
+	ready := find(p.Status.Conditions, string(corev1.PodReady)).Status == composite.True
+	if ready {
 		f.ready++
+	}
+	if leader := p.leader(ready); leader.UID != "" {
+		f.leader = leader
 	}
 	if find(p.Status.Conditions, string(corev1.PodScheduled)).Status == composite.False {
 		f.unscheduled++

@@ -56,6 +56,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		p.FleetRoute = p.fleetRoute(in)
 		p.Warnings = append(p.Warnings, p.warnOfFailover(spec.Placement)...)
 		p.schedule(spec, gang, p.demand(spec, gang), &snapshot)
+		p.warnOfRecovery(true)
 		if errs := p.refuseGangInKueue(gang); len(errs) > 0 {
 			return nil, errs
 		}
@@ -68,6 +69,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		}
 		p.Clusters = append(p.Clusters, c)
 	}
+	p.warnOfRecovery(false)
 	return p, nil
 }
 

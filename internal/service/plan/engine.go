@@ -50,6 +50,7 @@ func planRole(i int, role v1alpha1.Role, in *inputv1alpha1.Input, disaggregated 
 			path:       rolePath(i),
 		},
 	}
+	p.role.Recovery, p.role.RestartGrace = role.RecoveryOf()
 	// Validation reports a missing template.
 	if role.Template != nil && p.templates() {
 		p.ports()

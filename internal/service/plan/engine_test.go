@@ -305,6 +305,7 @@ func TestPlanRole(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatalf("%s: %v", tc.reason, errs)
 			}
+			tc.want.role.Recovery = v1alpha1.RecoverRole // The default.
 			if diff := cmp.Diff(tc.want.role, *got, cmpopts.IgnoreUnexported(Role{}), cmpopts.IgnoreFields(Role{}, "Leader", "Worker")); diff != "" {
 				t.Errorf("%s\nrole: -want, +got:\n%s", tc.reason, diff)
 			}

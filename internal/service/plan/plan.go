@@ -11,6 +11,7 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -54,6 +55,11 @@ type Plan struct {
 	Secrets []string
 	// Network says who may reach the engines' pods. If it is nil, no NetworkPolicy is rendered.
 	Network *inputv1alpha1.NetworkPolicy
+	// Failed are the names of the replicas that have just failed, so that the rest of their groups is
+	// made anew.
+	Failed []string
+	// Due is when a grace period of a failed replica ends. Zero if none does.
+	Due time.Time
 	// Rollout says how the pods that run get the newest template.
 	Rollout Rollout
 	// Deferred are the replicas without reserved capacity.
@@ -153,6 +159,10 @@ type Replica struct {
 	Pin *capacity.Pin
 	// Note is written on its object.
 	Note scheduling.Note
+	// Recovery is noted on its LeaderWorkerSet. Remade tells that its pods are made anew now, because
+	// another replica of its group has failed.
+	Recovery Recovery
+	Remade   bool
 	// Held replicas keep their pods as they are: the capacity for what they request now is not
 	// reserved, or it is not their turn in a rollout.
 	Held bool
@@ -189,6 +199,10 @@ type Role struct {
 	Port int32
 	// EnginePort that the engine listens on. With a routing sidecar it differs from Port.
 	EnginePort int32
+	// Recovery says what is made anew when a pod fails. RestartGrace is how long a failed replica may
+	// take to serve again before the rest of its group is.
+	Recovery     v1alpha1.RecoveryPolicy
+	RestartGrace time.Duration
 	// Sidecar that leaders get in front of the engine. It is nil without one.
 	Sidecar *Sidecar
 	// RayPort of the launcher Ray, else 0. It becomes a container port of the leader.

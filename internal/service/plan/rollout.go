@@ -29,6 +29,10 @@ type Running struct {
 	Revision map[string]string
 	// Replica returns the state of a replica, by its key.
 	Replica func(key.Key) rollout.State
+	// Recovery returns what a replica has noted of failures, by its key.
+	Recovery func(key.Key) Recovery
+	// Leader returns the leader pod of a replica, if it is known.
+	Leader func(*Replica) (Leader, bool)
 	// PodGroup returns the PodGroup of a gang, by its key.
 	PodGroup func(key.Key) PodGroupView
 }
@@ -37,6 +41,7 @@ type Running struct {
 func (p *Plan) RollOut(running *Running) {
 	p.Rollout.Now = running.Now
 	p.surge(running)
+	p.recover(running)
 	units := p.units()
 	states := make([]rollout.Unit, len(units))
 	for i := range units {
@@ -124,6 +129,7 @@ func (u *unit) state(running *Running) rollout.Unit {
 	s, former := rollout.Unit{Kind: u.kind, Index: u.index, Serving: true, Extra: u.extra}, false
 	for _, r := range u.replicas {
 		state := running.Replica(r.Key)
+		state.Serving = state.Serving && !r.Remade
 		updated := state.Updated(running.Revision[r.Role.Name])
 		s.Outdated = s.Outdated || state.Exists && !updated
 		s.Started = s.Started || state.Exists && updated && !state.Serving

@@ -116,7 +116,11 @@ func hash(r *plan.Role, gang bool, leader, worker *structpb.Struct) (string, err
 	if err != nil {
 		return "", fmt.Errorf("cannot hash the labels: %w", err)
 	}
-	return naming.Hash(strconv.Itoa(int(r.Nodes)), string(r.Type), strconv.FormatBool(gang), kube.Text(labels, leader, worker)), nil
+	of := []string{strconv.Itoa(int(r.Nodes)), string(r.Type), strconv.FormatBool(gang), kube.Text(labels, leader, worker)}
+	if p := restartPolicy(r); p != lws.RecreateGroupOnPodRestart {
+		of = append(of, string(p))
+	}
+	return naming.Hash(of...), nil
 }
 
 // in completes the templates for one cluster.
@@ -137,7 +141,7 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 			WithReplicas(1).
 			WithLeaderWorkerTemplate(apply.LeaderWorkerTemplate().
 				WithSize(r.Nodes).
-				WithRestartPolicy(lws.RecreateGroupOnPodRestart))))
+				WithRestartPolicy(restartPolicy(r)))))
 	if err != nil {
 		return shared{}, err
 	}
@@ -201,6 +205,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		mark(metadata, replica.Pin)
 	}
 	note(metadata, replica.Note)
+	recovery(metadata, replica.Recovery)
 	template := child(child(o, "spec"), "leaderWorkerTemplate")
 	pods := r.pods(s.worker.metadata, replica)
 	template.Fields["workerTemplate"] = s.worker.with(pods)
@@ -242,6 +247,7 @@ func (r *Renderer) pods(metadata *structpb.Struct, replica *plan.Replica) *struc
 		annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] = structpb.NewStringValue(replica.PodGroup)
 		annotations[batchv1alpha1.TaskSpecKey] = structpb.NewStringValue(replica.Task)
 	}
+	annotate(metadata, naming.AnnotationRestartedFor, failure(replica.Recovery.Restart))
 	return metadata
 }
 

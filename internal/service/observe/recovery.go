@@ -1,0 +1,71 @@
+package observe
+
+import (
+	"strconv"
+	"time"
+
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+var (
+	groupFailures = incoming.NewPath("metadata", "annotations", naming.AnnotationGroupFailures)
+	restartedFor  = incoming.NewPath("metadata", "annotations", naming.AnnotationRestartedFor)
+	leaderPod     = incoming.NewPath("metadata", "annotations", naming.AnnotationLeader)
+)
+
+// Recovery returns what a replica beside the XR has noted of failures in its group, by the key of its
+// LeaderWorkerSet.
+func (r *ObservedState) Recovery(k key.Key) plan.Recovery {
+	o := r.req.Observed(k)
+	number := func(p incoming.Path) int64 {
+		n, err := strconv.ParseInt(p.Text(o), 10, 64)
+		if err != nil || n < 0 {
+			return 0
+		}
+		return n
+	}
+	return plan.Recovery{
+		Failures: number(groupFailures),
+		Restart:  number(restartedFor),
+		Leader:   plan.ParseLeaderID(leaderPod.Text(o)),
+	}
+}
+
+// Leaders returns a function that knows the leader pod of each replica, where pods are read.
+func (r *ObservedState) Leaders() func(*plan.Replica) (plan.Leader, bool) {
+	var pods *podIndex
+	if r.plan.WatchesLeaders() {
+		pods = r.pods()
+	}
+	return func(replica *plan.Replica) (plan.Leader, bool) {
+		f := pods.of(r.plan.Service, replica)
+		if f == nil || f.leader.UID == "" {
+			return plan.Leader{}, false
+		}
+		return f.leader, true
+	}
+}
+
+// leader returns a pod as the leader of its replica. A pod that is no leader is the zero value.
+func (p *pod) leader(ready bool) plan.Leader {
+	if p.Metadata.Labels[lws.WorkerIndexLabelKey] != "0" {
+		return plan.Leader{}
+	}
+	created, _ := time.Parse(time.RFC3339, p.Metadata.CreationTimestamp) // The zero time where it is none.
+	id := plan.LeaderID{Revision: p.Metadata.Labels[lws.RevisionKey], UID: p.Metadata.UID}
+	return plan.Leader{LeaderID: id, Created: created, Ready: ready}
+}
+
+// failed says which replicas have just failed, for an event.
+func (e *evaluator) failed() []string {
+	if len(e.plan.Failed) == 0 {
+		return nil
+	}
+	return []string{"failed, so the rest of the group is made anew: " + text.Names(e.plan.Failed, maxNamed)}
+}

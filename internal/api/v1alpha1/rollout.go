@@ -16,14 +16,15 @@ import (
 type Rollout struct {
 	// MaxUnavailable is how many units may be stopped at once for a change, in all clusters and
 	// roles together. Units that do not become ready count too. So a change stops once that many do
-	// not become ready with it. Defaults to 1, or to 0 if maxSurge is set.
+	// not become ready with it. It is a number and no percentage: 25% of 4 replicas is 1. Defaults
+	// to 1, or to 0 if maxSurge is set.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2000
 	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
 
 	// MaxSurge is how many units more than wanted may run during a change, of each role. They need
-	// nodes of their own. It has no effect in the clusters of a fleet. Defaults to 0.
+	// nodes of their own. It is a number and no percentage. It has no effect in the clusters of a fleet. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100

@@ -59,6 +59,7 @@ func planRole(i int, role v1alpha1.Role, in *inputv1alpha1.Input, disaggregated 
 		}
 		p.environment()
 		p.lifecycle()
+		p.warnOfLifecycle()
 		p.checkPodResources()
 		p.warn()
 		p.sum()
@@ -246,6 +247,7 @@ func (p *rolePlanner) warn() {
 
 func (p *rolePlanner) warnAbout(t *PodTemplate, path *field.Path) {
 	c := t.command()
+	p.warnOfConnectors(t, path)
 	if p.launcher() == v1alpha1.LauncherNone {
 		if why := launch.WarnWithoutLauncher(c, p.role.Nodes); why != "" {
 			p.warnings = append(p.warnings, Warning{Path: t.enginePath(path).Child("args").String(), Message: why})

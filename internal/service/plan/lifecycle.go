@@ -62,10 +62,16 @@ func (t *PodTemplate) drain(drain, shutdown int32) {
 	} else {
 		t.GraceSeconds = grace
 	}
-	if l := t.engine().Lifecycle; l != nil && l.PreStop != nil {
+	if t.ownPreStop() {
 		drain = 0
 	}
 	t.DrainSeconds = drain
+}
+
+// ownPreStop tells whether the template has a preStop hook of its own.
+func (t *PodTemplate) ownPreStop() bool {
+	l := t.engine().Lifecycle
+	return l != nil && l.PreStop != nil
 }
 
 // entrypoints are images whose entrypoint is a known engine.

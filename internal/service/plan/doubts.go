@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// maxDoubted is the most roles that a warning names.
+const maxDoubted = 4
+
+// warnWithoutRouter warns of prefill and decode pods without a router. The Service of a service
+// selects workers only.
+func (p *Plan) warnWithoutRouter() {
+	if p.Router != nil {
+		return
+	}
+	var names []string
+	for _, r := range p.Roles {
+		if r.Type != v1alpha1.ComponentTypeWorker {
+			names = append(names, r.Name)
+		}
+	}
+	if len(names) > 0 {
+		p.Warnings = append(p.Warnings, Warning{
+			Path:    "spec.roles",
+			Message: "no requests reach " + text.Names(names, maxDoubted) + ": add a role of componentType router, unless you send requests to the pods yourself",
+		})
+	}
+}
+
+// warnOfPartition warns of a partition above the index of every unit.
+func (p *Plan) warnOfPartition(groups *int32) {
+	units := int32(0)
+	switch {
+	case groups != nil:
+		units = *groups
+	case p.ChangesInPairs():
+		units = p.pairs()
+	default:
+		for _, r := range p.Roles {
+			units = max(units, r.Replicas)
+		}
+	}
+	if n := *p.Rollout.Partition; units > 0 && n >= units {
+		p.Warnings = append(p.Warnings, Warning{
+			Path:    "spec.rollout.partition",
+			Message: fmt.Sprintf("keeps all %d units as they are, so that no change reaches any: must be at most %d, or use paused", units, units-1),
+		})
+	}
+}
+
+// warnOfStrategy warns of a strategy beside a configuration of the user's own. With prefill and decode
+// the strategy still decides what their pods have.
+func warnOfStrategy(path *field.Path, role *v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec) []Warning {
+	if role.Strategy == "" || hasType(spec, v1alpha1.ComponentTypePrefiller) && hasType(spec, v1alpha1.ComponentTypeDecoder) {
+		return nil
+	}
+	return []Warning{{Path: path.Child("strategy").String(), Message: "has no effect beside endpointPickerConfig, which replaces what a strategy makes: leave one of them out"}}
+}
+
+// warnOfLifecycle warns of times that a role sets, and that its templates overrule.
+func (p *rolePlanner) warnOfLifecycle() {
+	l := p.spec.Lifecycle
+	if l == nil {
+		return
+	}
+	warn := func(name, message string) {
+		p.warnings = append(p.warnings, Warning{Path: p.path.Child("lifecycle", name).String(), Message: message})
+	}
+	if l.StartupSeconds != nil {
+		switch e := p.role.Leader.engine(); {
+		case e.ReadinessProbe != nil:
+			warn("startupSeconds", "has no effect, because the template has a readinessProbe: leave it out, and write a startupProbe")
+		case e.StartupProbe != nil:
+			warn("startupSeconds", "has no effect, because the template has a startupProbe: leave one of them out")
+		case p.role.Leader.Readiness == nil:
+			warn("startupSeconds", "has no effect, because the engine is not known: leave it out, and write a readinessProbe and a startupProbe")
+		}
+	}
+	// A hook of the user's own still runs within a grace period of which these are the sum.
+	own := func(t *PodTemplate) bool { return t.ownPreStop() && t.Spec.TerminationGracePeriodSeconds != nil }
+	if !own(&p.role.Leader) || p.role.Nodes > 1 && !own(&p.role.Worker) {
+		return
+	}
+	const overruled = "has no effect, because the template has a preStop hook and terminationGracePeriodSeconds: leave it out"
+	if l.DrainSeconds != nil {
+		warn("drainSeconds", overruled)
+	}
+	if l.ShutdownSeconds != nil {
+		warn("shutdownSeconds", overruled)
+	}
+}
+
+// A goneConnector is a KV connector that vLLM does not have any more.
+type goneConnector struct {
+	// since is the first version of vLLM without it.
+	since version
+	// instead is the connector to use.
+	instead string
+}
+
+// goneConnectors by their names (vllm/distributed/kv_transfer/kv_connector/factory.py of vLLM).
+var goneConnectors = map[string]goneConnector{
+	"PyNcclConnector":        {version{0, 10, 1}, `NixlConnector with "kv_role":"kv_both"`},
+	"LMCacheConnector":       {version{0, 10, 1}, "LMCacheConnectorV1"},
+	"SharedStorageConnector": {version{0, 13, 0}, "ExampleConnector, which is for tests"},
+	"P2pNcclConnector":       {version{0, 24, 0}, `NixlConnector with "kv_role":"kv_both"`},
+}
+
+var connectorName = regexp.MustCompile(`"kv_connector"\s*:\s*"([A-Za-z0-9_]{1,64})"`)
+
+// warnOfConnectors warns of KV connectors that the image does not have. It does so for vLLM's own
+// images, whose tag is the version. A module of the user's own may have a connector of any name.
+func (p *rolePlanner) warnOfConnectors(t *PodTemplate, path *field.Path) {
+	e := t.engine()
+	v, known := vllmVersion(e)
+	if !known || t.mentions("kv_connector_module_path") {
+		return
+	}
+	warned := map[string]bool{}
+	for i, word := range slices.Concat(e.Command, e.Args) {
+		for _, name := range connectorName.FindAllStringSubmatch(word, maxDoubted) {
+			gone, is := goneConnectors[name[1]]
+			if !is || v.before(gone.since) || warned[name[1]] {
+				continue
+			}
+			warned[name[1]] = true
+			at := t.enginePath(path).Child("command").Index(i)
+			if i >= len(e.Command) {
+				at = t.enginePath(path).Child("args").Index(i - len(e.Command))
+			}
+			p.warnings = append(p.warnings, Warning{
+				Path:    at.String(),
+				Message: fmt.Sprintf("vLLM has no %s from v%s on: use %s", name[1], gone.since, gone.instead),
+			})
+		}
+	}
+}
+
+// A version is that of a release: major, minor and patch.
+type version [3]int
+
+func (v version) before(other version) bool { return slices.Compare(v[:], other[:]) < 0 }
+
+// String is the version as tags have it, without a leading v.
+func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
+
+var versionTag = regexp.MustCompile(`^v?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})($|[.-])`)
+
+// vllmVersion returns the version of an image of vLLM, by its tag.
+func vllmVersion(c *corev1.Container) (version, bool) {
+	v := version{}
+	if !slices.Contains(entrypoints, imageName(c)) {
+		return v, false
+	}
+	image, _, _ := strings.Cut(c.Image, "@")
+	m := versionTag.FindStringSubmatch(image[strings.LastIndex(image, ":")+1:])
+	if m == nil {
+		return v, false
+	}
+	for i := range v {
+		v[i], _ = strconv.Atoi(m[i+1]) // The expression has digits only.
+	}
+	return v, true
+}

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// doubted returns the warnings about some path of a spec.
+func doubted(t *testing.T, spec, about string) []Warning {
+	t.Helper()
+	p, err := build(t, spec, "routes: {allowedParentRefs: [{namespace: gw}], allowedHostnames: ['*']}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Warning
+	for _, w := range p.Warnings {
+		if strings.Contains(w.Path, about) || w.Path == about {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+const (
+	anEngine = `template: {spec: {containers: [{name: engine, image: x, command: [vllm, serve, /m, --kv-transfer-config, x]}]}}`
+	aPrefill = `{name: prefill, componentType: prefiller, ` + anEngine + `}`
+	aDecode  = `{name: decode, componentType: decoder, ` + anEngine + `}`
+	aWorker  = `{name: w, componentType: worker, ` + anEngine + `}`
+)
+
+func TestWarnWithoutRouter(t *testing.T) {
+	warning := func(names string) []Warning {
+		return []Warning{{"spec.roles", "no requests reach " + names + ": add a role of componentType router, unless you send requests to the pods yourself"}}
+	}
+	cases := map[string]struct {
+		roles []string
+		want  []Warning
+	}{
+		"Workers":     {[]string{aWorker}, nil},
+		"Router":      {[]string{aPrefill, aDecode, `{name: r, componentType: router}`}, nil},
+		"NoRouter":    {[]string{aPrefill, aDecode}, warning("prefill, decode")},
+		"WithWorkers": {[]string{aPrefill, aWorker}, warning("prefill")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []Warning
+			for _, w := range doubted(t, "roles: ["+strings.Join(tc.roles, ", ")+"]", "spec.roles") {
+				if w.Path == "spec.roles" {
+					got = append(got, w)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarnOfPartition(t *testing.T) {
+	warning := func(units int) []Warning {
+		return []Warning{{"spec.rollout.partition", fmt.Sprintf("keeps all %d units as they are, so that no change reaches any: must be at most %d, or use paused", units, units-1)}}
+	}
+	const (
+		workers = "roles: [{name: a, componentType: worker, replicas: 2, " + anEngine + "}, {name: b, componentType: worker, replicas: 4, " + anEngine + "}]\n"
+		pairs   = "roles: [{name: p, componentType: prefiller, replicas: 2, " + anEngine + "}, {name: d, componentType: decoder, replicas: 6, " + anEngine + "}]\n"
+		none    = "roles: [{name: a, componentType: worker, replicas: 0, " + anEngine + "}]\n"
+	)
+	cases := map[string]struct {
+		spec      string
+		partition int
+		want      []Warning
+	}{
+		"None":             {workers, 0, nil},
+		"LastReplica":      {workers, 3, nil},
+		"AllReplicas":      {workers, 4, warning(4)},
+		"LastPair":         {pairs, 1, nil},
+		"AllPairs":         {pairs, 2, warning(2)},
+		"LastGroup":        {"replicas: 3\n" + workers, 2, nil},
+		"AllGroups":        {"replicas: 3\n" + workers, 3, warning(3)},
+		"NothingRuns":      {none, 1, nil},
+		"NoGroupRuns":      {"replicas: 0\n" + workers, 1, nil},
+		"NothingPartition": {none, 0, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := doubted(t, fmt.Sprintf("%srollout: {partition: %d}", tc.spec, tc.partition), "partition")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarnOfStrategy(t *testing.T) {
+	const config = `endpointPickerConfig: "{apiVersion: inference.networking.x-k8s.io/v1alpha1, kind: EndpointPickerConfig, plugins: [{type: queue-scorer}, {type: max-score-picker}], schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}, {pluginRef: max-score-picker}]}]}"`
+	router := func(more string) string { return "{name: r, componentType: router" + more + "}" }
+	warning := []Warning{{"spec.roles[1].strategy", "has no effect beside endpointPickerConfig, which replaces what a strategy makes: leave one of them out"}}
+	cases := map[string]struct {
+		reason string
+		roles  []string
+		want   []Warning
+	}{
+		"Strategy":   {"A strategy alone has an effect.", []string{aWorker, router(", strategy: queue-size")}, nil},
+		"Config":     {"So has a configuration.", []string{aWorker, router(", " + config)}, nil},
+		"Both":       {"The configuration wins.", []string{aWorker, router(", strategy: queue-size, " + config)}, warning},
+		"BothWithPD": {"Without pd-disaggregation, decode pods have no sidecar.", []string{aPrefill, router(", strategy: queue-size, " + config), aDecode}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []Warning
+			for _, w := range doubted(t, "roles: ["+strings.Join(tc.roles, ", ")+"]", "strategy") {
+				if strings.Contains(w.Message, "has no effect") {
+					got = append(got, w)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWarnOfLifecycle(t *testing.T) {
+	const (
+		known    = "command: [vllm, serve, /m]"
+		all      = "lifecycle: {startupSeconds: 60, drainSeconds: 10, shutdownSeconds: 20}, "
+		hook     = "lifecycle: {preStop: {exec: {command: [wait]}}}"
+		grace    = "terminationGracePeriodSeconds: 50, "
+		two      = "multinode: {nodeCount: 2, launcher: None}, "
+		overrule = "has no effect, because the template has a preStop hook and terminationGracePeriodSeconds: leave it out"
+	)
+	startup := func(message string) Warning { return Warning{"spec.roles[0].lifecycle.startupSeconds", message} }
+	both := []Warning{{"spec.roles[0].lifecycle.drainSeconds", overrule}, {"spec.roles[0].lifecycle.shutdownSeconds", overrule}}
+	cases := map[string]struct {
+		reason                            string
+		role, pod, container, leaderAlone string
+		want                              []Warning
+	}{
+		"Known":     {reason: "All of them are used.", role: all, container: known},
+		"Unset":     {reason: "Nothing is set that could be overruled.", pod: grace, container: known + ", startupProbe: {exec: {command: [a]}}, " + hook},
+		"Readiness": {reason: "No startup probe is added beside a readiness probe.", role: all, container: known + ", readinessProbe: {exec: {command: [a]}}", want: []Warning{startup("has no effect, because the template has a readinessProbe: leave it out, and write a startupProbe")}},
+		"Startup":   {reason: "The template's startup probe stays.", role: all, container: known + ", startupProbe: {exec: {command: [a]}}", want: []Warning{startup("has no effect, because the template has a startupProbe: leave one of them out")}},
+		"Unknown":   {reason: "An engine that is not known gets no probe.", role: all, container: "command: [serve]", want: []Warning{startup("has no effect, because the engine is not known: leave it out, and write a readinessProbe and a startupProbe")}},
+		"Hook":      {reason: "The grace period is still the sum of both.", role: all, container: known + ", " + hook},
+		"Grace":     {reason: "The wait is still the grace period less shutdownSeconds.", role: all, pod: grace, container: known},
+		"HookAndGrace": {
+			reason: "Both are the template's.", role: all, pod: grace, container: known + ", " + hook, want: both,
+		},
+		"WorkersToo": {
+			reason: "Leader and workers have one template.", role: two + all, pod: grace, container: known + ", " + hook, want: both,
+		},
+		"LeaderAlone": {
+			reason: "Workers still go by the role.", role: two + all, container: known,
+			leaderAlone: ", leaderTemplate: {spec: {" + grace + "containers: [{name: engine, image: x, " + known + ", " + hook + "}]}}",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := doubted(t, "roles: [{name: w, componentType: worker, "+tc.role+"template: {spec: {"+tc.pod+"containers: [{name: engine, image: x, "+tc.container+"}]}}"+tc.leaderAlone+"}]", ".lifecycle.")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWarnOfConnectors(t *testing.T) {
+	const path = "spec.roles[0].template.spec.containers[0]"
+	nccl := func(at string) []Warning {
+		return []Warning{{path + at, `vLLM has no PyNcclConnector from v0.10.1 on: use NixlConnector with "kv_role":"kv_both"`}}
+	}
+	args := func(connector string) string {
+		return `args: [--model=m, --kv-transfer-config, '{"kv_connector":"` + connector + `","kv_role":"kv_both"}']`
+	}
+	cases := map[string]struct {
+		reason, image, container string
+		want                     []Warning
+	}{
+		"Gone":        {"The connector is gone.", "vllm/vllm-openai:v0.11.0", args("PyNcclConnector"), nccl(".args[2]")},
+		"Mirror":      {"A mirror has the tags of the original.", "mirror.example.com:5000/vllm/vllm-openai:v0.11.0-cu128@sha256:00", args("PyNcclConnector"), nccl(".args[2]")},
+		"FirstGone":   {"This is the first version without it.", "vllm/vllm-openai:v0.10.1", args("PyNcclConnector"), nccl(".args[2]")},
+		"Before":      {"An older version has it.", "vllm/vllm-openai:v0.10.0", args("PyNcclConnector"), nil},
+		"Nixl":        {"This one is there.", "vllm/vllm-openai:v0.11.0", args("NixlConnector"), nil},
+		"P2pBefore":   {"This one was there for longer.", "vllm/vllm-openai:v0.23.1", args("P2pNcclConnector"), nil},
+		"P2p":         {"It is gone since.", "vllm/vllm-openai:v0.24.0", args("P2pNcclConnector"), []Warning{{path + ".args[2]", `vLLM has no P2pNcclConnector from v0.24.0 on: use NixlConnector with "kv_role":"kv_both"`}}},
+		"LMCache":     {"It has another name.", "vllm/vllm-openai:v0.11.0", args("LMCacheConnector"), []Warning{{path + ".args[2]", "vLLM has no LMCacheConnector from v0.10.1 on: use LMCacheConnectorV1"}}},
+		"LMCacheV1":   {"A name that starts like another one.", "vllm/vllm-openai:v0.11.0", args("LMCacheConnectorV1"), nil},
+		"Shared":      {"It has another name.", "vllm/vllm-openai:v0.13.0", args("SharedStorageConnector"), []Warning{{path + ".args[2]", "vLLM has no SharedStorageConnector from v0.13.0 on: use ExampleConnector, which is for tests"}}},
+		"Latest":      {"A tag without a version says nothing.", "vllm/vllm-openai:latest", args("PyNcclConnector"), nil},
+		"NoTag":       {"Nor does no tag.", "mirror.example.com:5000/vllm-openai", args("PyNcclConnector"), nil},
+		"OwnImage":    {"The tag of another image is not vLLM's version.", "example.com/my-vllm:v1.0.0", args("PyNcclConnector"), nil},
+		"Script":      {"A shell script is read, too.", "vllm/vllm-openai:v0.11.0", `command: [sh, -c, "exec vllm serve m --kv-transfer-config '{\"kv_connector\": \"PyNcclConnector\"}'"]`, nccl(".command[2]")},
+		"OwnModule":   {"A module of the user's own may have one of any name.", "vllm/vllm-openai:v0.11.0", `args: [--kv-transfer-config, '{"kv_connector":"PyNcclConnector","kv_connector_module_path":"mine"}']`, nil},
+		"Twice":       {"It is named once.", "vllm/vllm-openai:v0.11.0", `args: ['--kv-transfer-config={"kv_connector":"PyNcclConnector"}', '--kv-transfer-config={"kv_connector":"PyNcclConnector"}']`, nccl(".args[0]")},
+		"NoConnector": {"Nothing is named.", "vllm/vllm-openai:v0.11.0", "args: [--model=m]", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []Warning
+			for _, w := range doubted(t, "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: engine, image: '"+tc.image+"', "+tc.container+"}]}}}]", "containers[0]") {
+				if strings.Contains(w.Message, "vLLM has no") {
+					got = append(got, w)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -30,7 +30,7 @@ func (w *world) listLeaders() {
 		docs = append(docs, fmt.Sprintf(`apiVersion: v1
 kind: Pod
 metadata:
-  name: %[1]s
+  name: chat-%[1]s-0
   uid: %[1]s-%[2]d
   creationTimestamp: "2026-05-04T08:00:00Z"
   labels:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
@@ -57,8 +58,8 @@ type podFacts struct {
 	found, ready, unscheduled int32
 	failures                  []string
 	newest                    time.Time
-	// leader pod of a replica. The zero value if there is none.
-	leader plan.Leader
+	// leaders are the pods that have the labels of a leader, by their names.
+	leaders map[string]plan.Leader
 }
 
 // A replicaID has the labels of a pod that name its replica.
@@ -131,8 +132,11 @@ func (f *podFacts) add(p *pod) {
 	if ready {
 		f.ready++
 	}
-	if leader := p.leader(ready); leader.UID != "" {
-		f.leader = leader
+	if p.Metadata.Labels[lws.WorkerIndexLabelKey] == "0" {
+		if f.leaders == nil {
+			f.leaders = map[string]plan.Leader{}
+		}
+		f.leaders[p.Metadata.Name] = p.leader(ready)
 	}
 	if find(p.Status.Conditions, string(corev1.PodScheduled)).Status == composite.False {
 		f.unscheduled++

@@ -45,18 +45,17 @@ func (r *ObservedState) Leaders() func(*plan.Replica) (plan.Leader, bool) {
 	}
 	return func(replica *plan.Replica) (plan.Leader, bool) {
 		f := pods.of(r.plan.Service, replica)
-		if f == nil || f.leader.UID == "" {
+		if f == nil {
 			return plan.Leader{}, false
 		}
-		return f.leader, true
+		// LeaderWorkerSet names it after the only group. A copy of it has the same labels.
+		leader, seen := f.leaders[replica.Name+"-0"]
+		return leader, seen && leader.UID != ""
 	}
 }
 
-// leader returns a pod as the leader of its replica. A pod that is no leader is the zero value.
+// leader returns a pod as the leader of its replica.
 func (p *pod) leader(ready bool) plan.Leader {
-	if p.Metadata.Labels[lws.WorkerIndexLabelKey] != "0" {
-		return plan.Leader{}
-	}
 	created, _ := time.Parse(time.RFC3339, p.Metadata.CreationTimestamp) // The zero time where it is none.
 	id := plan.LeaderID{Revision: p.Metadata.Labels[lws.RevisionKey], UID: p.Metadata.UID}
 	return plan.Leader{LeaderID: id, Created: created, Ready: ready}

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,11 +15,13 @@ import (
 // TestLeaders shows which pod counts as the leader of a replica.
 func TestLeaders(t *testing.T) {
 	leader := func(p *corev1.Pod) {
+		p.Name = strings.TrimSuffix(p.Name, "-0") // The workers' names go on.
 		p.UID, p.Labels["leaderworkerset.sigs.k8s.io/worker-index"], p.Labels["leaderworkerset.sigs.k8s.io/template-revision-hash"] = "u0", "0", "r0"
 	}
 	worker := func(p *corev1.Pod) {
 		p.UID, p.Labels["leaderworkerset.sigs.k8s.io/worker-index"] = "u1", "1"
 	}
+	copied := func(p *corev1.Pod) { p.Name, p.UID = p.Name+"-copy", "u2" }
 	created := at(1).Time
 	id := plan.LeaderID{Revision: "r0", UID: "u0"}
 	cases := map[string]struct {
@@ -29,6 +32,7 @@ func TestLeaders(t *testing.T) {
 		seen   bool
 	}{
 		"Ready":       {"The leader, and none of its workers.", v1alpha1.RecoverGroup, []*corev1.Pod{enginePod("engine", 0, 0, leader), enginePod("engine", 0, 1, worker)}, plan.Leader{LeaderID: id, Created: created, Ready: true}, true},
+		"Copied":      {"A copy of it is another pod.", v1alpha1.RecoverGroup, []*corev1.Pod{enginePod("engine", 0, 0, leader), enginePod("engine", 0, 0, leader, copied)}, plan.Leader{LeaderID: id, Created: created, Ready: true}, true},
 		"Unready":     {"One that is not ready is told apart.", v1alpha1.RecoverGroup, []*corev1.Pod{enginePod("engine", 0, 0, leader, unready)}, plan.Leader{LeaderID: id, Created: created}, true},
 		"Terminating": {"One that is being deleted will be followed by another one.", v1alpha1.RecoverGroup, []*corev1.Pod{enginePod("engine", 0, 0, leader, terminating)}, plan.Leader{}, false},
 		"Other":       {"The leader of another replica.", v1alpha1.RecoverGroup, []*corev1.Pod{enginePod("engine", 1, 0, leader)}, plan.Leader{}, false},

@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -332,8 +333,8 @@ func ready(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 		if err != nil {
 			return false, err
 		}
-		err = conditions(s, "Ready", "Synced",
-			"Accepted", "WorkloadsReady", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable", "NoWarnings")
+		err = errors.Join(warnings(s), conditions(s, "Ready", "Synced",
+			"Accepted", "WorkloadsReady", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable"))
 		return err == nil, err
 	})
 }
@@ -395,6 +396,24 @@ func conditions(o *unstructured.Unstructured, want ...string) error {
 		lines = append(lines, k+" "+got[k])
 	}
 	return fmt.Errorf("not True: %s; it has:\n%s", strings.Join(bad, ", "), strings.Join(lines, "\n"))
+}
+
+// warnings wants a service to warn of nothing, unless it has prefill or decode pods and no router. Of
+// that it has to warn.
+func warnings(o *unstructured.Unstructured) error {
+	types := map[string]bool{}
+	roles, _, _ := unstructured.NestedSlice(o.Object, "spec", "roles")
+	for _, r := range roles {
+		types[fmt.Sprint(r.(map[string]any)["componentType"])] = true
+	}
+	if types["router"] || !types["prefiller"] && !types["decoder"] {
+		return conditions(o, "NoWarnings")
+	}
+	_, _, message := condition(o, "NoWarnings")
+	if !strings.HasPrefix(message, "spec.roles: no requests reach ") || strings.Contains(message, ";") {
+		return fmt.Errorf("it has no router, and NoWarnings says %q", message)
+	}
+	return nil
 }
 
 // at is a manifest of package/install with another version.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -215,8 +216,8 @@ func settled(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) *un
 		if err := observed(s); err != nil {
 			return false, err
 		}
-		err = conditions(s, "Ready", "Synced",
-			"Accepted", "WorkloadsReady", "RolledOut", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable", "NoWarnings")
+		err = errors.Join(warnings(s), conditions(s, "Ready", "Synced",
+			"Accepted", "WorkloadsReady", "RolledOut", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable"))
 		return err == nil, err
 	}))
 	return s

@@ -90,19 +90,25 @@ func (p *Plan) recover(running *Running) {
 }
 
 func (p *Plan) recoverGroup(replicas []Replica, running *Running) {
-	failures, failed := int64(0), make([]bool, len(replicas))
+	watched, failures, failed := p.WatchesLeaders(), int64(0), make([]bool, len(replicas))
 	for i := range replicas {
 		r := &replicas[i]
 		r.Recovery = running.Recovery(r.Key)
 		known := r.Recovery.Failures
-		if failed[i] = len(replicas) > 1 && p.failed(r, running); failed[i] {
+		if failed[i] = watched && len(replicas) > 1 && p.failed(r, running); failed[i] {
 			p.Failed = append(p.Failed, r.Name)
 			known++
 		}
 		failures = max(failures, known)
 	}
 	for i := range replicas {
-		replicas[i].recover(failures, failed[i], running)
+		r := &replicas[i]
+		if watched {
+			r.recover(failures, failed[i], running)
+			continue
+		}
+		// Without the policy nothing is made anew, and the pods keep what they have.
+		r.Recovery = Recovery{Failures: failures, Restart: r.Recovery.Restart}
 	}
 }
 

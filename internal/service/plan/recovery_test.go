@@ -178,6 +178,29 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// TestRecoverNobody proves that without the policy nothing is made anew, that pods keep what they were
+// made from, and that a new replica knows as much as the others.
+func TestRecoverNobody(t *testing.T) {
+	role := &Role{Name: "w", Recovery: v1alpha1.RecoverRole}
+	notes := map[string]Recovery{"a": {Failures: 2, Restart: 2, Leader: LeaderID{"r", "u"}}, "b": {Failures: 1}}
+	var replicas []Replica
+	for _, name := range []string{"a", "b", "new"} {
+		replicas = append(replicas, Replica{Key: key.New("", key.LeaderWorkerSet, name), Role: role})
+	}
+	p := &Plan{Roles: []*Role{role}, Clusters: []ClusterPlan{{Groups: []Group{{Replicas: replicas}}}}}
+	p.recover(&Running{Recovery: func(k key.Key) Recovery { return notes[k.Name] }})
+	var got []Recovery
+	for _, r := range replicas {
+		if r.Remade {
+			t.Errorf("%s is made anew", r.Key)
+		}
+		got = append(got, r.Recovery)
+	}
+	if diff := cmp.Diff([]Recovery{{Failures: 2, Restart: 2}, {Failures: 2}, {Failures: 2}}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestRecoverElsewhere proves that nothing is decided about pods of other clusters, and nothing read.
 func TestRecoverElsewhere(t *testing.T) {
 	p := &Plan{Roles: []*Role{{Name: "p", Recovery: v1alpha1.RecoverGroup}}}

@@ -78,7 +78,7 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	if role.EndpointPickerConfig != "" {
 		r.Strategy = ""
 		w, more := r.useConfig(path.Child("endpointPickerConfig"), role.EndpointPickerConfig, pinned, in.EndpointPicker.Image != "")
-		warnings, errs = append(w, warnOfStrategy(path, &role, spec)...), append(errs, more...)
+		warnings, errs = slices.Concat(w, warnOfStrategy(path, &role, spec)), append(errs, more...)
 	}
 	r.Image = image(in, r.Dialect)
 	if role.EndpointPickerConfig != "" || len(errs) > 0 {

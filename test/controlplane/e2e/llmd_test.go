@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -67,9 +68,10 @@ type llmdType struct {
 	parameters func() any
 }
 
-// llmdTypes are registered, none of them as experimental, in cmd/epp/runner/runner.go
-// at the lines that are named. Those that are experimental would be refused (L1095).
+// llmdTypes are registered in cmd/epp/runner/runner.go at the lines that are named. The
+// screener alone is registered as experimental.
 var llmdTypes = map[string]llmdType{
+	llmdScreener:                   {is: "screener", parameters: func() any { return &llmdScreening{} }},      // L569
 	"label-selector-filter":        {is: "filter", parameters: func() any { return &metav1.LabelSelector{} }}, // L573; pkg/epp/framework/plugins/scheduling/filter/bylabel/selector.go#L34-L40
 	"prefix-cache-scorer":          {is: "scorer"},                                                            // L611
 	"max-score-picker":             {is: "picker"},                                                            // L612
@@ -88,6 +90,25 @@ type llmdDisagg struct {
 	Deciders struct {
 		Prefill string `json:"prefill"`
 	} `json:"deciders"`
+}
+
+// llmdScreener is experimental, so it is refused without a flag (L1095).
+const llmdScreener = "disaggregatedset-rollout-screener"
+
+// A llmdScreening has the parameters of the screener that are rendered:
+// pkg/epp/framework/plugins/requestcontrol/screener/disaggregatedsetrollout/config.go#L55-L59.
+type llmdScreening struct {
+	Scope struct {
+		LabelSelector string `json:"labelSelector"`
+	} `json:"scope"`
+	RevisionGating struct {
+		RevisionLabelKey string `json:"revisionLabelKey"`
+		RoleLabelKey     string `json:"roleLabelKey"`
+		Mode             string `json:"mode"`
+		RequireRoles     struct {
+			Values []string `json:"values"`
+		} `json:"requireRoles"`
+	} `json:"revisionGating"`
 }
 
 // llmdSchema tells every rule that a configuration breaks.
@@ -136,6 +157,13 @@ func llmdSchema(text string) error {
 			rule("without any it selects all", len(into.MatchLabels)+len(into.MatchExpressions) > 0, "plugin %q selects nothing", name)
 		case *llmdDisagg:
 			deciders = *into
+		case *llmdScreening:
+			const at = "pkg/epp/framework/plugins/requestcontrol/screener/disaggregatedsetrollout/config.go"
+			_, err := labels.Parse(into.Scope.LabelSelector)
+			rule(at+"#L176-L181", err == nil && into.Scope.LabelSelector != "", "plugin %q observes %q: %v", name, into.Scope.LabelSelector, err)
+			g := into.RevisionGating
+			rule(at+"#L214-L219", g.RevisionLabelKey != "" && g.RoleLabelKey != "", "plugin %q would look for labels of DisaggregatedSets", name)
+			rule(at+"#L220-L241", slices.Contains([]string{"sum", "max-role"}, g.Mode) && len(g.RequireRoles.Values) > 0, "plugin %q screens nothing: %+v", name, g)
 		}
 	}
 	rule("pkg/epp/config/loader/configloader.go#L393-L395", handler != "", "there is no profile handler")
@@ -178,18 +206,19 @@ func llmdSchema(text string) error {
 
 // llmdFlags are those that are rendered, with their lines in pkg/epp/server/options.go.
 var llmdFlags = []string{
-	"ha-enable-leader-election", // L165
-	"pool-group",                // L173
-	"pool-namespace",            // L175
-	"pool-name",                 // L177
-	"tracing",                   // L211
-	"metrics-endpoint-auth",     // L231
-	"config-file",               // L237
+	"allow-experimental-plugins", // L239
+	"ha-enable-leader-election",  // L165
+	"pool-group",                 // L173
+	"pool-namespace",             // L175
+	"pool-name",                  // L177
+	"tracing",                    // L211
+	"metrics-endpoint-auth",      // L231
+	"config-file",                // L237
 }
 
 // llmdPod tells which arguments and probes of a container the release does not
-// understand.
-func llmdPod(c *corev1.Container) error {
+// understand, or needs for its configuration.
+func llmdPod(c *corev1.Container, config string) error {
 	var errs []error
 	given := map[string]string{}
 	for _, a := range c.Args {
@@ -204,6 +233,9 @@ func llmdPod(c *corev1.Container) error {
 		if given[needed] == "" {
 			errs = append(errs, fmt.Errorf("there is no argument --%s (pkg/epp/server/options.go#L175-L177, L237)", needed))
 		}
+	}
+	if strings.Contains(config, llmdScreener) && given["allow-experimental-plugins"] != "true" {
+		errs = append(errs, errors.New("there is no argument --allow-experimental-plugins (cmd/epp/runner/runner.go#L1095)"))
 	}
 	for what, p := range map[string]*corev1.Probe{"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
 		if p == nil || p.GRPC == nil || p.GRPC.Service == nil {
@@ -234,10 +266,23 @@ func ofLLMD(t *testing.T, c *cluster.Cluster, namespace, service string) bool {
 	if err := llmdSchema(config.Data["config.yaml"]); err != nil {
 		t.Errorf("llm-d's endpoint picker would not start, or not do what is wanted, with its configuration:\n%v\n%s", err, config.Data["config.yaml"])
 	}
-	if err := llmdPod(&d.Spec.Template.Spec.Containers[0]); err != nil {
+	if err := llmdPod(&d.Spec.Template.Spec.Containers[0], config.Data["config.yaml"]); err != nil {
 		t.Errorf("llm-d's endpoint picker would not start as it is rendered:\n%v", err)
 	}
 	return true
+}
+
+// screened is the configuration of the quickstart, which has prefill and decode.
+func screened(t *testing.T) string {
+	t.Helper()
+	for _, doc := range strings.Split(read(t, "example", "quickstart", "rendered.yaml"), "\n---\n") {
+		config := &corev1.ConfigMap{}
+		if err := yaml.Unmarshal([]byte(doc), config); err == nil && config.Kind == "ConfigMap" && config.Data["config.yaml"] != "" {
+			return config.Data["config.yaml"]
+		}
+	}
+	t.Fatal("the quickstart has no configuration of an endpoint picker")
+	return ""
 }
 
 // TestLLMDSchema proves that the schema takes what is generated for every strategy, and
@@ -265,9 +310,12 @@ func TestLLMDSchema(t *testing.T) {
 			t.Errorf("%s is not refused", filepath.Base(f))
 		}
 	}
-	good := read(t, "internal", "epp", "testdata", "generated", "llmd", "pd-disaggregation.yaml")
+	good := screened(t)
+	if err := llmdSchema(good); err != nil {
+		t.Errorf("what the quickstart has is refused:\n%v", err)
+	}
 	for name, tc := range map[string]struct{ old, by, want string }{
-		"UnknownField":     {"plugins:\n- type: approx", "feature: a\nplugins:\n- type: approx", `unknown field "feature"`},
+		"UnknownField":     {"plugins:\n- type: disagg", "feature: a\nplugins:\n- type: disagg", `unknown field "feature"`},
 		"OtherVersion":     {"llm-d.ai/v1alpha1", "llm-d.ai/v1", "register.go#L15-L18"},
 		"OtherKind":        {"EndpointPickerConfig", "Config", "endpointpickerconfig_types.go#L33"},
 		"UnknownType":      {"type: queue-scorer", "type: queues", "validation.go#L43-L46"},
@@ -282,6 +330,9 @@ func TestLLMDSchema(t *testing.T) {
 		"NoWeight":         {"weight: 2", "weight: 0", "configloader.go#L366-L373"},
 		"SecondPicker":     {"  - pluginRef: decode-pods", "  - pluginRef: decode-pods\n  - pluginRef: max-score-picker", "scheduler_profile.go#L95-L98"},
 		"WeighedFilter":    {"pluginRef: decode-pods", "pluginRef: decode-pods\n    weight: 1", "endpointpickerconfig_types.go#L176-L178"},
+		"NoScope":          {"labelSelector: fusioninfer.io/service=deepseek-r1", "labelSelector: =a", "config.go#L176-L181"},
+		"OtherMode":        {"mode: max-role", "mode: most", "config.go#L220-L241"},
+		"NoRevision":       {"revisionLabelKey: fusioninfer.io/spec-hash", "revisionLabelKey: ''", "config.go#L214-L219"},
 		"NoDecider":        {"prefill: always-disagg-pd-decider", "prefill: max-score-picker", "disagg_profile_handler.go#L161-L170"},
 		"OtherProfile":     {"- name: decode\n", "- name: decoding\n", "disagg_profile_handler.go#L34-L35"},
 		"SingleOfTwo":      {"type: disagg-profile-handler\n  parameters:\n    deciders:\n      prefill: always-disagg-pd-decider", "type: single-profile-handler", "configloader.go#L397-L399"},

@@ -167,7 +167,7 @@ func (r *rendering) args() []string {
 		args = append(args, "--ha-enable-leader-election")
 	}
 	if r.router.ScreensRevisions {
-		args = append(args, "--allow-experimental-plugins")
+		args = append(args, "--allow-experimental-plugins=true")
 	}
 	return args
 }

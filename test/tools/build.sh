@@ -25,6 +25,8 @@ volcano-webhook-manager volcano volcano.sh/volcano/cmd/webhook-manager
 crossplane-core crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
 crossplane cli github.com/crossplane/cli/v2/cmd/crossplane
 provider-kubernetes provider-kubernetes github.com/crossplane-contrib/provider-kubernetes/cmd/provider
+pd-sidecar llm-d github.com/llm-d/llm-d-inference-scheduler/cmd/pd-sidecar
+llm-d-picker llm-d ./picker
 epp ../epp/v1.5.0 sigs.k8s.io/gateway-api-inference-extension/cmd/epp
 EOF
 }
@@ -61,6 +63,8 @@ build() {
   }
   if [[ $package == . ]]; then
     link=$name name=$module sources=("$module"/*.go)
+  elif [[ $package == ./* ]]; then
+    sources=("$module/$package"/*.go)
   fi
   flags=$(ldflags "$module")
   stamp=$(cat "$module/go.mod" "$module/go.sum" "${sources[@]}" <(go env GOVERSION GOOS GOARCH; echo "$package $flags") | git hash-object --stdin)

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+
+	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/plugins"
+	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/scheduling/framework"
+	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/scheduling/types"
+)
+
+const oneRevisionType = "one-revision-filter"
+
+// oneRevision leaves a request the pods of one revision. The first profile that runs for a request chooses
+// it among the revisions that have pods of all required roles, and the others follow.
+type oneRevision struct {
+	name string
+
+	RevisionLabelKey string
+	RoleLabelKey     string
+	RequireRoles     struct{ Values []string }
+}
+
+var _ framework.Filter = &oneRevision{}
+
+// newOneRevision makes one of the parameters of a plugin.
+func newOneRevision(name string, parameters json.RawMessage, _ plugins.Handle) (plugins.Plugin, error) {
+	r := &oneRevision{name: name}
+	return r, json.Unmarshal(parameters, r)
+}
+
+// TypedName says what it is called.
+func (r *oneRevision) TypedName() plugins.TypedName {
+	return plugins.TypedName{Type: oneRevisionType, Name: r.name}
+}
+
+// A revision that was chosen for a request.
+type revision string
+
+// Clone returns a copy.
+func (r revision) Clone() plugins.StateData { return r }
+
+// Filter returns the pods of the revision of the request.
+func (r *oneRevision) Filter(_ context.Context, state *types.CycleState, _ *types.LLMRequest, pods []types.Pod) []types.Pod {
+	chosen, err := types.ReadCycleStateKey[revision](state, oneRevisionType)
+	if err != nil {
+		chosen = r.choose(pods)
+		state.Write(oneRevisionType, chosen)
+	}
+	var left []types.Pod
+	for _, p := range pods {
+		if r.of(p) == chosen {
+			left = append(left, p)
+		}
+	}
+	return left
+}
+
+func (r *oneRevision) of(p types.Pod) revision {
+	return revision(p.GetPod().Labels[r.RevisionLabelKey])
+}
+
+// choose returns the revision of a pod. All pods are equally likely whose revision has the required
+// roles.
+func (r *oneRevision) choose(pods []types.Pod) revision {
+	roles := map[revision]map[string]bool{}
+	for _, p := range pods {
+		if roles[r.of(p)] == nil {
+			roles[r.of(p)] = map[string]bool{}
+		}
+		roles[r.of(p)][p.GetPod().Labels[r.RoleLabelKey]] = true
+	}
+	var from []revision
+	for _, p := range pods {
+		whole := true
+		for _, role := range r.RequireRoles.Values {
+			whole = whole && roles[r.of(p)][role]
+		}
+		if whole {
+			from = append(from, r.of(p))
+		}
+	}
+	if len(from) == 0 {
+		return ""
+	}
+	return from[rand.IntN(len(from))] //nolint:gosec // Nobody gains by guessing it.
+}

@@ -81,7 +81,7 @@ lint: ## Run the linters of .golangci.yml. The first run builds them, which take
 .PHONY: test-controlplane
 test-controlplane: ## Apply every example to a real API server, with the real webhooks of the composed kinds.
 	test/tools/build.sh etcd kube-apiserver lws-manager
-	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m . ./cluster
+	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m . ./cluster ./engine ./node
 
 .PHONY: test-e2e
 test-e2e: e2e ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
@@ -89,7 +89,7 @@ test-e2e: e2e ## Install the packages on whole control planes, serve, break ever
 
 # Some tests install and uninstall packages, break what other tests need, or need several clusters. They have their own
 # control planes.
-OWN = ^(TestXR|TestClaims)$$
+OWN = ^(TestXR|TestClaims|TestEngines)$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$
 

@@ -4,8 +4,25 @@ themselves, built from their modules, on free ports of the loopback address,
 without Docker and without being root. Up starts all of it, with Crossplane and
 what an InferenceService needs; Start and the Run methods start parts.
 
-There is no container. What kubelets would do is done by KWOK, which says that pods
-run. Only of Crossplane's functions and providers there are processes.
+There is no container. What kubelets would do is done by three parts:
+
+  - KWOK says that pods run, and nothing does. It looks after the nodes, too.
+  - Containers run the processes of Crossplane's functions and providers.
+  - With Options.Engines a node agent runs the pods of services: engines, endpoint pickers and routing
+    sidecars. Programs that stand in for engines answer requests at the addresses of the pods. Package
+    node says what a container is there, and ../engine what the stand-ins do.
+
+With Options.Engines these are true, and can be relied on:
+
+  - A pod that has a label fusioninfer.io/service and is bound to a node gets an address of the cluster's
+    part of 127.0.0.0/8, from 127.N.128.1 on. KWOK gives other pods those before it.
+  - Each process listens at the address of its pod, at the port of its container: an engine, the
+    routing sidecar, and the endpoint picker, whose ports are gRPC (9002), health (9003) and metrics
+    (9090).
+  - A pod is ready when its probes say so. It is not ready from its deletion on, and serves until its
+    preStop hook is done and its process has ended after SIGTERM.
+  - The logs of a pod are in Dir()/pods/NAMESPACE/NAME: one for each container, and pod.log of what was
+    done to it.
 */
 package cluster
 
@@ -40,6 +57,9 @@ type Options struct {
 	// Clusters is how many remote clusters there are besides, see Remote. Each has as
 	// many nodes of the same kind.
 	Clusters int
+	// Engines runs the pods of engines and endpoint pickers, see RunEngines. Without it KWOK says
+	// that they run.
+	Engines bool
 	// Kueue runs Kueue in each remote cluster.
 	Kueue bool
 	// Packages has the packages of versions that are built already, each in a directory of

@@ -41,7 +41,8 @@ spec:
 
 // RunKWOK starts KWOK, which does for nodes and pods what kubelets would do, without
 // any container.
-func (c *Kubernetes) RunKWOK(ctx context.Context) error {
+// It leaves pods alone that a label selector matches, if there is one.
+func (c *Kubernetes) RunKWOK(ctx context.Context, besides string) error {
 	dir, err := module("tools/kwok", "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
@@ -54,6 +55,9 @@ func (c *Kubernetes) RunKWOK(ctx context.Context) error {
 		"--kubeconfig=" + c.Kubeconfig, "--manage-all-nodes",
 		"--cidr=" + c.network.cidr(), "--node-ip=" + c.network.nodeIP(),
 		"--node-lease-duration-seconds=40", "--server-address=" + address(p[0]),
+	}
+	if besides != "" {
+		args = append(args, "--disregard-status-with-label-selector="+besides)
 	}
 	for _, stages := range []string{"pod/fast", "node/fast", "node/heartbeat-with-lease"} {
 		files, err := filepath.Glob(filepath.Join(dir, "kustomize", "stage", filepath.FromSlash(stages), "[np]o*.yaml"))

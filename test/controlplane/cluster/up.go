@@ -40,6 +40,9 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		needed = append(slices.Clone(Programs), providerProgram, "crossplane")
 		except = append(except, providerModule)
 	}
+	if o.Engines {
+		needed = append(slices.Clone(needed), pickerProgram, llmdPickerProgram, sidecarProgram)
+	}
 	if o.Kueue {
 		needed = append(slices.Clone(needed), kueueProgram)
 	}
@@ -118,8 +121,17 @@ func (c *Kubernetes) runNodes(ctx context.Context, o Options) error {
 	if err := c.RunScheduler(ctx); err != nil {
 		return err
 	}
-	if err := c.RunKWOK(ctx); err != nil {
+	besides := ""
+	if o.Engines {
+		besides = enginePods
+	}
+	if err := c.RunKWOK(ctx, besides); err != nil {
 		return err
+	}
+	if o.Engines {
+		if err := c.RunEngines(); err != nil {
+			return err
+		}
 	}
 	return c.addKWOKNodes(ctx, o.Nodes, o.GPUs)
 }

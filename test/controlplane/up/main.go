@@ -1,8 +1,9 @@
 /*
 Command up runs a whole control plane on this machine, without Docker and without
-being root: Kubernetes with nodes that have GPUs, LeaderWorkerSet, Volcano, a
-stand-in for a gateway, Crossplane, and a registry for packages. With --clusters there
-are remote clusters of the same kind besides, which provider-kubernetes reaches.
+being root: Kubernetes with nodes that have GPUs and run stand-ins for engines,
+LeaderWorkerSet, Volcano, a stand-in for a gateway, Crossplane, and a registry for
+packages. With --clusters there are remote clusters of the same kind besides, which
+provider-kubernetes reaches.
 
 	up up     starts it in the background, and says how to use it
 	up down   ends it and removes what it left
@@ -50,6 +51,7 @@ func run(args []string) error {
 	flags.IntVar(&o.Nodes, "nodes", 12, "`number` of nodes")
 	flags.IntVar(&o.GPUs, "gpus", 8, "`number` of GPUs of each node")
 	flags.IntVar(&o.NodesPerHyperNode, "nodes-per-hypernode", 0, "`number` of nodes below each of Volcano's HyperNodes; 0 makes none")
+	flags.BoolVar(&o.Engines, "engines", true, "run the pods of services, with stand-ins for engines; without it they only seem to run")
 	flags.IntVar(&o.Clusters, "clusters", 0, "`number` of remote clusters, each with as many nodes")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err

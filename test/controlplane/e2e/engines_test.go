@@ -1,0 +1,356 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
+)
+
+// TestEngines proves that the pods of services run processes on a control plane with engines: they
+// answer requests at the addresses of their pods, and what pods and services say is true.
+func TestEngines(t *testing.T) {
+	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, CoreArgs: cluster.RecommendedCoreArgs})
+	if err := c.Install(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]func(*testing.T, *cluster.Cluster){
+		"Answers":       testAnswers,
+		"Launchers":     testLaunchers,
+		"WaitsForNodes": testWaitsForNodes,
+		"Crash":         testCrash,
+		"Router":        testRouter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, c)
+		})
+	}
+}
+
+// testAnswers covers start-up, answers, streams, and a pod that is deleted while it answers.
+func testAnswers(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	worker := briefly(engine("worker", "worker", 2, 1), 20)
+	setEnv(worker, "STANDIN_STARTUP_SECONDS", "5")
+	chat := inference(ns, "chat", worker)
+	apply(t, c, chat)
+	settled(t, c, chat)
+
+	all := enginePods(t, c, chat)
+	if len(all) != 2 {
+		t.Fatalf("%d pods, want 2", len(all))
+	}
+	for _, p := range all {
+		started := p.Status.ContainerStatuses[0].State.Running.StartedAt
+		for _, ready := range p.Status.Conditions {
+			// Both are written in whole seconds.
+			if took := ready.LastTransitionTime.Sub(started.Time); ready.Type == corev1.PodReady && took < 4*time.Second {
+				t.Errorf("pod %s is ready %s after its start, and its model takes 5 seconds to load", p.Name, took)
+			}
+		}
+		if by, text := answerOf(t, p, 8000, nil); by != p.Name || !strings.HasPrefix(text, p.Name+" serves Qwen/Qwen3-8B:") {
+			t.Errorf("pod %s: answered by %q: %s", p.Name, by, text)
+		}
+	}
+
+	pods := record(t, c, podKind, ns)
+	rest := streamOf(t, all[0], 8000, 200)
+	if err := deleteGently(t, c, all[0]); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, "the pod is not ready any more", func(context.Context) (bool, error) {
+		p := &corev1.Pod{}
+		there := typed(t, c, podKind, ns, all[0].Name, p)
+		return !there || p.UID != all[0].UID || p.DeletionTimestamp != nil && !isReady(p), nil
+	})
+	chunks, err := rest()
+	if err != nil || chunks != 200 {
+		t.Errorf("the deleted pod: %d chunks of its answer came (%v), want 200", chunks, err)
+	}
+	settled(t, c, chat)
+	code := int32(-1)
+	for _, e := range pods.all() {
+		p := &corev1.Pod{}
+		o := e.Object.(*unstructured.Unstructured)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p); err != nil {
+			t.Fatal(err)
+		}
+		if p.UID != all[0].UID || len(p.Status.ContainerStatuses) == 0 {
+			continue
+		}
+		if end := p.Status.ContainerStatuses[0].State.Terminated; end != nil {
+			code = end.ExitCode
+		}
+	}
+	if code != 0 {
+		t.Errorf("the engine of the deleted pod ended with code %d, want 0, as after SIGTERM", code)
+	}
+}
+
+// testLaunchers covers leaders and workers of each launcher.
+func testLaunchers(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	services := map[string]*unstructured.Unstructured{}
+	for _, launcher := range []string{"Ray", "VLLM", "SGLang"} {
+		worker := briefly(engine("worker", "worker", 1, 2), 0)
+		worker["multinode"].(map[string]any)["launcher"] = launcher
+		if launcher == "SGLang" {
+			container := podSpec(worker)["containers"].([]any)[0].(map[string]any)
+			container["image"] = "lmsysorg/sglang:v0.5.5"
+			container["command"] = []any{"python3", "-m", "sglang.launch_server"}
+			container["args"] = []any{"--model-path=Qwen/Qwen3-8B", "--port=8000"}
+		}
+		services[launcher] = inference(ns, strings.ToLower(launcher), worker)
+		apply(t, c, services[launcher])
+	}
+	for launcher, s := range services {
+		settled(t, c, s)
+		if n := len(enginePods(t, c, s)); n != 2 {
+			t.Errorf("launcher %s: %d pods, want 2", launcher, n)
+		}
+		leader := leaderOf(t, c, s)
+		if by, _ := answerOf(t, leader, 8000, nil); by != leader.Name {
+			t.Errorf("launcher %s: answered by %q, want %s", launcher, by, leader.Name)
+		}
+	}
+}
+
+// testWaitsForNodes covers a leader whose worker cannot start.
+func testWaitsForNodes(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	worker := briefly(engine("worker", "worker", 1, 2), 0)
+	worker["leaderTemplate"] = runtime.DeepCopyJSON(worker["template"].(map[string]any))
+	setImage(worker, "example.com/missing:v1")
+	chat := inference(ns, "chat", worker)
+	apply(t, c, chat)
+	says(t, c, chat, map[string]string{"worker": "Failed 0/1 0/2"}, "False", "Failed", "ErrImagePull")
+	var leader *corev1.Pod
+	until(t, c, "the leader runs", func(context.Context) (bool, error) {
+		leader = leaderOf(t, c, chat)
+		return leader.Status.Phase == corev1.PodRunning, nil
+	})
+	if conn, err := net.Dial("tcp", net.JoinHostPort(leader.Status.PodIP, "8000")); err == nil {
+		conn.Close()
+		t.Error("the leader listens before its worker is there")
+	}
+	if isReady(leader) {
+		t.Error("the leader is ready before its worker is there")
+	}
+	setImage(worker, "vllm/vllm-openai:v0.11.0")
+	apply(t, c, chat)
+	settled(t, c, chat)
+	leader = leaderOf(t, c, chat)
+	if by, _ := answerOf(t, leader, 8000, nil); by != leader.Name {
+		t.Errorf("answered by %q, want %s", by, leader.Name)
+	}
+}
+
+// testCrash covers an engine that ends by itself. LeaderWorkerSet makes its pods anew at the first
+// restart, so that only other pods wait for longer and longer.
+func testCrash(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	worker := briefly(engine("worker", "worker", 1, 1), 0)
+	setEnv(worker, "STANDIN_EXIT_CODE", "3")
+	broken := inference(ns, "broken", worker)
+	apply(t, c, broken)
+	until(t, c, "the service says that its engine crashes", func(ctx context.Context) (bool, error) {
+		s, err := c.Get(ctx, broken)
+		if err != nil {
+			return false, err
+		}
+		status, reason, message := condition(s, "WorkloadsReady")
+		return status == "False" && reason == "Failed" && strings.Contains(message, "exit code 3"), fmt.Errorf("WorkloadsReady is %s (%s: %s)", status, reason, message)
+	})
+
+	alone := object(podKind, ns, "alone")
+	alone.SetLabels(map[string]string{"fusioninfer.io/service": "alone"})
+	alone.Object["spec"] = map[string]any{"containers": []any{map[string]any{
+		"name": "engine", "image": "vllm/vllm-openai:v0.11.0", "command": []any{"sh", "-c", "exit 4"},
+	}}}
+	if _, err := c.Create(t.Context(), alone); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, "the pod is in CrashLoopBackOff", func(context.Context) (bool, error) {
+		p := &corev1.Pod{}
+		if !typed(t, c, podKind, ns, "alone", p) || len(p.Status.ContainerStatuses) == 0 {
+			return false, nil
+		}
+		s := p.Status.ContainerStatuses[0]
+		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && s.RestartCount >= 2 &&
+			s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.ExitCode == 4, fmt.Errorf("it is %+v", s)
+	})
+}
+
+// testRouter covers prefill and decode with the real endpoint picker and the real routing sidecar: the
+// picker sends requests to the decoder, and one that names a prefiller is prefilled there.
+func testRouter(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	router := picker("router.example.com")
+	router["strategy"] = "pd-disaggregation"
+	chat := inference(ns, "chat", briefly(engine("prefill", "prefiller", 1, 1), 0), briefly(engine("decode", "decoder", 1, 1), 0), router)
+	apply(t, c, chat)
+	settled(t, c, chat)
+	var prefill, decode *corev1.Pod
+	for _, p := range enginePods(t, c, chat) {
+		if p.Labels["fusioninfer.io/role-name"] == "prefill" {
+			prefill = p
+		} else {
+			decode = p
+		}
+	}
+	e := &endpointPicker{Picker: &cluster.Picker{GRPC: net.JoinHostPort(pickerOf(t, c, chat).Status.PodIP, "9002")}, T: t}
+	until(t, c, "the picker picks the decoder", func(ctx context.Context) (bool, error) {
+		got, err := e.ask(ctx, "Qwen/Qwen3-8B", "Hello")
+		return got == net.JoinHostPort(decode.Status.PodIP, "8000"), fmt.Errorf("it picks %q: %w", got, err)
+	})
+	header := http.Header{"x-prefiller-host-port": {net.JoinHostPort(prefill.Status.PodIP, "8000")}}
+	if by, text := answerOf(t, decode, 8000, header); by != decode.Name {
+		t.Errorf("answered by %q, want %s: %s", by, decode.Name, text)
+	}
+	metrics, err := get(t.Context(), "http://"+net.JoinHostPort(prefill.Status.PodIP, "8000")+"/metrics")
+	if want := `vllm:request_success_total{engine="0",model_name="Qwen/Qwen3-8B",finished_reason="length"} 1`; err != nil || !strings.Contains(metrics, want) {
+		t.Errorf("the prefiller has not prefilled one request (%v):\n%s", err, metrics)
+	}
+}
+
+// briefly gives a role a short drain, and no GPUs.
+func briefly(role map[string]any, drain int64) map[string]any {
+	role["lifecycle"] = map[string]any{"drainSeconds": drain, "shutdownSeconds": int64(5)}
+	delete(podSpec(role)["containers"].([]any)[0].(map[string]any), "resources")
+	return role
+}
+
+func setEnv(role map[string]any, name, value string) {
+	container := podSpec(role)["containers"].([]any)[0].(map[string]any)
+	container["env"] = []any{map[string]any{"name": name, "value": value}}
+}
+
+// enginePods are the pods of a service's engines, in the order of their names.
+func enginePods(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) []*corev1.Pod {
+	t.Helper()
+	var all []*corev1.Pod
+	for _, o := range list(t, c, podKind, s.GetNamespace()) {
+		if l := o.GetLabels(); l["fusioninfer.io/service"] != s.GetName() || l["fusioninfer.io/role-name"] == "" {
+			continue
+		}
+		p := &corev1.Pod{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// pickerOf is the pod of a service's endpoint picker.
+func pickerOf(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) *corev1.Pod {
+	t.Helper()
+	p := &corev1.Pod{}
+	for _, o := range list(t, c, podKind, s.GetNamespace()) {
+		if l := o.GetLabels(); l["fusioninfer.io/service"] != s.GetName() || l["fusioninfer.io/component-type"] != "router" {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// leaderOf is the leader of a service that has one.
+func leaderOf(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) *corev1.Pod {
+	t.Helper()
+	for _, p := range enginePods(t, c, s) {
+		if p.Labels["leaderworkerset.sigs.k8s.io/worker-index"] == "0" {
+			return p
+		}
+	}
+	return &corev1.Pod{}
+}
+
+func isReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// answerOf asks a pod for a completion of a chat, and returns who served it and the text.
+func answerOf(t *testing.T, p *corev1.Pod, port int, header http.Header) (by, text string) {
+	t.Helper()
+	rsp := post(t, p, port, `{"model":"Qwen/Qwen3-8B","max_tokens":4,"messages":[{"role":"user","content":"Hello"}]}`, header)
+	defer rsp.Body.Close()
+	b, err := io.ReadAll(rsp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	if err := json.Unmarshal(b, &said); err != nil || len(said.Choices) != 1 {
+		t.Fatalf("pod %s answers %s: %s", p.Name, rsp.Status, b)
+	}
+	return rsp.Header.Get("x-served-by"), said.Choices[0].Message.Content
+}
+
+// streamOf asks a pod for a stream of so many tokens, and waits for the first. The function that it
+// returns waits for the end, and returns how many came.
+func streamOf(t *testing.T, p *corev1.Pod, port, tokens int) func() (int, error) {
+	t.Helper()
+	rsp := post(t, p, port, fmt.Sprintf(`{"model":"Qwen/Qwen3-8B","stream":true,"max_tokens":%d,"messages":[]}`, tokens), nil)
+	t.Cleanup(func() { rsp.Body.Close() })
+	lines := bufio.NewScanner(rsp.Body)
+	if !lines.Scan() {
+		t.Fatalf("pod %s sends no stream: %v", p.Name, lines.Err())
+	}
+	return func() (int, error) {
+		n, last := 1, ""
+		for lines.Scan() {
+			if last = lines.Text(); strings.HasPrefix(last, "data: {") {
+				n++
+			} else if last == "data: [DONE]" {
+				return n, nil
+			}
+		}
+		return n, fmt.Errorf("the stream ends after %q: %w", last, lines.Err())
+	}
+}
+
+func post(t *testing.T, p *corev1.Pod, port int, body string, header http.Header) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://%s:%d/v1/chat/completions", p.Status.PodIP, port), strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for k, v := range header {
+		r.Header[http.CanonicalHeaderKey(k)] = v
+	}
+	rsp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rsp
+}
+
+// deleteGently deletes a pod as kubectl does.
+func deleteGently(t *testing.T, c *cluster.Cluster, p *corev1.Pod) error {
+	t.Helper()
+	_, err := c.Kubectl(t.Context(), "delete", "pod", "--wait=false", "--namespace="+p.Namespace, p.Name)
+	return err
+}

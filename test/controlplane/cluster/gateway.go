@@ -2,26 +2,40 @@ package cluster
 
 import (
 	"context"
-	"fmt"
+	"log"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
-// A StandInGateway stands in for a gateway's controller. No traffic passes; it writes
-// the status that a conformant one writes on Gateways, HTTPRoutes and
-// InferencePools, whatever the class of the Gateway.
+// A StandInGateway stands in for a gateway: its controller and its data plane, in this process.
+//
+// It takes Gateways of every class. Each Gateway has an address of its own, at which its HTTP
+// listeners pass requests on as HTTPRoutes say: to the ready pods of Services, to the endpoints of
+// EndpointSlices, to DNS names, and to the pod that the endpoint picker of an InferencePool picks.
+// It writes the status that a conformant gateway writes, after it does what the status says.
+//
+// It does what a gateway does without any setting of its own. It retries nothing, but for the
+// further endpoints that a picker names. It asks a picker as Envoy does, see picker. It takes up
+// changes of routes and endpoints at once, and requests that are under way are not cut.
+//
+// It does not check ReferenceGrants and allowedRoutes of listeners. HTTPS listeners have a
+// certificate that it makes itself. Other protocols than HTTP and HTTPS are not served, and rules
+// with filters that copy requests, or that only one gateway knows, answer with an error.
 type StandInGateway struct {
 	c *Kubernetes
-	// address that all Gateways are given.
-	address string
+	// address of the n-th Gateway, from 1.
+	address func(n int) string
+	plane   *dataPlane
 }
 
 // standIn is the name of the controller and of its fields' manager.
@@ -38,48 +52,70 @@ var (
 	routes   = kind{schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"}, "HTTPRoute"}
 	pools    = kind{schema.GroupVersionResource{Group: "inference.networking.k8s.io", Version: "v1", Resource: "inferencepools"}, "InferencePool"}
 	services = kind{schema.GroupVersionResource{Version: "v1", Resource: "services"}, "Service"}
+	entries  = kind{schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "serviceentries"}, "ServiceEntry"}
 )
 
-// RunStandInGateway starts a stand-in for a gateway's controller. Its kinds have
-// to be installed.
-func (c *Kubernetes) RunStandInGateway(address string) {
-	g := &StandInGateway{c: c, address: address}
+// RunStandInGateway starts a stand-in for a gateway. Its kinds have to be installed.
+func (c *Kubernetes) RunStandInGateway() error {
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(c.dir, "gateway.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	typed := informers.NewSharedInformerFactory(client, 0)
+	g := &StandInGateway{c: c, address: c.network.gatewayIP, plane: newDataPlane(
+		newEndpoints(typed, c.resolve), c.network.listenIP, log.New(file, "", log.LstdFlags|log.Lmicroseconds))}
+	c.gateway = g
 	c.begin(func(ctx context.Context) error {
-		f := dynamicinformer.NewDynamicSharedInformerFactory(c.Client, 0)
-		changed := make(chan struct{}, 1)
-		touch := func() {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
+		defer file.Close() //nolint:errcheck // It is a log.
+		defer g.plane.close()
+		return g.run(ctx, typed)
+	})
+	return nil
+}
+
+// run syncs whenever something changes that is configured. Endpoints are looked up for each
+// request, so their changes need no sync.
+func (g *StandInGateway) run(ctx context.Context, typed informers.SharedInformerFactory) error {
+	f := dynamicinformer.NewDynamicSharedInformerFactory(g.c.Client, 0)
+	changed := make(chan struct{}, 1)
+	touch := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
 		}
-		seen := map[kind]cache.GenericLister{}
-		for _, k := range []kind{gateways, routes, pools, services} {
-			i := f.ForResource(k.GroupVersionResource)
-			if _, err := i.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-				AddFunc:    func(any) { touch() },
-				UpdateFunc: func(any, any) { touch() },
-				DeleteFunc: func(any) { touch() },
-			}); err != nil {
-				return err
-			}
-			seen[k] = i.Lister()
+	}
+	seen := map[kind]cache.GenericLister{}
+	for _, k := range []kind{gateways, routes, pools, services, entries} {
+		i := f.ForResource(k.GroupVersionResource)
+		if _, err := i.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { touch() },
+			UpdateFunc: func(any, any) { touch() },
+			DeleteFunc: func(any) { touch() },
+		}); err != nil {
+			return err
 		}
-		f.Start(ctx.Done())
-		f.WaitForCacheSync(ctx.Done())
-		return every(ctx, pollEvery, func(ctx context.Context) error {
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return nil
-			}
-			// What is gone or has changed by now is met again or not in the next round; a
-			// test may take away the kinds, or the API server.
-			if err := g.sync(ctx, seen); err != nil {
-				touch()
-			}
+		seen[k] = i.Lister()
+	}
+	f.Start(ctx.Done())
+	typed.Start(ctx.Done())
+	f.WaitForCacheSync(ctx.Done())
+	typed.WaitForCacheSync(ctx.Done())
+	return every(ctx, pollEvery, func(ctx context.Context) error {
+		select {
+		case <-changed:
+		case <-ctx.Done():
 			return nil
-		})
+		}
+		// What is gone or has changed by now is met again or not in the next round; a
+		// test may take away the kinds, or the API server.
+		if err := g.sync(ctx, seen); err != nil {
+			touch()
+		}
+		return nil
 	})
 }
 
@@ -100,6 +136,8 @@ func (g *StandInGateway) sync(ctx context.Context, seen map[kind]cache.GenericLi
 			}
 		}
 	}
+	// Whoever reads a status may rely on what it says.
+	listening := g.plane.configure(configOf(w))
 	// The Gateways that lead to each pool, and the routes of each Gateway.
 	leading, attached := map[string][]map[string]any{}, map[string]int64{}
 	for _, name := range slices.Sorted(maps.Keys(w[routes])) {
@@ -108,7 +146,7 @@ func (g *StandInGateway) sync(ctx context.Context, seen map[kind]cache.GenericLi
 		}
 	}
 	for name, o := range w[gateways] {
-		if err := g.gateway(ctx, o, attached[name]); err != nil {
+		if err := g.gateway(ctx, o, attached[name], listening[name]); err != nil {
 			return err
 		}
 	}
@@ -120,177 +158,44 @@ func (g *StandInGateway) sync(ctx context.Context, seen map[kind]cache.GenericLi
 	return nil
 }
 
-// route reports for each Gateway that a route names and that exists: no controller
-// speaks for one that does not.
-func (g *StandInGateway) route(ctx context.Context, w snapshot, o *unstructured.Unstructured, leading map[string][]map[string]any, attached map[string]int64) error {
-	var backends []string
-	missing := ""
-	rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules")
-	for _, r := range objects(rules) {
-		refs, _, _ := unstructured.NestedSlice(r, "backendRefs")
-		for _, b := range objects(refs) {
-			of, at := services, text(b, "namespace", o.GetNamespace())+"/"+text(b, "name", "")
-			if text(b, "kind", "Service") == pools.name {
-				of = pools
-				backends = append(backends, at)
-			}
-			if w[of][at] == nil {
-				missing = of.name + " " + at
-			}
-		}
+// GatewayAddress is where a Gateway listens: the address and port of its first listener, such as
+// 127.10.255.1:80. It is empty until the Gateway listens. Its status has another address,
+// because EndpointSlices may not have addresses of this machine, see MapEndpoint.
+func (c *Kubernetes) GatewayAddress(namespace, name string) string {
+	if c.gateway == nil {
+		return ""
 	}
-	resolved := state{"ResolvedRefs", "True", "ResolvedRefs", "All references resolved"}
-	if missing != "" {
-		resolved = state{"ResolvedRefs", "False", "BackendNotFound", missing + " does not exist"}
+	all := c.gateway.plane.listening(namespace + "/" + name)
+	if len(all) == 0 {
+		return ""
 	}
-	var parents []any
-	refs, _, _ := unstructured.NestedSlice(o.Object, "spec", "parentRefs")
-	for _, ref := range objects(refs) {
-		at := text(ref, "namespace", o.GetNamespace()) + "/" + text(ref, "name", "")
-		if text(ref, "kind", gateways.name) != gateways.name || w[gateways][at] == nil {
-			continue
-		}
-		attached[at]++
-		for _, b := range backends {
-			leading[b] = append(leading[b], map[string]any{
-				"group": gateways.Group, "kind": gateways.name,
-				"namespace": w[gateways][at].GetNamespace(), "name": w[gateways][at].GetName(),
-			})
-		}
-		parents = append(parents, parent(o, ref, state{"Accepted", "True", "Accepted", "Route was valid"}, resolved))
-	}
-	return g.report(ctx, o, map[string]any{"parents": parents})
+	return all[0].address
 }
 
-func (g *StandInGateway) gateway(ctx context.Context, o *unstructured.Unstructured, routes int64) error {
-	var listeners []any
-	all, _, _ := unstructured.NestedSlice(o.Object, "spec", "listeners")
-	for _, l := range objects(all) {
-		listeners = append(listeners, map[string]any{
-			"name": l["name"], "attachedRoutes": routes,
-			"supportedKinds": []any{map[string]any{"group": gateways.Group, "kind": "HTTPRoute"}},
-			"conditions": conditions(o,
-				state{"Accepted", "True", "Accepted", "Listener accepted"},
-				state{"Programmed", "True", "Programmed", "Listener programmed"},
-				state{"ResolvedRefs", "True", "ResolvedRefs", "All references resolved"}),
-		})
+// MapEndpoint makes the gateway of this cluster connect to another address in place of one, both
+// with a port. A test maps the pod of an endpoint picker to the process that it runs for it. An
+// empty address ends it. Addresses of gateways in a status are mapped to where those listen,
+// without being told.
+func (c *Kubernetes) MapEndpoint(from, to string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mapped == nil {
+		c.mapped = map[string]string{}
 	}
-	return g.report(ctx, o, map[string]any{
-		"addresses": []any{map[string]any{"type": "IPAddress", "value": g.address}},
-		"listeners": listeners,
-		"conditions": conditions(o,
-			state{"Accepted", "True", "Accepted", "Accepted by the stand-in"},
-			state{"Programmed", "True", "Programmed", "No traffic passes: this is a stand-in"}),
-	})
+	if to == "" {
+		delete(c.mapped, from)
+		return
+	}
+	c.mapped[from] = to
 }
 
-// pool reports for each Gateway that leads to a pool.
-func (g *StandInGateway) pool(ctx context.Context, w snapshot, o *unstructured.Unstructured, from []map[string]any) error {
-	picker, _, _ := unstructured.NestedString(o.Object, "spec", "endpointPickerRef", "name")
-	resolved := state{"ResolvedRefs", "True", "ResolvedRefs", "Endpoint picker resolved"}
-	if at := o.GetNamespace() + "/" + picker; w[services][at] == nil {
-		resolved = state{"ResolvedRefs", "False", "InvalidExtensionRef", "Service " + at + " does not exist"}
+// resolve returns where to connect for an address.
+func (c *Kubernetes) resolve(address string) string {
+	c.mu.Lock()
+	to, ok := c.mapped[address]
+	c.mu.Unlock()
+	if ok {
+		return to
 	}
-	var parents []any
-	seen := map[string]bool{}
-	for _, ref := range from {
-		if at := fmt.Sprint(ref); !seen[at] {
-			seen[at] = true
-			parents = append(parents, parent(o, ref, state{"Accepted", "True", "Accepted", "Referenced by an accepted HTTPRoute"}, resolved))
-		}
-	}
-	return g.report(ctx, o, map[string]any{"parents": parents})
-}
-
-// A state is what a condition says.
-type state struct{ of, status, reason, message string }
-
-func parent(o *unstructured.Unstructured, ref map[string]any, all ...state) map[string]any {
-	return map[string]any{"controllerName": standIn, "parentRef": ref, "conditions": conditions(o, all...)}
-}
-
-// conditions of a moment ago. When they began is set where they are written, if they
-// are.
-func conditions(o *unstructured.Unstructured, all ...state) []any {
-	var c []any
-	for _, s := range all {
-		c = append(c, map[string]any{
-			"type": s.of, "status": s.status, "reason": s.reason, "message": s.message,
-			"observedGeneration": o.GetGeneration(), "lastTransitionTime": "",
-		})
-	}
-	return c
-}
-
-// report writes a status unless it is as it was, apart from times.
-func (g *StandInGateway) report(ctx context.Context, o *unstructured.Unstructured, status map[string]any) error {
-	if says(o.Object["status"], status) {
-		return nil
-	}
-	date(status, time.Now().UTC().Format(time.RFC3339))
-	s := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-	s.SetGroupVersionKind(o.GroupVersionKind())
-	s.SetNamespace(o.GetNamespace())
-	s.SetName(o.GetName())
-	// Only of the object that was looked at, and never one that is gone.
-	s.SetUID(o.GetUID())
-	if _, err := g.c.ApplyStatus(ctx, s, standIn); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return err
-	}
-	return nil
-}
-
-// says tells whether all that is wanted is there, whatever the times and whatever
-// else there is, but with lists of the same length.
-func says(got, want any) bool {
-	switch want := want.(type) {
-	case map[string]any:
-		m, _ := got.(map[string]any)
-		for k, v := range want {
-			if k != "lastTransitionTime" && !says(m[k], v) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		l, _ := got.([]any)
-		return len(l) == len(want) && !slices.ContainsFunc(want, func(v any) bool {
-			return !slices.ContainsFunc(l, func(g any) bool { return says(g, v) })
-		})
-	}
-	return got == want
-}
-
-func date(v any, now string) {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			if k == "lastTransitionTime" {
-				v[k] = now
-			} else {
-				date(e, now)
-			}
-		}
-	case []any:
-		for _, e := range v {
-			date(e, now)
-		}
-	}
-}
-
-func objects(all []any) []map[string]any {
-	var ms []map[string]any
-	for _, v := range all {
-		if m, ok := v.(map[string]any); ok {
-			ms = append(ms, m)
-		}
-	}
-	return ms
-}
-
-func text(m map[string]any, key, or string) string {
-	if s, ok := m[key].(string); ok && s != "" {
-		return s
-	}
-	return or
+	return resolveGateway(address)
 }

@@ -42,6 +42,7 @@ type Kubernetes struct {
 	apiserver *process
 	kwok      *process
 	network   *network
+	gateway   *StandInGateway
 
 	// background is what runs in this process; stopping ends it.
 	background sync.WaitGroup
@@ -51,6 +52,8 @@ type Kubernetes struct {
 	mu        sync.Mutex
 	processes []*process
 	failures  []error
+	// mapped are addresses that lead elsewhere, see MapEndpoint.
+	mapped map[string]string
 }
 
 func newKubernetes(ctx context.Context, name, dir string) *Kubernetes {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,11 +109,64 @@ func (n *network) take() (net.Listener, error) {
 func (n *network) nodeIP() string { return n.prefix + "1" }
 func (n *network) cidr() string   { return n.prefix + "0/16" }
 
-// gatewayIP is what the stand-in for a gateway says that its address is. It has none, and
-// says one of those that are kept for tests of networks, another for each cluster.
-func (n *network) gatewayIP() string {
-	return "198.18." + strings.TrimPrefix(strings.TrimSuffix(n.prefix, "0."), "127.") + "1"
+// gatewayIP is the address in the status of the n-th Gateway, from 1. EndpointSlices, which lead
+// from one cluster to another, may not have addresses of this machine. So it is one of those that
+// are kept for tests of networks, 198.18.0.0/15.
+func (n *network) gatewayIP(number int) string {
+	return n.part(statusPrefix) + strconv.Itoa(number)
 }
+
+// listenIP is where the n-th Gateway listens, at the end of the cluster's part of the network.
+// KWOK gives pods addresses from its beginning.
+func (n *network) listenIP(number int) string {
+	return strings.TrimSuffix(n.prefix, "0.") + listenPart + strconv.Itoa(number)
+}
+
+// part is this cluster's part of another network.
+func (n *network) part(prefix string) string {
+	return prefix + strings.TrimPrefix(strings.TrimSuffix(n.prefix, "0."), "127.")
+}
+
+const (
+	statusPrefix = "198.18."
+	listenPart   = "255."
+	// maxGateways is how many a cluster can have at a time.
+	maxGateways = 254
+)
+
+// resolveGateway returns where a Gateway listens whose address of its status is given, with a
+// port. Other addresses are returned as they are.
+func resolveGateway(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	rest, ok := strings.CutPrefix(host, statusPrefix)
+	if err != nil || !ok {
+		return address
+	}
+	part, number, ok := strings.Cut(rest, ".")
+	p, err := strconv.Atoi(port)
+	if err != nil || !ok {
+		return address
+	}
+	return net.JoinHostPort("127."+part+"."+listenPart+number, strconv.Itoa(listenPort(p)))
+}
+
+// listenPort is the port at which a listener of a port listens. It is another one where this
+// process may not listen at ports below 1024. It depends on nothing else, so that every cluster
+// finds the gateways of the others.
+func listenPort(port int) int {
+	if port < 1024 && !mayListenBelow1024() {
+		return port + 10000
+	}
+	return port
+}
+
+var mayListenBelow1024 = sync.OnceValue(func() bool {
+	l, err := net.Listen("tcp", "127.255.255.254:1") //nolint:noctx // It returns at once.
+	if err == nil {
+		_ = l.Close()
+	}
+	return !errors.Is(err, syscall.EACCES)
+})
 
 // ServeHTTP connects a caller with a pod of a Service.
 func (n *serviceProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {

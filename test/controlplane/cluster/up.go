@@ -99,7 +99,9 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 // runInference starts what serves: LeaderWorkerSet, Volcano and a stand-in for a
 // gateway. Their definitions have to be there.
 func (c *Kubernetes) runInference(ctx context.Context, o Options) error {
-	c.RunStandInGateway(c.network.gatewayIP())
+	if err := c.RunStandInGateway(); err != nil {
+		return err
+	}
 	return together(
 		func() error { return errors.Join(c.StandbyLWS(ctx), c.LeadLWS(ctx)) },
 		func() error {

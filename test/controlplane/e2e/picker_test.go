@@ -275,6 +275,8 @@ type load struct {
 // A modelServer answers for its load as vLLM does.
 type modelServer struct {
 	address string
+	// next lets it send the next part of an answer, see answer.
+	next chan bool
 
 	mu   sync.Mutex
 	load load
@@ -292,10 +294,11 @@ func (s *modelServer) get() load {
 	return s.load
 }
 
-// ServeHTTP writes the metrics that the endpoint picker reads of vLLM, by vLLM's names.
+// ServeHTTP writes the metrics that the endpoint picker reads of vLLM, by vLLM's names. For any
+// other path it says who it is, see answer.
 func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/metrics" {
-		http.NotFound(w, r)
+		s.answer(w, r)
 		return
 	}
 	l := s.get()
@@ -315,7 +318,7 @@ vllm:cache_config_info{block_size="16",num_gpu_blocks="1000"} 1
 // serveModel starts a model server at the address of a pod, until the test ends.
 func serveModel(t *testing.T, ip string) *modelServer {
 	t.Helper()
-	s := &modelServer{address: net.JoinHostPort(ip, "8000")}
+	s := &modelServer{address: net.JoinHostPort(ip, "8000"), next: make(chan bool)}
 	l, err := net.Listen("tcp", s.address)
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,9 @@ With Options.Engines these are true, and can be relied on:
     preStop hook is done and its process has ended after SIGTERM.
   - The logs of a pod are in Dir()/pods/NAMESPACE/NAME: one for each container, and pod.log of what was
     done to it.
+
+Each cluster has a gateway, see StandInGateway. It passes requests on to the addresses of pods, and
+to the gateways of other clusters.
 */
 package cluster
 

@@ -25,8 +25,9 @@ import (
 // It writes the status that a conformant gateway writes, after it does what the status says.
 //
 // It does what a gateway does without any setting of its own. It retries nothing, but for the
-// further endpoints that a picker names. It asks a picker as Envoy does, see picker. It takes up
-// changes of routes and endpoints at once, and requests that are under way are not cut.
+// further endpoints that a picker names, and a rule without time-outs has none. It asks pickers as
+// Envoy does, see pickers. It takes up changes of routes and endpoints at once, and requests that
+// are under way are not cut. No traffic leaves this machine.
 //
 // It does not check ReferenceGrants and allowedRoutes of listeners. HTTPS listeners have a
 // certificate that it makes itself. Other protocols than HTTP and HTTPS are not served, and rules

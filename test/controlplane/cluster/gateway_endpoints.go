@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -34,6 +35,19 @@ func newEndpoints(f informers.SharedInformerFactory, resolve func(string) string
 		slices:   f.Discovery().V1().EndpointSlices().Lister(),
 		resolve:  resolve,
 	}
+}
+
+// dial connects with an address. No traffic leaves this machine, whatever a route says.
+func (e *endpoints) dial(ctx context.Context, to string) (net.Conn, error) {
+	at := e.resolve(to)
+	host, _, err := net.SplitHostPort(at)
+	if err != nil {
+		return nil, err
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("%s is not on this machine: see MapEndpoint", to)
+	}
+	return (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", at)
 }
 
 // A backend is where a request can go, and how.

@@ -48,7 +48,7 @@ type dataPlane struct {
 
 func newDataPlane(e *endpoints, listenIP func(int) string, to *log.Logger) *dataPlane {
 	p := &dataPlane{
-		endpoints: e, pickers: newPickers(e.resolve),
+		endpoints: e, pickers: newPickers(e.dial),
 		listenIP: listenIP, random: rand.Int64N, log: to,
 		numbers: map[string]int{}, servers: map[string]*http.Server{},
 	}

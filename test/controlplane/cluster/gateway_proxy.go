@@ -256,14 +256,14 @@ func (p *dataPlane) transports() (h1, h2c http.RoundTripper) {
 	return first, second
 }
 
-func (p *dataPlane) dial(ctx context.Context, network, to string) (net.Conn, error) {
+func (p *dataPlane) dial(ctx context.Context, _, to string) (net.Conn, error) {
 	of, ok := ctx.Value(dialingKey{}).(*dialing)
 	if !ok {
 		return nil, fmt.Errorf("nobody says where %s is", to)
 	}
 	var failed error
 	for _, a := range of.addresses {
-		conn, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, network, p.endpoints.resolve(a))
+		conn, err := p.endpoints.dial(ctx, a)
 		if err == nil {
 			of.connected = a
 			return conn, nil

@@ -51,7 +51,10 @@ func plane(t *testing.T, objects ...string) *testPlane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &testPlane{T: t, port: free[0], at: map[string]string{}, pods: indexer()}
+	p := &testPlane{T: t, port: free[0], pods: indexer(), at: map[string]string{
+		// Nobody listens there.
+		"10.0.0.5:9": "127.0.0.1:1", "10.0.0.7:8000": "127.0.0.1:1",
+	}}
 	services, slices := indexer(), indexer()
 	for _, o := range objects {
 		switch {
@@ -95,8 +98,7 @@ func (p *testPlane) resolve(address string) string {
 	if at := p.at[address]; at != "" {
 		return at
 	}
-	// Nobody listens there.
-	return "127.0.0.1:1"
+	return address
 }
 
 // backend serves at an address.
@@ -211,12 +213,13 @@ func TestBackends(t *testing.T) {
 		"/external": "name: external, port: 83", "/missing": "name: missing, port: 80", "/port": "name: pods, port: 81", "/namespace": "name: pods, port: 80, namespace: other",
 		"/entry": "name: e.internal, port: 84, group: networking.istio.io, kind: Hostname", "/noentry": "name: f.internal, port: 84, group: networking.istio.io, kind: Hostname",
 		"/kind": "name: a, kind: Bucket", "/zero": "name: pods, port: 80, weight: 0", "/h2": "name: h2, port: 80", "/pool": "name: p, kind: InferencePool",
-		"/filter": "name: pods, port: 80, filters: [{type: ExtensionRef}]",
+		"/away": "name: away.internal, port: 84, group: networking.istio.io, kind: Hostname", "/filter": "name: pods, port: 80, filters: [{type: ExtensionRef}]",
 	} {
 		rules = append(rules, fmt.Sprintf("{matches: [{path: {value: %s}}], backendRefs: [{%s}]}", path, ref))
 	}
 	p.rules("["+strings.Join(append(rules, "{matches: [{path: {value: /none}}]}"), ", ")+"]",
-		`{kind: ServiceEntry, metadata: {name: e}, spec: {hosts: [e.internal], endpoints: [{address: entry.example.com}]}}`)
+		`{kind: ServiceEntry, metadata: {name: e}, spec: {hosts: [e.internal], endpoints: [{address: entry.example.com}]}}`,
+		`{kind: ServiceEntry, metadata: {name: away}, spec: {hosts: [away.internal], endpoints: [{address: 192.0.2.1}]}}`)
 	for path, want := range map[string][]string{
 		"/pods": {"200 10.0.0.1:8000", "200 10.0.0.2:8000"}, "/slices": {"200 198.18.7.1:81", "200 198.18.7.3:81", "200 lb.example.com:82"},
 		"/external": {"200 lb.example.com:83"}, "/entry": {"200 entry.example.com:84"}, "/h2": {"200 HTTP/2.0"}, "/": {"404 no route matches"},
@@ -232,7 +235,7 @@ func TestBackends(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/down": "503", "/empty": "503", "/missing": "500", "/port": "500", "/namespace": "500", "/noentry": "503", "/kind": "500", "/zero": "500",
-		"/none": "500", "/pool": "500", "/filter": "500",
+		"/none": "500", "/pool": "500", "/away": "503", "/filter": "500",
 	} {
 		if got := p.get(path); !strings.HasPrefix(got, want+" ") {
 			t.Errorf("%s answers %q, want %s", path, got, want)

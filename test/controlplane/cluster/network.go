@@ -28,10 +28,10 @@ A network is what stands for the cluster's network.
 Pods have addresses of 127.0.0.0/8, all of which Linux takes for this machine's
 own: a process can listen at the address of a pod without being root, and no
 traffic leaves. Each cluster has a part of its own, 127.N.0.0/16. EndpointSlices
-may not have such addresses, so there are none: Services are looked up by the
-proxy here.
+may not have such addresses, so there are none of pods: Services are looked up by
+the proxy here, and by the gateway.
 
-That is an HTTP proxy which knows one method, CONNECT, and the names of Services.
+The proxy is an HTTP proxy which knows one method, CONNECT, and the names of Services.
 Whoever calls a function by the name of its Service calls it through this proxy, if
 HTTPS_PROXY says so. gRPC honours it, and leaves it to the proxy to find the name.
 */

@@ -26,8 +26,8 @@ var controllersBesides = []string{
 }
 
 // Up starts a whole control plane: Kubernetes with nodes of KWOK, LeaderWorkerSet,
-// Volcano, a stand-in for a gateway, Crossplane and a registry for packages, of
-// which none is installed. Whatever comes of it, Stop has to be called on the
+// Volcano, a gateway that passes requests on, Crossplane and a registry for packages,
+// of which none is installed. Whatever comes of it, Stop has to be called on the
 // cluster.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	begun := time.Now()
@@ -97,7 +97,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 }
 
 // runInference starts what serves: LeaderWorkerSet, Volcano and a stand-in for a
-// gateway. Their definitions have to be there.
+// gateway, which passes requests on. Their definitions have to be there.
 func (c *Kubernetes) runInference(ctx context.Context, o Options) error {
 	if err := c.RunStandInGateway(); err != nil {
 		return err

@@ -112,7 +112,12 @@ const completion = `{"model":"tuned","prompt":"Hello"}`
 // ask returns the status of a completion, and which model server made it.
 func (g *throughGateway) ask(host, path string) string {
 	g.Helper()
-	rsp, err := g.open(host, path, completion)
+	return g.answer(g.open(host, path, completion))
+}
+
+// answer is the status of a response, and its body if that is a model server's.
+func (g *throughGateway) answer(rsp *http.Response, err error) string {
+	g.Helper()
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -169,6 +174,15 @@ func (g *throughGateway) picked() {
 		if diff := cmp.Diff([]string{"200 " + g.leaders[name].address}, g.asked(llm, completions, 5)); diff != "" {
 			g.Errorf("while %s has the shortest queue: -want, +got:\n%s", name, diff)
 		}
+	}
+	// A request without a body goes to any.
+	models, err := http.NewRequestWithContext(g.Context(), http.MethodGet, "http://"+g.address()+"/v1/models", nil)
+	if err != nil {
+		g.Fatal(err)
+	}
+	models.Host = llm
+	if got := g.answer(http.DefaultClient.Do(models)); !slices.Contains(g.answers(), got) {
+		g.Errorf("a request without a body is answered with %q, want one of %q", got, g.answers())
 	}
 	if got := g.ask("elsewhere.example.com", completions); got != "404" {
 		g.Errorf("a request for another host is answered with %q, want 404", got)

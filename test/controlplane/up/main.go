@@ -246,6 +246,8 @@ Packages go to its registry, %s, and are found there under their public names:
 
   make packages push-packages VERSION=v0.1.0 ARCH=%s REGISTRY=%s
 
+Gateways of any class pass requests on. The condition Programmed of each says where it listens.
+
 make demo shows it at work, make demo-fleet with three more clusters; make down ends it. Logs are in %s.
 `, o.Nodes, o.GPUs, c.Kubeconfig, bin, remotes, c.Registry().Organization, runtime.GOARCH, c.Registry().Organization, o.Dir)
 }

@@ -40,7 +40,7 @@ func mutateHeaders(h http.Header, m *extprocv3.HeaderMutation, pseudo func(name,
 		switch {
 		case strings.HasPrefix(name, ":"):
 			pseudo(name, value)
-		case o.GetAppend().GetValue():
+		case o.GetAppend().GetValue(): //nolint:staticcheck // Pickers may still use it.
 			h.Add(name, value)
 		case o.GetAppendAction() == corev3.HeaderValueOption_ADD_IF_ABSENT && has,
 			o.GetAppendAction() == corev3.HeaderValueOption_OVERWRITE_IF_EXISTS && !has,

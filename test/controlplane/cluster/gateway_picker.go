@@ -246,6 +246,7 @@ type throughPicker struct {
 	body io.Closer
 }
 
+// Close closes it on both sides of the picker.
 func (t *throughPicker) Close() error { return errors.Join(t.PipeReader.Close(), t.body.Close()) }
 
 // pump sends the body of a response to the picker.

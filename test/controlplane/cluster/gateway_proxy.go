@@ -105,7 +105,7 @@ func (f *forwarding) forward(w http.ResponseWriter) error {
 			defer f.session.end()
 		}
 	case services.name:
-		to, err = f.plane.endpoints.service(namespace, string(ref.Name), int32(ptr.Deref(ref.Port, 0)))
+		to, err = f.plane.endpoints.service(namespace, string(ref.Name), ptr.Deref(ref.Port, 0))
 		f.any(to.addresses)
 	case hostnameKind:
 		for _, a := range f.config.hosts[string(ref.Name)] {

@@ -32,8 +32,6 @@ type testPlane struct {
 	*testing.T
 
 	port int
-	// docs are its objects besides the Gateway.
-	docs []string
 	pods cache.Indexer
 
 	mu sync.Mutex
@@ -71,7 +69,7 @@ func plane(t *testing.T, objects ...string) *testPlane {
 		resolve: p.resolve,
 	}, func(int) string { return loopback }, log.New(t.Output(), "", 0))
 	// The same each time.
-	source, mu := mathrand.New(mathrand.NewPCG(1, 2)), sync.Mutex{} //nolint:gosec // See above.
+	source, mu := mathrand.New(mathrand.NewPCG(1, 2)), sync.Mutex{}
 	p.random = func(n int64) int64 {
 		mu.Lock()
 		defer mu.Unlock()
@@ -419,7 +417,7 @@ func TestListeners(t *testing.T) {
 	}
 	http2 := &http.Transport{Protocols: &http.Protocols{}}
 	http2.Protocols.SetUnencryptedHTTP2(true)
-	secure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // It is the gateway's own.
+	secure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	for url, transport := range map[string]*http.Transport{
 		"http://" + address(free[0]): {}, "http://" + address(free[0]) + "/2": http2, "https://" + address(free[1]): secure,
 	} {

@@ -74,26 +74,9 @@ func configOf(w snapshot) *gatewayConfig {
 		}
 	}
 	for _, at := range slices.Sorted(maps.Keys(w[entries])) {
-		hosts, _, _ := unstructured.NestedStringSlice(w[entries][at].Object, "spec", "hosts")
-		endpoints, _, _ := unstructured.NestedSlice(w[entries][at].Object, "spec", "endpoints")
-		for _, h := range hosts {
-			for _, e := range objects(endpoints) {
-				c.hosts[h] = append(c.hosts[h], text(e, "address", ""))
-			}
-		}
+		c.addEntry(w[entries][at])
 	}
-	var all []*gatewayv1.HTTPRoute
-	for _, o := range w[routes] {
-		if r, ok := decoded[gatewayv1.HTTPRoute](o); ok {
-			all = append(all, r)
-		}
-	}
-	// The order of routes that match a request equally well.
-	slices.SortFunc(all, func(a, b *gatewayv1.HTTPRoute) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
-			cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
-	})
-	for _, r := range all {
+	for _, r := range routesOf(w) {
 		c.attach(r)
 	}
 	for _, g := range c.gateways {
@@ -103,6 +86,32 @@ func configOf(w snapshot) *gatewayConfig {
 		}
 	}
 	return c
+}
+
+// addEntry adds the hosts of a ServiceEntry.
+func (c *gatewayConfig) addEntry(o *unstructured.Unstructured) {
+	hosts, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "hosts")
+	endpoints, _, _ := unstructured.NestedSlice(o.Object, "spec", "endpoints")
+	for _, h := range hosts {
+		for _, e := range objects(endpoints) {
+			c.hosts[h] = append(c.hosts[h], text(e, "address", ""))
+		}
+	}
+}
+
+// routesOf are all routes. Of those that match a request equally well, the first one takes it.
+func routesOf(w snapshot) []*gatewayv1.HTTPRoute {
+	var all []*gatewayv1.HTTPRoute
+	for _, o := range w[routes] {
+		if r, ok := decoded[gatewayv1.HTTPRoute](o); ok {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *gatewayv1.HTTPRoute) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	})
+	return all
 }
 
 func decoded[T any](o *unstructured.Unstructured) (*T, bool) {

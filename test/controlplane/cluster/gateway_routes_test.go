@@ -241,7 +241,8 @@ func TestWeights(t *testing.T) {
 			t.Parallel()
 			c := configOf(seen(t, aGateway(""), aRoute("r", "2026-01-01T00:00:00Z", `rules: [{backendRefs: [`+test.backends+`]}]`)))
 			refs := c.gateways["default/gw"].listeners[0].candidates[0].rule.BackendRefs
-			p := &dataPlane{random: rand.New(rand.NewPCG(1, 2)).Int64N} //nolint:gosec // It is to be the same each time.
+			// The same each time.
+			p := &dataPlane{random: rand.New(rand.NewPCG(1, 2)).Int64N}
 			got := map[string]float64{}
 			for range requests {
 				if ref := p.choose(refs); ref == nil {

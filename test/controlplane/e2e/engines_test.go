@@ -220,10 +220,19 @@ func testRouter(t *testing.T, c *cluster.Cluster) {
 	if by, text := answerOf(t, decode, 8000, header); by != decode.Name {
 		t.Errorf("answered by %q, want %s: %s", by, decode.Name, text)
 	}
-	metrics, err := get(t.Context(), "http://"+net.JoinHostPort(prefill.Status.PodIP, "8000")+"/metrics")
-	if want := `vllm:request_success_total{engine="0",model_name="Qwen/Qwen3-8B",finished_reason="length"} 1`; err != nil || !strings.Contains(metrics, want) {
-		t.Errorf("the prefiller has not prefilled one request (%v):\n%s", err, metrics)
+	prefilled := func(requests int) {
+		t.Helper()
+		metrics, err := get(t.Context(), "http://"+net.JoinHostPort(prefill.Status.PodIP, "8000")+"/metrics")
+		if want := fmt.Sprintf(`vllm:request_success_total{engine="0",model_name="Qwen/Qwen3-8B",finished_reason="length"} %d`, requests); err != nil || !strings.Contains(metrics, want+"\n") {
+			t.Errorf("the prefiller has not prefilled %d requests (%v):\n%s", requests, err, metrics)
+		}
 	}
+	prefilled(1)
+	// All of it: the gateway asks the picker, which names both pods, and the sidecar prefills.
+	if by, text := answerThroughGateway(t, c, ns, "router.example.com"); by != decode.Name {
+		t.Errorf("through the gateway: answered by %q, want %s: %s", by, decode.Name, text)
+	}
+	prefilled(2)
 }
 
 // briefly gives a role a short drain, and no GPUs.

@@ -291,6 +291,33 @@ func (g *throughGateway) withoutPicker() {
 	g.picked()
 }
 
+// answerThroughGateway asks the only Gateway of a namespace for a completion of a chat, and returns
+// who served it and what was answered.
+func answerThroughGateway(t *testing.T, c *cluster.Cluster, namespace, host string) (by, text string) {
+	t.Helper()
+	at := ""
+	for _, o := range list(t, c, gatewayKind, namespace) {
+		at = c.GatewayAddress(namespace, o.GetName())
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at+"/v1/chat/completions",
+		strings.NewReader(`{"model":"Qwen/Qwen3-8B","max_tokens":4,"messages":[{"role":"user","content":"Hello"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	r.Header.Set("Content-Type", "application/json")
+	rsp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rsp.Body.Close()
+	b, err := io.ReadAll(rsp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rsp.Header.Get("x-served-by"), rsp.Status + " " + string(b)
+}
+
 // answer says who answers: as a whole, or in parts, of which the last one waits until the test has
 // the first.
 func (s *modelServer) answer(w http.ResponseWriter, r *http.Request) {

@@ -134,11 +134,12 @@ func (s *session) request(r *http.Request, body []byte) ([]string, error) {
 	}
 	headers := headerMap(r.Header, ":method", r.Method, ":path", r.URL.RequestURI(), ":authority", r.Host, ":scheme", "http")
 	// It may answer before it has read everything.
+	hasBody := len(body) > 0
 	go func() {
 		full := filterv3.ProcessingMode_FULL_DUPLEX_STREAMED
 		if s.stream.Send(&extprocv3.ProcessingRequest{
 			Request: &extprocv3.ProcessingRequest_RequestHeaders{RequestHeaders: &extprocv3.HttpHeaders{
-				Headers: headers, EndOfStream: len(body) == 0,
+				Headers: headers, EndOfStream: !hasBody,
 			}},
 			ProtocolConfig: &extprocv3.ProtocolConfiguration{RequestBodyMode: full, ResponseBodyMode: full},
 		}) != nil {
@@ -154,7 +155,7 @@ func (s *session) request(r *http.Request, body []byte) ([]string, error) {
 			body = body[n:]
 		}
 	}()
-	return s.answer(r, len(body) > 0)
+	return s.answer(r, hasBody)
 }
 
 // answer takes in what the picker says of a request. Only a whole answer changes the request.

@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
+)
+
+// TestTraffic proves that a service goes on answering while it is changed: 20 requests are sent each second, every
+// fourth for a stream, through the gateway and the real endpoint picker to engines that run. None may fail or be
+// cut, and a rollout stops one unit at a time.
+func TestTraffic(t *testing.T) {
+	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, CoreArgs: cluster.RecommendedCoreArgs})
+	if err := c.Install(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("Workers", func(t *testing.T) { testTrafficToWorkers(t, c) })
+	t.Run("Pairs", func(t *testing.T) { testTrafficToPairs(t, c) })
+}
+
+// testTrafficToWorkers changes a service of four replicas in each way that its users do.
+func testTrafficToWorkers(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	worker := briefly(engine("worker", "worker", 4, 1), 5)
+	router := picker("chat.example.com")
+	chat := inference(ns, "chat", worker, router)
+	apply(t, c, chat)
+	settled(t, c, chat)
+
+	l := send(t, c, chat, "chat.example.com")
+	l.while("another image", func() {
+		before := identities(t, c, "Pod", chat)
+		pods := record(t, c, podKind, ns)
+		setImage(worker, nextImage)
+		apply(t, c, chat)
+		settled(t, c, chat)
+		if n := fewestReady(t, pods, before, everyPod); n < 3 {
+			t.Errorf("%d of 4 replicas were ready at one time, want 3 at least", n)
+		}
+	})
+	l.while("an image that does not start", func() {
+		before := identities(t, c, "Pod", chat)
+		setImage(worker, "example.com/missing:v1")
+		apply(t, c, chat)
+		until(t, c, "the rollout stops at one replica", lasting(func(ctx context.Context) (bool, error) {
+			s, err := c.Get(ctx, chat)
+			if err != nil {
+				return false, err
+			}
+			status, reason, message := condition(s, "RolledOut")
+			return status == "False" && reason == "UpdateFailed" && strings.Contains(message, "ErrImagePull"), fmt.Errorf("RolledOut is %s (%s): %s", status, reason, message)
+		}))
+		setImage(worker, nextImage)
+		apply(t, c, chat)
+		settled(t, c, chat)
+		same(t, "put back", only(before, "chat-worker-0", "chat-worker-1", "chat-worker-2"), only(identities(t, c, "Pod", chat), "chat-worker-0", "chat-worker-1", "chat-worker-2"))
+	})
+	l.while("another strategy", func() {
+		router["strategy"] = "queue-size"
+		apply(t, c, chat)
+		settled(t, c, chat)
+	})
+	l.while("an endpoint picker that is restarted", func() {
+		if _, err := c.Kubectl(t.Context(), "rollout", "restart", "--namespace="+ns, "deployment/chat-epp"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Kubectl(t.Context(), "rollout", "status", "--namespace="+ns, "deployment/chat-epp", "--timeout=5m"); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, c, chat)
+	})
+	l.while("drains of all nodes with replicas", func() {
+		for _, p := range enginePods(t, c, chat) {
+			node := p.Spec.NodeName
+			if _, err := c.Kubectl(t.Context(), "drain", node, "--pod-selector=fusioninfer.io/role-name=worker", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m"); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Cordon(t.Context(), node, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settled(t, c, chat)
+	})
+	l.while("two replicas less", func() {
+		worker["replicas"] = int64(2)
+		apply(t, c, chat)
+		settled(t, c, chat)
+	})
+}
+
+// testTrafficToPairs changes prefill and decode replicas, which answer only each other's version.
+func testTrafficToPairs(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	prefill, decode := briefly(engine("prefill", "prefiller", 1, 1), 5), briefly(engine("decode", "decoder", 1, 1), 5)
+	router := picker("pairs.example.com")
+	router["strategy"] = "pd-disaggregation"
+	pairs := inference(ns, "pairs", prefill, decode, router)
+	pairs.Object["spec"].(map[string]any)["replicas"] = int64(2)
+	apply(t, c, pairs)
+	settled(t, c, pairs)
+
+	l := send(t, c, pairs, "pairs.example.com")
+	l.while("another image", func() {
+		setImage(prefill, nextImage)
+		setImage(decode, nextImage)
+		apply(t, c, pairs)
+		settled(t, c, pairs)
+	})
+}
+
+// A traffic sends requests to a service until the test ends.
+type traffic struct {
+	t         *testing.T
+	url, host string
+
+	mu  sync.Mutex
+	now *phase
+}
+
+// A phase is what came of the requests that began in it.
+type phase struct {
+	running sync.WaitGroup
+	sent    int
+	// wrong are the requests that failed or were cut, and by those that each pod answered.
+	wrong, by map[string]int
+}
+
+func newPhase() *phase { return &phase{wrong: map[string]int{}, by: map[string]int{}} }
+
+// send starts to send requests to a service, through the gateway that its route names.
+func send(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, host string) *traffic {
+	t.Helper()
+	l := &traffic{t: t, host: host, now: newPhase()}
+	until(t, c, "a gateway of the service listens", func(context.Context) (bool, error) {
+		for _, o := range list(t, c, gatewayKind, s.GetNamespace()) {
+			if at := c.GatewayAddress(o.GetNamespace(), o.GetName()); at != "" {
+				l.url = "http://" + at + "/v1/chat/completions"
+			}
+		}
+		return l.url != "", nil
+	})
+	until(t, c, "the first request is answered", func(ctx context.Context) (bool, error) {
+		_, err := l.once(ctx, false)
+		return err == nil, err
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	wg := sync.WaitGroup{}
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			wg.Go(func() { l.one(i%4 == 0) })
+		}
+	})
+	t.Cleanup(func() { stop(); wg.Wait() })
+	return l
+}
+
+// one sends a request, and counts what comes of it. Nothing but the answer ends it.
+func (l *traffic) one(stream bool) {
+	l.mu.Lock()
+	in := l.now
+	in.sent++
+	in.running.Add(1)
+	l.mu.Unlock()
+	by, err := l.once(context.Background(), stream)
+	l.mu.Lock()
+	in.by[by]++
+	if err != nil {
+		in.wrong[err.Error()]++
+	}
+	l.mu.Unlock()
+	in.running.Done()
+}
+
+// once sends a request, and returns which pod has answered it. A stream lasts some two seconds.
+func (l *traffic) once(ctx context.Context, stream bool) (string, error) {
+	body := `{"model":"Qwen/Qwen3-8B","max_tokens":5,"messages":[{"role":"user","content":"Hello"}]}`
+	if stream {
+		body = `{"model":"Qwen/Qwen3-8B","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}`
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	r.Host = l.host
+	r.Header.Set("Content-Type", "application/json")
+	rsp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", errors.New("no response: " + err.Error())
+	}
+	defer rsp.Body.Close()
+	by := rsp.Header.Get("x-served-by")
+	if rsp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(rsp.Body)
+		return by, fmt.Errorf("%s: %s", rsp.Status, b)
+	}
+	last := ""
+	lines := bufio.NewScanner(rsp.Body)
+	for lines.Scan() {
+		if line := lines.Text(); line != "" {
+			last = line
+		}
+	}
+	switch {
+	case lines.Err() != nil:
+		return by, fmt.Errorf("cut: %w", lines.Err())
+	case stream && last != "data: [DONE]", !stream && !strings.HasSuffix(last, "}"):
+		return by, errors.New("cut at its end")
+	}
+	return by, nil
+}
+
+// while checks that no request fails that is sent during a change.
+func (l *traffic) while(what string, change func()) {
+	l.t.Helper()
+	next := func() *phase {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		ended := l.now
+		l.now = newPhase()
+		return ended
+	}
+	next()
+	change()
+	got := next()
+	got.running.Wait()
+	wrong := 0
+	for why, n := range got.wrong {
+		wrong += n
+		l.t.Errorf("%s: %d requests: %s", what, n, why)
+	}
+	l.t.Logf("%s: %d requests, %d failed or cut, answered by %v", what, got.sent, wrong, got.by)
+	if got.sent == 0 {
+		l.t.Errorf("%s: no request was sent", what)
+	}
+}

@@ -28,6 +28,17 @@ show kubectl get pods -o wide
 show crossplane resource trace inferenceservices.fusioninfer.io deepseek-r1
 show kubectl get inferenceservices.fusioninfer.io deepseek-r1 -o 'jsonpath={range .status.conditions[*]}{.type}{"\t"}{.status}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}'
 
+heading "A chat completion"
+# The stand-in for a gateway says where it listens on this machine.
+show kubectl get gateways -o 'jsonpath={range .items[*]}{.metadata.name}{"\t"}{.status.conditions[?(@.type=="Programmed")].message}{"\n"}{end}'
+gateway=$(kubectl get gateways -o 'jsonpath={.items[0].status.conditions[?(@.type=="Programmed")].message}')
+gateway=${gateway##* }
+completion='{"model": "deepseek-ai/DeepSeek-R1", "max_tokens": 8, "messages": [{"role": "user", "content": "Hello"}]}'
+show curl --silent --show-error --fail-with-body --include "http://$gateway/v1/chat/completions" -H 'Host: deepseek-r1.example.com' -H 'Content-Type: application/json' -d "$completion"
+echo
+echo
+echo "The header x-served-by names the pod that answered. Its routing sidecar had the prompt prefilled elsewhere first."
+
 heading "Look around"
 cat <<USAGE
   export KUBECONFIG=$KUBECONFIG

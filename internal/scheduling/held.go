@@ -81,6 +81,7 @@ func (v *view) changes(at *ClusterState, r key.ReplicaID) bool {
 func (v *view) noteReplacing(r *reservation.CapacityRequest) {
 	for name, at := range r.Clusters {
 		state, before := v.snapshot.States[at.Name], v.lastRequested(name)
+		granted, _ := v.granted(name)
 		if state == nil {
 			state = &ClusterState{}
 		}
@@ -88,7 +89,7 @@ func (v *view) noteReplacing(r *reservation.CapacityRequest) {
 			for j := range at.Groups[i].Replicas {
 				now := &at.Groups[i].Replicas[j]
 				last, requested := before[now.Name]
-				if !requested && !state.Present[now.Name] {
+				if _, kept := granted[now.Name]; !requested && !kept && !state.Present[now.Name] {
 					continue
 				}
 				runs := newestRun(&last, state.Told[now.Name])

@@ -43,7 +43,10 @@ func TestReplacing(t *testing.T) {
 		"Told":      {"Pods from before may run.", 8, []func(*scheduling.Snapshot){noted, told(5, false)}, said{Replacing: true}},
 		"Runs":      {"The cluster runs what was granted.", 8, []func(*scheduling.Snapshot){noted, told(5, true)}, said{}},
 		"Restarted": {"Pods that restart later are the same.", 8, []func(*scheduling.Snapshot){told(5, false)}, said{}},
-		"Lost":      {"Without the last request, it is not known what runs.", 8, []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) { s.Request = nil }}, said{Held: true, Replacing: true}},
+		"Again": {"It comes back with less before its former pods have stopped. Its object is being deleted, and is not observed.", 4, []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			s.Request.Clusters, s.States["east"] = nil, schedulingtest.Existing()
+		}}, said{Replacing: true}},
+		"Lost": {"Without the last request, it is not known what runs.", 8, []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) { s.Request = nil }}, said{Held: true, Replacing: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ package workload
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -52,6 +53,10 @@ type template struct {
 	metadata *structpb.Struct
 }
 
+// labelledPods tells the hash of roles that change together apart from that of the same pods without
+// its label. Pods of these are replaced one unit after the other, as on any other change.
+const labelledPods = "pods have " + naming.LabelSpecHash
+
 // New renders what the replicas of each role have in common.
 func New(p *plan.Plan) (*Renderer, error) {
 	r := &Renderer{
@@ -64,12 +69,15 @@ func New(p *plan.Plan) (*Renderer, error) {
 		if all[i], err = overlayRole(role, p.HasGang()); err != nil {
 			return nil, fmt.Errorf("cannot render role %q: %w", role.Name, err)
 		}
-		hashes[i] = all[i].hash
+		hashes[i] = role.Name + " " + all[i].hash
 	}
+	// The order of the roles does not count.
+	slices.Sort(hashes)
+	pairs := naming.Hash(append(hashes, labelledPods)...)
 	for i, role := range p.Roles {
 		t := all[i]
 		if t.pairs = p.ChangesInPairs(); t.pairs {
-			t.hash = naming.Hash(hashes...)
+			t.hash = pairs
 		}
 		r.revisions[role.Name] = t.hash
 		for i := range p.Clusters {

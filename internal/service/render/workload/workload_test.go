@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -438,5 +439,34 @@ func BenchmarkReplicas(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestRevisionOfPairs proves that the revision of roles that change together does not depend on the
+// order in which the roles are listed. It is on their pods, so another one restarts them.
+func TestRevisionOfPairs(t *testing.T) {
+	p := goldens(t)["prefill-decode"].plan
+	before, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unlabelled []string
+	for _, role := range p.Roles {
+		templates, err := overlayRole(role, p.HasGang())
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlabelled = append(unlabelled, templates.hash)
+	}
+	if got := before.Revisions()["decode"]; got == naming.Hash(unlabelled...) {
+		t.Errorf("%s is also the revision of pods without its label, which would all change at once", got)
+	}
+	slices.Reverse(p.Roles)
+	after, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before.Revisions(), after.Revisions()); diff != "" {
+		t.Errorf("-before, +after:\n%s", diff)
 	}
 }

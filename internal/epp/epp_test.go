@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -106,10 +107,10 @@ func TestScreen(t *testing.T) {
 		want["plugins"] = append([]any{map[string]any{
 			"type": "disaggregatedset-rollout-screener",
 			"parameters": map[string]any{
-				"scope": map[string]any{"labelSelector": "fusioninfer.io/service=chat,leaderworkerset.sigs.k8s.io/worker-index=0"},
+				"scope": map[string]any{"labelSelector": "fusioninfer.io/service=chat,fusioninfer.io/component-type in (decoder,worker),leaderworkerset.sigs.k8s.io/worker-index=0"},
 				"revisionGating": map[string]any{
-					"revisionLabelKey": "fusioninfer.io/spec-hash", "roleLabelKey": "fusioninfer.io/component-type", "mode": "max-role",
-					"requireRoles": map[string]any{"values": []any{"decoder"}},
+					"revisionLabelKey": "fusioninfer.io/spec-hash", "roleLabelKey": "fusioninfer.io/service", "mode": "max-role",
+					"requireRoles": map[string]any{"values": []any{"chat"}},
 				},
 			},
 		}}, plugins...)
@@ -437,4 +438,35 @@ func glob(tb testing.TB, pattern string) []string {
 		tb.Fatalf("no files %s: %v", pattern, err)
 	}
 	return paths
+}
+
+// TestScreenCountsWorkers proves that worker pods, which answer requests like decode pods, make a
+// revision one that gets requests. The plugin leaves out a revision without a ready pod of each role.
+func TestScreenCountsWorkers(t *testing.T) {
+	var got struct {
+		Plugins []struct {
+			Parameters struct {
+				Scope          struct{ LabelSelector string }
+				RevisionGating struct {
+					RoleLabelKey string
+					RequireRoles struct{ Values []string }
+				}
+			}
+		}
+	}
+	// A name of digits alone stays a text.
+	if err := yaml.Unmarshal([]byte(Screen("plugins:\n", "123")), &got); err != nil {
+		t.Fatal(err)
+	}
+	p := got.Plugins[0].Parameters
+	scope, err := labels.Parse(p.Scope.LabelSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, counts := range map[string]bool{"decoder": true, "worker": true, "prefiller": false} {
+		pod := labels.Set{"fusioninfer.io/service": "123", "fusioninfer.io/component-type": kind, "leaderworkerset.sigs.k8s.io/worker-index": "0"}
+		if is := scope.Matches(pod) && slices.Equal(p.RevisionGating.RequireRoles.Values, []string{pod[p.RevisionGating.RoleLabelKey]}); is != counts {
+			t.Errorf("a revision with only a %s pod gets requests: %t, want %t", kind, is, counts)
+		}
+	}
 }

@@ -57,8 +57,9 @@ func Screens(image string) bool {
 // have one revision: engines refuse to exchange their caches with another version. Service is the
 // value of the label naming.LabelService. The plugin needs the flag --allow-experimental-plugins.
 //
-// A revision needs a decode pod that is ready. It needs no prefill pod, because decode pods do both
-// where there is none.
+// A revision needs a decode or worker pod that is ready. It needs no prefill pod, because the others
+// do both where there is none. The plugin wants every role that it is told, so all pods that count
+// have one: their service.
 func Screen(config, service string) string {
 	return strings.Replace(config, "plugins:\n", "plugins:\n"+fmt.Sprintf(screener, service), 1)
 }
@@ -147,14 +148,14 @@ schedulingProfiles:
 	screener = `- type: disaggregatedset-rollout-screener
   parameters:
     scope:
-      labelSelector: ` + naming.LabelService + `=%s,` + lws.WorkerIndexLabelKey + `=0
+      labelSelector: ` + naming.LabelService + `=%[1]s,` + naming.LabelComponentType + ` in (decoder,worker),` + lws.WorkerIndexLabelKey + `=0
     revisionGating:
       revisionLabelKey: ` + naming.LabelSpecHash + `
-      roleLabelKey: ` + naming.LabelComponentType + `
+      roleLabelKey: ` + naming.LabelService + `
       mode: max-role
       requireRoles:
         values:
-        - decoder
+        - %[1]q
 `
 	decodersOnly = `    matchLabels:
       ` + naming.LabelComponentType + `: decoder

@@ -107,6 +107,8 @@ func TestGiveBack(t *testing.T) {
 		"Runs":    {reason: "It has started before it grew.", got: after(Grace, running(grown, "0/0")), want: a},
 		"Starts":  {reason: "It starts with what it has.", got: after(Grace, withGenerations(required(request("a", 5, 2), 1), 1, 2)), want: a},
 		"Changed": {reason: "What it was granted was for other pods.", got: after(Grace, withGenerations(required(request("a", 9, 1), 1), 2)), want: b},
+		"Alone":   {reason: "So it was for a replica that starts without others.", got: after(Grace, withGenerations(request("a", 9, 1), 2)), want: b},
+		"Covers":  {reason: "A replica that starts without others has what it needs.", got: after(Grace, withGenerations(request("a", 5, 2), 1, 2)), want: a},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

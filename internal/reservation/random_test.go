@@ -319,23 +319,26 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result,
 	}
 }
 
-// isUseless tells whether the group of a replica runs nothing, lacks a replica that it needs to start, and
-// has waited for the grace time.
+// isUseless tells whether the service has waited for the grace time, and either the group of a replica runs
+// nothing and lacks a replica that it needs to start, or the replica starts by itself, does not run, and
+// was granted other pods.
 func isUseless(s *Service, snap *snapshot, req *CapacityRequest, r key.ReplicaID) bool {
 	waited, has := false, generations(s)
 	for _, w := range snap.ledger.Waiting {
 		waited = waited || w.ServiceID == s.ServiceID && snap.now.Sub(w.Since) >= Grace
 	}
 	for _, group := range req.Clusters[here].Groups {
-		in, runs, short := false, false, false
+		in, runs, short, alone := false, false, false, false
 		for _, other := range group.Replicas {
 			in = in || other.Name == r
 			runs = runs || slices.Contains(req.Clusters[here].Running, other.Name)
 			generation, granted := has[other.Name]
-			short = short || other.Required && (!granted || generation < other.Generation)
+			lacks := !granted || generation < other.Generation
+			short = short || other.Required && lacks
+			alone = alone || other.Name == r && !other.Required && lacks && !slices.Contains(req.Clusters[here].Running, r)
 		}
 		if in {
-			return waited && !runs && short
+			return waited && (!runs && short || alone)
 		}
 	}
 	return false

@@ -271,9 +271,10 @@ func (a *account) prune() {
 	})
 }
 
-// giveBack drops the grants of groups that cannot start with them, and that run nothing: the group
-// has changed since, and what it needs now did not fit for the grace time. So nobody else waits for
-// room that is of no use. The group is then served like a new one.
+// giveBack drops the grants with which nothing can start, and nothing runs: what they were for has
+// changed since, and what it needs now did not fit for the grace time. So nobody else waits for room
+// that is of no use. A group of which a required replica lacks its grant cannot start with any of
+// them. It is then served like a new one.
 func (b *book) giveBack(a *account) {
 	if a.waitingSince.IsZero() || b.now.Sub(a.waitingSince) < Grace {
 		return
@@ -282,10 +283,11 @@ func (b *book) giveBack(a *account) {
 	if a.cluster.AllOrNothing {
 		groups = []ReplicaGroup{Merged(groups)}
 	}
+	started := func(r ReplicaRequest) bool { return a.running[r.Name] || a.granted[r.Name].started }
 	for _, group := range groups {
-		if !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return a.running[r.Name] || a.granted[r.Name].started }) &&
-			slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required && !a.has(&r) }) {
-			for _, r := range group.Replicas {
+		waits := slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required && !a.has(&r) }) && !slices.ContainsFunc(group.Replicas, started)
+		for _, r := range group.Replicas {
+			if waits || !r.Required && !a.has(&r) && !started(r) {
 				delete(a.granted, r.Name)
 			}
 		}

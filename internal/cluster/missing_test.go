@@ -125,7 +125,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ledger := strings.Replace(runs, `"shapes"`, `"missingSince":"`+longMissing+`","shapes"`, 1)
+			ledger := strings.NewReplacer(`"shapes"`, `"missingSince":"`+longMissing+`","shapes"`, `"started":true`, `"started":true,"leaving":true`).Replace(runs)
 			withdrawn := strings.Replace(capacityRequest("u1", "team", 8, "u1"), `{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}`, "", 1)
 			got := outcomeOf(run(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf(ledger), "object/reachable": reached}, map[string][]string{
 				requests: {withdrawn}, clusterScoped: nil, objectsOfS1: tc.objects,

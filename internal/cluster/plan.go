@@ -81,8 +81,11 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		}
 	}
 	p.namespaces = needed(c, p, state)
-	if !bytes.Equal(p.ledger, state.ledger.compressed) || state.takesTurns {
+	switch {
+	case !bytes.Equal(p.ledger, state.ledger.compressed):
 		p.next = now.Add(composite.Soon)
+	case state.takesTurns:
+		p.next = now.Add(reservation.LeavingGrace)
 	}
 	return p, nil
 }

@@ -187,7 +187,7 @@ func (b *book) read(a *account, s *Service) {
 		for i, n := range g.Requested {
 			requested[shapes[i]] += n
 		}
-		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin, b.pods(requested), g.Started}
+		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin, b.pods(requested), g.Started, g.Leaving}
 		for _, name := range g.Replicas {
 			a.set(name, each)
 		}
@@ -209,7 +209,7 @@ func (b *book) granted(generation int64, requested, all pods, pin *capacity.Pin,
 	if b.pinned(requested, pin).id == all.id {
 		requested = pods{}
 	}
-	return granted{generation, all, pin, requested, started}
+	return granted{generation, all, pin, requested, started, false}
 }
 
 func (a *account) set(name key.ReplicaID, g granted) {
@@ -241,7 +241,7 @@ func (a *account) service() Service {
 	at := map[string]int{}
 	for _, name := range a.names {
 		g := a.granted[name]
-		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id + " " + g.pin.Name() + " " + g.requested.id + " " + strconv.FormatBool(g.started)
+		k := strconv.FormatInt(g.generation, 10) + " " + g.pods.id + " " + g.pin.Name() + " " + g.requested.id + " " + strconv.FormatBool(g.started) + strconv.FormatBool(g.leaving)
 		i, known := at[k]
 		if !known {
 			i, at[k] = len(s.Grants), len(s.Grants)
@@ -254,7 +254,7 @@ func (a *account) service() Service {
 				}
 				return counts
 			}
-			s.Grants = append(s.Grants, Grant{Generation: g.generation, Pods: counts(g.pods), Requested: counts(g.requested), Pin: g.pin, Started: g.started})
+			s.Grants = append(s.Grants, Grant{Generation: g.generation, Pods: counts(g.pods), Requested: counts(g.requested), Pin: g.pin, Started: g.started, Leaving: g.leaving})
 		}
 		s.Grants[i].Replicas = append(s.Grants[i].Replicas, name)
 	}

@@ -256,3 +256,22 @@ func TestWaitingIsBounded(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestWithdrawnLater proves that each replica that is withdrawn keeps its grant for LeavingGrace, also
+// while another one waits for longer.
+func TestWithdrawnLater(t *testing.T) {
+	free := pool(capacitytest.Nodes(1, 8, 64))
+	a := request("a", 4, 2)
+	in := func(last Result, after time.Duration, inUse map[key.ReplicaID]bool, r CapacityRequest) Result {
+		return Reserve(Input{Cluster: here, Free: free, Ledger: last.Ledger, Requests: []CapacityRequest{r}, InUse: map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): inUse}, Now: noon.Add(after)})
+	}
+	runs := in(Result{}, 0, nil, running(a, "0/0", "0/1"))
+	// The second replica leaves, and its Object waits for its cluster. Later the first one leaves, too.
+	stuck := map[key.ReplicaID]bool{"0/1": true}
+	one := in(runs, time.Minute, nil, running(request("a", 4, 1), "0/0"))
+	one = in(one, 2*time.Minute, stuck, running(request("a", 4, 1), "0/0"))
+	none := in(one, 3*time.Minute, stuck, withoutGroups(a))
+	if got := len(generations(&none.Services[0])); got != 2 {
+		t.Errorf("there are grants for %d replicas, want 2", got)
+	}
+}

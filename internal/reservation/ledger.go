@@ -43,6 +43,8 @@ type Grant struct {
 	Pin *capacity.Pin `json:"pin,omitempty"`
 	// Started tells that the service has said that it runs the replicas.
 	Started bool `json:"started,omitempty"`
+	// Leaving tells that the request lacked the replicas when the ledger was written.
+	Leaving bool `json:"leaving,omitempty"`
 	// Replicas that have the grant.
 	Replicas []key.ReplicaID `json:"replicas"`
 }

@@ -160,8 +160,9 @@ type granted struct {
 	// requested are the pods of the generation, without a pin, if there are others from before among
 	// pods.
 	requested pods
-	// started tells that the service has said that it runs the replica.
-	started bool
+	// started tells that the service has said that it runs the replica. leaving tells that its request
+	// lacked the replica when the ledger was written.
+	started, leaving bool
 }
 
 // open opens an account for each service of the ledger and of the requests. It drops what was
@@ -239,7 +240,9 @@ func (b *book) keep(a *account) {
 		}
 	}
 	b.dropWithdrawn(a, requested)
-	b.giveBack(a)
+	if b.NotSchedulable == "" {
+		b.giveBack(a)
+	}
 }
 
 // dropWithdrawn drops the grants of replicas that are no longer requested. One that was started keeps
@@ -247,6 +250,15 @@ func (b *book) keep(a *account) {
 func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 	since := a.missingSince
 	a.missingSince = time.Time{}
+	for name, has := range a.granted {
+		if leaves := has.started && !requested[name]; leaves != has.leaving {
+			if leaves {
+				since = time.Time{}
+			}
+			has.leaving = leaves
+			a.granted[name] = has
+		}
+	}
 	inUse, known := b.InUse[a.ServiceID]
 	known = known && !since.IsZero() && b.now.Sub(since) >= LeavingGrace
 	for name, has := range a.granted {

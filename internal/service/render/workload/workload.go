@@ -18,7 +18,6 @@ import (
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -53,10 +52,6 @@ type template struct {
 	metadata *structpb.Struct
 }
 
-// labelledPods tells the hash of roles that change together apart from that of the same pods without
-// its label. Pods of these are replaced one unit after the other, as on any other change.
-const labelledPods = "pods have " + naming.LabelSpecHash
-
 // New renders what the replicas of each role have in common.
 func New(p *plan.Plan) (*Renderer, error) {
 	r := &Renderer{
@@ -73,11 +68,10 @@ func New(p *plan.Plan) (*Renderer, error) {
 	}
 	// The order of the roles does not count.
 	slices.Sort(hashes)
-	pairs := naming.Hash(append(hashes, labelledPods)...)
 	for i, role := range p.Roles {
 		t := all[i]
-		if t.pairs = p.ChangesInPairs(); t.pairs {
-			t.hash = pairs
+		if p.ChangesInPairs() {
+			t.hash = naming.Hash(hashes...)
 		}
 		r.revisions[role.Name] = t.hash
 		for i := range p.Clusters {
@@ -99,8 +93,6 @@ func (r *Renderer) Revisions() map[string]string { return r.revisions }
 type templates struct {
 	leader, worker *structpb.Struct
 	hash           string
-	// pairs tells that the hash is that of all roles, which change together.
-	pairs bool
 }
 
 func overlayRole(r *plan.Role, gang bool) (t templates, err error) {
@@ -138,9 +130,7 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 		naming.LabelComponentType: string(r.Type),
 		naming.LabelRoleName:      r.Name,
 	}
-	// The hash is not on the pods, because a change would restart them: only on those of roles that
-	// change together, or will once their service has prefill and decode. There it keeps requests to one
-	// revision (epp.Screen). The name is set for each replica.
+	// The name is set for each replica.
 	object, err := kube.Encode(apply.LeaderWorkerSet("", cluster.Target.Namespace).
 		WithLabels(labels).
 		WithLabels(map[string]string{naming.LabelSpecHash: t.hash}).
@@ -154,9 +144,9 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 		return shared{}, err
 	}
 	maps.Copy(labels, r.PodLabels)
-	if t.pairs || r.Type != v1alpha1.ComponentTypeWorker {
-		labels[naming.LabelSpecHash] = t.hash
-	}
+	// It keeps a request to one revision (epp.Screen). Pods of workers have it, too: their service may
+	// have prefill and decode one day, and a pod without the label gets no requests then.
+	labels[naming.LabelSpecHash] = t.hash
 	s := shared{object: object, worker: newTemplate(t.worker, labels)}
 	switch {
 	case t.leader == nil:

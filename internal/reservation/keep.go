@@ -1,0 +1,147 @@
+package reservation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+// keep drops the grants that were withdrawn, or are missing. Pods that have shrunk are granted as
+// they are now, which always fits. While pods from before may run, the grant stays as it is.
+func (b *book) keep(a *account) {
+	if a.request == nil {
+		b.keepMissing(a)
+		return
+	}
+	requested := make(map[key.ReplicaID]bool, len(a.names))
+	for _, r := range Replicas(a.cluster.Groups) {
+		has, ok := a.granted[r.Name]
+		if !ok {
+			continue
+		}
+		requested[r.Name] = true
+		has = b.replaced(&r, b.asItRuns(a, &r, has))
+		a.granted[r.Name] = has
+		pods := b.podsOf(a, &r)
+		if now := b.during(&r, has.pods, b.pinned(pods, has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
+			a.granted[r.Name] = b.granted(max(has.generation, r.Generation), pods, now, has.pin, has.started)
+		}
+	}
+	b.dropWithdrawn(a, requested)
+	if b.NotSchedulable == "" {
+		b.giveBack(a)
+	}
+}
+
+// dropWithdrawn drops the grants of replicas that are no longer requested. One that was started keeps
+// its grant until it is known that there are no workloads of it any more.
+func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
+	since := a.missingSince
+	a.missingSince = time.Time{}
+	for name, has := range a.granted {
+		if leaves := has.started && !requested[name]; leaves != has.leaving {
+			if leaves {
+				since = time.Time{}
+			}
+			has.leaving = leaves
+			a.granted[name] = has
+		}
+	}
+	inUse, known := b.InUse[a.ServiceID]
+	known = known && !since.IsZero() && b.now.Sub(since) >= LeavingGrace
+	for name, has := range a.granted {
+		switch {
+		case requested[name]:
+		case !has.started || known && !inUse[name] && !inUse[""]:
+			delete(a.granted, name)
+		case since.IsZero() || known && b.TakesTurns:
+			a.missingSince = b.now
+		case a.missingSince.IsZero():
+			a.missingSince = since
+		}
+	}
+	a.prune()
+}
+
+// prune drops the names of replicas without a grant.
+func (a *account) prune() {
+	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
+		_, has := a.granted[name]
+		return !has
+	})
+}
+
+// giveBack drops the grants with which nothing can start, and nothing runs: what they were for has
+// changed since, and what it needs now did not fit for the grace time. So nobody else waits for room
+// that is of no use. A group of which a required replica lacks its grant cannot start with any of
+// them. It is then served like a new one.
+func (b *book) giveBack(a *account) {
+	if a.waitingSince.IsZero() || b.now.Sub(a.waitingSince) < Grace {
+		return
+	}
+	groups := a.cluster.Groups
+	if a.cluster.AllOrNothing {
+		groups = []ReplicaGroup{Merged(groups)}
+	}
+	started := func(r ReplicaRequest) bool { return a.running[r.Name] || a.granted[r.Name].started }
+	for _, group := range groups {
+		waits := slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required && !a.has(&r) }) && !slices.ContainsFunc(group.Replicas, started)
+		for _, r := range group.Replicas {
+			if waits || !r.Required && !a.has(&r) && !started(r) {
+				delete(a.granted, r.Name)
+			}
+		}
+	}
+	a.prune()
+}
+
+// has tells whether a replica is granted as it is requested.
+func (a *account) has(r *ReplicaRequest) bool {
+	g, has := a.granted[r.Name]
+	return has && g.generation >= r.Generation
+}
+
+// keepMissing drops the grants of a service whose request is missing for the grace time, and that
+// is known to have no workloads. As long as it has some, the time starts anew after each grace time:
+// somebody may have deleted an Object that the service makes again.
+func (b *book) keepMissing(a *account) {
+	if a.missingSince.IsZero() {
+		a.missingSince = b.now
+	}
+	if b.now.Sub(a.missingSince) < Grace {
+		return
+	}
+	switch inUse, known := b.InUse[a.ServiceID]; {
+	case len(inUse) > 0:
+		a.missingSince = b.now
+	case known:
+		a.granted, a.names = nil, nil
+	}
+}
+
+// noteStarted notes which of the granted replicas the service says that it runs.
+func (a *account) noteStarted() {
+	for name, g := range a.granted {
+		if a.running[name] && !g.started {
+			g.started = true
+			a.granted[name] = g
+		}
+	}
+}
+
+// graceEnds returns when it has to be known next whether a service has workloads of what its request
+// lacks. After that time, what is not known is waited for, and no time.
+func (b *book) graceEnds(a *account) time.Time {
+	if a.missingSince.IsZero() {
+		return time.Time{}
+	}
+	grace := Grace
+	if a.request != nil {
+		grace = LeavingGrace
+	}
+	if ends := a.missingSince.Add(grace); ends.After(b.now) || len(b.InUse[a.ServiceID]) == 0 {
+		return ends
+	}
+	return b.now.Add(grace)
+}

@@ -240,7 +240,10 @@ func olderPickerConfig(config []byte) ([]byte, error) {
 			p["parameters"] = map[string]any{"threshold": 0}
 			plugins = append(plugins, map[string]any{"type": "prefill-header-handler"})
 		case "one-revision-filter":
-			p["parameters"], _, _ = unstructured.NestedMap(p, "parameters", "revisionGating")
+			scope, _, _ := unstructured.NestedString(p, "parameters", "scope", "labelSelector")
+			gating, _, _ := unstructured.NestedMap(p, "parameters", "revisionGating")
+			gating["scope"] = scope
+			p["parameters"] = gating
 			filterFirst(c, text(p, "name", older))
 		}
 		plugins = append(plugins, p)

@@ -89,7 +89,7 @@ apiVersion: inference.networking.x-k8s.io/v1alpha1
 kind: EndpointPickerConfig
 plugins:
 - type: one-revision-filter
-  parameters: {revisionLabelKey: hash, roleLabelKey: role, mode: max-role, requireRoles: {values: [decoder]}}
+  parameters: {scope: x, revisionLabelKey: hash, roleLabelKey: role, mode: max-role, requireRoles: {values: [decoder]}}
 - type: prefix-cache-scorer
 - {type: by-label-selector, name: prefill-pods, parameters: {matchLabels: {a: b}}}
 - type: prefill-header-handler

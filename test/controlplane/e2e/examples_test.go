@@ -247,8 +247,8 @@ func asComposed(t *testing.T, c *cluster.Cluster, of *unstructured.Unstructured)
 			}
 			same(t, "the labels of pod "+p.GetName(), template.GetLabels(), p.GetLabels())
 			same(t, "the annotations of pod "+p.GetName(), template.GetAnnotations(), p.GetAnnotations())
-			if _, ok := p.GetLabels()["fusioninfer.io/spec-hash"]; ok {
-				t.Errorf("pod %s has the spec's hash, which belongs to the LeaderWorkerSet only", p.GetName())
+			if got, want := p.GetLabels()["fusioninfer.io/spec-hash"], o.GetLabels()["fusioninfer.io/spec-hash"]; got != want {
+				t.Errorf("pod %s has the spec hash %q, and its LeaderWorkerSet has %q", p.GetName(), got, want)
 			}
 		}
 		if size == 0 || n != size {

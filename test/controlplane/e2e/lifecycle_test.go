@@ -546,6 +546,7 @@ schedulingProfiles:
   - {pluginRef: queue-scorer, weight: 7}
   - {pluginRef: max-score-picker}
 `
+	delete(router, "strategy") // It would have no effect.
 	a["replicas"] = int64(2)
 	apply(t, c, chat)
 	settled(t, c, chat)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/plugins"
 	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/scheduling/framework"
 	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/scheduling/types"
@@ -17,9 +19,13 @@ const oneRevisionType = "one-revision-filter"
 type oneRevision struct {
 	name string
 
+	// Scope selects the pods that count.
+	Scope            string
 	RevisionLabelKey string
 	RoleLabelKey     string
 	RequireRoles     struct{ Values []string }
+
+	scope labels.Selector
 }
 
 var _ framework.Filter = &oneRevision{}
@@ -27,7 +33,12 @@ var _ framework.Filter = &oneRevision{}
 // newOneRevision makes one of the parameters of a plugin.
 func newOneRevision(name string, parameters json.RawMessage, _ plugins.Handle) (plugins.Plugin, error) {
 	r := &oneRevision{name: name}
-	return r, json.Unmarshal(parameters, r)
+	if err := json.Unmarshal(parameters, r); err != nil {
+		return nil, err
+	}
+	var err error
+	r.scope, err = labels.Parse(r.Scope)
+	return r, err
 }
 
 // TypedName says what it is called.
@@ -61,9 +72,10 @@ func (r *oneRevision) of(p types.Pod) revision {
 	return revision(p.GetPod().Labels[r.RevisionLabelKey])
 }
 
-// choose returns the revision of a pod. All pods are equally likely whose revision has the required
-// roles.
+// choose returns the revision of a pod in the scope. All pods there are equally likely whose revision has
+// the required roles.
 func (r *oneRevision) choose(pods []types.Pod) revision {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p types.Pod) bool { return !r.scope.Matches(labels.Set(p.GetPod().Labels)) })
 	roles := map[revision]map[string]bool{}
 	for _, p := range pods {
 		if roles[r.of(p)] == nil {

@@ -2,7 +2,6 @@ package epp
 
 import (
 	"fmt"
-	"path"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -10,6 +9,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
@@ -47,8 +47,7 @@ var screenedFrom = version.MustParseSemantic("v0.10.0")
 // Screens tells whether the endpoint picker of an image has the plugin with which Screen keeps a request
 // to one revision. The image's tag tells that.
 func Screens(image string) bool {
-	image, _, _ = strings.Cut(image, "@")
-	_, tag, _ := strings.Cut(path.Base(image), ":")
+	_, tag := imageref.Split(image)
 	v, err := version.ParseSemantic(tag)
 	return err == nil && v.AtLeast(screenedFrom)
 }

@@ -5,12 +5,12 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -159,11 +159,11 @@ var versionTag = regexp.MustCompile(`^v?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})
 // vllmVersion returns the version of an image of vLLM, by its tag.
 func vllmVersion(c *corev1.Container) (version, bool) {
 	v := version{}
-	if !slices.Contains(entrypoints, imageName(c)) {
+	name, tag := imageref.Split(c.Image)
+	if !slices.Contains(entrypoints, name) {
 		return v, false
 	}
-	image, _, _ := strings.Cut(c.Image, "@")
-	m := versionTag.FindStringSubmatch(image[strings.LastIndex(image, ":")+1:])
+	m := versionTag.FindStringSubmatch(tag)
 	if m == nil {
 		return v, false
 	}

@@ -1,13 +1,11 @@
 package plan
 
 import (
-	"path"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 )
 
@@ -86,7 +84,8 @@ func (p *rolePlanner) knowsHealth(t *PodTemplate) bool {
 	if l := p.launcher(); l == v1alpha1.LauncherVLLM || l == v1alpha1.LauncherSGLang || launch.EngineOf(t.command()) != launch.EngineUnknown {
 		return true
 	}
-	return len(t.engine().Command) == 0 && slices.Contains(entrypoints, imageName(t.engine()))
+	name, _ := imageref.Split(t.engine().Image)
+	return len(t.engine().Command) == 0 && slices.Contains(entrypoints, name)
 }
 
 // isSGLang tells whether a known engine is SGLang.
@@ -111,13 +110,6 @@ func (t *PodTemplate) hidden() bool {
 		}
 	}
 	return false
-}
-
-// imageName is the last part of an image's repository.
-func imageName(c *corev1.Container) string {
-	name, _, _ := strings.Cut(path.Base(c.Image), "@")
-	name, _, _ = strings.Cut(name, ":")
-	return name
 }
 
 // hasFlag tells whether the engine's command has a flag, alone or with its value.

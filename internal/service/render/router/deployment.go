@@ -131,6 +131,13 @@ var (
 	containerEnv = kube.MustEncode([]any{
 		fromField("NAMESPACE", "metadata.namespace"),
 		fromField("POD_NAME", "metadata.name")})
+	// An endpoint picker reports that it is healthy before it listens for gateways: it generates an RSA
+	// key first (CreateSelfSignedTLSCertificate in internal/tls/tls.go of GAIE v1.6.0), which takes
+	// seconds where CPU is short. Requests that come meanwhile would fail.
+	startupProbe = kube.MustEncode(corev1.Probe().
+			WithTCPSocket(corev1.TCPSocketAction().WithPort(intstr.FromInt32(portExtProc))).
+			WithPeriodSeconds(1).
+			WithFailureThreshold(120))
 	configMounts = kube.MustEncode([]any{
 		corev1.VolumeMount().WithName(configVolume).WithMountPath(configDir).WithReadOnly(true)})
 )
@@ -141,6 +148,7 @@ func (r *rendering) container() map[string]any {
 		"image":           r.router.Image,
 		"imagePullPolicy": string(r.router.Pod.ImagePullPolicy),
 		"args":            r.args(),
+		"startupProbe":    startupProbe,
 		"livenessProbe":   r.probe("liveness").WithInitialDelaySeconds(5).WithPeriodSeconds(10),
 		"readinessProbe":  r.probe("readiness").WithPeriodSeconds(2),
 		"resources":       resources(r.router.Pod.Resources),

@@ -49,9 +49,9 @@ func definitionOf(objects key.Objects) string { return "kind/" + remote.Definiti
 // kindsOfObjects are those of services. Namespaced services and claims have different ones.
 var kindsOfObjects = []key.Objects{key.NamespacedObjects, key.ClusterScopedObjects}
 
-// missing returns the services of a ledger whose requests are missing or lack something, and whose Objects this
-// call reads. Those that are missing for the longest come first. If there are more than one call reads,
-// the time of a service with workloads starts anew, so each has its turn.
+// missing returns the services of a ledger whose requests are missing or lack something, and whose
+// Objects this call reads. Those that are missing for the longest come first. If there are more than
+// one call reads, the time of a service with workloads starts anew, so each has its turn.
 func missing(l *reservation.Ledger) (turn []reservation.ServiceID, takesTurns bool) {
 	var all []*reservation.Service
 	for i := range l.Services {

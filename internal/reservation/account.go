@@ -204,8 +204,8 @@ func (a *account) open(req *CapacityRequest, cluster string) {
 	a.running = a.cluster.running()
 }
 
-// granted returns a grant of pods for those that are requested, which have no pin.
-func (b *book) granted(generation int64, requested, all pods, pin *capacity.Pin, started bool) granted {
+// newGrant returns a grant of pods for those that are requested, which have no pin.
+func (b *book) newGrant(generation int64, requested, all pods, pin *capacity.Pin, started bool) granted {
 	if b.pinned(requested, pin).id == all.id {
 		requested = pods{}
 	}

@@ -47,6 +47,7 @@ Reserve decides in this order:
     Grace at least. Nobody else gets that room.
  2. A group that changes before it has started may not be able to start with what it was granted. If
     the rest has not fitted for Grace, all of it is freed, and the group is served like a new one.
+    The same holds for a single replica that may start alone.
  3. Pods that request less are granted as they are now, which always fits. While the request says
     that pods from before may still run (Replacing), a grant covers these and those that come: each
     pod takes the place of one that covers it, or that it covers (func union).
@@ -67,8 +68,10 @@ Reserve decides in this order:
     small services cannot overtake a large one for ever. What its quota refuses holds no room.
     Quota is held in the same way, from younger services of the namespace.
 
-TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing and TestWithdrawn prove rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, TestQuotas rule 7, TestHold,
-TestHoldQuota and TestGangIsNotOvertaken prove rule 8, and TestReserve the others. TestReserveInvariants checks them for random requests.
+TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing and TestWithdrawn prove
+rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, and TestQuotas rule 7. TestHold,
+TestHoldQuota and TestGangIsNotOvertaken prove rule 8, and TestReserve the others.
+TestReserveInvariants checks all of them for random requests.
 
 # Cost
 

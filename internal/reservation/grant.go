@@ -126,7 +126,7 @@ func (b *book) try(wants []want, anew bool, steps *int) (cost int, why string) {
 func (b *book) enter(wants []want) {
 	b.spend(wants)
 	for _, w := range wants {
-		w.account.set(w.replica.Name, b.granted(w.replica.Generation, w.requested, w.pods, w.pin, w.account.granted[w.replica.Name].started))
+		w.account.set(w.replica.Name, b.newGrant(w.replica.Generation, w.requested, w.pods, w.pin, w.account.granted[w.replica.Name].started))
 		w.account.got = true
 	}
 }

@@ -25,7 +25,7 @@ func (b *book) keep(a *account) {
 		a.granted[r.Name] = has
 		pods := b.podsOf(a, &r)
 		if now := b.during(&r, has.pods, b.pinned(pods, has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
-			a.granted[r.Name] = b.granted(max(has.generation, r.Generation), pods, now, has.pin, has.started)
+			a.granted[r.Name] = b.newGrant(max(has.generation, r.Generation), pods, now, has.pin, has.started)
 		}
 	}
 	b.dropWithdrawn(a, requested)

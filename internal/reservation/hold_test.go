@@ -79,6 +79,30 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
+// TestAgainLarger proves that a replica that left, and comes back with more than there is, does not keep
+// the room of its former pods for ever.
+func TestAgainLarger(t *testing.T) {
+	free := pool(capacitytest.Nodes(1, 8, 64))
+	a, b := request("a", 4, 1), request("b", 8, 1)
+	larger := withGenerations(request("a", 9, 1), 2)
+	at := func(last Result, after time.Duration, inUse map[key.ReplicaID]bool, a CapacityRequest) Result {
+		in := Input{Cluster: here, Free: free, Ledger: last.Ledger, Requests: []CapacityRequest{a, b}, Now: noon.Add(after)}
+		if inUse != nil {
+			in.InUse = map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): inUse}
+		}
+		return Reserve(in)
+	}
+	runs := at(at(Result{}, 0, nil, a), time.Second, nil, running(a, "0/0"))
+	back := at(at(runs, time.Minute, nil, withoutGroups(a)), 2*time.Minute, nil, larger)
+	stays := at(back, 2*time.Minute+Grace, map[key.ReplicaID]bool{"0/0": true}, larger)
+	gone := at(at(stays, 3*time.Minute+Grace, map[key.ReplicaID]bool{}, larger), 3*time.Minute+2*Grace, map[key.ReplicaID]bool{}, larger)
+	last := at(gone, 3*time.Minute+3*Grace, map[key.ReplicaID]bool{}, larger)
+	got := []map[string]bool{grantedTo(back), grantedTo(stays), grantedTo(last)}
+	if diff := cmp.Diff([]map[string]bool{{"a": true}, {"a": true}, {"b": true}}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // withoutGroups returns a request that requests nothing of the cluster any more.
 func withoutGroups(req CapacityRequest) CapacityRequest {
 	req.Clusters = nil

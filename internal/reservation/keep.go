@@ -35,12 +35,13 @@ func (b *book) keep(a *account) {
 }
 
 // dropWithdrawn drops the grants of replicas that are no longer requested. One that was started keeps
-// its grant until it is known that there are no workloads of it any more.
+// its grant until it is known that there are no workloads of it any more. Until then one that is
+// requested again has not started.
 func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 	since := a.missingSince
 	a.missingSince = time.Time{}
 	for name, has := range a.granted {
-		if leaves := has.started && !requested[name]; leaves != has.leaving {
+		if leaves := has.started && !(requested[name] && a.running[name]); leaves != has.leaving {
 			if leaves {
 				since = time.Time{}
 			}
@@ -52,8 +53,14 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 	known = known && !since.IsZero() && b.now.Sub(since) >= LeavingGrace
 	for name, has := range a.granted {
 		switch {
-		case requested[name]:
-		case !has.started || known && !inUse[name] && !inUse[""]:
+		case !has.leaving:
+			if !requested[name] {
+				delete(a.granted, name)
+			}
+		case known && !inUse[name] && !inUse[""] && requested[name]:
+			has.started, has.leaving = false, false
+			a.granted[name] = has
+		case known && !inUse[name] && !inUse[""]:
 			delete(a.granted, name)
 		case since.IsZero() || known && b.TakesTurns:
 			a.missingSince = b.now

@@ -64,6 +64,11 @@ type Decision struct {
 	Generations map[key.ReplicaID]int64
 	// Pending are the replicas that are assigned to the cluster and not reserved yet.
 	Pending []key.ReplicaID
+	// Extra are the replicas beyond those that are wanted. Those that are not in Run wait for their
+	// capacity, and are not in Pending.
+	Extra map[key.ReplicaID]bool
+	// Partial are those of them that run while others of their group do not.
+	Partial map[key.ReplicaID]bool
 	// Serves tells that the fleet route should send requests there.
 	Serves bool
 	// AllOrNothing tells that all groups have to fit at once.

@@ -15,7 +15,9 @@ their maps are read.
     Failover, and each replica group by itself under Spread.
  4. Decisions: of what is assigned, replicas that are reserved or exist run, and the others
     are pending. What exists elsewhere leaves, or stays until its successor serves.
- 5. Request: the capacity that the service requests of each cluster, for what runs there and
+ 5. Extra: what a rollout runs beyond what is wanted is added to the clusters that run the
+    service. It has no part in what was decided before (TestExtra).
+ 6. Request: the capacity that the service requests of each cluster, for what runs there and
     for what is pending. It also records the homes.
 
 # Homes

@@ -44,10 +44,17 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 			case c.Present[r.Name]:
 				d.Held[r.Name], r.Held = true, true
 			default:
-				delete(d.Run, r.Name)
-				d.Pending = append(d.Pending, r.Name)
+				d.wait(r.Name)
 			}
 		}
+	}
+}
+
+// wait keeps a replica from starting.
+func (d *Decision) wait(name key.ReplicaID) {
+	delete(d.Run, name)
+	if !d.Extra[name] {
+		d.Pending = append(d.Pending, name)
 	}
 }
 

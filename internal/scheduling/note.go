@@ -29,7 +29,7 @@ func (v *view) notes(m member, d *Decision, homes map[key.GroupID]reservation.Ho
 		before = at.Notes
 	}
 	notes := Notes{}
-	for _, g := range v.demand.Groups {
+	for _, g := range v.groups(m) {
 		home := homes[g.Name]
 		for _, r := range g.Replicas {
 			if !d.Run[r.Name] {

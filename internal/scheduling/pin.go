@@ -20,7 +20,7 @@ func (v *view) pins(m member, d *Decision) Pins {
 	pins := Pins{}
 	at := v.snapshot.States[m.target.Cluster]
 	grants, _ := v.granted(m.inferenceCluster)
-	for _, r := range reservation.Replicas(v.demand.Groups) {
+	for _, r := range reservation.Replicas(v.groups(m)) {
 		var pin *capacity.Pin
 		switch {
 		case !d.Run[r.Name]:

@@ -19,6 +19,8 @@ type Demand struct {
 	Placement *v1alpha1.Placement
 	// Groups of its replicas, in the order of the spec.
 	Groups []reservation.ReplicaGroup
+	// Extra are the groups that a rollout runs beyond them, by the cluster.
+	Extra map[string][]reservation.ReplicaGroup
 	// PodRequirements of the pods of these replicas, by the names that the replicas use.
 	PodRequirements map[string]capacity.PodRequirements
 	// HasRouter tells that requests are answered only where an endpoint picker runs.
@@ -100,11 +102,13 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	v.markDuplicates(members, p.Candidates)
 	solution := Assign(p)
 	decisions := solution.Decisions
+	v.addExtra(members, p.Candidates, decisions)
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion}
 	r.Withdrawn, r.Awaits = v.withdrawn(r.Request), v.awaits()
 	r.Silent = silent(r.Awaits, members, p.Candidates)
 	for i, m := range members {
 		v.hold(m, &p.Candidates[i], &decisions[i], r.Request)
+		v.wholeExtra(m, &p.Candidates[i], &decisions[i])
 	}
 	pins := make([]Pins, len(members))
 	for i, m := range members {

@@ -36,11 +36,15 @@ type view struct {
 // leaves as it leaves any cluster. Nothing is decided about it while the labels of the tenant's
 // namespace are not known.
 func newView(demand *Demand, snapshot *Snapshot) *view {
+	all := slices.Clone(demand.Groups)
+	for _, extra := range demand.Extra {
+		all = append(all, extra...) // Replicas of one name have equal pods.
+	}
 	v := &view{
 		demand: demand, snapshot: snapshot, placement: demand.Placement,
 		clusters:   make(map[string]*v1alpha1.InferenceCluster, len(snapshot.Clusters)),
 		notAllowed: map[string]bool{}, undecided: map[string]bool{},
-		podsHashes: reservation.PodsHashes(demand.PodRequirements, demand.Groups),
+		podsHashes: reservation.PodsHashes(demand.PodRequirements, all),
 	}
 	if v.placement == nil {
 		v.placement = &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}

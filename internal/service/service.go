@@ -73,19 +73,25 @@ func (s *Service) Plan() error {
 	if err := composite.Invalid(s.problems); err != nil {
 		return err
 	}
-	return s.rollOut()
+	return s.place()
 }
 
-// rollOut decides which replicas get the newest template now. What that is, rendering knows.
-func (s *Service) rollOut() error {
+// place decides where replicas run, and which of them get the newest template now. What that is,
+// rendering knows.
+func (s *Service) place() error {
 	var err error
 	if s.renderer, err = render.New(s.plan); err != nil {
 		return err
 	}
 	state := observe.Read(s.call.Request, s.plan)
-	s.plan.RollOut(&plan.Running{
+	running := &plan.Running{
 		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Recovery: state.Recovery, Leader: state.Leaders(), PodGroup: state.PodGroup,
-	})
+	}
+	s.problems = s.plan.Place(running)
+	if err := composite.Invalid(s.problems); err != nil {
+		return err
+	}
+	s.plan.RollOut(running)
 	return nil
 }
 

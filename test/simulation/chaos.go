@@ -67,6 +67,12 @@ var events = []event{
 			w.update(u, "image changed")
 		})
 	}},
+	{"surge", 1, func(w *World) {
+		w.withService(func(u *user) {
+			u.surge = w.rand.IntN(3)
+			w.update(u, "maxSurge changed")
+		})
+	}},
 	{"placement", 3, func(w *World) {
 		w.withService(func(u *user) {
 			w.randomPlacement(u)

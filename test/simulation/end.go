@@ -109,6 +109,7 @@ func (w *World) checkEnd() {
 	}
 	for _, u := range w.services {
 		w.checkPlaced(u)
+		w.checkSurge(u)
 	}
 }
 
@@ -187,9 +188,9 @@ func (w *World) waitsBefore(u *user, r *remote) bool {
 	return false
 }
 
-// complete tells whether a service has all that it wants, and none of its replicas waits to grow.
+// complete tells whether a service has all that it wants, none of its replicas waits to grow, and no rollout waits for a further replica.
 func (w *World) complete(u *user) bool {
-	if w.growing(u) {
+	if w.growing(u) || len(w.rollingOut(u)) > 0 {
 		return false
 	}
 	placed, all := w.placedIn(u), map[string]bool{}

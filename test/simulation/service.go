@@ -18,6 +18,8 @@ type user struct {
 	// groups is spec.replicas, 0 for none.
 	groups int
 	gang   string
+	// surge is spec.rollout.maxSurge.
+	surge  int
 	roles  []role
 	router bool
 	image  int
@@ -106,6 +108,9 @@ func (u *user) spec() fields {
 	if u.groups > 0 {
 		spec["replicas"] = u.groups
 	}
+	if u.surge > 0 {
+		spec["rollout"] = fields{"maxSurge": u.surge}
+	}
 	if u.gang != "" {
 		spec["schedulingStrategy"] = fields{"gang": fields{"mode": u.gang}}
 	}
@@ -155,7 +160,7 @@ func (u *user) String() string {
 	for _, r := range u.roles {
 		roles = append(roles, fmt.Sprintf("%s:%dx%dx%dgpu%v", r.name, r.replicas, r.nodes, r.gpus, r.nodeSelector))
 	}
-	return fmt.Sprintf("%s groups=%d gang=%s router=%t clusters=%v region=%s %v", u.policy, u.groups, u.gang, u.router, u.clusters, u.region, roles)
+	return fmt.Sprintf("%s groups=%d gang=%s surge=%d router=%t clusters=%v region=%s %v", u.policy, u.groups, u.gang, u.surge, u.router, u.clusters, u.region, roles)
 }
 
 // update writes the spec of a user. What Crossplane keeps in the spec stays.
@@ -210,6 +215,7 @@ func (w *World) randomUser() *user {
 		u.roles = []role{{name: "worker", kind: "worker", replicas: 1 + w.rand.IntN(2), nodes: 1 + w.rand.IntN(2), gpus: 8}}
 	}
 	u.gang = []string{"", "None", "MinimumFirst"}[w.rand.IntN(3)]
+	u.surge = max(0, w.rand.IntN(4)-1)
 	for i := range u.roles {
 		if w.selects {
 			u.roles[i].nodeSelector = map[string]string{"pool": []string{"a", "a", "b"}[w.rand.IntN(3)]}

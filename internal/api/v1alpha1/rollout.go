@@ -23,8 +23,9 @@ type Rollout struct {
 	// +kubebuilder:validation:Maximum=2000
 	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
 
-	// MaxSurge is how many units more than wanted may run during a change, of each role. They need
-	// nodes of their own. It is a number and no percentage. It has no effect in the clusters of a fleet. Defaults to 0.
+	// MaxSurge is how many units more than wanted may run during a change, of each role and in each
+	// cluster. They need nodes of their own, and in the fleet capacity is reserved for them. It is a
+	// number and no percentage. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100

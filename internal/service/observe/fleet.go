@@ -74,7 +74,11 @@ func (e *evaluator) stable() bool {
 		return true
 	}
 	return !slices.ContainsFunc(e.plan.Schedule.Assignments, func(d scheduling.Assignment) bool {
-		return len(d.Pending) > 0 || d.State == v1alpha1.StateLeaving || d.State == v1alpha1.StatePending || d.Reason == scheduling.ReasonUnreachable || d.Reason == scheduling.ReasonUnknown
+		waits := len(d.Pending) > 0
+		for r := range d.Extra {
+			waits = waits || !d.Run[r]
+		}
+		return waits || d.State == v1alpha1.StateLeaving || d.State == v1alpha1.StatePending || d.Reason == scheduling.ReasonUnreachable || d.Reason == scheduling.ReasonUnknown
 	})
 }
 

@@ -88,6 +88,8 @@ type progress struct {
 	// by this response, or are still to be made.
 	stuck, failures []string
 	coming          bool
+	// unreserved are extra replicas that wait for their capacity.
+	unreserved []string
 	// unready are replicas that keep their pods and are not ready.
 	unready []string
 	newest  time.Time
@@ -112,6 +114,9 @@ func (e *evaluator) progress() progress {
 	for i := range e.plan.Clusters {
 		n.desired += int32(len(e.plan.Clusters[i].Pending)) //nolint:gosec // The API allows a few thousand.
 		n.coming = n.coming || len(e.plan.Clusters[i].Pending) > 0
+		for _, r := range e.plan.Clusters[i].ExtraPending {
+			n.unreserved = append(n.unreserved, r.Name)
+		}
 	}
 	return n
 }
@@ -172,6 +177,9 @@ func (e *evaluator) rolledOut() composite.Condition {
 		return c
 	}
 	c.Status, c.Reason = composite.False, ReasonProgressing
+	if len(n.unreserved) > 0 {
+		c.Message += ", and maxSurge waits for capacity: " + text.Names(n.unreserved, maxNames)
+	}
 	deadline, notReady := e.plan.Rollout.ProgressDeadline(), slices.Concat(n.stuck, n.unready)
 	switch {
 	case len(n.failures) > 0:

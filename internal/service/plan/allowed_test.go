@@ -31,7 +31,7 @@ func allowsGold(c *v1alpha1.InferenceCluster) {
 func planFor(t *testing.T, placement *v1alpha1.Placement, w scheduling.Snapshot) *Plan {
 	t.Helper()
 	placement.FailoverAfterSeconds = ptr.To[int32](300)
-	p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
+	p, errs := place(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
 		Placement: placement,
 		Roles: []v1alpha1.Role{
 			{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](1), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"i","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},

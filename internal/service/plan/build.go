@@ -12,9 +12,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
-// Build plans a service. The spec and the input are defaulted already. errs are the
+// Build plans the roles of a service. The spec and the input are defaulted already. errs are the
 // problems that validation found. Build checks the roles even then, so that the user sees
-// all problems at once. With any problem it returns no plan.
+// all problems at once. With any problem it returns no plan. Place says where the replicas run.
 func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, snapshot scheduling.Snapshot, errs field.ErrorList) (*Plan, field.ErrorList) {
 	p := &Plan{
 		Service:           s,
@@ -25,6 +25,8 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		Annotations:       in.Annotations,
 		Network:           in.NetworkPolicy,
 		Rollout:           Rollout{Rollout: spec.RolloutOf()},
+		spec:              spec,
+		snapshot:          &snapshot,
 	}
 	policy := newTenantPolicy(s, in)
 	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &snapshot))...)
@@ -37,11 +39,8 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	clusters := scheduling.OutsideFleet(s.Namespace, spec.Placement)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)
 	errs = append(errs, policy.checkConfigs(s, spec.Placement, &snapshot)...)
-	inFleet := scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&snapshot)
-	if inFleet {
-		p.withoutSurge()
-	}
-	errs = append(errs, checkPodLimits(p.Roles, gang, inFleet)...)
+	p.inFleet = scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&snapshot)
+	errs = append(errs, checkPodLimits(p.Roles, gang, p.inFleet)...)
 	if errs = append(errs, more...); len(errs) == 0 {
 		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(clusters))), policy.checkLimits(p, spec.Replicas)...)
 	}
@@ -54,25 +53,30 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	if spec.Placement != nil {
 		p.Secrets = p.secrets()
 	}
-	if inFleet {
+	if p.inFleet {
 		p.FleetRoute = p.fleetRoute(in)
 		p.Warnings = append(p.Warnings, p.warnOfFailover(spec.Placement)...)
-		p.schedule(spec, gang, p.demand(spec, gang), &snapshot)
-		p.warnOfRecovery(true)
-		if errs := p.refuseGangInKueue(gang); len(errs) > 0 {
-			return nil, errs
-		}
-		return p, nil
 	}
-	for _, t := range clusters {
-		c := p.layout(t, spec.Replicas)
+	return p, nil
+}
+
+// Place decides in which clusters the replicas run. A rollout may run further ones in the fleet, which
+// depends on what runs.
+func (p *Plan) Place(running *Running) field.ErrorList {
+	if p.inFleet {
+		p.schedule(p.spec, p.gang, p.demand(p.spec, p.gang, running), p.snapshot)
+		p.warnOfRecovery(true)
+		return p.refuseGangInKueue(p.gang)
+	}
+	for _, t := range scheduling.OutsideFleet(p.Service.Namespace, p.spec.Placement) {
+		c := p.layout(t, p.spec.Replicas)
 		for i := range c.Groups {
-			c.addGang(p, &c.Groups[i], gang)
+			c.addGang(p, &c.Groups[i], p.gang)
 		}
 		p.Clusters = append(p.Clusters, c)
 	}
 	p.warnOfRecovery(false)
-	return p, nil
+	return nil
 }
 
 // CheckTemplates returns the problems that the serving roles have whatever the Input allows.

@@ -12,7 +12,7 @@ import (
 )
 
 // demand returns what scheduling needs to know of the service: its groups and what they request.
-func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *scheduling.Demand {
+func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, running *Running) *scheduling.Demand {
 	d := &scheduling.Demand{
 		ServiceID:     reservation.ServiceID{Namespace: p.Service.Namespace, Name: p.Service.Name, UID: p.Service.UID},
 		Claimed:       p.Service.Claimed,
@@ -45,6 +45,7 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) *sch
 	for g := range groups {
 		d.Groups = append(d.Groups, p.replicaGroups(g, spec, gang, pods)...)
 	}
+	d.Extra = p.extraDemand(running, pods)
 	return d
 }
 

@@ -53,19 +53,14 @@ func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy,
 	c := p.layout(a.Target, spec.Replicas)
 	c.LocalQueue = a.LocalQueue
 	c.NotStarted, c.Leaving, c.Abandoned = !hasRun(a) && a.Existing == nil, a.State == v1alpha1.StateLeaving, a.Abandoned
+	extra := p.extraReplicas(&c, p.extra[a.Name])
 	var groups []Group
 	for _, g := range c.Groups {
 		var run []Replica
 		for _, r := range g.Replicas {
 			switch {
 			case a.Run[r.ID]:
-				r.Generation = a.Generations[r.ID]
-				if a.Held[r.ID] {
-					told := a.Existing.Told[r.ID]
-					r.Held, r.Template, r.Nodes, r.Generation = true, told.Pods, cmp.Or(told.Nodes, r.Nodes), told.Generation
-				}
-				r.Pin, r.Note = a.Pins[r.ID], a.Notes[r.ID]
-				run = append(run, r)
+				run = append(run, r.in(a))
 			case pending[r.ID]:
 				c.Pending = append(c.Pending, r)
 			}
@@ -74,14 +69,45 @@ func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy,
 			continue
 		}
 		c.addGang(p, &g, gang)
-		c.addWorkloads(&g, a.Existing)
 		groups = append(groups, g)
 	}
 	c.Groups = groups
+	p.planExtra(&c, extra, a)
+	for i := range c.Groups {
+		c.addWorkloads(&c.Groups[i], a.Existing)
+	}
 	for _, r := range c.Pending {
 		p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: DeferredForCapacity, Message: "replicas wait for capacity: " + a.Message})
 	}
 	p.Clusters = append(p.Clusters, c)
+}
+
+// planExtra adds the extra replicas of a rollout that run in a cluster, and notes those that wait for
+// their capacity there.
+func (p *Plan) planExtra(c *ClusterPlan, extra []Replica, a *scheduling.Assignment) {
+	for _, r := range extra {
+		switch {
+		case a.Run[r.ID]:
+			r.Partial = a.Partial[r.ID]
+			c.addExtra(p, r.in(a))
+		case a.Extra[r.ID]:
+			c.ExtraPending = append(c.ExtraPending, r)
+		default:
+			continue
+		}
+		p.Rollout.Surge = true
+	}
+}
+
+// in returns a replica as it runs in a cluster of the fleet.
+func (r Replica) in(a *scheduling.Assignment) Replica {
+	r.Generation = a.Generations[r.ID]
+	if a.Held[r.ID] {
+		told := a.Existing.Told[r.ID]
+		r.Held, r.Template, r.Nodes, r.Generation = true, told.Pods, cmp.Or(told.Nodes, r.Nodes), told.Generation
+	}
+	r.Pin, r.Note = a.Pins[r.ID], a.Notes[r.ID]
+	return r
 }
 
 // hasRun tells whether a cluster runs replicas, or has reservations and nothing pending.

@@ -320,7 +320,7 @@ func TestFleet(t *testing.T) {
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
 			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
-			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}, spec, in, tc.snapshot, nil)
+			p, errs := place(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid", Grouped: tc.replicas != nil}, spec, in, tc.snapshot, nil)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}

@@ -94,7 +94,7 @@ func TestBackendsOfFleet(t *testing.T) {
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
 			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
-			p, errs := Build(s, spec, in, tc.snapshot, nil)
+			p, errs := place(s, spec, in, tc.snapshot, nil)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
@@ -176,7 +176,7 @@ func TestBackendsByType(t *testing.T) {
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
 			in.Fleet = inputv1alpha1.FleetSettings{ParentRefs: []inputv1alpha1.ParentRef{{Name: "hub"}}, HostnameBackends: tc.setting}
-			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
+			p, errs := place(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
 				Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
 				Roles: []v1alpha1.Role{
 					{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, `{"parentRefs":[{"name":"gw"}],"hostnames":["h.example.com"]}`)},

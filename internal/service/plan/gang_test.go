@@ -43,7 +43,7 @@ func build(t *testing.T, spec, input string) (*Plan, error) {
 	}
 	v1alpha1.Default(s)
 	inputv1alpha1.Default(in)
-	p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", Grouped: s.Replicas != nil}, s, in, scheduling.Snapshot{}, nil)
+	p, errs := place(naming.Identity{Name: "svc", Namespace: "ns", Grouped: s.Replicas != nil}, s, in, scheduling.Snapshot{}, nil)
 	return p, errs.ToAggregate()
 }
 

@@ -132,7 +132,7 @@ func TestKueue(t *testing.T) {
 			}
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
-			p, errs := Build(naming.Identity{Name: "batch", Namespace: schedulingtest.Service.Namespace, UID: schedulingtest.Service.UID}, spec, in, renamed(tc.snapshot, "batch"), nil)
+			p, errs := place(naming.Identity{Name: "batch", Namespace: schedulingtest.Service.Namespace, UID: schedulingtest.Service.UID}, spec, in, renamed(tc.snapshot, "batch"), nil)
 			if tc.refused != "" {
 				if len(errs) != 1 || errs[0].Error() != tc.refused {
 					t.Errorf("%s\nwant %s, got %v", tc.reason, tc.refused, errs)

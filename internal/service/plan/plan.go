@@ -74,6 +74,13 @@ type Plan struct {
 	Unchecked    map[string]bool
 
 	gang gangPolicy
+	// spec and snapshot are what Place goes by. inFleet tells that clusters of the fleet take part.
+	spec     *v1alpha1.InferenceServiceSpec
+	snapshot *scheduling.Snapshot
+	inFleet  bool
+	// extra is the number of units that a rollout runs beyond those that are wanted, by the cluster of
+	// the fleet and the kind.
+	extra map[string]map[string]int32
 }
 
 // A Warning is about a setting that is rendered as it is.
@@ -97,7 +104,8 @@ type ClusterPlan struct {
 	// has a router or no worker.
 	Endpoint *Endpoint
 	// Pending are the replicas whose capacity is requested of the cluster and not reserved.
-	Pending []Replica
+	// ExtraPending are those that a rollout would run beyond what is wanted.
+	Pending, ExtraPending []Replica
 	// NotStarted tells that nothing is reserved in the cluster yet, so nothing is rendered.
 	NotStarted bool
 	// LocalQueue is the queue from which Kueue admits the replicas here. It is empty where Kueue
@@ -172,6 +180,8 @@ type Replica struct {
 	BelowPartition bool
 	// Extra replicas are beyond the number that is wanted. They run during a rollout only.
 	Extra bool
+	// Partial tells that other replicas of an extra unit do not run. The unit serves nobody yet.
+	Partial bool
 	// Template is what its pods are made of, as the LeaderWorkerSet's spec has it, if it stays because
 	// the capacity for what the replica requests now is not reserved. Otherwise nil.
 	Template *kube.Document

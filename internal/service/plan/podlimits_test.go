@@ -64,7 +64,7 @@ func TestPodLimits(t *testing.T) {
 				Placement: tc.placement, Roles: []v1alpha1.Role{role},
 				SchedulingStrategy: &v1alpha1.SchedulingStrategy{Gang: &v1alpha1.Gang{Mode: tc.gang}},
 			}
-			_, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), tc.snapshot, nil)
+			_, errs := place(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), tc.snapshot, nil)
 			var got []string
 			for _, err := range errs {
 				got = append(got, err.Error())

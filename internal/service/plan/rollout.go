@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
@@ -129,7 +127,7 @@ func (u *unit) state(running *Running) rollout.Unit {
 	s, former := rollout.Unit{Kind: u.kind, Index: u.index, Serving: true, Extra: u.extra}, false
 	for _, r := range u.replicas {
 		state := running.Replica(r.Key)
-		state.Serving = state.Serving && !r.Remade
+		state.Serving = state.Serving && !r.Remade && !r.Partial
 		updated := state.Updated(running.Revision[r.Role.Name])
 		s.Outdated = s.Outdated || state.Exists && !updated
 		s.Started = s.Started || state.Exists && updated && !state.Serving
@@ -161,20 +159,13 @@ func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 	var all []unit
 	if !p.ChangesInPairs() {
 		for r := range c.Replicas() {
-			index := r.Index
-			if p.Service.Grouped {
-				index = r.Group
-			}
-			all = append(all, unit{replicas: []*Replica{r}, kind: r.Role.Name, index: index, extra: r.Extra})
+			all = append(all, unit{replicas: []*Replica{r}, kind: r.Role.Name, index: p.unitIndex(r), extra: r.Extra})
 		}
 		return all
 	}
 	at := map[int32]int{}
 	for r := range c.Replicas() {
-		index := r.Group
-		if !p.Service.Grouped {
-			index = p.pair(r.Role, r.Index)
-		}
+		index := p.unitIndex(r)
 		i, has := at[index]
 		if !has {
 			i = len(all)
@@ -243,111 +234,4 @@ func (p *Plan) HasGang() bool { return p.gang.mode != v1alpha1.GangNone && p.gan
 func (p *Plan) perPair(r *Role) int32 {
 	units := p.pairs()
 	return max((r.Replicas+units-1)/units, 1)
-}
-
-// withoutSurge makes a rollout in the fleet go on by stopping a unit, where it would wait for a
-// further one.
-func (p *Plan) withoutSurge() {
-	if *p.Rollout.MaxSurge == 0 {
-		return
-	}
-	p.Rollout.MaxSurge = ptr.To[int32](0)
-	p.Rollout.MaxUnavailable = ptr.To(max(*p.Rollout.MaxUnavailable, 1))
-	p.Warnings = append(p.Warnings, Warning{
-		Path:    "spec.rollout.maxSurge",
-		Message: "has no effect in the clusters of a fleet, where no capacity is reserved for it: maxUnavailable is 1 at least there",
-	})
-}
-
-// surge adds units beyond those that are wanted, while replicas have to get the newest template:
-// at most as many as there are units that have to, or do not serve with it so far.
-func (p *Plan) surge(running *Running) {
-	if *p.Rollout.MaxSurge == 0 {
-		return
-	}
-	for i := range p.Clusters {
-		c := &p.Clusters[i]
-		for _, r := range p.extraReplicas(c, p.unfinished(c, running)) {
-			p.Rollout.Surge = true
-			c.addExtra(p, r)
-		}
-	}
-}
-
-// unfinished returns for each kind of unit how many have to get the newest template. While extra
-// units of the kind exist, those that do not serve count too.
-func (p *Plan) unfinished(c *ClusterPlan, running *Running) map[string]int32 {
-	most := map[string]int32{"": *p.Rollout.MaxSurge}
-	for _, r := range p.Roles {
-		most[r.Name] = *p.Rollout.MaxSurge
-	}
-	surging := map[string]bool{}
-	for _, r := range p.extraReplicas(c, most) {
-		if running.Replica(r.Key).Exists {
-			surging[p.kind(r.Role)] = true
-		}
-	}
-	// Replicas of one group and kind get one extra group.
-	seen, n := map[string]map[int32]bool{}, map[string]int32{}
-	for _, u := range p.unitsOf(c) {
-		s := u.state(running)
-		release := s.Outdated && !p.Rollout.Paused || surging[s.Kind] && (s.Outdated || !s.Serving)
-		if !release || s.Index < *p.Rollout.Partition || seen[s.Kind][s.Index] {
-			continue
-		}
-		if seen[s.Kind] == nil {
-			seen[s.Kind] = map[int32]bool{}
-		}
-		seen[s.Kind][s.Index] = true
-		n[s.Kind] = min(n[s.Kind]+1, *p.Rollout.MaxSurge)
-	}
-	return n
-}
-
-// kind of the units that the replicas of a role are in.
-func (p *Plan) kind(r *Role) string {
-	if p.ChangesInPairs() {
-		return ""
-	}
-	return r.Name
-}
-
-// extraReplicas returns the replicas of some units beyond those of a cluster, by their kinds.
-func (p *Plan) extraReplicas(c *ClusterPlan, units map[string]int32) []Replica {
-	var all []Replica
-	for _, r := range p.Roles {
-		n := units[p.kind(r)]
-		switch {
-		case r.Replicas == 0:
-			continue
-		case p.Service.Grouped:
-			for i := range n {
-				for j := range r.Replicas {
-					all = append(all, p.replica(c, r, int32(len(c.Groups))+i, j)) //nolint:gosec // The API allows a few hundred.
-				}
-			}
-			continue
-		case p.ChangesInPairs():
-			n *= p.perPair(r)
-		}
-		for i := range n {
-			all = append(all, p.replica(c, r, 0, r.Replicas+i))
-		}
-	}
-	for i := range all {
-		all[i].Extra = true
-	}
-	return all
-}
-
-// addExtra adds an extra replica to its group, which it may make.
-func (c *ClusterPlan) addExtra(p *Plan, r Replica) {
-	i := slices.IndexFunc(c.Groups, func(g Group) bool { return g.Index == r.Group })
-	if i < 0 {
-		i = len(c.Groups)
-		c.Groups = append(c.Groups, Group{Index: r.Group})
-	}
-	g := &c.Groups[i]
-	g.Replicas = append(g.Replicas, r)
-	c.addGang(p, g, p.gang)
 }

@@ -7,6 +7,7 @@ rendered and encoded once per role, and shared by its replicas.
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +27,7 @@ import (
 // A Renderer renders the LeaderWorkerSets of one plan.
 type Renderer struct {
 	grouped   bool
+	templates map[string]templates
 	shared    map[target]shared
 	revisions map[string]string
 	// pins has what replicas with the same pin have in common.
@@ -52,10 +54,10 @@ type template struct {
 	metadata *structpb.Struct
 }
 
-// New renders what the replicas of each role have in common.
+// New renders what the replicas of each role have in common in all clusters.
 func New(p *plan.Plan) (*Renderer, error) {
 	r := &Renderer{
-		grouped: p.Service.Grouped, shared: make(map[target]shared, len(p.Roles)*len(p.Clusters)),
+		grouped: p.Service.Grouped, templates: make(map[string]templates, len(p.Roles)), shared: map[target]shared{},
 		revisions: make(map[string]string, len(p.Roles)), pins: map[pin]shared{},
 	}
 	all, hashes := make([]templates, len(p.Roles)), make([]string, len(p.Roles))
@@ -73,14 +75,7 @@ func New(p *plan.Plan) (*Renderer, error) {
 		if p.ChangesInPairs() {
 			t.hash = naming.Hash(hashes...)
 		}
-		r.revisions[role.Name] = t.hash
-		for i := range p.Clusters {
-			cluster := &p.Clusters[i]
-			var err error
-			if r.shared[target{cluster, role}], err = t.in(cluster, role); err != nil {
-				return nil, fmt.Errorf("cannot render role %q: %w", role.Name, err)
-			}
-		}
+		r.templates[role.Name], r.revisions[role.Name] = t, t.hash
 	}
 	return r, nil
 }
@@ -186,11 +181,29 @@ func newTemplate(doc *structpb.Struct, labels map[string]string) *template {
 	return &template{spec: doc.GetFields()["spec"], metadata: metadata}
 }
 
+// sharedIn returns what the replicas of a role in one cluster have in common. It is made once.
+func (r *Renderer) sharedIn(cluster *plan.ClusterPlan, role *plan.Role) (shared, error) {
+	at := target{cluster, role}
+	if s, made := r.shared[at]; made {
+		return s, nil
+	}
+	t, known := r.templates[role.Name]
+	if !known {
+		return shared{}, errors.New("the plan does not have its role")
+	}
+	s, err := t.in(cluster, role)
+	if err != nil {
+		return shared{}, err
+	}
+	r.shared[at] = s
+	return s, nil
+}
+
 // LeaderWorkerSet renders the LeaderWorkerSet of a replica.
 func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Replica) (kube.Object, error) {
-	s, ok := r.shared[target{cluster, replica.Role}]
-	if !ok {
-		return kube.Object{}, fmt.Errorf("cannot render LeaderWorkerSet %q: the plan does not have its role", replica.Name)
+	s, err := r.sharedIn(cluster, replica.Role)
+	if err != nil {
+		return kube.Object{}, fmt.Errorf("cannot render LeaderWorkerSet %q: %w", replica.Name, err)
 	}
 	o := kube.Copy(s.object)
 	metadata := r.identify(s.object.GetFields()["metadata"].GetStructValue(), replica)

@@ -1,0 +1,62 @@
+package scheduling
+
+import (
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// addExtra adds to each cluster that runs the service what a rollout runs there beyond what is wanted.
+// It is added after everything else is decided, so a service never moves because of it, and never
+// waits for it to move. Where a cluster is left, what exists stays as long as the rest.
+func (v *view) addExtra(members []member, candidates []Candidate, decisions []Decision) {
+	for i := range decisions {
+		d, c := &decisions[i], &candidates[i]
+		if len(d.Run) == 0 {
+			continue
+		}
+		d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}
+		for _, group := range v.demand.Extra[members[i].target.Cluster] {
+			group.Replicas = slices.Clone(group.Replicas)
+			if d.State != v1alpha1.StatePlaced {
+				group.Replicas = slices.DeleteFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return !c.Present[r.Name] })
+			}
+			if len(group.Replicas) == 0 {
+				continue
+			}
+			d.Groups = append(slices.Clone(d.Groups), group)
+			for j := range group.Replicas {
+				r := &group.Replicas[j]
+				d.Extra[r.Name] = true
+				if c.existsOrReserved(r) {
+					d.Run[r.Name] = true
+				}
+			}
+		}
+	}
+}
+
+// wholeExtra starts no part of an extra group: its unit would count as one that serves.
+func (v *view) wholeExtra(m member, c *Candidate, d *Decision) {
+	for _, group := range v.demand.Extra[m.target.Cluster] {
+		if !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return !d.Run[r.Name] }) {
+			continue
+		}
+		for _, r := range group.Replicas {
+			if !c.Present[r.Name] {
+				delete(d.Run, r.Name)
+			}
+			if d.Run[r.Name] {
+				d.Partial[r.Name] = true
+			}
+		}
+	}
+}
+
+// groups returns what may run of the service in a cluster: what is wanted, and what a rollout runs
+// beyond that.
+func (v *view) groups(m member) []reservation.ReplicaGroup {
+	return slices.Concat(v.demand.Groups, v.demand.Extra[m.target.Cluster])
+}

@@ -1,0 +1,44 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+)
+
+// rollingOut returns the clusters in which a service with maxSurge has replicas that still keep their pods as they were.
+func (w *World) rollingOut(u *user) []*remote {
+	xr := w.server.get(serviceKind, u.name)
+	if xr == nil || u.surge == 0 {
+		return nil
+	}
+	var all []*remote
+	for _, r := range w.fleet {
+		for t := range w.children[xr.uid] {
+			o := w.server.get(t.kind, t.name)
+			manifest := object(o.body, "spec", "forProvider", "manifest")
+			held := number(manifest, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") > 0
+			if held && t.kind == objectKind && text(o.body, "spec", "providerConfigRef", "name") == r.name {
+				all = append(all, r)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// checkSurge checks that a rollout does not wait for a further replica where there is room for one. It looks at services in which each
+// replica is changed by itself.
+func (w *World) checkSurge(u *user) {
+	if len(u.roles) > 1 || u.groups > 0 || len(u.replicas()) == 0 || w.growing(u) {
+		return
+	}
+	for _, r := range w.rollingOut(u) {
+		if !slices.Contains(w.candidates(u), r) || w.waitsBefore(u, r) || len(u.missing(w.placedIn(u)[r.name])) == len(u.replicas()) {
+			continue
+		}
+		pods := slices.Concat(u.replicas()[0].pods(), slices.Concat(slices.Collect(maps.Values(w.told[r.name]))...))
+		if fits(r.nodes, pods) {
+			w.violate("surged", append(w.about(r), u.name.String()), "the rollout of %s waits in %s, where a further replica has room: %s; status: %s", u.name, r.name, w.describe(r), w.placement(u))
+		}
+	}
+}

@@ -40,8 +40,8 @@ func (r *ObservedState) Conflicts(objects []kube.Object) field.ErrorList {
 	return errs
 }
 
-// ForbiddenChanges returns changes of the spec that its schema refuses too. An XR may come
-// without validation by the schema.
+// ForbiddenChanges returns changes of the spec that what runs forbids. The schema refuses some of them
+// too, but an XR may come without validation by it.
 func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList {
 	var errs field.ErrorList
 	for _, o := range objects {
@@ -50,7 +50,10 @@ func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList 
 				"runs with another namespace or providerConfigRef, and cannot move: give the cluster another name, which creates everything there again and deletes what is here"))
 		}
 	}
-	return append(errs, r.groupingChanged()...)
+	if grouping := r.groupingChanged(); len(grouping) > 0 {
+		return append(errs, grouping...)
+	}
+	return append(errs, r.servingRolesRemoved()...)
 }
 
 // moved tells whether an observed Object is for another remote object than the desired one.

@@ -10,7 +10,8 @@ import (
 
 // addExtra adds to each cluster that runs the service what a rollout runs there beyond what is wanted.
 // It is added after everything else is decided, so a service never moves because of it, and never
-// waits for it to move. Where a cluster is left, what exists stays as long as the rest.
+// waits for it to move. What is wanted gets its capacity first. Until then, and where a cluster is
+// left, what exists stays, and nothing is added.
 func (v *view) addExtra(members []member, candidates []Candidate, decisions []Decision) {
 	for i := range decisions {
 		d, c := &decisions[i], &candidates[i]
@@ -20,7 +21,7 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 		d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}
 		for _, group := range v.demand.Extra[members[i].target.Cluster] {
 			group.Replicas = slices.Clone(group.Replicas)
-			if d.State != v1alpha1.StatePlaced {
+			if d.State != v1alpha1.StatePlaced || len(d.Pending) > 0 {
 				group.Replicas = slices.DeleteFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return !c.Present[r.Name] })
 			}
 			if len(group.Replicas) == 0 {

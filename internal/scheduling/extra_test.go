@@ -25,7 +25,8 @@ func TestExtra(t *testing.T) {
 		RunsInRequest []key.ReplicaID
 	}
 	one := reservation.ReplicaRequest{Name: "worker/0", Pods: map[string]int64{"worker/leader": 1}}
-	two, three := one, one
+	two, three, nine := one, one, one
+	nine.Name = "worker/9"
 	two.Name, two.Required, three.Name, three.Required = "worker/1", true, "worker/2", true
 	drained := func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = v1alpha1.StopDrain }
 	all := []key.ReplicaID{"worker/0", "worker/1", "worker/2"}
@@ -34,6 +35,7 @@ func TestExtra(t *testing.T) {
 		exist    []key.ReplicaID
 		reserved []key.ReplicaID
 		change   schedulingtest.Change
+		further  []reservation.ReplicaRequest
 		want     decided
 	}{
 		"Waits": {
@@ -56,6 +58,10 @@ func TestExtra(t *testing.T) {
 			reason: "It stays as long as the rest, and nothing is added.", exist: all[:2], reserved: all, change: drained,
 			want: decided{State: v1alpha1.StateLeaving, Run: all[:2], Partial: all[1:2], Requested: all[:2], RunsInRequest: all[:2]},
 		},
+		"WantedFirst": {
+			reason: "A wanted replica has no capacity so far.", exist: all[:1], reserved: all[:1], further: []reservation.ReplicaRequest{nine},
+			want: decided{State: v1alpha1.StatePlaced, Run: all[:1], Requested: []key.ReplicaID{"worker/0", "worker/9"}, Pending: []key.ReplicaID{"worker/9"}, RunsInRequest: all[:1]},
+		},
 		"Absent": {
 			reason: "The service does not run there.", reserved: nil,
 			want: decided{State: v1alpha1.StatePending, Requested: all[:1], Pending: all[:1]},
@@ -76,7 +82,7 @@ func TestExtra(t *testing.T) {
 			}
 			demand := &scheduling.Demand{
 				ServiceID: schedulingtest.Service, Placement: placementIn("east"), PodRequirements: gpus(1),
-				Groups: []reservation.ReplicaGroup{{Name: "0", Replicas: []reservation.ReplicaRequest{one}}},
+				Groups: []reservation.ReplicaGroup{{Name: "0", Replicas: append([]reservation.ReplicaRequest{one}, tc.further...)}},
 				Extra:  map[string][]reservation.ReplicaGroup{"east": {{Name: "worker/1", Replicas: []reservation.ReplicaRequest{two, three}}}},
 			}
 			snapshot.Request = scheduling.Schedule(demand, &snapshot).Request

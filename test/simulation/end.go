@@ -244,7 +244,7 @@ func (u *user) missing(in map[string]bool) []replica {
 
 // checkWaiting checks that replicas that wait do not fit in a cluster.
 func (w *World) checkWaiting(u *user, r *remote, placed map[string]map[string]bool, waiting []replica) {
-	if len(waiting) == 0 || w.waitsBefore(u, r) {
+	if len(waiting) == 0 || w.waitsBefore(u, r) || w.keepsFormer(r) {
 		return
 	}
 	ids := make([]string, 0, len(waiting))

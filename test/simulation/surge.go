@@ -42,3 +42,9 @@ func (w *World) checkSurge(u *user) {
 		}
 	}
 }
+
+// keepsFormer tells whether a service keeps the pods that it had in a cluster, because a rollout waits there for a further replica. They
+// may take more room than those that it wants.
+func (w *World) keepsFormer(r *remote) bool {
+	return slices.ContainsFunc(w.services, func(u *user) bool { return slices.Contains(w.rollingOut(u), r) })
+}

@@ -27,6 +27,7 @@ func TestTraffic(t *testing.T) {
 	}
 	t.Run("Workers", func(t *testing.T) { testTrafficToWorkers(t, c) })
 	t.Run("Pairs", func(t *testing.T) { testTrafficToPairs(t, c) })
+	t.Run("Nodes", func(t *testing.T) { testTrafficToNodes(t, c) })
 }
 
 // testTrafficToWorkers changes a service of four replicas in each way that its users do.
@@ -116,6 +117,22 @@ func testTrafficToPairs(t *testing.T, c *cluster.Cluster) {
 		setImage(decode, nextImage)
 		apply(t, c, pairs)
 		settled(t, c, pairs)
+	})
+}
+
+// testTrafficToNodes changes replicas on two nodes each, whose leader waits for its worker.
+func testTrafficToNodes(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	worker := briefly(engine("worker", "worker", 2, 2), 5)
+	wide := inference(ns, "wide", worker, picker("wide.example.com"))
+	apply(t, c, wide)
+	settled(t, c, wide)
+
+	l := send(t, c, wide, "wide.example.com")
+	l.while("another image", func() {
+		setImage(worker, nextImage)
+		apply(t, c, wide)
+		settled(t, c, wide)
 	})
 }
 

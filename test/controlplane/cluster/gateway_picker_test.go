@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"bufio"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -188,7 +186,6 @@ func TestPicker(t *testing.T) {
 		Status: &typev3.HttpStatus{Code: typev3.StatusCode_TooManyRequests}, Body: []byte("later"),
 		Headers: &extprocv3.HeaderMutation{SetHeaders: []*corev3.HeaderValueOption{header("retry-after", "1")}},
 	}
-	same := func(s string) string { return s }
 	for name, test := range map[string]struct {
 		mode   string
 		picker *fakePicker
@@ -197,9 +194,9 @@ func TestPicker(t *testing.T) {
 		cut bool
 	}{
 		"header":                  {"FailClose", &fakePicker{header: "10.0.0.2:8000", body: "new body", change: strings.ToUpper}, "200 10.0.0.2:8000 GOT NEW BODY OF 8WAS HERE", false},
-		"metadata":                {"FailClose", &fakePicker{metadata: "10.0.0.1:8000", body: "b", change: same}, "200 10.0.0.1:8000 got b of 1was here", false},
-		"the next of several":     {"FailClose", &fakePicker{metadata: "10.0.0.7:8000, 10.0.0.2:8000,10.0.0.1:8000", body: "b", change: same}, "200 10.0.0.2:8000 got b of 1was here", false},
-		"none can be connected":   {"FailOpen", &fakePicker{metadata: "10.0.0.7:8000,10.0.0.8:8000", body: "b", change: same}, "503", false},
+		"metadata":                {"FailClose", &fakePicker{metadata: "10.0.0.1:8000", body: "b", change: unchanged}, "200 10.0.0.1:8000 got b of 1was here", false},
+		"the next of several":     {"FailClose", &fakePicker{metadata: "10.0.0.7:8000, 10.0.0.2:8000,10.0.0.1:8000", body: "b", change: unchanged}, "200 10.0.0.2:8000 got b of 1was here", false},
+		"none can be connected":   {"FailOpen", &fakePicker{metadata: "10.0.0.7:8000,10.0.0.8:8000", body: "b", change: unchanged}, "503", false},
 		"an answer of its own":    {"FailOpen", &fakePicker{immediate: tooMany}, "429 later retry-after 1", false},
 		"one for the response":    {"FailOpen", &fakePicker{metadata: "10.0.0.1:8000", body: "b", later: tooMany}, "429 later retry-after 1", false},
 		"it fails, closed":        {"FailClose", &fakePicker{fails: "request"}, "500", false},
@@ -250,7 +247,7 @@ func TestPicker(t *testing.T) {
 func TestPickerSees(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", chunkSize)
-	f := &fakePicker{metadata: "10.0.0.7:8000,10.0.0.2:8000", body: long, change: func(s string) string { return s }}
+	f := &fakePicker{metadata: "10.0.0.7:8000,10.0.0.2:8000", body: long, change: unchanged}
 	p := poolPlane(t, "FailClose", f)
 	p.backend("10.0.0.2:8000", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -282,37 +279,11 @@ func TestPickerSees(t *testing.T) {
 }
 
 // TestPickerStreams holds that each part of a response passes the picker before the next one is
-// there, and that the client's going ends all of it.
+// there.
 func TestPickerStreams(t *testing.T) {
 	t.Parallel()
 	f := &fakePicker{metadata: "10.0.0.1:8000", change: strings.ToUpper}
-	p := poolPlane(t, "FailClose", f)
-	next, gone := make(chan bool), make(chan bool)
-	p.backend("10.0.0.1:8000", func(w http.ResponseWriter, r *http.Request) {
-		for i := range 3 {
-			fmt.Fprintf(w, "data: %d\n", i)
-			_ = http.NewResponseController(w).Flush()
-			<-next
-		}
-		<-r.Context().Done()
-		close(gone)
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	rsp, err := ownConnections.Do(p.request(http.MethodGet, "/", nil).WithContext(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rsp.Body.Close()
-	lines := bufio.NewReader(rsp.Body)
-	for i := range 3 {
-		if line, err := lines.ReadString('\n'); err != nil || line != fmt.Sprintf("DATA: %d\n", i) {
-			t.Fatalf("part %d is %q: %v", i, line, err)
-		}
-		next <- true
-	}
-	cancel()
-	<-gone
+	poolPlane(t, "FailClose", f).streams(f.change)
 }
 
 // TestPickerRestarts holds that requests reach a picker as soon as it is there, whatever failed
@@ -322,7 +293,7 @@ func TestPickerRestarts(t *testing.T) {
 	p := poolPlane(t, "FailClose", nil)
 	p.echo("10.0.0.1:8000")
 	for range 3 {
-		f := &fakePicker{metadata: "10.0.0.1:8000", change: func(s string) string { return s }}
+		f := &fakePicker{metadata: "10.0.0.1:8000", change: unchanged}
 		stop := p.picker(f)
 		if got, want := p.get("/"), "200 10.0.0.1:8000 got  of 0was here"; got != want {
 			t.Errorf("answer %q, want %q", got, want)

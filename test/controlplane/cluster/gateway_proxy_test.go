@@ -301,11 +301,10 @@ func TestForwarding(t *testing.T) {
 	}
 }
 
-// TestStreaming holds that each part of a response passes before the next one is there, and that
-// a client that goes ends what the backend does for it.
-func TestStreaming(t *testing.T) {
-	t.Parallel()
-	p := oneService(t)
+// streams holds that each part of a response passes before the next one is there, changed or not, and
+// that a client that goes ends what the backend does for it. Requests go to 10.0.0.1:8000.
+func (p *testPlane) streams(change func(string) string) {
+	p.Helper()
 	next, gone := make(chan bool), make(chan bool)
 	p.backend("10.0.0.1:8000", func(w http.ResponseWriter, r *http.Request) {
 		for i := range 3 {
@@ -316,23 +315,31 @@ func TestStreaming(t *testing.T) {
 		<-r.Context().Done()
 		close(gone)
 	})
-	p.rules(`[{backendRefs: [{name: a, port: 80}]}]`)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(p.Context())
 	defer cancel()
 	rsp, err := ownConnections.Do(p.request(http.MethodGet, "/", nil).WithContext(ctx))
 	if err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
 	defer rsp.Body.Close()
 	lines := bufio.NewReader(rsp.Body)
 	for i := range 3 {
-		if line, err := lines.ReadString('\n'); err != nil || line != fmt.Sprintf("data: %d\n", i) {
-			t.Fatalf("part %d is %q: %v", i, line, err)
+		if line, err := lines.ReadString('\n'); err != nil || line != change(fmt.Sprintf("data: %d\n", i)) {
+			p.Fatalf("part %d is %q: %v", i, line, err)
 		}
 		next <- true
 	}
 	cancel()
 	<-gone
+}
+
+func unchanged(s string) string { return s }
+
+func TestStreaming(t *testing.T) {
+	t.Parallel()
+	p := oneService(t)
+	p.rules(`[{backendRefs: [{name: a, port: 80}]}]`)
+	p.streams(unchanged)
 }
 
 // TestTimeouts holds that a time-out of the rule ends a request, and a backend's answer until then

@@ -69,6 +69,7 @@ func (c *Kubernetes) RunStandInGateway() error {
 	typed := informers.NewSharedInformerFactory(client, 0)
 	g := &StandInGateway{c: c, address: c.network.gatewayIP, plane: newDataPlane(
 		newEndpoints(typed, c.resolve), c.network.listenIP, log.New(file, "", log.LstdFlags|log.Lmicroseconds))}
+	g.plane.gate = c.gate
 	c.gateway = g
 	c.begin(func(ctx context.Context) error {
 		defer file.Close() //nolint:errcheck // It is a log.

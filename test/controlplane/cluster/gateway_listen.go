@@ -26,6 +26,8 @@ type dataPlane struct {
 	pickers   *pickers
 	// h1 and h2c connect with backends of either protocol.
 	h1, h2c http.RoundTripper
+	// gate is passed by all connections with listeners, if there is one.
+	gate *gate
 	// listenIP is where the n-th Gateway listens, from 1.
 	listenIP func(n int) string
 	// random returns a number from 0 to below n.
@@ -161,6 +163,7 @@ func (p *dataPlane) listen(address, gateway string, l *listener) error {
 	if err != nil {
 		return err
 	}
+	at = p.gate.guard(at)
 	scheme := "http"
 	s := &http.Server{ReadHeaderTimeout: patience, ErrorLog: p.log, Protocols: &http.Protocols{}}
 	s.Protocols.SetHTTP1(true)

@@ -342,6 +342,42 @@ func TestStreaming(t *testing.T) {
 	p.streams(unchanged)
 }
 
+// TestGate holds that a gate that is shut ends requests from outside, and that none is answered until it
+// is open again.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	p := oneService(t)
+	p.gate = newGate()
+	ended := make(chan bool)
+	p.backend("10.0.0.1:8000", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/stream" {
+			fmt.Fprintln(w, "data: 0")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			close(ended)
+		}
+	})
+	p.rules(`[{backendRefs: [{name: a, port: 80}]}]`)
+	stream, err := ownConnections.Do(p.request(http.MethodGet, "/stream", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	p.gate.shut()
+	if b, err := io.ReadAll(stream.Body); err == nil || string(b) != "data: 0\n" {
+		t.Errorf("the stream under way ends with %v after %q, want an error", err, b)
+	}
+	<-ended
+	if rsp, err := ownConnections.Do(p.request(http.MethodGet, "/", nil)); err == nil {
+		_ = rsp.Body.Close()
+		t.Errorf("a request is answered with %s while the gate is shut", rsp.Status)
+	}
+	p.gate.open()
+	if got := p.get("/"); got != "200 " {
+		t.Errorf("once the gate is open again, a request is answered with %q", got)
+	}
+}
+
 // TestTimeouts holds that a time-out of the rule ends a request, and a backend's answer until then
 // is cut.
 func TestTimeouts(t *testing.T) {

@@ -43,6 +43,8 @@ type Kubernetes struct {
 	kwok      *process
 	network   *network
 	gateway   *StandInGateway
+	// gate is passed by all connections from outside, if there is one.
+	gate *gate
 
 	// background is what runs in this process; stopping ends it.
 	background sync.WaitGroup

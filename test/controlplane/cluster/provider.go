@@ -149,7 +149,7 @@ func (c *Cluster) connectRemote(ctx context.Context, r *Remote) error {
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := clientcmd.Write(r.kubeconfig("https://"+r.gate.at, token))
+	kubeconfig, err := clientcmd.Write(r.kubeconfig("https://"+r.door, token))
 	if err != nil {
 		return err
 	}

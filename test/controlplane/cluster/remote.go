@@ -15,13 +15,14 @@ import (
 
 // A Remote is a cluster of its own beside the control plane, with everything that
 // serves, and without Crossplane. The control plane has a ClusterProviderConfig and a
-// cluster-scoped ProviderConfig of its name for provider-kubernetes, which reaches it
-// through a gate that can be shut; and both once more for services that name a
-// configuration themselves, because they may not name one of the fleet.
+// cluster-scoped ProviderConfig of its name for provider-kubernetes, and both once more
+// for services that name a configuration themselves, because they may not name one of
+// the fleet. What comes from outside passes a gate that can be shut.
 type Remote struct {
 	*Kubernetes
 
-	gate *gate
+	// door is where provider-kubernetes reaches the API server.
+	door string
 }
 
 // Remotes are all remote clusters, cluster-1 first.
@@ -48,7 +49,9 @@ const direct = "-direct"
 // ByConfig is the remote cluster that a configuration reaches. It panics if there is none.
 func (c *Cluster) ByConfig(name string) *Remote { return c.Remote(strings.TrimSuffix(name, direct)) }
 
-// CutOff makes the cluster unreachable for provider-kubernetes. It lives on.
+// CutOff makes the cluster unreachable for whoever is outside: for provider-kubernetes, and
+// for the gateways of other clusters. Connections end, and new ones are closed at once,
+// where a network might let both hang until a time-out. The cluster lives on.
 func (r *Remote) CutOff() { r.gate.shut() }
 
 // Reconnect ends what CutOff did.
@@ -82,8 +85,8 @@ func (r *Remote) run(ctx context.Context, etcd string, o Options) error {
 	if err := r.openNetwork(); err != nil {
 		return err
 	}
-	var err error
-	if r.gate, err = r.runGate(strings.TrimPrefix(r.Config.Host, "https://")); err != nil {
+	r.gate = newGate()
+	if err := r.openDoor(); err != nil {
 		return err
 	}
 	return together(
@@ -117,61 +120,104 @@ func (c *Cluster) addContexts() error {
 	return os.Rename(c.Kubeconfig+".new", c.Kubeconfig)
 }
 
-// A gate passes on connections, unless it is shut.
-type gate struct {
-	// at is where it listens, and to where it leads.
-	at, to string
+// openDoor listens for those outside who call the API server.
+func (r *Remote) openDoor() error {
+	l, err := net.Listen("tcp", address(0)) //nolint:noctx // It returns at once.
+	if err != nil {
+		return err
+	}
+	r.door = l.Addr().String()
+	to := strings.TrimPrefix(r.Config.Host, "https://")
+	guarded := r.gate.guard(l)
+	r.begin(func(context.Context) error {
+		for {
+			from, err := guarded.Accept()
+			if err != nil {
+				return err
+			}
+			go passOn(from, to)
+		}
+	})
+	r.begin(func(ctx context.Context) error {
+		<-ctx.Done()
+		r.gate.shut()
+		return l.Close()
+	})
+	return nil
+}
 
+// passOn connects a caller with an address.
+func passOn(from net.Conn, address string) {
+	to, err := net.Dial("tcp", address) //nolint:noctx // It returns at once: it is on this machine.
+	if err != nil {
+		_ = from.Close()
+		return
+	}
+	between(from, to)
+}
+
+// A gate lets connections in, unless it is shut. Where there is none, all come in.
+type gate struct {
 	mu      sync.Mutex
 	closed  bool
 	passing map[net.Conn]bool
 }
 
-// runGate makes a gate that is open, and ends with the cluster.
-func (c *Kubernetes) runGate(to string) (*gate, error) {
-	l, err := net.Listen("tcp", address(0)) //nolint:noctx // It returns at once.
-	if err != nil {
-		return nil, err
+func newGate() *gate { return &gate{passing: map[net.Conn]bool{}} }
+
+// guard returns a listener that accepts what the gate lets in.
+func (g *gate) guard(l net.Listener) net.Listener {
+	if g == nil {
+		return l
 	}
-	g := &gate{at: l.Addr().String(), to: to, passing: map[net.Conn]bool{}}
-	c.begin(func(context.Context) error {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return err
-			}
-			go g.pass(conn)
-		}
-	})
-	c.begin(func(ctx context.Context) error {
-		<-ctx.Done()
-		g.shut()
-		return l.Close()
-	})
-	return g, nil
+	return &guardedListener{l, g}
 }
 
-func (g *gate) pass(from net.Conn) {
-	defer from.Close() //nolint:errcheck // Whoever called learns of it in any case.
+type guardedListener struct {
+	net.Listener
+
+	gate *gate
+}
+
+// Accept waits for the next connection that is let in.
+func (l *guardedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.gate.enter(conn) {
+			return &guardedConn{conn, l.gate}, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+type guardedConn struct {
+	net.Conn
+
+	gate *gate
+}
+
+// Close closes the connection, which the gate then forgets.
+func (c *guardedConn) Close() error {
+	c.gate.leave(c.Conn)
+	return c.Conn.Close()
+}
+
+func (g *gate) enter(conn net.Conn) bool {
 	g.mu.Lock()
-	closed := g.closed
-	if !closed {
-		g.passing[from] = true
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.passing[conn] = true
 	}
-	g.mu.Unlock()
-	if closed {
-		return
-	}
-	defer func() {
-		g.mu.Lock()
-		delete(g.passing, from)
-		g.mu.Unlock()
-	}()
-	to, err := net.Dial("tcp", g.to) //nolint:noctx // It returns at once: it is on this machine.
-	if err != nil {
-		return
-	}
-	between(from, to)
+	return !g.closed
+}
+
+func (g *gate) leave(conn net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.passing, conn)
 }
 
 func (g *gate) open() {

@@ -250,13 +250,6 @@ func testGroupRestart(t *testing.T, c *cluster.Cluster) {
 	chat.Object["spec"].(map[string]any)["replicas"] = int64(2)
 	apply(t, c, chat)
 	settled(t, c, chat)
-	uids := func() map[string]string {
-		all := map[string]string{}
-		for _, p := range enginePods(t, c, chat) {
-			all[p.Name] = string(p.UID)
-		}
-		return all
-	}
 	until(t, c, "all replicas note their leaders", func(context.Context) (bool, error) {
 		noted := 0
 		for _, o := range list(t, c, lwsKind, ns) {
@@ -266,13 +259,13 @@ func testGroupRestart(t *testing.T, c *cluster.Cluster) {
 		}
 		return noted == 4, fmt.Errorf("%d of 4 do", noted)
 	})
-	before := uids()
+	before := engineUIDs(t, c, chat)
 	if err := c.Delete(t.Context(), object(podKind, ns, "chat-1-decode-0-0")); err != nil {
 		t.Fatal(err)
 	}
 	anew := func() []string {
 		var all []string
-		for name, uid := range uids() {
+		for name, uid := range engineUIDs(t, c, chat) {
 			if uid != before[name] {
 				all = append(all, name)
 			}
@@ -286,9 +279,9 @@ func testGroupRestart(t *testing.T, c *cluster.Cluster) {
 		return slices.Equal(got, want), fmt.Errorf("%v are", got)
 	})
 	settled(t, c, chat)
-	after := uids()
+	after := engineUIDs(t, c, chat)
 	settled(t, c, chat)
-	if diff := cmp.Diff(after, uids()); diff != "" {
+	if diff := cmp.Diff(after, engineUIDs(t, c, chat)); diff != "" {
 		t.Errorf("pods are made anew again: -before, +after:\n%s", diff)
 	}
 	if diff := cmp.Diff(want, anew()); diff != "" {
@@ -299,8 +292,7 @@ func testGroupRestart(t *testing.T, c *cluster.Cluster) {
 // briefly gives a role a short drain, and no GPUs.
 func briefly(role map[string]any, drain int64) map[string]any {
 	role["lifecycle"] = map[string]any{"drainSeconds": drain, "shutdownSeconds": int64(5)}
-	delete(podSpec(role)["containers"].([]any)[0].(map[string]any), "resources")
-	return role
+	return withoutGPUs(role)
 }
 
 func setEnv(role map[string]any, name, value string) {
@@ -313,7 +305,7 @@ func enginePods(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) 
 	t.Helper()
 	var all []*corev1.Pod
 	for _, o := range list(t, c, podKind, s.GetNamespace()) {
-		if l := o.GetLabels(); l["fusioninfer.io/service"] != s.GetName() || l["fusioninfer.io/role-name"] == "" {
+		if o.GetLabels()["fusioninfer.io/service"] != s.GetName() || !ofEngine(&o) {
 			continue
 		}
 		p := &corev1.Pod{}
@@ -321,6 +313,21 @@ func enginePods(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) 
 			t.Fatal(err)
 		}
 		all = append(all, p)
+	}
+	return all
+}
+
+// ofEngine tells a pod of an engine from that of an endpoint picker.
+func ofEngine(pod *unstructured.Unstructured) bool {
+	return pod.GetLabels()["fusioninfer.io/role-name"] != ""
+}
+
+// engineUIDs are the UIDs of the pods of a service's engines, by their names.
+func engineUIDs(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, p := range enginePods(t, c, s) {
+		all[p.Name] = string(p.UID)
 	}
 	return all
 }

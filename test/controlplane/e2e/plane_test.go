@@ -179,6 +179,12 @@ func engine(name, componentType string, replicas, nodes int64) map[string]any {
 	return r
 }
 
+// withoutGPUs makes a role request none.
+func withoutGPUs(role map[string]any) map[string]any {
+	delete(podSpec(role)["containers"].([]any)[0].(map[string]any), "resources")
+	return role
+}
+
 // podSpec is that of a role's template.
 func podSpec(role map[string]any) map[string]any {
 	return role["template"].(map[string]any)["spec"].(map[string]any)

@@ -3,14 +3,13 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"slices"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
@@ -30,36 +29,16 @@ func TestRollout(t *testing.T) {
 	apply(t, c, chat)
 	settled(t, c, chat)
 
-	before := identities(t, c, "Pod", chat)
-	pods := record(t, c, podKind, ns)
-	setImage(worker, nextImage)
-	apply(t, c, chat)
-	settled(t, c, chat)
-	if n := fewestReady(t, pods, before, everyPod); n < 3 {
-		t.Errorf("another image: %d of 4 replicas were ready at one time, want 3 at least", n)
-	}
+	updatesTo(t, c, chat, nextImage, 3, everyPod, worker)
 	haveImage(t, c, chat, 4, nextImage)
 	updated(t, c, chat, "4/4")
 
-	before = identities(t, c, "Pod", chat)
-	pods = record(t, c, podKind, ns)
+	before := identities(t, c, "Pod", chat)
+	pods := record(t, c, podKind, ns)
 	podSpec(worker)["nodeSelector"] = map[string]any{corev1.LabelHostname: "nowhere"}
 	apply(t, c, chat)
-	stopped := func() {
-		t.Helper()
-		until(t, c, "the rollout stops at one replica", lasting(func(ctx context.Context) (bool, error) {
-			s, err := c.Get(ctx, chat)
-			if err != nil {
-				return false, err
-			}
-			if err := observed(s); err != nil {
-				return false, err
-			}
-			status, _, message := condition(s, "RolledOut")
-			return status == "False" && strings.HasPrefix(message, "1 of 4 replicas are updated"), fmt.Errorf("RolledOut is %s: %s", status, message)
-		}))
-	}
-	stopped()
+	const stopped = `False \w+: 1 of 4 replicas are updated.*`
+	rolledOut(t, c, chat, stopped)
 	if n := fewestReady(t, pods, before, everyPod); n != 3 {
 		t.Errorf("a template that does not start: %d of 4 replicas were ready at one time, want 3", n)
 	}
@@ -73,7 +52,7 @@ func TestRollout(t *testing.T) {
 		return now != "" && now != before["chat-worker-1-0"], fmt.Errorf("it is %q", now)
 	})
 	says(t, c, chat, map[string]string{"worker": "Deploying 3/4 3/4"}, "False", "Updating", "LeaderWorkerSet chat-worker-3: its pods are being updated, 1 cannot be scheduled")
-	stopped()
+	rolledOut(t, c, chat, stopped)
 
 	before = identities(t, c, "Pod", chat)
 	delete(podSpec(worker), "nodeSelector")
@@ -85,17 +64,7 @@ func TestRollout(t *testing.T) {
 	chat.Object["spec"].(map[string]any)["rollout"] = map[string]any{"paused": true}
 	setImage(worker, "vllm/vllm-openai:v0.13.0")
 	apply(t, c, chat)
-	until(t, c, "the rollout is paused", lasting(func(ctx context.Context) (bool, error) {
-		s, err := c.Get(ctx, chat)
-		if err != nil {
-			return false, err
-		}
-		if err := observed(s); err != nil {
-			return false, err
-		}
-		_, reason, message := condition(s, "RolledOut")
-		return reason == "Paused" && message == "0 of 4 replicas are updated", fmt.Errorf("RolledOut is %s: %s", reason, message)
-	}))
+	rolledOut(t, c, chat, `\w+ Paused: 0 of 4 replicas are updated`)
 	setImage(worker, nextImage)
 	apply(t, c, chat)
 	settled(t, c, chat)
@@ -114,17 +83,7 @@ func TestRolloutOfPairs(t *testing.T) {
 	apply(t, c, chat)
 	settled(t, c, chat)
 
-	before := identities(t, c, "Pod", chat)
-	pods := record(t, c, podKind, ns)
-	setImage(prefill, nextImage)
-	setImage(decode, nextImage)
-	apply(t, c, chat)
-	settled(t, c, chat)
-	// A group is the second part of a pod's name.
-	group := func(pod string) string { return strings.Split(pod, "-")[1] }
-	if n := fewestReady(t, pods, before, group); n < 1 {
-		t.Error("another image: for some time no group was ready as a whole")
-	}
+	updatesTo(t, c, chat, nextImage, 1, group, prefill, decode)
 	haveImage(t, c, chat, 4, nextImage)
 }
 
@@ -140,23 +99,14 @@ func TestSurge(t *testing.T) {
 	apply(t, c, chat)
 	settled(t, c, chat)
 
-	before := identities(t, c, "Pod", chat)
-	pods := record(t, c, podKind, ns)
-	setImage(worker, nextImage)
-	apply(t, c, chat)
-	settled(t, c, chat)
-	if n := fewestReady(t, pods, before, everyPod); n < 1 {
-		t.Error("another image: for some time no replica was ready")
-	}
+	updatesTo(t, c, chat, nextImage, 1, everyPod, worker)
 	vanished(t, c, object(lwsKind, ns, "chat-worker-1"), object(podKind, ns, "chat-worker-1-0"))
 	haveImage(t, c, chat, 1, nextImage)
 }
 
 // smallEngine is an engine on one node that requests no GPU.
 func smallEngine(name, componentType string, replicas int64) map[string]any {
-	e := engine(name, componentType, replicas, 1)
-	delete(podSpec(e)["containers"].([]any)[0].(map[string]any), "resources")
-	return e
+	return withoutGPUs(engine(name, componentType, replicas, 1))
 }
 
 func setImage(role map[string]any, image string) {
@@ -196,11 +146,50 @@ func updated(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured, wan
 	}
 }
 
-// everyPod counts each pod by itself.
+// updatesTo gives roles of a service another image, and checks that so many units are ready at every
+// moment until all have it. unitOf has the unit of a pod.
+func updatesTo(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, image string, least int, unitOf func(pod string) string, roles ...map[string]any) {
+	t.Helper()
+	before := engineUIDs(t, c, s)
+	pods := record(t, c, podKind, s.GetNamespace())
+	for _, r := range roles {
+		setImage(r, image)
+	}
+	apply(t, c, s)
+	settled(t, c, s)
+	if n := fewestReady(t, pods, before, unitOf); n < least {
+		t.Errorf("image %s: %d units were ready at one time, want %d at least", image, n, least)
+	}
+}
+
+// rolledOut waits until a service says something of its rollout that matches as a whole: status, reason
+// and message.
+func rolledOut(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured, want string) {
+	t.Helper()
+	is := regexp.MustCompile("(?s)^(?:" + want + ")$")
+	until(t, c, "RolledOut says "+want, lasting(func(ctx context.Context) (bool, error) {
+		s, err := c.Get(ctx, o)
+		if err != nil {
+			return false, err
+		}
+		if err := observed(s); err != nil {
+			return false, err
+		}
+		status, reason, message := condition(s, "RolledOut")
+		got := fmt.Sprintf("%s %s: %s", status, reason, message)
+		return is.MatchString(got), fmt.Errorf("RolledOut says %s", got)
+	}))
+}
+
+// The units that a pod can count for: itself, the group that the second part of its name has, and the
+// replica that the third part has.
 func everyPod(pod string) string { return pod }
+func group(pod string) string    { return strings.Split(pod, "-")[1] }
+func replica(pod string) string  { return strings.Split(pod, "-")[2] }
 
 // fewestReady is the lowest number of units that were ready at one time, of a service whose pods
 // were all ready before. A unit is ready while all of its pods are. unitOf has the unit of a pod.
+// Endpoint pickers do not count.
 func fewestReady(t *testing.T, r *recording, before map[string]string, unitOf func(pod string) string) int {
 	t.Helper()
 	ready := map[string]bool{}
@@ -227,13 +216,10 @@ func fewestReady(t *testing.T, r *recording, before map[string]string, unitOf fu
 		if !is {
 			t.Fatalf("the watch ended: %v", e.Object)
 		}
-		p := &corev1.Pod{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p); err != nil {
-			t.Fatal(err)
+		if !ofEngine(o) {
+			continue
 		}
-		ready[p.Name] = e.Type != watch.Deleted && p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
+		ready[o.GetName()] = e.Type != watch.Deleted && o.GetDeletionTimestamp() == nil && readyPod(o)
 		fewest = min(fewest, count())
 	}
 	return fewest

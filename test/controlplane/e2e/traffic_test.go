@@ -41,27 +41,13 @@ func testTrafficToWorkers(t *testing.T, c *cluster.Cluster) {
 
 	l := send(t, c, chat, "chat.example.com")
 	l.while("another image", func() {
-		before := identities(t, c, "Pod", chat)
-		pods := record(t, c, podKind, ns)
-		setImage(worker, nextImage)
-		apply(t, c, chat)
-		settled(t, c, chat)
-		if n := fewestReady(t, pods, before, everyPod); n < 3 {
-			t.Errorf("%d of 4 replicas were ready at one time, want 3 at least", n)
-		}
+		updatesTo(t, c, chat, nextImage, 3, everyPod, worker)
 	})
 	l.while("an image that does not start", func() {
 		before := identities(t, c, "Pod", chat)
 		setImage(worker, "example.com/missing:v1")
 		apply(t, c, chat)
-		until(t, c, "the rollout stops at one replica", lasting(func(ctx context.Context) (bool, error) {
-			s, err := c.Get(ctx, chat)
-			if err != nil {
-				return false, err
-			}
-			status, reason, message := condition(s, "RolledOut")
-			return status == "False" && reason == "UpdateFailed" && strings.Contains(message, "ErrImagePull"), fmt.Errorf("RolledOut is %s (%s): %s", status, reason, message)
-		}))
+		rolledOut(t, c, chat, "False UpdateFailed: .*ErrImagePull.*")
 		setImage(worker, nextImage)
 		apply(t, c, chat)
 		settled(t, c, chat)
@@ -113,10 +99,7 @@ func testTrafficToPairs(t *testing.T, c *cluster.Cluster) {
 
 	l := send(t, c, pairs, "pairs.example.com")
 	l.while("another image", func() {
-		setImage(prefill, nextImage)
-		setImage(decode, nextImage)
-		apply(t, c, pairs)
-		settled(t, c, pairs)
+		updatesTo(t, c, pairs, nextImage, 1, group, prefill, decode)
 	})
 }
 
@@ -130,9 +113,7 @@ func testTrafficToNodes(t *testing.T, c *cluster.Cluster) {
 
 	l := send(t, c, wide, "wide.example.com")
 	l.while("another image", func() {
-		setImage(worker, nextImage)
-		apply(t, c, wide)
-		settled(t, c, wide)
+		updatesTo(t, c, wide, nextImage, 1, replica, worker)
 	})
 }
 

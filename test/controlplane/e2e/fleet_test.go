@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -145,8 +146,25 @@ type member struct {
 
 const observedGateway = "observed"
 
-// joins makes a member of a fleet, and waits until it reserves capacity.
+// joins makes a member of a fleet for one test, and waits until it reserves capacity.
 func (h *controlPlane) joins(t *testing.T, fleet string, m member) *unstructured.Unstructured {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			return // Services may be there, with which it cannot be deleted.
+		}
+		if err := h.Until(context.WithoutCancel(t.Context()), m.name+" may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
+			_, err := h.Kubectl(ctx, "delete", "inferenceclusters.fusioninfer.io", m.name, "--ignore-not-found", "--wait=false")
+			return err == nil, err
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	return h.joinsForGood(t, fleet, m)
+}
+
+// joinsForGood makes a member that stays.
+func (h *controlPlane) joinsForGood(t *testing.T, fleet string, m member) *unstructured.Unstructured {
 	t.Helper()
 	o := object(clusterKind, "", m.name)
 	o.SetLabels(map[string]string{"fleet": fleet})
@@ -172,17 +190,6 @@ func (h *controlPlane) joins(t *testing.T, fleet string, m member) *unstructured
 	}
 	o.Object["spec"] = spec
 	apply(t, h.Cluster, o)
-	t.Cleanup(func() {
-		if t.Failed() {
-			return // Services may be there, with which it cannot be deleted.
-		}
-		if err := h.Until(context.WithoutCancel(t.Context()), m.name+" may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
-			_, err := h.Kubectl(ctx, "delete", "inferenceclusters.fusioninfer.io", m.name, "--ignore-not-found", "--wait=false")
-			return err == nil, err
-		}); err != nil {
-			t.Error(err)
-		}
-	})
 	h.is(t, o, "Ready", "Synced", "Reachable", "NodesObserved", "RequestsResolved", "CapacityConsistent", "EntrypointResolved", "Schedulable")
 	return o
 }
@@ -330,7 +337,7 @@ func weights(route *unstructured.Unstructured) map[string]int64 {
 	return got
 }
 
-// routes waits until the route over all clusters has these weights.
+// routes waits until the route over all clusters has these weights, and its gateways go by them.
 func (h *controlPlane) routes(t *testing.T, xr *unstructured.Unstructured, want map[string]int64) {
 	t.Helper()
 	until(t, h, "requests for "+xr.GetName()+" go where it is", func(ctx context.Context) (bool, error) {
@@ -341,7 +348,7 @@ func (h *controlPlane) routes(t *testing.T, xr *unstructured.Unstructured, want 
 		if diff := cmp.Diff(want, weights(r)); diff != "" {
 			return false, fmt.Errorf("weights: -want, +got:\n%s", diff)
 		}
-		return true, nil
+		return acceptedAsItIs(r), errors.New("no gateway, or not each, has taken it up")
 	})
 }
 

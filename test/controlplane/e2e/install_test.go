@@ -240,7 +240,7 @@ func uninstall(t *testing.T, c *cluster.Cluster, configuration string) {
 	}
 }
 
-// called waits until only pods of the second version are there, and one of them has
+// called waits until functions have only pods of the second version, and one of them has
 // answered a call.
 func called(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
@@ -251,6 +251,9 @@ func called(t *testing.T, c *cluster.Cluster) {
 		}
 		answered := false
 		for _, p := range pods {
+			if p.GetLabels()["pkg.crossplane.io/function"] == "" {
+				continue
+			}
 			containers, _, _ := unstructured.NestedSlice(p.Object, "spec", "containers")
 			if image := containers[0].(map[string]any)["image"].(string); !strings.HasSuffix(image, ":"+second) {
 				return false, fmt.Errorf("pod %s runs %s", p.GetName(), image)

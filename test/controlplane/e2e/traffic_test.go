@@ -12,22 +12,21 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
-// TestTraffic proves that a service goes on answering while it is changed: 20 requests are sent each second, every
-// fourth for a stream, through the gateway and the real endpoint picker to engines that run. None may fail or be
-// cut, and a rollout stops one unit at a time.
+// TestTraffic proves that a service goes on answering while it is changed, while it moves to another
+// cluster, and while the function is upgraded: 20 requests are sent each second, every fourth for a
+// stream, through gateways and the real endpoint picker to engines that run. None may fail or be cut,
+// and a rollout stops one unit at a time. It counts what fails while a cluster is cut off.
 func TestTraffic(t *testing.T) {
-	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, CoreArgs: cluster.RecommendedCoreArgs})
-	if err := c.Install(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	t.Run("Workers", func(t *testing.T) { testTrafficToWorkers(t, c) })
-	t.Run("Pairs", func(t *testing.T) { testTrafficToPairs(t, c) })
-	t.Run("Nodes", func(t *testing.T) { testTrafficToNodes(t, c) })
+	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
+	h.install(t)
+	t.Run("Workers", func(t *testing.T) { testTrafficToWorkers(t, h.Cluster) })
+	t.Run("Pairs", func(t *testing.T) { testTrafficToPairs(t, h.Cluster) })
+	t.Run("Nodes", func(t *testing.T) { testTrafficToNodes(t, h.Cluster) })
+	t.Run("Clusters", func(t *testing.T) { testTrafficToClusters(t, h) })
+	t.Run("Upgrade", func(t *testing.T) { testTrafficInUpgrade(t, h) })
 }
 
 // testTrafficToWorkers changes a service of four replicas in each way that its users do.
@@ -39,7 +38,7 @@ func testTrafficToWorkers(t *testing.T, c *cluster.Cluster) {
 	apply(t, c, chat)
 	settled(t, c, chat)
 
-	l := send(t, c, chat, "chat.example.com")
+	l := send(t, c, ns, "chat.example.com")
 	l.while("another image", func() {
 		updatesTo(t, c, chat, nextImage, 3, everyPod, worker)
 	})
@@ -97,7 +96,7 @@ func testTrafficToPairs(t *testing.T, c *cluster.Cluster) {
 	apply(t, c, pairs)
 	settled(t, c, pairs)
 
-	l := send(t, c, pairs, "pairs.example.com")
+	l := send(t, c, ns, "pairs.example.com")
 	l.while("another image", func() {
 		updatesTo(t, c, pairs, nextImage, 1, group, prefill, decode)
 	})
@@ -111,7 +110,7 @@ func testTrafficToNodes(t *testing.T, c *cluster.Cluster) {
 	apply(t, c, wide)
 	settled(t, c, wide)
 
-	l := send(t, c, wide, "wide.example.com")
+	l := send(t, c, ns, "wide.example.com")
 	l.while("another image", func() {
 		updatesTo(t, c, wide, nextImage, 1, replica, worker)
 	})
@@ -136,12 +135,21 @@ type phase struct {
 
 func newPhase() *phase { return &phase{wrong: map[string]int{}, by: map[string]int{}} }
 
-// send starts to send requests to a service, through the gateway that its route names.
-func send(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, host string) *traffic {
+// failed is how many requests failed or were cut.
+func (p *phase) failed() int {
+	n := 0
+	for _, of := range p.wrong {
+		n += of
+	}
+	return n
+}
+
+// send starts to send requests for a host, through the only gateway of a namespace.
+func send(t *testing.T, c *cluster.Cluster, namespace, host string) *traffic {
 	t.Helper()
 	l := &traffic{t: t, host: host, now: newPhase()}
-	until(t, c, "a gateway of the service listens", func(context.Context) (bool, error) {
-		for _, o := range list(t, c, gatewayKind, s.GetNamespace()) {
+	until(t, c, "the gateway listens", func(context.Context) (bool, error) {
+		for _, o := range list(t, c, gatewayKind, namespace) {
 			if at := c.GatewayAddress(o.GetNamespace(), o.GetName()); at != "" {
 				l.url = "http://" + at + "/v1/chat/completions"
 			}
@@ -223,8 +231,8 @@ func (l *traffic) once(ctx context.Context, stream bool) (string, error) {
 	return by, nil
 }
 
-// while checks that no request fails that is sent during a change.
-func (l *traffic) while(what string, change func()) {
+// during returns what came of the requests that were sent during a change, once all have ended.
+func (l *traffic) during(what string, change func()) *phase {
 	l.t.Helper()
 	next := func() *phase {
 		l.mu.Lock()
@@ -234,16 +242,22 @@ func (l *traffic) while(what string, change func()) {
 		return ended
 	}
 	next()
+	begun := time.Now()
 	change()
+	took := time.Since(begun)
 	got := next()
 	got.running.Wait()
-	wrong := 0
-	for why, n := range got.wrong {
-		wrong += n
-		l.t.Errorf("%s: %d requests: %s", what, n, why)
-	}
-	l.t.Logf("%s: %d requests, %d failed or cut, answered by %v", what, got.sent, wrong, got.by)
 	if got.sent == 0 {
-		l.t.Errorf("%s: no request was sent", what)
+		l.t.Errorf("%s, %s: no request was sent", l.host, what)
+	}
+	l.t.Logf("%s, %s: %d requests in %.0f s, %d failed or cut, answered by %v", l.host, what, got.sent, took.Seconds(), got.failed(), got.by)
+	return got
+}
+
+// while checks that no request fails that is sent during a change.
+func (l *traffic) while(what string, change func()) {
+	l.t.Helper()
+	for why, n := range l.during(what, change).wrong {
+		l.t.Errorf("%s, %s: %d requests: %s", l.host, what, n, why)
 	}
 }

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// testTrafficToClusters takes a cluster away from two services, first by a drain and then by a cut. One
+// has its only copy there, and the other one of two. What fails during a cut does so until the fleet
+// route has left the cluster. The gateways here have no health checks of their own.
+func testTrafficToClusters(t *testing.T, h *controlPlane) {
+	ns := namespace(t, h.Cluster)
+	east := h.joinsForGood(t, "traffic", member{name: "traffic-east", remote: "cluster-1", nodes: 4, gateway: observedGateway})
+	h.joinsForGood(t, "traffic", member{name: "traffic-west", remote: "cluster-2", nodes: 4, gateway: observedGateway})
+	place := func(name, policy string) *unstructured.Unstructured {
+		s := placedService(ns, name, policy, "traffic", entrance(name+".example.com", "prefix-cache"), briefly(engine("worker", "worker", 2, 1), 5))
+		apply(t, h.Cluster, s)
+		return s
+	}
+	single, double := place("single", "Failover"), place("double", "Replicate")
+	inEast := map[string]int64{"traffic-east": 2}
+	leads := func(s *unstructured.Unstructured, pods map[string]int, east, west string, weights map[string]int64) {
+		t.Helper()
+		h.lands(t, s, map[string]string{"traffic-east": east, "traffic-west": west}, pods)
+		h.routes(t, s, weights)
+	}
+	const whole, drained = "Placed [0] weight 2", "NotPlaced Draining: the cluster is drained: a test"
+	singleInEast := func() {
+		t.Helper()
+		leads(single, map[string]int{"cluster-1": 2}, whole, "NotPlaced NotNeeded: it runs in traffic-east", inEast)
+	}
+	doubleInBoth := func() {
+		t.Helper()
+		leads(double, map[string]int{"cluster-1": 2, "cluster-2": 2}, whole, whole, map[string]int64{"traffic-east": 2, "traffic-west": 2})
+	}
+	singleInEast()
+	doubleInBoth()
+
+	toSingle, toDouble := send(t, h.Cluster, "gateway-system", "single.example.com"), send(t, h.Cluster, "gateway-system", "double.example.com")
+	while := func(what string, change func()) {
+		t.Helper()
+		toSingle.while(what, func() { toDouble.while(what, change) })
+	}
+	while("a drain of a cluster", func() {
+		h.stop(t, east, "Drain")
+		for _, s := range []*unstructured.Unstructured{single, double} {
+			leads(s, map[string]int{"cluster-2": 2}, drained, whole, map[string]int64{"traffic-west": 2})
+			h.gone(t, s, "cluster-1")
+		}
+	})
+	while("the end of a drain", func() {
+		h.stop(t, east, "None")
+		doubleInBoth()
+	})
+
+	r := h.Remote("cluster-2")
+	t.Cleanup(r.Reconnect)
+	lost := toSingle.during("a cluster that is cut off, until the route leads elsewhere", func() {
+		share := toDouble.during("a cluster that is cut off, until the route has left it", func() {
+			r.CutOff()
+			h.routes(t, double, inEast)
+		})
+		if share.failed() == 0 || share.failed() == share.sent {
+			t.Errorf("of a service with a copy in another cluster %d of %d requests fail, want some", share.failed(), share.sent)
+		}
+		toDouble.while("a cluster that is cut off, after that", func() { h.routes(t, single, inEast) })
+	})
+	if lost.failed() == 0 {
+		t.Error("no request of a service without another copy fails, so its cluster is not cut off")
+	}
+	while("a cluster that is back", func() {
+		r.Reconnect()
+		h.gone(t, single, "cluster-2")
+		singleInEast()
+		doubleInBoth()
+	})
+}
+
+// testTrafficInUpgrade upgrades the function to a version that renders the same. All that services are
+// made of stays, here and in another cluster.
+func testTrafficInUpgrade(t *testing.T, h *controlPlane) {
+	ns := namespace(t, h.Cluster)
+	h.joinsForGood(t, "upgrade", member{name: "upgrade-east", remote: "cluster-1", nodes: 2, gateway: observedGateway})
+	remote := placedService(ns, "remote", "Failover", "upgrade", entrance("remote.example.com", "prefix-cache"), briefly(engine("worker", "worker", 1, 1), 5))
+	apply(t, h.Cluster, remote)
+	router := picker("local.example.com")
+	router["strategy"] = "pd-disaggregation"
+	local := inference(ns, "local", briefly(engine("prefill", "prefiller", 1, 1), 5), briefly(engine("decode", "decoder", 1, 1), 5), router)
+	apply(t, h.Cluster, local)
+	ready := func() {
+		t.Helper()
+		h.lands(t, remote, map[string]string{"upgrade-east": "Placed [0] weight 1"}, map[string]int{"cluster-1": 1})
+		h.routes(t, remote, map[string]int64{"upgrade-east": 1})
+		settled(t, h.Cluster, local)
+	}
+	ready()
+	if err := h.PushPackages(second); err != nil {
+		t.Fatal(err)
+	}
+	whole := func() map[string]string {
+		t.Helper()
+		all := each(parts(t, h.Cluster, local), identity)
+		for name, is := range identities(t, h, "Pod", local) {
+			all["Pod "+name] = is
+		}
+		for name, is := range h.everything(t, remote) {
+			all["remote: "+name] = is
+		}
+		return all
+	}
+	before := whole()
+
+	toLocal, toRemote := send(t, h.Cluster, ns, "local.example.com"), send(t, h.Cluster, "gateway-system", "remote.example.com")
+	toLocal.while("an upgrade of the function", func() {
+		toRemote.while("an upgrade of the function", func() {
+			kubectl(t, h.Cluster, "apply", "-f", at(t, "function.yaml", second))
+			healthy(t, h.Cluster, "Function", function, second)
+			// Whatever the new function wants is there by the end of another round.
+			kubectl(t, h.Cluster, "annotate", "inferenceclusters.fusioninfer.io", "upgrade-east", "test.fusioninfer.io/round=1")
+			kubectl(t, h.Cluster, "annotate", "inferenceservices.fusioninfer.io", "--namespace="+ns, "--all", "test.fusioninfer.io/round=1")
+			called(t, h.Cluster)
+			ready()
+		})
+	})
+	if diff := cmp.Diff(before, whole()); diff != "" {
+		t.Errorf("an upgrade changes what services are made of: -before, +after:\n%s", diff)
+	}
+}

@@ -75,7 +75,7 @@ func readAttacks(ctx context.Context, dir string) ([]*attack, error) {
 	}
 	all := make([]*attack, 0, len(files))
 	for _, f := range files {
-		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		b, err := os.ReadFile(filepath.Join(dir, f.Name())) //nolint:gosec // A file that was just made.
 		if err != nil {
 			return nil, fmt.Errorf("cannot read a hostile request: %w", err)
 		}

@@ -69,7 +69,7 @@ func (c chart) value(path ...string) (string, error) {
 }
 
 func (c chart) read(file string, into any) error {
-	b, err := os.ReadFile(filepath.Join(c.dir, file))
+	b, err := os.ReadFile(filepath.Join(c.dir, file)) //nolint:gosec // A file of a module.
 	if err != nil {
 		return err
 	}
@@ -109,6 +109,6 @@ func functions(t *template.Template) template.FuncMap {
 }
 
 func exists(file string) bool {
-	_, err := os.Stat(file)
+	_, err := os.Stat(file) //nolint:gosec // Nothing is read of it.
 	return err == nil
 }

@@ -94,7 +94,7 @@ func (k *Containers) log(format string, args ...any) {
 		return
 	}
 	defer f.Close() //nolint:errcheck // It is a log.
-	fmt.Fprintf(f, "%s "+format+"\n", append([]any{time.Now().Format(time.RFC3339Nano)}, args...)...)
+	_, _ = fmt.Fprintf(f, "%s "+format+"\n", append([]any{time.Now().Format(time.RFC3339Nano)}, args...)...)
 }
 
 func (k *Containers) sync(ctx context.Context) error {
@@ -152,27 +152,36 @@ func (k *Containers) keep(ctx context.Context, uid types.UID, pod *corev1.Pod) e
 	return nil
 }
 
-func (k *Containers) program(ctx context.Context, pod *corev1.Pod) (program, error) {
-	of := pod.Spec.Containers[0]
-	bin, err := k.c.registry.pull(ctx, of.Image, filepath.Join(k.c.dir, "images"))
-	if err != nil {
-		return program{}, err
-	}
+// mount writes the Secrets of a pod to directories, by the paths where its first container wants them.
+func (k *Containers) mount(ctx context.Context, pod *corev1.Pod) (map[string]string, error) {
 	mounted := map[string]string{}
-	for _, m := range of.VolumeMounts {
+	for _, m := range pod.Spec.Containers[0].VolumeMounts {
 		i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
 		if i < 0 || pod.Spec.Volumes[i].Secret == nil {
 			continue
 		}
 		s, err := k.client.CoreV1().Secrets(pod.Namespace).Get(ctx, pod.Spec.Volumes[i].Secret.SecretName, metav1.GetOptions{})
 		if err != nil {
-			return program{}, err
+			return nil, err
 		}
 		dir := filepath.Join(k.c.dir, "volumes", string(pod.UID), m.Name)
 		if err := writeFiles(dir, s.Data); err != nil {
-			return program{}, err
+			return nil, err
 		}
 		mounted[m.MountPath] = dir
+	}
+	return mounted, nil
+}
+
+func (k *Containers) program(ctx context.Context, pod *corev1.Pod) (program, error) {
+	of := pod.Spec.Containers[0]
+	bin, err := k.c.registry.pull(ctx, of.Image, filepath.Join(k.c.dir, "images"))
+	if err != nil {
+		return program{}, err
+	}
+	mounted, err := k.mount(ctx, pod)
+	if err != nil {
+		return program{}, err
 	}
 	p := program{name: pod.Name, bin: bin}
 	var known []string

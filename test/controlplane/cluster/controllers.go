@@ -113,7 +113,7 @@ func (c *Kubernetes) volcanoConfig(file string) (string, error) {
 		return "", fmt.Errorf("%s has no place for one more plugin:\n%s", file, b)
 	}
 	config := filepath.Join(c.dir, "volcano-scheduler.conf")
-	return config, os.WriteFile(config, bytes.Replace(b, []byte(before), []byte("  - name: network-topology-aware\n"+before), 1), 0o600)
+	return config, os.WriteFile(config, bytes.Replace(b, []byte(before), []byte("  - name: network-topology-aware\n"+before), 1), 0o600) //nolint:gosec // A file of this cluster.
 }
 
 // RunVolcanoAdmission starts Volcano's webhooks, those that its chart enables.

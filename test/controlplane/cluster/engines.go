@@ -152,7 +152,7 @@ func runLLMDPicker(bin string, c node.Call) (node.Program, error) {
 	}
 	older := filepath.Join(c.Dir, "picker.yaml")
 	p.Args = append(p.Args, "--config-file="+older)
-	return p, os.WriteFile(older, b, 0o600)
+	return p, os.WriteFile(older, b, 0o600) //nolint:gosec // A file of this container.
 }
 
 // runSidecar runs a routing sidecar at free ports. It listens at all addresses, and finds its engine

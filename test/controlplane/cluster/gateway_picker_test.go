@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -230,7 +231,7 @@ func TestPicker(t *testing.T) {
 				got += " retry-after " + after
 			}
 			if rsp.StatusCode >= 500 {
-				got = fmt.Sprint(rsp.StatusCode)
+				got = strconv.Itoa(rsp.StatusCode)
 			}
 			want := []string{test.want, test.want}
 			if strings.Contains(test.want, "10.0.0.x") {

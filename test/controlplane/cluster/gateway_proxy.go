@@ -51,7 +51,7 @@ func (p *dataPlane) serve(w http.ResponseWriter, r *http.Request, gateway, schem
 	ctx, cancel := found.rule.deadline(r.Context())
 	defer cancel()
 	f := &forwarding{plane: p, config: c, rule: found.rule, match: &found.match, request: r.Clone(ctx)}
-	if err := f.forward(w); err != nil {
+	if err := f.forward(w); err != nil { //nolint:contextcheck // The request has the context.
 		f.fail(w, nil, err)
 	}
 }

@@ -44,18 +44,24 @@ func (c *Kubernetes) Inventory(ctx context.Context) (sets.Set[string], error) {
 				continue
 			}
 			objects, err := client.Resource(gv.WithResource(r.Name)).List(ctx, metav1.ListOptions{})
-			if apierrors.IsNotFound(err) {
-				continue // Its definition has just been deleted.
-			}
-			if err != nil {
+			if err != nil && !apierrors.IsNotFound(err) { // Its definition may just have been deleted.
 				return nil, fmt.Errorf("cannot list %s: %w", r.Name, err)
 			}
-			for _, o := range objects.Items {
-				all.Insert(strings.TrimSuffix(r.Name+"."+gv.Group, ".") + " " + o.GetNamespace() + "/" + o.GetName())
-			}
+			insert(all, gv.WithResource(r.Name).GroupResource(), objects)
 		}
 	}
 	return all, nil
+}
+
+// insert adds the names of objects, if there are any.
+func insert(all sets.Set[string], of schema.GroupResource, objects *metav1.PartialObjectMetadataList) {
+	if objects == nil {
+		return
+	}
+	for i := range objects.Items {
+		o := &objects.Items[i]
+		all.Insert(of.String() + " " + o.GetNamespace() + "/" + o.GetName())
+	}
 }
 
 // OnlyHas waits until nothing is there besides what was there before.

@@ -101,7 +101,7 @@ func onlyPod(ctx context.Context, client kubernetes.Interface, d *appsv1.Deploym
 		return nil, err
 	}
 	if len(pods.Items) != 1 || len(pods.Items[0].Spec.Containers) != 1 {
-		return nil, fmt.Errorf("Deployment %s has %d pods, want one with one container", d.Name, len(pods.Items))
+		return nil, fmt.Errorf("the Deployment %s has %d pods, want one with one container", d.Name, len(pods.Items))
 	}
 	return &pods.Items[0], nil
 }

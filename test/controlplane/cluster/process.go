@@ -177,7 +177,7 @@ func ports(n int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		l.Close() //nolint:errcheck // Nothing was written.
+		_ = l.Close()
 		if _, again := taken.LoadOrStore(p, true); !again {
 			free = append(free, p)
 		}

@@ -213,7 +213,7 @@ func providerPackage() (file, version string, err error) {
 		return "", "", err
 	}
 	program := filepath.Join(bin, providerProgram)
-	stamp, err := os.ReadFile(program + ".stamp")
+	stamp, err := os.ReadFile(program + ".stamp") //nolint:gosec // A file of what was built for this.
 	if err != nil {
 		return "", "", err
 	}
@@ -234,7 +234,7 @@ func providerPackage() (file, version string, err error) {
 		"--examples-root="+filepath.Join(tmp, "none"), "--package-file="+made, "--embed-runtime-image-tarball="+image); err != nil {
 		return "", "", err
 	}
-	return file, m.Version, os.Rename(made, file)
+	return file, m.Version, os.Rename(made, file) //nolint:gosec // Both are beside what was built.
 }
 
 // writeImage writes an image that has one program, as docker save would.

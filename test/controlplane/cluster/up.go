@@ -156,7 +156,7 @@ func TestUp(t testing.TB, o Options) *Cluster {
 // logs is a directory for a cluster. Where the test fails, its logs stay.
 func logs(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "controlplane-")
+	dir, err := os.MkdirTemp("", "controlplane-") //nolint:usetesting // It stays if the test fails.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,10 +177,11 @@ func KeepLogs(dir string) {
 	_ = filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
+			return nil //nolint:nilerr // What cannot be read stays.
 		case e.IsDir():
 			dirs = append(dirs, file)
 		case filepath.Ext(file) != ".log":
-			_ = os.Remove(file)
+			_ = os.Remove(file) //nolint:gosec // The directory is this process's own.
 		}
 		return nil
 	})

@@ -390,7 +390,7 @@ func (h *controlPlane) asRendered(t *testing.T, xr *unstructured.Unstructured, o
 		t.Fatal(err)
 	}
 	input := "apiVersion: fn.fusioninfer.io/v1alpha1\nkind: Input\n" + fleetInput
-	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "render", written(t, "xr.yaml", asWritten(t, now)), //nolint:gosec // Files of this test.
+	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "render", written(t, "xr.yaml", asWritten(t, now)),
 		"--input="+written(t, "input.yaml", input), "--required="+written(t, "fleet.yaml", required.String()), "--simulate")
 	var stderr strings.Builder
 	cmd.Dir, cmd.Stderr = root, &stderr
@@ -666,7 +666,7 @@ func (o *observer) alwaysServed(t *testing.T) {
 	for name, r := range o.pods {
 		add(r, name)
 	}
-	slices.SortFunc(all, func(a, b event) int { return int(int64(a.at) - int64(b.at)) }) //nolint:gosec // Revisions are small.
+	slices.SortFunc(all, func(a, b event) int { return int(int64(a.at) - int64(b.at)) })
 	ready := map[string]map[string]bool{}
 	var now, accepted map[string]int64
 	begun, moved, route := false, false, ""
@@ -864,7 +864,7 @@ func testDead(t *testing.T, h *controlPlane) {
 	}
 	until(t, r, "what docs/placement.md says removes what is left in the cluster", func(ctx context.Context) (bool, error) {
 		out, err := r.Kubectl(ctx, left...)
-		return err == nil && out == "", fmt.Errorf("there still is: %s (%v)", out, err)
+		return err == nil && out == "", fmt.Errorf("there still is: %s (%w)", out, err)
 	})
 	h.gone(t, xr, "cluster-1")
 }
@@ -1012,7 +1012,7 @@ func (h *controlPlane) race(t *testing.T, clusters []*unstructured.Unstructured,
 	t.Helper()
 	ns := namespace(t, h.Cluster)
 	const services, slots = 50, 10
-	order := rand.New(rand.NewPCG(1, uint64(number))).Perm(services) //nolint:gosec // A test that can be repeated.
+	order := rand.New(rand.NewPCG(1, uint64(number))).Perm(services)
 	begun := time.Now()
 	for _, i := range order {
 		apply(t, h.Cluster, placedService(ns, fmt.Sprintf("s%02d", i), "Failover", "race", engine("worker", "worker", 1, 1)))

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -127,7 +128,7 @@ func (g *throughGateway) answer(rsp *http.Response, err error) string {
 		g.Fatal(err)
 	}
 	if rsp.StatusCode != http.StatusOK {
-		return fmt.Sprint(rsp.StatusCode)
+		return strconv.Itoa(rsp.StatusCode)
 	}
 	return fmt.Sprint(rsp.StatusCode, " ", string(b))
 }

@@ -113,7 +113,7 @@ func (h *controlPlane) queues(t *testing.T, r *cluster.Remote, namespace string)
 	}
 }
 
-// waits waits until a service says why it waits: in its status, and in its condition Placed. It
+// waits expects a service to say after a while why it waits: in its status, and in its condition Placed. It
 // is not ready, and none of its pods may be scheduled.
 func (h *controlPlane) waits(t *testing.T, xr *unstructured.Unstructured, reason, message string) {
 	t.Helper()

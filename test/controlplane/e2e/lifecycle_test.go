@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -640,7 +641,7 @@ func TestDrift(t *testing.T) {
 				return false, err
 			}
 			if now.GetUID() == o.GetUID() {
-				return false, fmt.Errorf("it is still there")
+				return false, errors.New("it is still there")
 			}
 			return true, nil
 		})

@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -442,7 +441,7 @@ func vanished(t *testing.T, c *cluster.Cluster, all ...*unstructured.Unstructure
 		until(t, c, title(o)+" is gone", func(ctx context.Context) (bool, error) {
 			now, err := c.Get(ctx, o)
 			if err == nil && o.GetUID() != "" && now.GetUID() != o.GetUID() {
-				return false, fmt.Errorf("it was made anew")
+				return false, errors.New("it was made anew")
 			}
 			return apierrors.IsNotFound(err), err
 		})
@@ -528,8 +527,4 @@ func (r *recording) first(t *testing.T, is func(watch.EventType, *unstructured.U
 		return n
 	}
 	return 0
-}
-
-func key(o *unstructured.Unstructured) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -445,7 +446,7 @@ func (f *fleet) tellsOfPods(t *testing.T, xr *unstructured.Unstructured) {
 			want[name] = counted(s, pods)
 		}
 		if len(all) == 0 {
-			return false, fmt.Errorf("there are no pods")
+			return false, errors.New("there are no pods")
 		}
 		if diff := cmp.Diff(want, clusterComponents(s)); diff != "" {
 			return false, fmt.Errorf("-by its pods, +by itself:\n%s", diff)

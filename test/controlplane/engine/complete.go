@@ -204,7 +204,7 @@ func (g *generation) stream(w http.ResponseWriter, r *http.Request) {
 		last["choices"], last["usage"] = []any{}, g.usage()
 		send(last)
 	}
-	fmt.Fprint(w, "data: [DONE]\n\n")
+	_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
 func (g *generation) object(said map[string]any, text, part string, reason any) map[string]any {

@@ -203,7 +203,7 @@ func ray(args []string) (int, error) {
 		}
 		_ = m.conn.Close()
 		fmt.Println("Ray runtime started.")
-		return 0, os.WriteFile(filepath.Join(dir, rayFile), []byte(at), 0o600)
+		return 0, os.WriteFile(filepath.Join(dir, rayFile), []byte(at), 0o600) //nolint:gosec // The directory is this pod's own.
 	}
 	if f.has("--head") {
 		l, err := net.Listen("tcp", at) //nolint:noctx // It returns at once.

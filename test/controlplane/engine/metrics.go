@@ -43,5 +43,5 @@ func (s *server) writeMetrics(w http.ResponseWriter, _ *http.Request) {
 }
 
 func metric[N int | int64 | float64](w http.ResponseWriter, name, kind, labels string, value N) {
-	fmt.Fprintf(w, "# TYPE %s %s\n%s{%s} %v\n", name, kind, name, labels, value)
+	_, _ = fmt.Fprintf(w, "# TYPE %s %s\n%s{%s} %v\n", name, kind, name, labels, value)
 }

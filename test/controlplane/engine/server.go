@@ -111,7 +111,7 @@ func (s *server) run(ctx context.Context, lost <-chan struct{}) (int, error) {
 		_ = h.Close()
 		return 1, errLost
 	case <-ctx.Done():
-		s.drain(h)
+		s.drain(h) //nolint:contextcheck // The context has ended, and the drain is what follows.
 		return 0, nil
 	}
 }
@@ -225,7 +225,7 @@ func (s *server) loadLora(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "InvalidUserInput", fmt.Sprintf("The lora adapter '%s' has already been loaded.", name))
 	default:
 		s.loras[name] = path
-		fmt.Fprintf(w, "Success: LoRA adapter '%s' added successfully.", name)
+		_, _ = fmt.Fprintf(w, "Success: LoRA adapter '%s' added successfully.", name)
 	}
 }
 
@@ -239,7 +239,7 @@ func (s *server) unloadLora(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(s.loras, name)
-	fmt.Fprintf(w, "Success: LoRA adapter '%s' removed successfully.", name)
+	_, _ = fmt.Fprintf(w, "Success: LoRA adapter '%s' removed successfully.", name)
 }
 
 func loraOf(r *http.Request) (name, path string) {
@@ -253,12 +253,12 @@ func loraOf(r *http.Request) (name, path string) {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
+	_ = json.NewEncoder(w).Encode(v) //nolint:errchkjson // The client may have gone.
 }
 
 // refuse answers with an error in the form that OpenAI's clients expect.
 func refuse(w http.ResponseWriter, code int, kind, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": message, "type": kind, "param": nil, "code": code}})
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": message, "type": kind, "param": nil, "code": code}}) //nolint:errchkjson // The client may have gone.
 }

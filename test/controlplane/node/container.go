@@ -138,7 +138,7 @@ func (c *container) runOnce(ctx context.Context, image Image) (begun time.Time, 
 		return begun, 0, "", false
 	}
 	begun = time.Now()
-	p, err := c.pod.start(c.pod.spec, c.spec.Name, l)
+	p, err := c.pod.start(c.pod.spec, c.spec.Name, l) //nolint:contextcheck // The process ends by a signal.
 	if err != nil {
 		c.pod.log(c.pod.spec, "container %s cannot start: %v", c.spec.Name, err)
 		return begun, 128, "StartError", true

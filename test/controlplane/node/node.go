@@ -182,7 +182,7 @@ func (a *Agent) log(p *corev1.Pod, format string, args ...any) {
 		return
 	}
 	defer f.Close() //nolint:errcheck // It is a log.
-	fmt.Fprintf(f, "%s %s "+format+"\n", append([]any{time.Now().Format(time.RFC3339Nano), p.UID}, args...)...)
+	_, _ = fmt.Fprintf(f, "%s %s "+format+"\n", append([]any{time.Now().Format(time.RFC3339Nano), p.UID}, args...)...)
 }
 
 // dir of a pod has its logs. Pods of the same name share it, one after the other.

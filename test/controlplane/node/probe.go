@@ -174,7 +174,7 @@ func (c *container) exec(ctx context.Context, argv []string) error {
 	if l == nil {
 		return errors.New("the container does not run")
 	}
-	p, err := c.pod.start(c.pod.spec, c.spec.Name, &launch{argv: argv, env: l.env, dir: l.dir})
+	p, err := c.pod.start(c.pod.spec, c.spec.Name, &launch{argv: argv, env: l.env, dir: l.dir}) //nolint:contextcheck // The process ends by a signal.
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (a *Agent) start(p *corev1.Pod, name string, l *launch) (*process, error) {
 	if err := os.MkdirAll(a.dir(p), 0o700); err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(filepath.Join(a.dir(p), name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(a.dir(p), name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // A log of this container.
 	if err != nil {
 		return nil, err
 	}

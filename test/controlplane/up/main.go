@@ -5,8 +5,8 @@ LeaderWorkerSet, Volcano, a stand-in for a gateway, Crossplane, and a registry f
 packages. With --clusters there are remote clusters of the same kind besides, which
 provider-kubernetes reaches.
 
-	up up     starts it in the background, and says how to use it
-	up down   ends it and removes what it left
+	controlplane up     starts it in the background, and says how to use it
+	controlplane down   ends it and removes what it left
 */
 package main
 
@@ -16,7 +16,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -146,7 +145,7 @@ func (s state) follow(exited <-chan error) error {
 		shown = len(lines) - 1
 		if over {
 			b, _ := os.ReadFile(s.file("supervisor.log"))
-			return fmt.Errorf("the control plane did not start (%v); all logs are in %s:\n%s", ended, string(s), b)
+			return fmt.Errorf("the control plane did not start (%w); all logs are in %s:\n%s", ended, string(s), b)
 		}
 	}
 }
@@ -156,7 +155,7 @@ func (s state) usage() error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(os.Stdout, string(b))
+	_, err = os.Stdout.Write(b)
 	return err
 }
 

@@ -117,10 +117,14 @@ func testTrafficInUpgrade(t *testing.T, h *controlPlane) {
 		toRemote.while("an upgrade of the function", func() {
 			kubectl(t, h.Cluster, "apply", "-f", at(t, "function.yaml", second))
 			healthy(t, h.Cluster, "Function", function, second)
-			// Whatever the new function wants is there by the end of another round.
-			kubectl(t, h.Cluster, "annotate", "inferenceclusters.fusioninfer.io", "upgrade-east", "test.fusioninfer.io/round=1")
-			kubectl(t, h.Cluster, "annotate", "inferenceservices.fusioninfer.io", "--namespace="+ns, "--all", "test.fusioninfer.io/round=1")
+			round := func(n string) {
+				kubectl(t, h.Cluster, "annotate", "inferenceclusters.fusioninfer.io", "upgrade-east", "--overwrite", "test.fusioninfer.io/round="+n)
+				kubectl(t, h.Cluster, "annotate", "inferenceservices.fusioninfer.io", "--namespace="+ns, "--all", "--overwrite", "test.fusioninfer.io/round="+n)
+			}
+			round("1")
 			called(t, h.Cluster)
+			// Whatever the new function wants is there by the end of another round.
+			round("2")
 			ready()
 		})
 	})

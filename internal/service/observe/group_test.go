@@ -14,8 +14,9 @@ func TestConditionOf(t *testing.T) {
 	for k, want := range map[string]string{
 		"networkpolicy":              WorkloadsReady,
 		"cluster/east/networkpolicy": WorkloadsReady,
-		"role/sidecar":               RouterReady,
-		"rolebinding/sidecar":        RouterReady,
+		"role/sidecar":               WorkloadsReady,
+		"rolebinding/sidecar":        WorkloadsReady,
+		"role/epp":                   RouterReady,
 	} {
 		if got := e.conditionOf(key.Parse(k)); got != want {
 			t.Errorf("conditionOf(%q) = %s, want %s", k, got, want)

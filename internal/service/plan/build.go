@@ -82,10 +82,10 @@ func (p *Plan) Place(running *Running) field.ErrorList {
 // CheckTemplates returns the problems that the serving roles have whatever the Input allows.
 func CheckTemplates(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input) field.ErrorList {
 	var errs field.ErrorList
-	pd := disaggregated(spec)
+	pairs := hasPairs(spec)
 	for i := range spec.Roles {
 		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter {
-			_, _, more := planRole(i, spec.Roles[i], in, pd)
+			_, _, more := planRole(i, spec.Roles[i], in, pairs)
 			errs = append(errs, more...)
 		}
 	}
@@ -126,12 +126,12 @@ func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
 // planRoles plans the serving roles first, because the router depends on them.
 func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, access *routeAccess) field.ErrorList {
 	var errs field.ErrorList
-	pd := disaggregated(spec)
+	pairs := hasPairs(spec)
 	for i := range spec.Roles {
 		if spec.Roles[i].ComponentType == v1alpha1.ComponentTypeRouter {
 			continue
 		}
-		r, warnings, more := planRole(i, spec.Roles[i], in, pd)
+		r, warnings, more := planRole(i, spec.Roles[i], in, pairs)
 		p.Warnings = append(p.Warnings, warnings...)
 		errs = append(errs, more...)
 		if r != nil {

@@ -86,7 +86,7 @@ func required(r *Role, spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) int
 	switch {
 	case gang.mode != v1alpha1.GangNone:
 		return gang.minimum(r)
-	case hasType(spec, v1alpha1.ComponentTypePrefiller) && hasType(spec, v1alpha1.ComponentTypeDecoder):
+	case hasPairs(spec):
 		return min(1, r.Replicas)
 	}
 	return 0

@@ -59,9 +59,9 @@ func (p *Plan) warnOfPartition(groups *int32) {
 }
 
 // warnOfStrategy warns of a strategy beside a configuration of the user's own. With prefill and decode
-// the strategy still decides what their pods have.
+// the strategy still decides which endpoint picker runs, and which pods it picks from.
 func warnOfStrategy(path *field.Path, role *v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec) []Warning {
-	if role.Strategy == "" || hasType(spec, v1alpha1.ComponentTypePrefiller) && hasType(spec, v1alpha1.ComponentTypeDecoder) {
+	if role.Strategy == "" || hasPairs(spec) {
 		return nil
 	}
 	return []Warning{{Path: path.Child("strategy").String(), Message: "has no effect beside endpointPickerConfig, which replaces what a strategy makes: leave one of them out"}}

@@ -106,7 +106,7 @@ func TestWarnOfStrategy(t *testing.T) {
 		"Strategy":   {"A strategy alone has an effect.", []string{aWorker, router(", strategy: queue-size")}, nil},
 		"Config":     {"So has a configuration.", []string{aWorker, router(", " + config)}, nil},
 		"Both":       {"The configuration wins.", []string{aWorker, router(", strategy: queue-size, " + config)}, warning},
-		"BothWithPD": {"Without pd-disaggregation, decode pods have no sidecar.", []string{aPrefill, router(", strategy: queue-size, " + config), aDecode}, nil},
+		"BothWithPD": {"The strategy decides which endpoint picker reads the configuration.", []string{aPrefill, router(", strategy: queue-size, " + config), aDecode}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

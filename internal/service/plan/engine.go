@@ -22,24 +22,25 @@ const LabelDisaggregatedRole = "llm-d.ai/role"
 
 // A rolePlanner plans one role.
 type rolePlanner struct {
-	spec          v1alpha1.Role
-	input         *inputv1alpha1.Input
-	path          *field.Path
-	disaggregated bool
+	spec  v1alpha1.Role
+	input *inputv1alpha1.Input
+	path  *field.Path
+	// paired tells that the role is prefill or decode of a service that has both.
+	paired bool
 
 	role     *Role
 	warnings []Warning
 	errs     field.ErrorList
 }
 
-// planRole plans one serving role. It returns the role even with errors, so that checks that need
-// only its name and size can run.
-func planRole(i int, role v1alpha1.Role, in *inputv1alpha1.Input, disaggregated bool) (*Role, []Warning, field.ErrorList) {
+// planRole plans one serving role. Pairs tells that the service has prefill and decode roles. planRole
+// returns the role even with errors, so that checks that need only its name and size can run.
+func planRole(i int, role v1alpha1.Role, in *inputv1alpha1.Input, pairs bool) (*Role, []Warning, field.ErrorList) {
 	p := rolePlanner{
-		spec:          role,
-		input:         in,
-		path:          rolePath(i),
-		disaggregated: disaggregated && role.ComponentType != v1alpha1.ComponentTypeWorker,
+		spec:   role,
+		input:  in,
+		path:   rolePath(i),
+		paired: pairs && role.ComponentType != v1alpha1.ComponentTypeWorker,
 		role: &Role{
 			Name:       role.Name,
 			Type:       role.ComponentType,
@@ -188,11 +189,11 @@ func (p *rolePlanner) command(t *PodTemplate, path *field.Path, f func(launch.Co
 func (p *rolePlanner) environment() {
 	for _, t := range []*PodTemplate{&p.role.Leader, &p.role.Worker} {
 		t.SharedMemory = !t.hasSharedMemory()
-		if p.disaggregated && p.isVLLM(t) {
+		if p.paired && p.isVLLM(t) {
 			t.Env = t.missing(nixl())
 		}
 	}
-	if !p.disaggregated {
+	if !p.paired {
 		return
 	}
 	p.role.PodLabels = map[string]string{LabelDisaggregatedRole: "prefill"}
@@ -231,7 +232,7 @@ func (p *rolePlanner) warn() {
 	if p.ownLeader() {
 		p.warnAbout(&p.role.Leader, p.leaderPath())
 	}
-	if t := &p.role.Leader; p.disaggregated && p.isVLLM(t) && !t.mentions("kv-transfer-config") {
+	if t := &p.role.Leader; p.paired && p.isVLLM(t) && !t.mentions("kv-transfer-config") {
 		p.warnings = append(p.warnings, Warning{
 			Path:    t.enginePath(p.leaderPath()).Child("args").String(),
 			Message: `prefill cannot pass the KV cache to decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`,

@@ -76,13 +76,13 @@ func TestPlanRole(t *testing.T) {
 	nixlEnv := []string{"VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT"}
 	sidecar := &Sidecar{Image: inputv1alpha1.DefaultSidecarImage, Connector: inputv1alpha1.DefaultKVConnector, PoolOnly: true, ServiceAccount: "default"}
 	cases := map[string]struct {
-		reason        string
-		role          v1alpha1.Role
-		template      string
-		leader        string
-		input         func(*inputv1alpha1.Input)
-		disaggregated bool
-		want          want
+		reason   string
+		role     v1alpha1.Role
+		template string
+		leader   string
+		input    func(*inputv1alpha1.Input)
+		pairs    bool
+		want     want
 	}{
 		"Worker": {
 			reason:   "One node needs no launcher, and only shared memory is added.",
@@ -154,10 +154,10 @@ func TestPlanRole(t *testing.T) {
 			},
 		},
 		"Prefill": {
-			reason:        "Prefill pods serve themselves; the environment that is there is kept.",
-			role:          v1alpha1.Role{Name: "p", ComponentType: v1alpha1.ComponentTypePrefiller},
-			template:      `{spec: {containers: [{name: prefill, image: vllm/vllm-openai, env: [{name: VLLM_NIXL_SIDE_CHANNEL_PORT, value: "5700"}]}]}}`,
-			disaggregated: true,
+			reason:   "Prefill pods serve themselves; the environment that is there is kept.",
+			role:     v1alpha1.Role{Name: "p", ComponentType: v1alpha1.ComponentTypePrefiller},
+			template: `{spec: {containers: [{name: prefill, image: vllm/vllm-openai, env: [{name: VLLM_NIXL_SIDE_CHANNEL_PORT, value: "5700"}]}]}}`,
+			pairs:    true,
 			want: want{
 				role:      Role{Name: "p", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000, PodLabels: map[string]string{"llm-d.ai/role": "prefill"}},
 				leader:    pod{SharedMemory: true, Env: nixlEnv[:1]},
@@ -173,7 +173,7 @@ func TestPlanRole(t *testing.T) {
 			input: func(in *inputv1alpha1.Input) {
 				in.Sidecar.Resources = &corev1.ResourceRequirements{Requests: resources("cpu", "1")}
 			},
-			disaggregated: true,
+			pairs: true,
 			want: want{
 				role: Role{
 					Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 2, Port: 8000, EnginePort: 8200, RayPort: 6379,
@@ -187,10 +187,10 @@ func TestPlanRole(t *testing.T) {
 			},
 		},
 		"DecodeOnOneNode": {
-			reason:        "Without a launcher only the port moves, past one that is taken.",
-			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {containers: [{name: decode, image: vllm/vllm-openai, args: [--model, M]}, {name: logs, image: x, ports: [{containerPort: 8200}]}]}}`,
-			disaggregated: true,
+			reason:   "Without a launcher only the port moves, past one that is taken.",
+			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
+			template: `{spec: {containers: [{name: decode, image: vllm/vllm-openai, args: [--model, M]}, {name: logs, image: x, ports: [{containerPort: 8200}]}]}}`,
+			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8201, Sidecar: sidecar, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
 				leader:    pod{Args: []string{"--model", "M", "--port", "8201"}, SharedMemory: true, Env: nixlEnv},
@@ -200,10 +200,10 @@ func TestPlanRole(t *testing.T) {
 			},
 		},
 		"DecodeWithItsOwnSidecar": {
-			reason:        "A routing sidecar of the user's stays the only one.",
-			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080]}], containers: [{name: vllm, image: vllm-openai, args: [--port, "8200"]}]}}`,
-			disaggregated: true,
+			reason:   "A routing sidecar of the user's stays the only one.",
+			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
+			template: `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080]}], containers: [{name: vllm, image: vllm-openai, args: [--port, "8200"]}]}}`,
+			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
 				leader:    pod{SharedMemory: true, Env: nixlEnv},
@@ -216,10 +216,10 @@ func TestPlanRole(t *testing.T) {
 			},
 		},
 		"DecodeWithItsOwnProtectedSidecar": {
-			reason:        "One that looks at the pool needs no warning.",
-			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080, --enable-ssrf-protection, --inference-pool=ns/svc-pool]}], containers: [{name: vllm, image: vllm-openai, args: [--port, "8200"]}]}}`,
-			disaggregated: true,
+			reason:   "One that looks at the pool needs no warning.",
+			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
+			template: `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080, --enable-ssrf-protection, --inference-pool=ns/svc-pool]}], containers: [{name: vllm, image: vllm-openai, args: [--port, "8200"]}]}}`,
+			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
 				leader:    pod{SharedMemory: true, Env: nixlEnv},
@@ -229,10 +229,10 @@ func TestPlanRole(t *testing.T) {
 			},
 		},
 		"DecodeWithConnector": {
-			reason:        "Nothing is missing where the engine has a KV connector, from its arguments or the environment.",
-			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypePrefiller},
-			template:      `{spec: {containers: [{name: vllm, image: vllm-openai, env: [{name: VLLM_ARGS, value: "--kv-transfer-config {}"}]}]}}`,
-			disaggregated: true,
+			reason:   "Nothing is missing where the engine has a KV connector, from its arguments or the environment.",
+			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypePrefiller},
+			template: `{spec: {containers: [{name: vllm, image: vllm-openai, env: [{name: VLLM_ARGS, value: "--kv-transfer-config {}"}]}]}}`,
+			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000, PodLabels: map[string]string{"llm-d.ai/role": "prefill"}},
 				leader:    pod{SharedMemory: true, Env: nixlEnv},
@@ -252,10 +252,10 @@ func TestPlanRole(t *testing.T) {
 			},
 		},
 		"SGLangDecode": {
-			reason:        "The variables of vLLM are for vLLM.",
-			role:          v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {containers: [{name: x, image: vllm-and-sglang, command: [python3, -m, sglang.launch_server], args: [--port, "8000"]}]}}`,
-			disaggregated: true,
+			reason:   "The variables of vLLM are for vLLM.",
+			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
+			template: `{spec: {containers: [{name: x, image: vllm-and-sglang, command: [python3, -m, sglang.launch_server], args: [--port, "8000"]}]}}`,
+			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8200, Sidecar: sidecar, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
 				leader:    pod{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--port", "8200"}, SharedMemory: true},
@@ -301,7 +301,7 @@ func TestPlanRole(t *testing.T) {
 				tc.input(in)
 			}
 			tc.role.Template, tc.role.LeaderTemplate = document(t, tc.template), document(t, tc.leader)
-			got, warnings, errs := planRole(1, tc.role, in, tc.disaggregated)
+			got, warnings, errs := planRole(1, tc.role, in, tc.pairs)
 			if len(errs) > 0 {
 				t.Fatalf("%s: %v", tc.reason, errs)
 			}
@@ -334,12 +334,12 @@ func TestPlanRole(t *testing.T) {
 
 func TestPlanRoleRefuses(t *testing.T) {
 	cases := map[string]struct {
-		reason        string
-		role          v1alpha1.Role
-		template      string
-		leader        string
-		disaggregated bool
-		want          []string
+		reason   string
+		role     v1alpha1.Role
+		template string
+		leader   string
+		pairs    bool
+		want     []string
 	}{
 		"NoPodTemplate": {
 			reason:   "A pod spec is not a pod template.",
@@ -395,17 +395,17 @@ func TestPlanRoleRefuses(t *testing.T) {
 			want:     []string{`spec.roles[0].template.spec.containers[0].args: Invalid value: "--nnodes 4": --nnodes 4 contradicts multinode.nodeCount, which is 2: leave the flag out, launcher VLLM sets it`},
 		},
 		"Port": {
-			reason:        "A decode engine that cannot move out of the sidecar's way.",
-			role:          v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeDecoder},
-			template:      `{spec: {containers: [{name: vllm, image: x, command: [/start.sh]}]}}`,
-			disaggregated: true,
-			want:          []string{`spec.roles[0].template.spec.containers[0].command: Invalid value: "/start.sh": the routing sidecar takes the serving port, so the engine has to listen on 8200, and it is unknown how "/start.sh" takes its port: add --port`},
+			reason:   "A decode engine that cannot move out of the sidecar's way.",
+			role:     v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeDecoder},
+			template: `{spec: {containers: [{name: vllm, image: x, command: [/start.sh]}]}}`,
+			pairs:    true,
+			want:     []string{`spec.roles[0].template.spec.containers[0].command: Invalid value: "/start.sh": the routing sidecar takes the serving port, so the engine has to listen on 8200, and it is unknown how "/start.sh" takes its port: add --port`},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.role.Template, tc.role.LeaderTemplate = document(t, tc.template), document(t, tc.leader)
-			r, _, errs := planRole(0, tc.role, defaultInput(), tc.disaggregated)
+			r, _, errs := planRole(0, tc.role, defaultInput(), tc.pairs)
 			if r == nil {
 				t.Errorf("%s: want a role beside the errors", tc.reason)
 			}

@@ -94,6 +94,16 @@ func (c *ClusterPlan) EPPConfigName() string { return c.Base + "-epp-config" }
 // SidecarName is the name of the Role and the RoleBinding of the routing sidecars.
 func (c *ClusterPlan) SidecarName() string { return c.Base + "-routing-sidecar" }
 
+// SidecarKey is the key of the Role, or of the RoleBinding, of the routing sidecars.
+func (c *ClusterPlan) SidecarKey(kind string) key.Key { return c.Key(kind, ofSidecars) }
+
+// IsOfSidecars tells whether a key is that of the Role or the RoleBinding of the routing sidecars.
+func IsOfSidecars(k key.Key) bool {
+	return (k.Kind == key.Role || k.Kind == key.RoleBinding) && k.Name == ofSidecars
+}
+
+const ofSidecars = "sidecar"
+
 // NetworkPolicyName is the name of the NetworkPolicy of the engines' pods.
 func (c *ClusterPlan) NetworkPolicyName() string { return c.Base + "-engines" }
 

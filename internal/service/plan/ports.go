@@ -24,7 +24,7 @@ func (p *rolePlanner) ports() {
 	leader := &p.role.Leader
 	p.role.Port = p.servingPort(leader.engine())
 	p.role.EnginePort = p.role.Port
-	if !p.disaggregated || p.role.Type != v1alpha1.ComponentTypeDecoder {
+	if !p.paired || p.role.Type != v1alpha1.ComponentTypeDecoder {
 		return
 	}
 	if own := leader.routingSidecar(); own != nil {

@@ -17,23 +17,17 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
-// disaggregated tells whether the router picks prefill and decode pods separately. The service has
-// a router with the strategy pd-disaggregation or none, and both kinds of roles. With a
-// configuration of the user's, that configuration must do so.
-func disaggregated(spec *v1alpha1.InferenceServiceSpec) bool {
-	var prefiller, decoder, router bool
-	for i := range spec.Roles {
-		switch r := &spec.Roles[i]; r.ComponentType {
-		case v1alpha1.ComponentTypePrefiller:
-			prefiller = true
-		case v1alpha1.ComponentTypeDecoder:
-			decoder = true
-		case v1alpha1.ComponentTypeRouter:
-			router = router || r.Strategy == "" || r.Strategy == v1alpha1.StrategyPDDisaggregation
-		case v1alpha1.ComponentTypeWorker:
-		}
-	}
-	return prefiller && decoder && router
+// hasPairs tells whether a service has prefill and decode roles. Their pods get what a router with
+// pd-disaggregation needs, whether there is one or not. So a change of the router changes no pods.
+func hasPairs(spec *v1alpha1.InferenceServiceSpec) bool {
+	return hasType(spec, v1alpha1.ComponentTypePrefiller) && hasType(spec, v1alpha1.ComponentTypeDecoder)
+}
+
+// disaggregates tells whether a router picks prefill and decode pods separately: its strategy is
+// pd-disaggregation or none, and the service has both kinds of roles. With a configuration of the
+// user's, that configuration must do so.
+func disaggregates(router *v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec) bool {
+	return hasPairs(spec) && (router.Strategy == "" || router.Strategy == v1alpha1.StrategyPDDisaggregation)
 }
 
 // planRouter plans the router of a service. serving has the roles that were planned. access says
@@ -42,7 +36,7 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 	picker := ptr.Deref(role.EndpointPicker, v1alpha1.EndpointPicker{})
 	r := &Router{
 		Name:            role.Name,
-		Disaggregated:   disaggregated(spec),
+		Disaggregated:   disaggregates(&role, spec),
 		Replicas:        ptr.Deref(role.Replicas, 0),
 		FailureMode:     picker.FailureMode,
 		Pod:             planEndpointPickerPod(picker, in),

@@ -127,7 +127,11 @@ func renderCluster(p *plan.Plan, cluster *plan.ClusterPlan, workloads *workload.
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(all, groups, budgets), nil
+	access, err := router.RenderSidecarAccess(p, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(all, groups, budgets, access), nil
 }
 
 // renderGroups renders the groups of the service in one cluster, each after its gang.

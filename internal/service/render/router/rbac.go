@@ -55,25 +55,6 @@ func (r *rendering) leases() []string {
 	return []string{name + ".gateway-api-inference-extension.sigs.k8s.io", name + ".llm-d.ai"}
 }
 
-// sidecarRole lets the routing sidecars read which pods belong to the pool. They list and watch
-// the pool by its name, to which RBAC restricts them. They select pods by labels, to which RBAC
-// cannot restrict them, so they may read all pods of the namespace.
-func (r *rendering) sidecarRole() *rbacv1.RoleApplyConfiguration {
-	return rbacv1.Role(r.cluster.SidecarName(), r.cluster.Target.Namespace).WithRules(
-		rbacv1.PolicyRule().WithAPIGroups(inference.GroupName).WithResources("inferencepools").WithResourceNames(r.cluster.PoolName()).WithVerbs("list", "watch"),
-		rbacv1.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("list", "watch"),
-	)
-}
-
-func (r *rendering) sidecarRoleBinding(accounts []string) *rbacv1.RoleBindingApplyConfiguration {
-	b := rbacv1.RoleBinding(r.cluster.SidecarName(), r.cluster.Target.Namespace).
-		WithRoleRef(rbacv1.RoleRef().WithAPIGroup(groupRBAC).WithKind("Role").WithName(r.cluster.SidecarName()))
-	for _, a := range accounts {
-		b.WithSubjects(rbacv1.Subject().WithKind("ServiceAccount").WithName(a).WithNamespace(r.cluster.Target.Namespace))
-	}
-	return b
-}
-
 func readOnly(groups []string, resources ...string) *rbacv1.PolicyRuleApplyConfiguration {
 	return rbacv1.PolicyRule().WithAPIGroups(groups...).WithResources(resources...).WithVerbs("get", "list", "watch")
 }

@@ -53,11 +53,6 @@ func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	if r.highlyAvailable() {
 		objects = append(objects, object{cluster.Key(key.PodDisruptionBudget, "epp"), r.disruptionBudget()})
 	}
-	if accounts := p.SidecarAccounts(); len(accounts) > 0 {
-		objects = append(objects,
-			object{cluster.Key(key.Role, "sidecar"), r.sidecarRole()},
-			object{cluster.Key(key.RoleBinding, "sidecar"), r.sidecarRoleBinding(accounts)})
-	}
 	if r.router.DestinationRule {
 		objects = append(objects, object{cluster.Key(key.DestinationRule, "epp"), r.destinationRule()})
 	}
@@ -67,8 +62,11 @@ func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	if r.router.HasRoute {
 		objects = append(objects, object{cluster.Key(key.HTTPRoute), r.route()})
 	}
-	objects = append(objects, r.models()...)
+	return encodeAll(cluster, append(objects, r.models()...))
+}
 
+// encodeAll encodes objects of one cluster, with the label of the service.
+func encodeAll(cluster *plan.ClusterPlan, objects []object) ([]kube.Object, error) {
 	enc := &kube.Encoder{}
 	labels, err := enc.Encode(map[string]string{naming.LabelService: cluster.Base})
 	if err != nil {

@@ -71,9 +71,16 @@ func TestRoleNamesLeases(t *testing.T) {
 // decode decodes a rendered object into its own type.
 func decode(t *testing.T, p *plan.Plan, k key.Key, into any) {
 	t.Helper()
-	objects, err := Render(p, &p.Clusters[0])
+	objects, err := RenderSidecarAccess(p, &p.Clusters[0])
 	if err != nil {
 		t.Fatal(err)
+	}
+	if p.Router != nil {
+		more, err := Render(p, &p.Clusters[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, more...)
 	}
 	for _, o := range objects {
 		if o.Key == k {

@@ -22,6 +22,9 @@ const (
 	AnnotationHomeEpoch = "fusioninfer.io/home-epoch"
 )
 
+// AnnotationExtra marks a LeaderWorkerSet beyond the number that is wanted, which a rollout runs.
+const AnnotationExtra = "fusioninfer.io/extra"
+
 // Annotations of a LeaderWorkerSet about failures in its group: how many it knows of, for which of
 // them its pods were made anew last, and the leader pod with which it served last. The second one is
 // on the pods, too.

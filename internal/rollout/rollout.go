@@ -56,6 +56,8 @@ type State struct {
 	Serving bool
 	// Broken tells that its controller has reported on its newest spec, and that it is not ready.
 	Broken bool
+	// Extra tells that it was made beyond the number that was wanted.
+	Extra bool
 }
 
 // Updated tells whether the replica was given a revision, and no partition holds it back.

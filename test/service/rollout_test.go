@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,8 @@ type world struct {
 	crashed map[string]bool
 	// pods tells that Crossplane has read the leader pods.
 	pods bool
+	// start is how many calls later new pods are ready.
+	start int
 }
 
 // A set has the image and the template that run, and the calls until they are ready.
@@ -46,7 +49,7 @@ func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
 	return &world{
 		tb: tb, fn: function.Start(tb), req: fixture.Request(tb, fixture.Service(spec), ""), sets: map[string]*set{}, restarts: map[string]int{},
-		crashed: map[string]bool{},
+		crashed: map[string]bool{}, start: 1,
 	}
 }
 
@@ -92,11 +95,11 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	s := w.sets[key]
 	switch {
 	case s == nil:
-		w.sets[key] = &set{image: image, template: text, wait: 1}
+		w.sets[key] = &set{image: image, template: text, wait: w.start}
 	case s.wait > 0:
 		s.wait--
 	case !held && s.template != text:
-		w.sets[key] = &set{image: image, template: text, wait: 1}
+		w.sets[key] = &set{image: image, template: text, wait: w.start}
 		w.restarts[key]++
 		delete(w.crashed, key)
 	}
@@ -280,6 +283,102 @@ func TestRollout(t *testing.T) {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestSurgeEnds shows edits of a rollout at the moment when two of four replicas are being replaced, and
+// two extra ones serve in their place. The extra ones go once the others serve.
+func TestSurgeEnds(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		rollout string
+		// fewest is the lowest number of replicas that may serve.
+		fewest int
+		images string
+	}{
+		"Lowered":    {"One further replica goes on, and none is stopped for another.", "{maxSurge: 1}", 4, "v2,v2,v2,v2"},
+		"LeftOut":    {"Now one replica may be stopped at a time.", "{}", 3, "v2,v2,v2,v2"},
+		"Partition":  {"What started below the partition has to serve, too.", "{maxSurge: 2, partition: 4}", 4, "v1,v1,v2,v2"},
+		"Paused":     {"So it has if the rollout is paused. The extra ones are ready for it to go on.", "{maxSurge: 2, paused: true}", 4, "v1,v1,v2,v2,v2,v2"},
+		"PausedAlso": {"Without a surge a paused rollout needs no extra ones.", "{paused: true}", 4, "v1,v1,v2,v2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			const workers = "roles: [{name: w, componentType: worker, replicas: 4, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}]\nrollout: %s"
+			w := newWorld(t, fmt.Sprintf(workers, "v1", "{}"))
+			w.rollOut(fmt.Sprintf(workers, "v1", "{}"))
+			w.start = 3
+			w.edit(fmt.Sprintf(workers, "v2", "{maxSurge: 2}"))
+			for range 10 {
+				if w.step(); cmp.Equal(w.serving(), []string{"w/0", "w/1", "w/4", "w/5"}) {
+					break
+				}
+			}
+			if diff := cmp.Diff([]string{"w/0", "w/1", "w/4", "w/5"}, w.serving()); diff != "" {
+				t.Fatalf("before the edit: -want +got:\n%s", diff)
+			}
+			fewest, last := w.rollOut(fmt.Sprintf(workers, "v2", tc.rollout))
+			if fewest < tc.fewest {
+				t.Errorf("%s\nonly %d replicas served, want %d at least; %s", tc.reason, fewest, tc.fewest, rolledOut(last))
+			}
+			if diff := cmp.Diff(tc.images, w.images()); diff != "" {
+				t.Errorf("%s\nimages: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSurgeEndsAnyhow edits rollouts at random. An extra replica that serves goes only if all others do.
+func TestSurgeEndsAnyhow(t *testing.T) {
+	spec := func(r *rand.Rand) string {
+		roles := [...]string{fourWorkers, pairs(2, "%[1]s", 2, "%[1]s", "")}[r.IntN(2)]
+		return roles + "rollout: {maxSurge: %[2]d, maxUnavailable: %[3]d, partition: %[4]d, paused: %[5]t}"
+	}
+	ends := 0
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // Tests want the same numbers each time.
+		spec := spec(r)
+		edit := func(image string) string {
+			return fmt.Sprintf(spec, image, r.IntN(3), 1, r.IntN(8)/3, r.IntN(4) == 0)
+		}
+		w := newWorld(t, edit("v0"))
+		for range 5 {
+			w.step()
+		}
+		w.start = 3
+		for i := range 40 {
+			if r.IntN(4) == 0 {
+				w.edit(edit(fmt.Sprintf("v%d", 1+i/10)))
+			}
+			before := w.serving()
+			w.step()
+			for _, name := range before {
+				if w.sets["leaderworkerset/"+name] != nil {
+					continue
+				}
+				ends++
+				if wanted := slices.DeleteFunc(before, func(n string) bool { return w.sets["leaderworkerset/"+n] == nil }); len(wanted) < 4 {
+					t.Fatalf("seed %d: %s went while only these served: %v", seed, name, wanted)
+				}
+			}
+		}
+	}
+	if ends < 20 {
+		t.Errorf("want some extra replicas that served and went, got %d", ends)
+	}
+}
+
+// TestScaleDownIsNoSurge shows that replicas which the service is scaled down by go at once, whatever
+// the others do.
+func TestScaleDownIsNoSurge(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(fourWorkers, "v1"))
+	w.rollOut(fmt.Sprintf(fourWorkers, "v1"))
+	w.crashed["leaderworkerset/w/0"] = true
+	w.step()
+	w.edit(strings.Replace(fmt.Sprintf(fourWorkers, "v1"), "replicas: 4", "replicas: 2", 1))
+	w.step()
+	if diff := cmp.Diff([]string{"leaderworkerset/w/0", "leaderworkerset/w/1"}, fixture.Keys(w.sets)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -39,6 +39,8 @@ const (
 // Paths of a LeaderWorkerSet in an Object, as it was desired last.
 var (
 	partition         = incoming.NewPath("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
+	extra             = incoming.NewPath("metadata", "annotations", naming.AnnotationExtra)
+	manifestExtra     = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationExtra)
 	manifestSpecHash  = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "labels", naming.LabelSpecHash)
 	manifestPartition = incoming.NewPath("spec", "forProvider", "manifest", "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
 )
@@ -51,9 +53,10 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	if !observed.Exists() {
 		return rollout.State{}
 	}
-	s := rollout.State{Exists: true, Revision: specHash.Text(observed), Held: behindPartition(observed)}
+	s := rollout.State{Exists: true, Revision: specHash.Text(observed), Held: behindPartition(observed), Extra: extra.Text(observed) != ""}
 	if remote.IsObject(observed) {
 		s.Revision, s.Held = manifestSpecHash.Text(observed), manifestPartition.In(observed).GetNumberValue() > 0
+		s.Extra = manifestExtra.Text(observed) != ""
 	}
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.
@@ -123,6 +126,9 @@ func (e *evaluator) progress() progress {
 
 // addHeld adds a replica that keeps its pods as they are.
 func (n *progress) addHeld(r *plan.Replica, s *objectState) {
+	if r.Extra {
+		return
+	}
 	n.desired++
 	n.held++
 	if !r.BelowPartition {

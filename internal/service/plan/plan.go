@@ -78,9 +78,11 @@ type Plan struct {
 	spec     *v1alpha1.InferenceServiceSpec
 	snapshot *scheduling.Snapshot
 	inFleet  bool
+	// groups is spec.replicas, or 1 without it.
+	groups int32
 	// extra is the number of units that a rollout runs beyond those that are wanted, by the cluster of
 	// the fleet and the kind.
-	extra map[string]map[string]int32
+	extra map[string]map[string]extraCount
 }
 
 // A Warning is about a setting that is rendered as it is.
@@ -180,6 +182,9 @@ type Replica struct {
 	BelowPartition bool
 	// Extra replicas are beyond the number that is wanted. They run during a rollout only.
 	Extra bool
+	// Kept extra replicas are more than the rollout asks for. They stay as they are while they serve in
+	// the place of others, and no other replica is stopped because of them.
+	Kept bool
 	// Partial tells that other replicas of an extra unit do not run. The unit serves nobody yet.
 	Partial bool
 	// Template is what its pods are made of, as the LeaderWorkerSet's spec has it, if it stays because

@@ -120,6 +120,8 @@ type unit struct {
 	kind  string
 	index int32
 	extra bool
+	// kept units are extra ones that nothing is to rely on.
+	kept bool
 }
 
 // state of the unit, by the states of its replicas.
@@ -137,6 +139,9 @@ func (u *unit) state(running *Running) rollout.Unit {
 		s.Blocked = s.Blocked || r.Held
 	}
 	s.Serving = s.Serving || former
+	if u.kept {
+		s.Serving, s.Blocked = false, true
+	}
 	return s
 }
 
@@ -159,7 +164,7 @@ func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 	var all []unit
 	if !p.ChangesInPairs() {
 		for r := range c.Replicas() {
-			all = append(all, unit{replicas: []*Replica{r}, kind: r.Role.Name, index: p.unitIndex(r), extra: r.Extra})
+			all = append(all, unit{replicas: []*Replica{r}, kind: r.Role.Name, index: p.unitIndex(r), extra: r.Extra, kept: r.Kept})
 		}
 		return all
 	}
@@ -170,7 +175,7 @@ func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 		if !has {
 			i = len(all)
 			at[index] = i
-			all = append(all, unit{index: index, extra: r.Extra})
+			all = append(all, unit{index: index, extra: r.Extra, kept: r.Kept})
 		}
 		all[i].replicas = append(all[i].replicas, r)
 	}

@@ -216,6 +216,9 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		mark(metadata, replica.Pin)
 	}
 	note(metadata, replica.Note)
+	if replica.Extra {
+		annotate(metadata, naming.AnnotationExtra, "true")
+	}
 	recovery(metadata, replica.Recovery)
 	template := child(child(o, "spec"), "leaderWorkerTemplate")
 	pods := r.pods(s.worker.metadata, replica)

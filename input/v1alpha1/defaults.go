@@ -25,6 +25,7 @@ func Default(in *Input) {
 	epp := &in.EndpointPicker
 	epp.Images.GAIE = cmp.Or(epp.Images.GAIE, DefaultImageGAIE)
 	epp.Images.LLMD = cmp.Or(epp.Images.LLMD, DefaultImageLLMD)
+	epp.RevisionScreening = cmp.Or(epp.RevisionScreening, RevisionScreeningAuto)
 	epp.ImagePullPolicy = cmp.Or(epp.ImagePullPolicy, corev1.PullIfNotPresent)
 	in.Sidecar.Image = cmp.Or(in.Sidecar.Image, DefaultSidecarImage)
 	in.Sidecar.KVConnector = cmp.Or(in.Sidecar.KVConnector, DefaultKVConnector)

@@ -122,6 +122,20 @@ const (
 	DialectLLMD Dialect = "LLMD"
 )
 
+// RevisionScreening says whether an endpoint picker can keep a request to one version.
+// +kubebuilder:validation:Enum=Auto;Enabled;Disabled
+type RevisionScreening string
+
+// The values of RevisionScreening.
+const (
+	// RevisionScreeningAuto goes by the tag of the image.
+	RevisionScreeningAuto RevisionScreening = "Auto"
+	// RevisionScreeningEnabled says that the image has the plugin.
+	RevisionScreeningEnabled RevisionScreening = "Enabled"
+	// RevisionScreeningDisabled says that it does not.
+	RevisionScreeningDisabled RevisionScreening = "Disabled"
+)
+
 // EndpointPickerSettings configure the endpoint picker of every router.
 // +kubebuilder:validation:XValidation:rule="has(self.image) == has(self.dialect)",message="must have both image and dialect, or neither of them: each image reads only one dialect"
 type EndpointPickerSettings struct {
@@ -141,6 +155,15 @@ type EndpointPickerSettings struct {
 	// Images replaces the default image of each dialect, for example by that of a mirror.
 	// +optional
 	Images DialectImages `json:"images,omitempty"`
+
+	// RevisionScreening says whether the image of dialect LLMD has the plugin
+	// disaggregatedset-rollout-screener. With it, prefill and decode of a request have one
+	// version while a rollout is under way. Auto goes by the image's tag, which has to be
+	// v0.10.0 or later. Enabled is for an image without such a tag, for example one that is
+	// named by its digest. Disabled is for one that has such a tag and no plugin: with the
+	// plugin in its configuration it does not start. Defaults to Auto.
+	// +optional
+	RevisionScreening RevisionScreening `json:"revisionScreening,omitempty"`
 
 	// ImagePullPolicy of the endpoint picker. Defaults to IfNotPresent.
 	// +optional

@@ -37,6 +37,7 @@ endpointPicker:
   dialect: LLMD
   images: {gaie: mirror/gaie:v1, llmd: mirror/llmd:v1}
   imagePullPolicy: Always
+  revisionScreening: Enabled
   imagePullSecrets: [{name: mirror}]
   tolerations: [{operator: Exists}, {key: a, value: b, effect: NoSchedule}]
   nodeSelector: {pool: system}
@@ -66,10 +67,11 @@ podObservationLimit: 0
 		},
 		"Enums": {
 			reason: "The errors list the supported values.",
-			doc:    `{endpointPicker: {image: x, dialect: gaie, imagePullPolicy: Sometimes}, defaults: {schedulingStrategy: {gang: {mode: All}}}, fleet: {hostnameBackends: Backend}, missingKinds: skip}`,
-			schema: []string{"defaults.schedulingStrategy.gang.mode", "endpointPicker.dialect", "endpointPicker.imagePullPolicy", "fleet.hostnameBackends", "missingKinds"},
+			doc:    `{endpointPicker: {image: x, dialect: gaie, imagePullPolicy: Sometimes, revisionScreening: Never}, defaults: {schedulingStrategy: {gang: {mode: All}}}, fleet: {hostnameBackends: Backend}, missingKinds: skip}`,
+			schema: []string{"defaults.schedulingStrategy.gang.mode", "endpointPicker.dialect", "endpointPicker.imagePullPolicy", "endpointPicker.revisionScreening", "fleet.hostnameBackends", "missingKinds"},
 			want: []string{
 				`input.endpointPicker.dialect: Unsupported value: "gaie": supported values: "GAIE", "LLMD"`,
+				`input.endpointPicker.revisionScreening: Unsupported value: "Never": supported values: "Auto", "Enabled", "Disabled"`,
 				`input.endpointPicker.imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`,
 				`input.fleet.hostnameBackends: Unsupported value: "Backend": supported values: "EndpointSlice", "ExternalName", "ServiceEntry"`,
 				`input.defaults.schedulingStrategy.gang.mode: Unsupported value: "All": supported values: "AllOrNothing", "MinimumFirst", "None"`,
@@ -197,7 +199,7 @@ func defaults(s *extv1.JSONSchemaProps, path *field.Path) []string {
 // TestDefaultKeeps shows that fields that are set keep their values.
 func TestDefaultKeeps(t *testing.T) {
 	doc := []byte(`
-endpointPicker: {images: {gaie: a, llmd: b}, imagePullPolicy: Never}
+endpointPicker: {images: {gaie: a, llmd: b}, imagePullPolicy: Never, revisionScreening: Disabled}
 sidecar: {image: c, kvConnector: d, ssrfProtection: Disabled}
 ray: {port: 1}
 defaults: {schedulingStrategy: {gang: {mode: None}}}

@@ -54,6 +54,7 @@ func validateEndpointPicker(path *field.Path, e *EndpointPickerSettings) field.E
 	errs = append(errs, check.Length(path.Child("image"), e.Image, maxImage)...)
 	errs = append(errs, check.Length(path.Child("images", "gaie"), e.Images.GAIE, maxImage)...)
 	errs = append(errs, check.Length(path.Child("images", "llmd"), e.Images.LLMD, maxImage)...)
+	errs = append(errs, check.OneOf(path.Child("revisionScreening"), e.RevisionScreening, RevisionScreeningAuto, RevisionScreeningEnabled, RevisionScreeningDisabled)...)
 	errs = append(errs, check.OneOf(path.Child("imagePullPolicy"), e.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 	for i, s := range e.ImagePullSecrets {
 		errs = append(errs, check.Name(path.Child("imagePullSecrets").Index(i).Child("name"), s.Name)...)

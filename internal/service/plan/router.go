@@ -80,8 +80,20 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	}
 	// Validation of the API refuses unknown strategies.
 	r.Config, _ = epp.Generate(r.Strategy, r.Dialect, hasType(spec, v1alpha1.ComponentTypeWorker))
-	r.ScreensRevisions = r.Disaggregated && r.Strategy == v1alpha1.StrategyPDDisaggregation && epp.Screens(r.Image)
+	r.ScreensRevisions = r.Disaggregated && r.Strategy == v1alpha1.StrategyPDDisaggregation && screens(in, r.Image)
 	return nil, nil
+}
+
+// screens tells whether the endpoint picker of an image can keep a request to one revision.
+func screens(in *inputv1alpha1.Input, image string) bool {
+	switch in.EndpointPicker.RevisionScreening {
+	case inputv1alpha1.RevisionScreeningEnabled:
+		return true
+	case inputv1alpha1.RevisionScreeningDisabled:
+		return false
+	case inputv1alpha1.RevisionScreeningAuto:
+	}
+	return epp.Screens(image)
 }
 
 // wantedDialect is the dialect with the features that the service uses.

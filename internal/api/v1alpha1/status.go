@@ -63,6 +63,16 @@ type RolloutStatus struct {
 	// restarted with it, of all roles except the router.
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
+	// HeldReplicas is the number of replicas that keep a former template: because of
+	// spec.rollout, or until it is their turn.
+	// +optional
+	HeldReplicas int32 `json:"heldReplicas,omitempty"`
+
+	// ExtraReplicas is the number of replicas that a rollout runs beyond those that are
+	// wanted, because of spec.rollout.maxSurge.
+	// +optional
+	ExtraReplicas int32 `json:"extraReplicas,omitempty"`
+
 	// Summary is a line to read: updated and desired replicas. Its format may change.
 	Summary string `json:"summary"`
 }

@@ -208,7 +208,9 @@ func (e *evaluator) countReplica(counts roleCounts, c *plan.ClusterPlan, r *plan
 	if !c.Target.Remote() {
 		pods = e.pods.of(e.plan.Service, r)
 	}
-	if !r.Extra {
+	if r.Extra {
+		counts[r.Role.Name].extra++
+	} else {
 		counts[r.Role.Name].count(r, s, pods)
 	}
 	if !r.Extra && s != nil && s.reason != ReasonNotCreated {

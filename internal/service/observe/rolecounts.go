@@ -15,9 +15,10 @@ import (
 type roleCount struct {
 	nodes                               int32
 	desired, existing, ready, podsReady int32
-	updated                             int32
-	failed, unknown                     bool
-	newest                              time.Time
+	// updated and held are of the desired replicas, and extra is in addition to them.
+	updated, held, extra int32
+	failed, unknown      bool
+	newest               time.Time
 }
 
 // count adds a replica. The state is nil for a deferred replica. The pods are nil where
@@ -26,6 +27,9 @@ func (c *roleCount) count(r *plan.Replica, s *objectState, pods *podFacts) {
 	c.desired++
 	if r.Updated {
 		c.updated++
+	}
+	if r.Held {
+		c.held++
 	}
 	if s != nil && s.reason != ReasonNotCreated {
 		c.existing++
@@ -104,6 +108,8 @@ func (c *roleCount) merge(o roleCount) {
 	c.existing += o.existing
 	c.ready += o.ready
 	c.updated += o.updated
+	c.held += o.held
+	c.extra += o.extra
 	c.podsReady += o.podsReady
 	c.failed = c.failed || o.failed
 	c.unknown = c.unknown || o.unknown
@@ -192,9 +198,12 @@ func (c roleCounts) summary(p *plan.Plan) string {
 
 // rollout says how far the newest template has come, of all roles except the router.
 func (c roleCounts) rollout(p *plan.Plan) *v1alpha1.RolloutStatus {
-	updated, desired := int32(0), int32(0)
+	all := roleCount{}
 	for _, r := range p.Roles {
-		updated, desired = updated+c[r.Name].updated, desired+c[r.Name].desired
+		all.merge(*c[r.Name])
 	}
-	return &v1alpha1.RolloutStatus{UpdatedReplicas: updated, Summary: fmt.Sprintf("%d/%d", updated, desired)}
+	return &v1alpha1.RolloutStatus{
+		UpdatedReplicas: all.updated, HeldReplicas: all.held, ExtraReplicas: all.extra,
+		Summary: fmt.Sprintf("%d/%d", all.updated, all.desired),
+	}
 }

@@ -86,7 +86,12 @@ func behindPartition(workload incoming.Object) bool {
 
 // A progress counts the replicas that have the newest template.
 type progress struct {
-	desired, updated, held, waiting int32
+	desired, updated int32
+	// starting are updated and not ready, and replaced are given the newest template by this response.
+	starting, replaced int32
+	// held keep a former template. waiting are those of them above the partition, and pending those
+	// whose capacity is not reserved. extra replicas are beyond those that are desired.
+	held, waiting, pending, extra int32
 	// stuck are replicas that were given it and are not ready. coming tells that some are given it
 	// by this response, or are still to be made.
 	stuck, failures []string
@@ -127,11 +132,17 @@ func (e *evaluator) progress() progress {
 // addHeld adds a replica that keeps its pods as they are.
 func (n *progress) addHeld(r *plan.Replica, s *objectState) {
 	if r.Extra {
+		n.extra++
 		return
 	}
 	n.desired++
 	n.held++
-	if !r.BelowPartition {
+	switch {
+	case r.BelowPartition:
+	case r.Template != nil:
+		n.pending++
+		n.waiting++
+	default:
 		n.waiting++
 	}
 	if s != nil && !s.ready {
@@ -149,12 +160,50 @@ func (n *progress) addReleased(r *plan.Replica, s *objectState, failures func() 
 		n.failures = append(n.failures, failures()...)
 	}
 	if r.Extra {
+		n.extra++
 		return
 	}
 	n.desired++
-	if r.Updated {
+	switch {
+	case r.Updated:
 		n.updated++
+		if s != nil && !s.ready {
+			n.starting++
+		}
+	case s != nil && s.reason != ReasonNotCreated:
+		n.replaced++
 	}
+}
+
+// text tells of all replicas. What does not exist so far, it leaves out.
+func (n *progress) text(paused bool) string {
+	s := fmt.Sprintf("%d of %d replicas are updated", n.updated, n.desired)
+	if n.starting > 0 {
+		s += fmt.Sprintf(" (%d of them not ready)", n.starting)
+	}
+	turn, pausedOnes := n.waiting-n.pending, int32(0)
+	if paused {
+		turn, pausedOnes = 0, turn
+	}
+	for _, part := range []struct {
+		count     int32
+		one, more string
+	}{
+		{n.replaced, "is being updated", "are being updated"},
+		{n.held - n.waiting, "is held back by spec.rollout.partition", "are held back by spec.rollout.partition"},
+		{pausedOnes, "is held back by spec.rollout.paused", "are held back by spec.rollout.paused"},
+		{n.pending, "waits for reserved capacity", "wait for reserved capacity"},
+		{turn, "waits for its turn", "wait for their turn"},
+		{n.extra, "extra one runs meanwhile", "extra ones run meanwhile"},
+	} {
+		switch {
+		case part.count == 1:
+			s += ", 1 " + part.one
+		case part.count > 1:
+			s += fmt.Sprintf(", %d %s", part.count, part.more)
+		}
+	}
+	return s
 }
 
 // failuresOf returns what fails in the pods of a replica, where they are read.
@@ -177,7 +226,7 @@ func (e *evaluator) rolledOut() composite.Condition {
 	if done && n.held == 0 {
 		return c
 	}
-	c.Message = fmt.Sprintf("%d of %d replicas are updated", n.updated, n.desired)
+	c.Message = n.text(e.plan.Rollout.Paused)
 	if done {
 		c.Reason = ReasonPartition
 		return c

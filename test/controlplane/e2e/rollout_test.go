@@ -64,7 +64,7 @@ func TestRollout(t *testing.T) {
 	chat.Object["spec"].(map[string]any)["rollout"] = map[string]any{"paused": true}
 	setImage(worker, "vllm/vllm-openai:v0.13.0")
 	apply(t, c, chat)
-	rolledOut(t, c, chat, `\w+ Paused: 0 of 4 replicas are updated`)
+	rolledOut(t, c, chat, `\w+ Paused: 0 of 4 replicas are updated, 4 are held back by spec.rollout.paused`)
 	setImage(worker, nextImage)
 	apply(t, c, chat)
 	settled(t, c, chat)

@@ -401,13 +401,21 @@ func conditions(o *unstructured.Unstructured, want ...string) error {
 	return fmt.Errorf("not True: %s; it has:\n%s", strings.Join(bad, ", "), strings.Join(lines, "\n"))
 }
 
-// warnings wants a service to warn of nothing, unless it has prefill or decode pods and no router. Of
-// that it has to warn.
+// warnings wants a service to warn of nothing, unless it has prefill or decode pods and no router, or one
+// that does not tell them apart. Of that it has to warn.
 func warnings(o *unstructured.Unstructured) error {
-	types := map[string]bool{}
+	types, plain := map[string]bool{}, false
 	roles, _, _ := unstructured.NestedSlice(o.Object, "spec", "roles")
 	for _, r := range roles {
-		types[fmt.Sprint(r.(map[string]any)["componentType"])] = true
+		role := r.(map[string]any)
+		types[fmt.Sprint(role["componentType"])] = true
+		plain = plain || role["strategy"] != nil && role["strategy"] != "pd-disaggregation"
+	}
+	if plain && types["prefiller"] && types["decoder"] {
+		if _, _, message := condition(o, "NoWarnings"); !strings.HasSuffix(message, "only pd-disaggregation separates prefill from decode") {
+			return fmt.Errorf("its router does not separate prefill from decode, and NoWarnings says %q", message)
+		}
+		return nil
 	}
 	if types["router"] || !types["prefiller"] && !types["decoder"] {
 		return conditions(o, "NoWarnings")

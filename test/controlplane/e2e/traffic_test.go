@@ -100,6 +100,17 @@ func testTrafficToPairs(t *testing.T, c *cluster.Cluster) {
 	l.while("another image", func() {
 		updatesTo(t, c, pairs, nextImage, 1, group, prefill, decode)
 	})
+	// The router touches no engine.
+	for _, strategy := range []string{"prefix-cache", "pd-disaggregation"} {
+		l.while("strategy "+strategy, func() {
+			before := identities(t, c, "Pod", pairs)
+			router["strategy"] = strategy
+			apply(t, c, pairs)
+			settled(t, c, pairs)
+			engines := []string{"pairs-0-", "pairs-1-"}
+			same(t, "strategy "+strategy, only(before, engines...), only(identities(t, c, "Pod", pairs), engines...))
+		})
+	}
 }
 
 // testTrafficToNodes changes replicas on two nodes each, whose leader waits for its worker.

@@ -4,7 +4,49 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
+
+// TestReplica proves what a rollout goes by of a replica whose state is not known: what the function
+// wrote last, here or in the manifest of an Object.
+func TestReplica(t *testing.T) {
+	object := func(manifest string) string {
+		return `{"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "spec": {"forProvider": {"manifest": ` + manifest + `}}}`
+	}
+	const (
+		held = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}}, "spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 1}}}}`
+		more = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}, "annotations": {"fusioninfer.io/extra": "true"}}}`
+	)
+	cases := map[string]struct {
+		cluster, observed string
+		want              rollout.State
+	}{
+		"Held":        {"", held, rollout.State{Exists: true, Revision: "abc", Held: true}},
+		"Extra":       {"", more, rollout.State{Exists: true, Revision: "abc", Extra: true}},
+		"HeldRemote":  {"east", object(held), rollout.State{Exists: true, Revision: "abc", Held: true}},
+		"ExtraRemote": {"east", object(more), rollout.State{Exists: true, Revision: "abc", Extra: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &structpb.Struct{}
+			if err := s.UnmarshalJSON([]byte(tc.observed)); err != nil {
+				t.Fatal(err)
+			}
+			k := key.New(tc.cluster, key.LeaderWorkerSet, "worker", "0")
+			r := Read(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{k.String(): {Resource: s}}}}), &plan.Plan{})
+			if diff := cmp.Diff(tc.want, r.Replica(k)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
 
 // TestProgress proves what RolledOut says of the replicas of a service.
 func TestProgress(t *testing.T) {

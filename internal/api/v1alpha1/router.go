@@ -37,7 +37,8 @@ type EndpointPicker struct {
 	// KVConnector is the protocol over which decode pods fetch the KV cache from prefill
 	// pods. Its values are those of the routing sidecar: nixlv2, shared-storage, sglang or
 	// mooncake. It has to match the arguments of the engines. Defaults to
-	// sidecar.kvConnector in the Input.
+	// sidecar.kvConnector in the Input. It is an argument of the sidecar, so a change of it
+	// restarts the prefill and decode pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`

@@ -87,10 +87,11 @@ type Input struct {
 	// +optional
 	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
 
-	// PodObservationLimit is the largest number of pods for which the function reads the
-	// pods of a service, to count the ready ones and to name a failing one. For a larger
-	// service, and in other clusters, it goes by the LeaderWorkerSets. With 0 it never
-	// reads pods. Crossplane needs permission to list pods. Defaults to 64.
+	// PodObservationLimit is the largest number of pods for which the function reads all
+	// pods of a service, to count the ready ones and to name a failing one. A larger service
+	// is counted by its LeaderWorkerSets. To name a failing pod, the function reads as many
+	// pods of replicas that are not ready, and at most 8 of them in each other cluster. With
+	// 0 it never reads pods. Crossplane needs permission to list pods. Defaults to 64.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000

@@ -36,6 +36,7 @@ const (
 	EndpointSlice         = "endpointslice"
 	ServiceEntry          = "serviceentry"
 	Workload              = "workload"
+	Pod                   = "pod"
 )
 
 // A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].
@@ -78,6 +79,10 @@ func (k Key) String() string {
 	}
 	return s
 }
+
+// OnlyObserved tells whether the key is that of an Object for what others have made. It is there to be
+// read, and says nothing of what the service has in the cluster.
+func (k Key) OnlyObserved() bool { return k.Kind == Workload || k.Kind == Pod }
 
 // ReplicaID returns the replica of a LeaderWorkerSet's key, and whether the key is one.
 func (k Key) ReplicaID() (ReplicaID, bool) {

@@ -307,6 +307,30 @@ func TestWrapWorkload(t *testing.T) {
 	}
 }
 
+// TestWrapPod proves that a pod is only ever observed, and polled for as long as it is.
+func TestWrapPod(t *testing.T) {
+	want := map[string]any{
+		"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object",
+		"metadata": map[string]any{"name": "qwen-engine-0-0-pod-3c9e20679516", "namespace": "team-a", "labels": map[string]any{"fusioninfer.io/service": "qwen"}},
+		"spec": map[string]any{
+			"forProvider": map[string]any{"manifest": map[string]any{
+				"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "qwen-engine-0-0", "namespace": "models"},
+			}},
+			"providerConfigRef":  map[string]any{"kind": "ClusterProviderConfig", "name": "east"},
+			"managementPolicies": []any{"Observe"},
+			"readiness":          map[string]any{"policy": "DeriveFromCelQuery", "celQuery": "false"},
+			"watch":              true,
+		},
+	}
+	got, err := WrapPod(key.Parse("cluster/east/pod/engine/0/0"), "qwen-engine-0-0", service, east)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, kube.AsMap(got.Resource)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // TestQueries evaluates the readiness queries as provider-kubernetes does.
 func TestQueries(t *testing.T) {
 	conditions := func(kind, status string) []any { return []any{map[string]any{"type": kind, "status": status}} }
@@ -331,6 +355,9 @@ func TestQueries(t *testing.T) {
 		"PodGroup.scheduling.volcano.sh": {
 			ready:    []map[string]any{{"phase": "Running"}, {"phase": "Completed"}},
 			notReady: []map[string]any{{"phase": "Inqueue"}, {"phase": "Unknown"}},
+		},
+		"Pod.": {
+			notReady: []map[string]any{{"conditions": conditions("Ready", "True")}},
 		},
 		"Workload.kueue.x-k8s.io": {
 			ready:    []map[string]any{{"conditions": conditions("Admitted", "True")}},

@@ -52,11 +52,28 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 // WrapWorkload returns an Object that only observes Kueue's Workload for a LeaderWorkerSet. It is
 // named after the LeaderWorkerSet, because the Workload of a new one has another name.
 func WrapWorkload(k key.Key, leaderWorkerSet, workload string, s naming.Identity, t scheduling.Target) (kube.Object, error) {
+	o, err := wrapObserved(k, groupKueue+"/v1beta2", kindWorkload, workload, s, t)
+	if err != nil {
+		return o, err
+	}
+	name := structpb.NewStringValue(ObjectName(s, t, groupKueue, kindWorkload, leaderWorkerSet))
+	o.Resource = kube.With(o.Resource, name, "metadata", "name")
+	return o, nil
+}
+
+// WrapPod returns an Object that only observes a pod.
+func WrapPod(k key.Key, pod string, s naming.Identity, t scheduling.Target) (kube.Object, error) {
+	return wrapObserved(k, "v1", kindPod, pod, s, t)
+}
+
+// wrapObserved returns an Object that only observes a remote object. It can always be deleted, whether
+// or not the cluster answers, and the remote object stays.
+func wrapObserved(k key.Key, apiVersion, kind, name string, s naming.Identity, t scheduling.Target) (kube.Object, error) {
 	m := &structpb.Struct{Fields: map[string]*structpb.Value{
-		"apiVersion": structpb.NewStringValue(groupKueue + "/v1beta2"),
-		"kind":       structpb.NewStringValue(kindWorkload),
+		"apiVersion": structpb.NewStringValue(apiVersion),
+		"kind":       structpb.NewStringValue(kind),
 		"metadata": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
-			"name":      structpb.NewStringValue(workload),
+			"name":      structpb.NewStringValue(name),
 			"namespace": structpb.NewStringValue(t.Namespace),
 		}}),
 	}}
@@ -64,8 +81,6 @@ func WrapWorkload(k key.Key, leaderWorkerSet, workload string, s naming.Identity
 	if err != nil {
 		return o, err
 	}
-	name := structpb.NewStringValue(ObjectName(s, t, groupKueue, kindWorkload, leaderWorkerSet))
-	o.Resource = kube.With(o.Resource, name, "metadata", "name")
 	policies, err := structpb.NewList([]any{"Observe"})
 	o.Resource = kube.With(o.Resource, structpb.NewListValue(policies), "spec", "managementPolicies")
 	return o, err
@@ -77,10 +92,12 @@ const (
 	kindWorkload = "Workload"
 )
 
+const kindPod = "Pod"
+
 // queries say when an Object is ready. While an Object is not ready, provider-kubernetes polls
 // its remote object every 30 seconds. Afterwards it does so every 10 minutes (--poll), unless it
 // watches it. So an Object becomes ready only when the status of the remote object has all that
-// the function waits for.
+// the function waits for. A pod is observed only while it may fail, so its Object is never ready.
 var queries = map[string]string{
 	"LeaderWorkerSet.leaderworkerset.x-k8s.io":  condition("Available"),
 	"Deployment.apps":                           condition("Available"),
@@ -88,6 +105,7 @@ var queries = map[string]string{
 	"HTTPRoute.gateway.networking.k8s.io":       accepted,
 	"InferencePool.inference.networking.k8s.io": accepted,
 	kindWorkload + "." + groupKueue:             condition("Admitted"),
+	kindPod + ".":                               neverReady,
 	"PodGroup.scheduling.volcano.sh":            `has(object.status) && has(object.status.phase) && object.status.phase in ["Running", "Completed"]`,
 }
 

@@ -85,7 +85,8 @@ func (s *Service) place() error {
 	}
 	state := observe.Read(s.call.Request, s.plan)
 	running := &plan.Running{
-		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Recovery: state.Recovery, Leader: state.Leaders(), PodGroup: state.PodGroup,
+		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Recovery: state.Recovery, Leader: state.Leaders(),
+		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed,
 	}
 	s.problems = s.plan.Place(running)
 	if err := composite.Invalid(s.problems); err != nil {

@@ -37,7 +37,7 @@ func tooLarge(c *composite.Call, p *plan.Plan, objects []kube.Object) field.Erro
 			most += 2 * (len(k) + len(v) + 4*head)
 		}
 	}
-	later := comingWorkloads(p)
+	later := comingObjects(p)
 	if most < maxObject && most*len(objects)+later+proto.Size(c.Request.Desired()) < maxAnswer {
 		return nil
 	}
@@ -95,14 +95,24 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 	return nil
 }
 
-// comingWorkloads is the size of the Objects for Kueue's Workloads that are rendered once their
-// LeaderWorkerSets exist. A service that is accepted without them stays accepted.
-func comingWorkloads(p *plan.Plan) int {
+// comingObjects is the size of the Objects that are rendered later, of Kueue's Workloads once their
+// LeaderWorkerSets exist, and of pods that may have failed. A service that is accepted without them
+// stays accepted.
+func comingObjects(p *plan.Plan) int {
 	const each = 1 << 10
 	n := 0
-	for c, r := range p.Replicas() {
-		if c.LocalQueue != "" && r.Workload == "" {
-			n += each
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.Target.Remote() {
+			n += plan.MaxObservedPods * each
+		}
+		for r := range c.Replicas() {
+			if c.LocalQueue != "" && r.Workload == "" {
+				n += each
+			}
+			if c.Target.Remote() {
+				n -= int(r.PodsRead) * each
+			}
 		}
 	}
 	return n

@@ -5,6 +5,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
 func FuzzBound(f *testing.F) {
@@ -18,4 +21,29 @@ func FuzzBound(f *testing.F) {
 			t.Errorf("%s has %d bytes, and the bound is %d", in, size, bound(v))
 		}
 	})
+}
+
+// TestComingObjects proves that the size of an answer counts the Objects that may come later, and none
+// that is rendered already.
+func TestComingObjects(t *testing.T) {
+	local, east := scheduling.Target{Namespace: "llm"}, scheduling.Target{Cluster: "east"}
+	cases := map[string]struct {
+		reason   string
+		cluster  plan.ClusterPlan
+		replicas []plan.Replica
+		want     int
+	}{
+		"Local":    {reason: "Nothing comes later beside the XR.", cluster: plan.ClusterPlan{Target: local}, replicas: []plan.Replica{{PodsRead: 2}}},
+		"Pods":     {reason: "Pods may fail in another cluster.", cluster: plan.ClusterPlan{Target: east}, replicas: []plan.Replica{{}}, want: 8 << 10},
+		"Observed": {reason: "Some of them are observed.", cluster: plan.ClusterPlan{Target: east}, replicas: []plan.Replica{{PodsRead: 2}, {PodsRead: 1}}, want: 5 << 10},
+		"Kueue":    {reason: "Each replica gets a Workload.", cluster: plan.ClusterPlan{Target: east, LocalQueue: "q"}, replicas: []plan.Replica{{}, {Workload: "w"}}, want: 9 << 10},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.cluster.Groups = []plan.Group{{Replicas: tc.replicas}}
+			if got := comingObjects(&plan.Plan{Clusters: []plan.ClusterPlan{tc.cluster}}); got != tc.want {
+				t.Errorf("%s want %d bytes, got %d", tc.reason, tc.want, got)
+			}
+		})
+	}
 }

@@ -101,8 +101,8 @@ type Role struct {
 	// pod of the replica is pending, for images that take long to pull. Until then a container
 	// restarts alone. InferGroupRestart makes the whole replica anew, and then all other
 	// replicas of its group, if it served before. Without spec.replicas the group is the whole
-	// service. It needs pods that are read one by one, so not in other clusters. None restarts
-	// the pod alone. Defaults to RoleRestart.
+	// service. It needs a service whose pods are all read, so it has no effect in other
+	// clusters. None restarts the pod alone. Defaults to RoleRestart.
 	// +optional
 	RecoveryPolicy RecoveryPolicy `json:"recoveryPolicy,omitempty"`
 

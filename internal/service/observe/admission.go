@@ -5,6 +5,8 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -38,6 +40,14 @@ func admitted(s *objectState) (string, string, bool) {
 		return ReasonWaitingForAdmission, cmp.Or(text.OneLine(is.Message), "Kueue has reserved its quota, and not admitted it yet"), true
 	}
 	return ReasonWaitingForAdmission, cmp.Or(text.OneLine(quota.Message), "Kueue has not reported on it yet"), true
+}
+
+// Admitted tells whether Kueue has admitted the Workload that the Object of a key observes.
+func (r *ObservedState) Admitted(k key.Key) bool {
+	found, state := remote.Unwrap(r.req.Observed(k))
+	v := &view{}
+	_ = objectView.Read(found, v) // Fields of a wrong type count as absent.
+	return state.Readable() && find(v.Status.Conditions, workloadAdmitted).Status == composite.True
 }
 
 // stopped tells that Kueue has stopped the replica of a Workload.

@@ -69,8 +69,8 @@ func (r *ObservedState) moved(o kube.Object) bool {
 // the object is observed.
 func (r *ObservedState) remoteConflict(o kube.Object) field.ErrorList {
 	c := o.Key.Cluster
-	if c == "" || o.Key.Kind == key.Workload || r.moved(o) {
-		return nil // A Workload is Kueue's, and only observed.
+	if c == "" || o.Key.OnlyObserved() || r.moved(o) {
+		return nil
 	}
 	at := field.NewPath("spec", "placement", "clusters").Key(c)
 	remote, _ := remote.Unwrap(r.req.Observed(o.Key))

@@ -51,6 +51,8 @@ type evaluator struct {
 	objects []*objectState
 	byKey   map[key.Key]*objectState
 	pods    *podIndex
+	// failing has what fails in pods that are read by their names, by the key of their replica.
+	failing map[key.Key][]string
 	total   roleCounts
 	// groups are the indices of the replica groups of which something exists.
 	groups map[int32]bool
@@ -72,6 +74,7 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		objects:     make([]*objectState, 0, len(objects)),
 		byKey:       make(map[key.Key]*objectState, len(objects)),
 		pods:        r.pods(),
+		failing:     r.failuresByName(),
 		total:       newRoleCounts(p),
 		groups:      map[int32]bool{},
 		waiting:     map[string]*wait{},
@@ -202,23 +205,34 @@ func (e *evaluator) routerPods(c *plan.ClusterPlan) *podFacts {
 	return &e.pods.router
 }
 
-func (e *evaluator) countReplica(counts roleCounts, c *plan.ClusterPlan, r *plan.Replica) {
-	s := e.byKey[r.Key]
-	var pods *podFacts
-	if !c.Target.Remote() {
-		pods = e.pods.of(e.plan.Service, r)
+// podsOf returns the facts about the pods of a replica, or nil where not all of them are read.
+func (e *evaluator) podsOf(c *plan.ClusterPlan, r *plan.Replica) *podFacts {
+	if c.Target.Remote() {
+		return nil
 	}
+	return e.pods.of(e.plan.Service, r)
+}
+
+// failuresOf returns what fails in the pods of a replica that are read.
+func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
+	if pods := e.podsOf(c, r); pods != nil {
+		return pods.failures
+	}
+	return e.failing[r.Key]
+}
+
+func (e *evaluator) countReplica(counts roleCounts, c *plan.ClusterPlan, r *plan.Replica) {
+	s, pods, failures := e.byKey[r.Key], e.podsOf(c, r), e.failuresOf(c, r)
 	if r.Extra {
 		counts[r.Role.Name].extra++
 	} else {
 		counts[r.Role.Name].count(r, s, pods)
+		counts[r.Role.Name].failed = counts[r.Role.Name].failed || len(failures) > 0
 	}
 	if !r.Extra && s != nil && s.reason != ReasonNotCreated {
 		e.groups[r.Group] = true
 	}
-	if pods != nil {
-		e.failures = append(e.failures, pods.failures...)
-	}
+	e.failures = append(e.failures, failures...)
 	switch {
 	case s == nil:
 	case s.reason == ReasonNotReady:

@@ -9,6 +9,10 @@ gives the same Evaluation, so times are only copied from observed objects.
 package observe
 
 import (
+	"slices"
+
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
@@ -39,6 +43,9 @@ type gang struct {
 			SubGroupSize int32  `json:"subGroupSize"`
 		} `json:"subGroupPolicy"`
 	} `json:"spec"`
+	Status struct {
+		Phase volcano.PodGroupPhase `json:"phase"`
+	} `json:"status"`
 }
 
 var gangView = incoming.NewView[gang]()
@@ -57,6 +64,8 @@ func (r *ObservedState) PodGroup(k key.Key) plan.PodGroupView {
 	pg := gang{}
 	_ = gangView.Read(remote, &pg) // Fields of a wrong type count as absent.
 	v.MinTaskMember = pg.Spec.MinTaskMember
+	// With some pods running and others without room, the phase is Unknown.
+	v.Started = slices.Contains([]volcano.PodGroupPhase{volcano.PodGroupRunning, volcano.PodGroupCompleted, volcano.PodGroupUnknown}, pg.Status.Phase)
 	for _, s := range pg.Spec.SubGroupPolicy {
 		if v.SubGroupSizes == nil {
 			v.SubGroupSizes = map[string]int32{}

@@ -32,12 +32,22 @@ func TestPodGroup(t *testing.T) {
 		"Local": {
 			reason: "What the PodGroup counts is read from the PodGroup.",
 			scene:  func(s *scene) { s.see(pgKey, podGroup("qwen", volcano.PodGroupRunning)) },
-			want:   plan.PodGroupView{Observed: true, MinTaskMember: counted},
+			want:   plan.PodGroupView{Observed: true, MinTaskMember: counted, Started: true},
 		},
 		"Remote": {
 			reason: "The same in another cluster.",
 			scene:  func(s *scene) { s.seeRemote(pgKey, podGroup("qwen", volcano.PodGroupRunning), synced("True", "")) },
+			want:   plan.PodGroupView{Observed: true, MinTaskMember: counted, Started: true},
+		},
+		"Waiting": {
+			reason: "A gang that waits for room has not started.",
+			scene:  func(s *scene) { s.see(pgKey, podGroup("qwen", volcano.PodGroupInqueue)) },
 			want:   plan.PodGroupView{Observed: true, MinTaskMember: counted},
+		},
+		"Partly": {
+			reason: "Of a gang in phase Unknown some pods run.",
+			scene:  func(s *scene) { s.see(pgKey, podGroup("qwen", volcano.PodGroupUnknown)) },
+			want:   plan.PodGroupView{Observed: true, MinTaskMember: counted, Started: true},
 		},
 		"Unreadable": {
 			reason: "A PodGroup that cannot be read exists; that it counts a new replica is not known.",

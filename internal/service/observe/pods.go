@@ -13,7 +13,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
@@ -71,7 +73,7 @@ type podIndex struct {
 	router   podFacts
 }
 
-// pods reads the service's pods. It returns nil where they are not required or Crossplane
+// pods reads all pods of the service. It returns nil where they are not required or Crossplane
 // has not resolved the requirement yet. An empty index means that there are no pods.
 func (r *ObservedState) pods() *podIndex {
 	found, resolved := r.req.Required(require.Pods)
@@ -116,6 +118,46 @@ func (i *podIndex) of(s naming.Identity, r *plan.Replica) *podFacts {
 		id.group = strconv.FormatInt(int64(r.Group), 10)
 	}
 	return i.replicas[id]
+}
+
+// failuresByName reads the pods that are read by their names, and returns what fails in them by the
+// keys of their replicas.
+func (r *ObservedState) failuresByName() map[key.Key][]string {
+	all := map[key.Key][]string{}
+	for c, replica := range r.plan.Replicas() {
+		f := podFacts{}
+		for i := range replica.PodsRead {
+			if p := r.podByName(c, replica, i); p != nil {
+				f.add(p)
+			}
+		}
+		for _, failure := range f.failures {
+			all[replica.Key] = append(all[replica.Key], clusterPrefix(c)+failure)
+		}
+	}
+	return all
+}
+
+// podByName returns a pod of a replica that is read by its name, or nil. Only the labels tell that it
+// is a pod of the replica: anybody may have made one of that name before.
+func (r *ObservedState) podByName(c *plan.ClusterPlan, replica *plan.Replica, i int32) *pod {
+	k := c.PodKey(replica, i)
+	var found incoming.Object
+	if c.Target.Remote() {
+		var state remote.State
+		if found, state = remote.Unwrap(r.req.Observed(k)); !state.Readable() {
+			return nil
+		}
+	} else if answer, _ := r.req.Required(require.Pod(k)); len(answer) > 0 {
+		found = answer[0]
+	}
+	p := &pod{}
+	_ = podView.Read(found, p) // Fields of a wrong type count as absent.
+	m := p.Metadata
+	if m.Name != replica.PodName(i) || m.Labels[naming.LabelService] != c.Base || m.Labels[lws.SetNameLabelKey] != replica.Name {
+		return nil
+	}
+	return p
 }
 
 // add counts a pod that is not being deleted.

@@ -48,8 +48,8 @@ func (r *ObservedState) Leaders() func(*plan.Replica) (plan.Leader, bool) {
 		if f == nil {
 			return plan.Leader{}, false
 		}
-		// LeaderWorkerSet names it after the only group. A copy of it has the same labels.
-		leader, seen := f.leaders[replica.Name+"-0"]
+		// A copy of it has the same labels.
+		leader, seen := f.leaders[replica.PodName(0)]
 		return leader, seen && leader.UID != ""
 	}
 }

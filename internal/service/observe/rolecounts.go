@@ -22,7 +22,7 @@ type roleCount struct {
 }
 
 // count adds a replica. The state is nil for a deferred replica. The pods are nil where
-// none was found or they are not read.
+// none was found or not all are read. What fails in pods is added apart.
 func (c *roleCount) count(r *plan.Replica, s *objectState, pods *podFacts) {
 	c.desired++
 	if r.Updated {
@@ -46,7 +46,6 @@ func (c *roleCount) count(r *plan.Replica, s *objectState, pods *podFacts) {
 		return
 	}
 	c.podsReady += min(pods.ready, c.nodes)
-	c.failed = c.failed || len(pods.failures) > 0
 	if pods.newest.After(c.newest) {
 		c.newest = pods.newest
 	}

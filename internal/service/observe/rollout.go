@@ -206,17 +206,6 @@ func (n *progress) text(paused bool) string {
 	return s
 }
 
-// failuresOf returns what fails in the pods of a replica, where they are read.
-func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
-	if c.Target.Remote() {
-		return nil
-	}
-	if pods := e.pods.of(e.plan.Service, r); pods != nil {
-		return pods.failures
-	}
-	return nil
-}
-
 // rolledOut tells how far the newest template has come. Why replicas are not ready, the condition
 // WorkloadsReady says. What fails in their pods is said here as well, because the rollout stops there.
 func (e *evaluator) rolledOut() composite.Condition {

@@ -116,8 +116,8 @@ func readConfigs(snapshot *scheduling.Snapshot, req incoming.Request, p *v1alpha
 
 // addObserved adds what one composed resource shows of the service in its cluster.
 func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object) {
-	if k.Kind == key.Workload {
-		return // Kueue's: it says nothing of what exists.
+	if k.OnlyObserved() {
+		return
 	}
 	switch k {
 	case key.CapacityRequest:

@@ -39,6 +39,18 @@ func TestSnapshotOutsideFleet(t *testing.T) {
 	}
 }
 
+// TestOnlyObserved proves that what an Object only observes is no sign that the service runs in that
+// cluster: it may be left of one that the service has left.
+func TestOnlyObserved(t *testing.T) {
+	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	for _, k := range []key.Key{key.New("west", key.Pod, "worker", "0", "0"), key.New("west", key.Workload, "worker", "0")} {
+		s := newScene(t).seeRemote(k.String(), podOf(0, 0), synced("True", ""))
+		if w := Snapshot(s.request(), inFleet, time.Time{}); len(w.States) > 0 {
+			t.Errorf("%s: want no states of clusters, got %v", k, w.States)
+		}
+	}
+}
+
 // TestEntrypoints proves that the addresses of entrypoints are read back from the
 // EndpointSlices of the fleet route.
 func TestEntrypoints(t *testing.T) {

@@ -41,6 +41,10 @@ func (r *ObservedState) objectState(o kube.Object, c *plan.ClusterPlan) *objectS
 		group = ""
 	}
 	s.kind = s.desired.Kind() + "." + group
+	if o.Key.Kind == key.Pod {
+		s.ready = true // It is there to be read, and nothing waits for it.
+		return s
+	}
 	if !r.Observed(o.Key) {
 		s.reason, s.message = ReasonNotCreated, "not created yet"
 		return s

@@ -39,6 +39,8 @@ type PodGroupView struct {
 	MinTaskMember map[string]int32
 	// SubGroupSizes as they are in the cluster, by the role's name.
 	SubGroupSizes map[string]int32
+	// Started tells that Volcano has started the gang, or a part of it.
+	Started bool
 }
 
 // DeferForGang defers new replicas of a gang until the existing PodGroup counts them. Until

@@ -41,21 +41,23 @@ func (r *Replica) WorkersName() string {
 	if r.Role.Nodes < 2 {
 		return ""
 	}
-	return r.Name + workersSuffix
+	return r.Name + groupSuffix
 }
 
 // WorkersOwner is the name of the LeaderWorkerSet whose workers' StatefulSet would have the
 // replica's name. It is empty if no such LeaderWorkerSet can exist, because the names of ours
 // end with a number.
 func (r *Replica) WorkersOwner() string {
-	owner, ok := strings.CutSuffix(r.Name, workersSuffix)
+	owner, ok := strings.CutSuffix(r.Name, groupSuffix)
 	if i := strings.LastIndexByte(owner, '-'); !ok || i < 0 || !digits(owner[i+1:]) {
 		return ""
 	}
 	return owner
 }
 
-const workersSuffix = "-0"
+// groupSuffix ends the name of the only group of a LeaderWorkerSet. Its leader pod and the StatefulSet
+// of its workers have that name.
+const groupSuffix = "-0"
 
 func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""

@@ -180,6 +180,8 @@ type Replica struct {
 	Updated bool
 	// BelowPartition tells that the rollout's partition keeps the replica as it is.
 	BelowPartition bool
+	// PodsRead is how many of its pods are read by their names, its leader first.
+	PodsRead int32
 	// Extra replicas are beyond the number that is wanted. They run during a rollout only.
 	Extra bool
 	// Kept extra replicas are more than the rollout asks for. They stay as they are while they serve in
@@ -194,6 +196,9 @@ type Replica struct {
 	Revision string
 	// Generation of the capacity request that was granted for its pods. It is 0 outside the fleet.
 	Generation int64
+
+	// broken tells that it is known not to be ready.
+	broken bool
 }
 
 // A Role is a role that serves.

@@ -75,8 +75,8 @@ func (p *Plan) WatchesLeaders() bool {
 	return slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Recovery == v1alpha1.RecoverGroup })
 }
 
-// recover decides which replicas are made anew because another one of their group has failed. Pods of
-// other clusters are not read.
+// recover decides which replicas are made anew because another one of their group has failed. Of
+// other clusters not all pods are read.
 func (p *Plan) recover(running *Running) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
@@ -155,7 +155,8 @@ func (p *Plan) failed(r *Replica, running *Running) bool {
 	return false
 }
 
-// warnOfRecovery warns where the failure of a replica cannot be told, because pods are not read.
+// warnOfRecovery warns where the failure of a replica cannot be told from its pods, because not all of
+// them are read.
 func (p *Plan) warnOfRecovery(inFleet bool) {
 	why := ""
 	for i := range p.Clusters {
@@ -163,11 +164,11 @@ func (p *Plan) warnOfRecovery(inFleet bool) {
 		case p.Clusters[i].Target.Remote():
 			inFleet = true
 		case n > p.PodLimit:
-			why = fmt.Sprintf("with %d pods, because more than %d are not read one by one", n, p.PodLimit)
+			why = fmt.Sprintf("with %d pods, because of more than %d not all are read", n, p.PodLimit)
 		}
 	}
 	if inFleet {
-		why = "in other clusters, where pods are not read"
+		why = "in other clusters, where not all pods are read"
 	}
 	for _, r := range p.Roles {
 		if r.Recovery == v1alpha1.RecoverGroup && why != "" {

@@ -240,10 +240,10 @@ func TestWarnOfRecovery(t *testing.T) {
 		want                   []Warning
 	}{
 		"Read":   {policy: "InferGroupRestart", replicas: "64"},
-		"Large":  {policy: "InferGroupRestart", replicas: "65", want: []Warning{{path, "works like RoleRestart with 65 pods, because more than 64 are not read one by one: a replica that fails is made anew alone"}}},
+		"Large":  {policy: "InferGroupRestart", replicas: "65", want: []Warning{{path, "works like RoleRestart with 65 pods, because of more than 64 not all are read: a replica that fails is made anew alone"}}},
 		"Other":  {policy: "None", replicas: "65"},
-		"Remote": {policy: "InferGroupRestart", replicas: "1", more: "\nplacement: {clusters: [{name: east, providerConfigRef: {name: east}, namespace: ns}]}", want: []Warning{{path, "works like RoleRestart in other clusters, where pods are not read: a replica that fails is made anew alone"}}},
-		"Fleet":  {policy: "InferGroupRestart", replicas: "1", more: "\nplacement: {clusterSelector: {matchLabels: {a: b}}}", want: []Warning{{path, "works like RoleRestart in other clusters, where pods are not read: a replica that fails is made anew alone"}}},
+		"Remote": {policy: "InferGroupRestart", replicas: "1", more: "\nplacement: {clusters: [{name: east, providerConfigRef: {name: east}, namespace: ns}]}", want: []Warning{{path, "works like RoleRestart in other clusters, where not all pods are read: a replica that fails is made anew alone"}}},
+		"Fleet":  {policy: "InferGroupRestart", replicas: "1", more: "\nplacement: {clusterSelector: {matchLabels: {a: b}}}", want: []Warning{{path, "works like RoleRestart in other clusters, where not all pods are read: a replica that fails is made anew alone"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

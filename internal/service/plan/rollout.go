@@ -33,9 +33,14 @@ type Running struct {
 	Leader func(*Replica) (Leader, bool)
 	// PodGroup returns the PodGroup of a gang, by its key.
 	PodGroup func(key.Key) PodGroupView
+	// Admitted tells whether Kueue has admitted the Workload of that key.
+	Admitted func(key.Key) bool
+	// Observed tells whether the composed resource of that key exists.
+	Observed func(key.Key) bool
 }
 
-// RollOut decides which replicas get the newest template of their pods now. The others are held.
+// RollOut decides which replicas get the newest template of their pods now. The others are held. It
+// also decides which pods are read to say why a replica is not ready.
 func (p *Plan) RollOut(running *Running) {
 	p.Rollout.Now = running.Now
 	p.surge(running)
@@ -54,11 +59,13 @@ func (p *Plan) RollOut(running *Running) {
 	}
 	p.holdLeaving(running)
 	p.recount(running)
+	p.inspect(running)
 }
 
 // hold holds a replica that has a former template and is not released.
 func (r *Replica) hold(running *Running, released bool) {
 	state, revision := running.Replica(r.Key), running.Revision[r.Role.Name]
+	r.broken = state.Broken
 	if r.Template != nil {
 		r.Revision = state.Revision
 	}

@@ -69,28 +69,40 @@ func (r *Renderer) Render() ([]kube.Object, error) {
 			}
 			all = append(all, o)
 		}
-		workloads, err := renderWorkloads(p, cluster)
+		observed, err := renderObserved(p, cluster)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, workloads...)
+		all = append(all, observed...)
 	}
 	return all, nil
 }
 
-// renderWorkloads renders the Objects that observe how Kueue admits the replicas in a cluster.
-func renderWorkloads(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
+// renderObserved renders the Objects that only observe what others make for the replicas in another
+// cluster: how Kueue admits them, and pods that may have failed.
+func renderObserved(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	var all []kube.Object
+	add := func(o kube.Object, err error) error {
+		if err == nil {
+			o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
+			all = append(all, o)
+		}
+		return err
+	}
 	for r := range cluster.Replicas() {
-		if r.Workload == "" {
+		if r.Workload != "" {
+			if err := add(remote.WrapWorkload(cluster.WorkloadKey(r), r.Name, r.Workload, p.Service, cluster.Target)); err != nil {
+				return nil, err
+			}
+		}
+		if !cluster.Target.Remote() {
 			continue
 		}
-		o, err := remote.WrapWorkload(cluster.WorkloadKey(r), r.Name, r.Workload, p.Service, cluster.Target)
-		if err != nil {
-			return nil, err
+		for i := range r.PodsRead {
+			if err := add(remote.WrapPod(cluster.PodKey(r, i), r.PodName(i), p.Service, cluster.Target)); err != nil {
+				return nil, err
+			}
 		}
-		o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
-		all = append(all, o)
 	}
 	return all, nil
 }

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	// Pods is the name of the requirement for the service's pods.
+	// Pods is the name of the requirement for all pods of the service.
 	Pods = "pods"
 	// Fleet is the name of the requirement for the profiles of the fleet's clusters.
 	Fleet = "fleet"
@@ -45,6 +45,9 @@ const (
 	// kindOf starts the name of the requirement for the definition of a kind.
 	kindOf = "kind/"
 )
+
+// Pod is the name of the requirement for a pod that is read by its name.
+func Pod(k key.Key) string { return k.String() }
 
 // Headless is the name of the requirement for a Service that may already have the name of a
 // LeaderWorkerSet. The LeaderWorkerSet controller makes a headless Service of that name.
@@ -188,12 +191,16 @@ func missing(o kube.Object) plan.Deferred {
 	}
 }
 
-// pods requires the pods of a service that runs in the cluster of its XR, if it is small enough
-// to read them one by one.
+// pods requires the pods of a service that runs in the cluster of its XR: all of them, or those that
+// the plan reads by their names.
 func pods(r *fnv1.Requirements, p *plan.Plan) {
 	for i := range p.Clusters {
 		d := &p.Clusters[i]
-		if d.Target.Remote() || d.Pods() == 0 || d.Pods() > p.PodLimit {
+		if d.Target.Remote() {
+			continue
+		}
+		if !p.ReadsPods(d) {
+			podsByName(r, d)
 			continue
 		}
 		r.Resources[Pods] = &fnv1.ResourceSelector{
@@ -203,6 +210,19 @@ func pods(r *fnv1.Requirements, p *plan.Plan) {
 			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{
 				Labels: map[string]string{naming.LabelService: d.Base},
 			}},
+		}
+	}
+}
+
+func podsByName(r *fnv1.Requirements, c *plan.ClusterPlan) {
+	for replica := range c.Replicas() {
+		for i := range replica.PodsRead {
+			r.Resources[Pod(c.PodKey(replica, i))] = &fnv1.ResourceSelector{
+				ApiVersion: "v1",
+				Kind:       "Pod",
+				Namespace:  ptr.To(c.Target.Namespace),
+				Match:      &fnv1.ResourceSelector_MatchName{MatchName: replica.PodName(i)},
+			}
 		}
 	}
 }

@@ -85,12 +85,14 @@ func warned(t *testing.T, c *cluster.Cluster, namespace string, after time.Time)
 
 // TestHundredReplicas proves that with the settings which docs/operations.md
 // recommends, the circuit breaker of Crossplane stays closed while a hundred replicas
-// come up at once. Once open, it would stay so for minutes.
+// come up at once. Once open, it would stay so for minutes. Of two hundred replicas, the service
+// names the pod that crashes.
 func TestHundredReplicas(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
 	ns := namespace(t, c)
-	chat := inference(ns, "chat", engine("worker", "worker", 100, 1))
+	worker := engine("worker", "worker", 100, 1)
+	chat := inference(ns, "chat", worker)
 	apply(t, c, chat)
 	until(t, c, "a hundred replicas are ready", func(ctx context.Context) (bool, error) {
 		s, err := c.Get(ctx, chat)
@@ -109,6 +111,16 @@ func TestHundredReplicas(t *testing.T) {
 	if err := conditions(s, "Responsive"); err != nil {
 		t.Error(err)
 	}
+
+	worker["replicas"] = int64(200)
+	apply(t, c, chat)
+	settled(t, c, chat)
+	pod := types.NamespacedName{Namespace: ns, Name: "chat-worker-150-0"}
+	set(t, c, pod, cluster.Waiting("CrashLoopBackOff"), 0, false)
+	says(t, c, chat, map[string]string{"worker": "Failed 199/200 199/200"}, "False", "Failed", "pod chat-worker-150-0: container engine: CrashLoopBackOff")
+	set(t, c, pod, cluster.Running(), 0, true)
+	says(t, c, chat, map[string]string{"worker": "Running 200/200 200/200"})
+	settled(t, c, chat)
 }
 
 // TestStatusIsObserved proves that pods are counted, not replicas multiplied: of one

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -113,11 +114,11 @@ func testTwoClusters(t *testing.T, f *fleet) {
 		if url, _, _ := unstructured.NestedString(s.Object, "status", "url"); i == 0 && url != "http://qwen.example.com" {
 			t.Errorf("its URL is %q, want that of its route", url)
 		}
-		f.carried(t, list(t, f, objectKind, xr.GetNamespace()))
+		f.carried(t, f.objects(t, xr))
 	}
 	// The golden is of the same service in the same namespace.
 	var got, want []string
-	for _, o := range list(t, f, objectKind, "llm") {
+	for _, o := range f.objects(t, services[0]) {
 		got = append(got, f.where(t, o))
 	}
 	for _, o := range f.rendered(t, "two-clusters-first-reconcile") {
@@ -140,31 +141,70 @@ func testTwoClusters(t *testing.T, f *fleet) {
 	f.nothingLeft(t)
 }
 
-// testRemotePodFails proves that the status of a role is that of its pods, in the cluster
-// where they are.
+// testRemotePodFails proves that the status of a role is that of its pods, in the cluster where they
+// are. A pod that crashes is named, by an Object that is there for as long as the pod is not ready.
 func testRemotePodFails(t *testing.T, f *fleet, xr *unstructured.Unstructured) {
 	r := f.Remote("cluster-2")
 	pod := f.pods(t, "west", xr)[0]
 	at := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetName()}
-	if err := r.SetPod(t.Context(), at, cluster.Running(), 0, false); err != nil {
-		t.Fatal(err)
+	set := func(is corev1.ContainerState, ready bool) {
+		t.Helper()
+		if err := r.SetPod(t.Context(), at, is, 0, ready); err != nil {
+			t.Fatal(err)
+		}
 	}
-	until(t, f, "it says that a replica in west is not ready", func(ctx context.Context) (bool, error) {
-		s, err := f.Get(ctx, xr)
-		if err != nil {
-			return false, err
+	saysOfWorkloads := func(reason, part string) {
+		t.Helper()
+		until(t, f, fmt.Sprintf("it says that a replica in west is not ready: %s", part), func(ctx context.Context) (bool, error) {
+			s, err := f.Get(ctx, xr)
+			if err != nil {
+				return false, err
+			}
+			if status, got, message := condition(s, "WorkloadsReady"); status != "False" || got != reason || !strings.Contains(message, part) {
+				return false, fmt.Errorf("WorkloadsReady is %s (%s: %s), want False (%s) with a message of %q", status, got, message, reason, part)
+			}
+			return true, nil
+		})
+	}
+	observed := func() []string {
+		var all []string
+		for _, o := range f.everyObject(t, xr) {
+			if isOfPod(o) {
+				m, _ := f.manifest(t, &o)
+				all = append(all, m.GetNamespace()+"/"+m.GetName())
+			}
 		}
-		if status, reason, message := condition(s, "WorkloadsReady"); status != "False" || !strings.Contains(message, "cluster west") {
-			return false, fmt.Errorf("WorkloadsReady is %s (%s: %s), want False with a message that names cluster west", status, reason, message)
-		}
-		return true, nil
-	})
+		return all
+	}
+	set(cluster.Running(), false)
+	saysOfWorkloads("NotReady", "cluster west")
 	f.tellsOfPods(t, xr)
-	if err := r.SetPod(t.Context(), at, cluster.Running(), 0, true); err != nil {
+
+	name, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+	set(cluster.Waiting("CrashLoopBackOff"), false)
+	saysOfWorkloads("Failed", fmt.Sprintf("cluster west: pod %s: container %s: CrashLoopBackOff", pod.GetName(), name[0].(map[string]any)["name"]))
+	s, err := f.Get(t.Context(), xr)
+	if err != nil {
 		t.Fatal(err)
 	}
+	for _, got := range clusterComponents(s)["west"] {
+		if !strings.HasPrefix(got, "Failed ") {
+			t.Errorf("the role in west is %s, want Failed", got)
+		}
+	}
+	if diff := cmp.Diff([]string{at.String()}, observed()); diff != "" {
+		t.Errorf("the pods that Objects observe: -want, +got:\n%s", diff)
+	}
+
+	set(cluster.Running(), true)
 	settled(t, f.Cluster, xr)
 	f.tellsOfPods(t, xr)
+	until(t, f, "no Object observes a pod any more", func(context.Context) (bool, error) {
+		return len(observed()) == 0, fmt.Errorf("there still are those of %q", observed())
+	})
+	if left := f.pods(t, "west", xr); !slices.ContainsFunc(left, func(p unstructured.Unstructured) bool { return p.GetUID() == pod.GetUID() }) {
+		t.Errorf("pod %s went with its Object", pod.GetName())
+	}
 }
 
 // testCutOff proves that nothing is deleted or made anew while a cluster cannot be reached,
@@ -256,7 +296,7 @@ func testRemoteGang(t *testing.T, h *controlPlane) {
 			t.Errorf("the PodGroup in %s is %s", r.Name(), phase)
 		}
 	}
-	f.carried(t, list(t, f, objectKind, ns))
+	f.carried(t, f.objects(t, xr))
 	h.remove(t, xr)
 }
 
@@ -416,8 +456,20 @@ func (f *fleet) pods(t *testing.T, name string, xr *unstructured.Unstructured) [
 	return all
 }
 
-// objects that a service, or the XR behind a claim, is composed of.
+// objects that a service, or the XR behind a claim, is composed of. Those that observe pods come and go
+// with what is not ready, so they are left out.
 func (f *fleet) objects(t *testing.T, xr *unstructured.Unstructured) []unstructured.Unstructured {
+	t.Helper()
+	return slices.DeleteFunc(f.everyObject(t, xr), isOfPod)
+}
+
+// isOfPod tells whether an Object is for a pod.
+func isOfPod(o unstructured.Unstructured) bool {
+	kind, _, _ := unstructured.NestedString(o.Object, "spec", "forProvider", "manifest", "kind")
+	return kind == podKind.Kind
+}
+
+func (f *fleet) everyObject(t *testing.T, xr *unstructured.Unstructured) []unstructured.Unstructured {
 	t.Helper()
 	of := list(t, f, objectKind, xr.GetNamespace())
 	if len(of) == 0 {

@@ -37,9 +37,10 @@ var podView = incoming.NewView[pod]()
 type podMetadata struct {
 	metadata
 
-	Name   string            `json:"name"`
-	UID    string            `json:"uid"`
-	Labels map[string]string `json:"labels"`
+	Name                       string            `json:"name"`
+	UID                        string            `json:"uid"`
+	Labels                     map[string]string `json:"labels"`
+	DeletionGracePeriodSeconds int64             `json:"deletionGracePeriodSeconds"`
 }
 
 type containerStatus struct {
@@ -48,11 +49,18 @@ type containerStatus struct {
 		Waiting *struct {
 			Reason string `json:"reason"`
 		} `json:"waiting"`
-		Terminated *struct {
-			Reason   string `json:"reason"`
-			ExitCode int32  `json:"exitCode"`
-		} `json:"terminated"`
+		Terminated *terminated `json:"terminated"`
 	} `json:"state"`
+	// LastState is from before the container was started again.
+	LastState struct {
+		Terminated *terminated `json:"terminated"`
+	} `json:"lastState"`
+}
+
+type terminated struct {
+	Reason     string `json:"reason"`
+	ExitCode   int32  `json:"exitCode"`
+	FinishedAt string `json:"finishedAt"`
 }
 
 // podFacts sums up the pods of one replica, or of the router.
@@ -160,9 +168,10 @@ func (r *ObservedState) podByName(c *plan.ClusterPlan, replica *plan.Replica, i 
 	return p
 }
 
-// add counts a pod that is not being deleted.
+// add counts a pod. One that is being deleted can only have failed before.
 func (f *podFacts) add(p *pod) {
 	if p.Metadata.DeletionTimestamp != "" {
+		f.addFailure(p, p.failureBefore())
 		return
 	}
 	f.found++
@@ -183,7 +192,11 @@ func (f *podFacts) add(p *pod) {
 	if find(p.Status.Conditions, string(corev1.PodScheduled)).Status == composite.False {
 		f.unscheduled++
 	}
-	if failure := p.failure(); failure != "" {
+	f.addFailure(p, p.failure())
+}
+
+func (f *podFacts) addFailure(p *pod, failure string) {
+	if failure != "" {
 		f.failures = append(f.failures, fmt.Sprintf("pod %s: %s", p.Metadata.Name, failure))
 	}
 }
@@ -199,6 +212,33 @@ func (p *pod) failure() string {
 	}
 	if p.Status.Phase == corev1.PodFailed {
 		return word(p.Status.Reason, "Failed")
+	}
+	return ""
+}
+
+// untilDeleted is the most time from the end of a container to the deletion of its pod for it.
+const untilDeleted = time.Minute
+
+// failureBefore returns why a container failed for which a pod is being deleted, or nothing.
+// LeaderWorkerSet deletes the pods of a replica as soon as a container has been started again. New
+// pods do not tell why. So the former ones do until they have ended, which takes a while if they are
+// drained. How a container ends after the deletion is no failure, and neither is what happened long
+// before.
+func (p *pod) failureBefore() string {
+	end, err := time.Parse(time.RFC3339, p.Metadata.DeletionTimestamp)
+	if err != nil {
+		return ""
+	}
+	deleted := end.Add(-time.Duration(p.Metadata.DeletionGracePeriodSeconds) * time.Second)
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		last := c.LastState.Terminated
+		if last == nil || last.failure() == "" {
+			continue
+		}
+		finished, err := time.Parse(time.RFC3339, last.FinishedAt)
+		if err == nil && !finished.After(deleted) && deleted.Sub(finished) <= untilDeleted {
+			return fmt.Sprintf("container %s: %s", c.Name, last.failure())
+		}
 	}
 	return ""
 }
@@ -219,10 +259,18 @@ func (c *containerStatus) failure() string {
 	if w := c.State.Waiting; w != nil && slices.Contains(failing, w.Reason) {
 		return w.Reason
 	}
-	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-		return fmt.Sprintf("%s (exit code %d)", word(t.Reason, "Error"), t.ExitCode)
+	if t := c.State.Terminated; t != nil {
+		return t.failure()
 	}
 	return ""
+}
+
+// failure returns why a container ended, or nothing if it ended without an error.
+func (t *terminated) failure() string {
+	if t.ExitCode == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (exit code %d)", word(t.Reason, "Error"), t.ExitCode)
 }
 
 // word returns the reason if it is one word of letters, as reasons are, and otherwise the

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
@@ -114,6 +115,13 @@ func TestPodFailure(t *testing.T) {
 		"Evicted":           {edit: func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }, want: "pod p: Evicted"},
 		"FailedWithoutWord": {reason: "Only one word is passed on as a reason.", edit: func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "token=s3cret" }, want: "pod p: Failed"},
 		"Terminating":       {reason: "A pod that is going away cannot fail any more.", edit: func(p *corev1.Pod) { waits("CrashLoopBackOff")(p); terminating(p) }},
+		"Restarted":         {reason: "A container that runs again may serve.", edit: crashedAt(7, 1)},
+		"Replaced":          {reason: "LeaderWorkerSet deletes a pod for a container that has crashed.", edit: func(p *corev1.Pod) { crashedAt(7, 1)(p); deletedAt(p, 8) }, want: "pod p: container vllm: Error (exit code 1)"},
+		"ReplacedWithInit":  {reason: "A sidecar may be the one that has.", edit: func(p *corev1.Pod) { crashedAt(7, 1)(p); deletedAt(p, 8); asInit(p) }, want: "pod p: container vllm: Error (exit code 1)"},
+		"DeletedLater":      {reason: "It has run since, and is deleted for another reason.", edit: func(p *corev1.Pod) { crashedAt(6, 1)(p); deletedAt(p, 8) }},
+		"DeletedBefore":     {reason: "How a container ends once its pod is deleted is no failure.", edit: func(p *corev1.Pod) { crashedAt(9, 1)(p); deletedAt(p, 8) }},
+		"DoneBefore":        {reason: "Ending without an error is no failure here, either.", edit: func(p *corev1.Pod) { crashedAt(7, 0)(p); deletedAt(p, 8) }},
+		"Drained":           {reason: "An engine may end with an error when it is told to end.", edit: func(p *corev1.Pod) { ended("Error", 143)(p); deletedAt(p, 8) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,4 +140,22 @@ func TestPodFailure(t *testing.T) {
 func (s *scene) failures() []string {
 	index := Read(s.request(), s.plan).pods()
 	return index.of(s.plan.Service, &s.plan.Clusters[0].Groups[0].Replicas[0]).failures
+}
+
+// crashedAt says of a pod's container that it runs, and has ended before.
+func crashedAt(minute int, code int32) edit[corev1.Pod] {
+	return func(p *corev1.Pod) {
+		unready(p)
+		p.Status.ContainerStatuses[0].RestartCount = 1
+		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: code, FinishedAt: at(minute)}
+	}
+}
+
+// deletedAt says of a pod that it was deleted, and may take ten minutes to end.
+func deletedAt(p *corev1.Pod, minute int) {
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptrTo(at(minute+10)), ptr.To[int64](600)
+}
+
+func asInit(p *corev1.Pod) {
+	p.Status.InitContainerStatuses, p.Status.ContainerStatuses = p.Status.ContainerStatuses, nil
 }

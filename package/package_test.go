@@ -385,11 +385,12 @@ func TestRBAC(t *testing.T) {
 
 	// In another cluster, provider-kubernetes needs what Crossplane needs here, and what
 	// InferenceClusters observe. Namespaces are created there and never deleted. Services observe
-	// Kueue's Workloads.
+	// pods that may fail, and Kueue's Workloads.
 	remote := &rbacv1.ClusterRole{}
 	clusters := map[need]bool{}
 	for _, v := range []string{"get", "list", "watch", "patch"} {
 		clusters[need{v, "", "nodes"}] = true
+		clusters[need{v, "", "pods"}] = true
 		clusters[need{v, "", "namespaces"}] = true
 		clusters[need{v, "kueue.x-k8s.io", "workloads"}] = true
 	}

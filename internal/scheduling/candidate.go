@@ -61,8 +61,8 @@ type Candidate struct {
 	PendingMessage string
 	// Orphaned tells that deleting the Objects keeps the remote objects.
 	Orphaned bool
-	// RouterReady tells that the endpoint picker runs, so requests are answered. It is true for
-	// a service without one.
+	// RouterReady tells that the endpoint picker runs, so requests are answered. With a fleet route,
+	// its HTTPRoute and InferencePool have to be there, too. It is true for a service without one.
 	RouterReady bool
 	// NoEntrypoint tells that the fleet route cannot send requests there, because the cluster's
 	// entrypoint is not known.

@@ -74,6 +74,9 @@ type ClusterState struct {
 	Notes Notes
 	// RouterReady tells that the endpoint picker runs.
 	RouterReady bool
+	// HasRoute and HasPool tell that the cluster had the service's HTTPRoute and its InferencePool when
+	// it was last read. Without them its gateway knows nothing of the service.
+	HasRoute, HasPool bool
 	// ProviderConfig and Namespace are those that the objects there were created with. Both are
 	// empty beside the XR.
 	ProviderConfig v1alpha1.ProviderConfigRef
@@ -89,6 +92,9 @@ type ClusterState struct {
 	// Orphaned tells that deleting the Objects keeps the remote objects.
 	Orphaned bool
 }
+
+// Routed tells whether requests that reach the cluster's gateway get to the endpoint picker.
+func (s *ClusterState) Routed() bool { return s.HasRoute && s.HasPool }
 
 // A Told is what the Object of a replica tells its cluster to run.
 type Told struct {

@@ -79,7 +79,7 @@ func Snapshot(clusters ...*v1alpha1.InferenceCluster) scheduling.Snapshot {
 
 // Existing returns a cluster where some replicas exist, and are ready like the router.
 func Existing(replicas ...key.ReplicaID) *scheduling.ClusterState {
-	s := &scheduling.ClusterState{Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, RouterReady: true, RouterWasReady: true}
+	s := &scheduling.ClusterState{Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, RouterReady: true, RouterWasReady: true, HasRoute: true, HasPool: true}
 	for _, r := range replicas {
 		s.Present[r], s.Ready[r], s.WasReady[r] = true, true, true
 	}

@@ -161,7 +161,17 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		addReplica(at, replica, observed)
 	case key.Deployment:
 		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })
+	case key.HTTPRoute:
+		at.HasRoute = exists(observed)
+	case key.InferencePool:
+		at.HasPool = exists(observed)
 	}
+}
+
+// exists tells whether an object existed when it could be read last.
+func exists(observed incoming.Object) bool {
+	found, _ := remote.Unwrap(observed)
+	return found.Exists() && !found.Empty() && found.DeletionTimestamp() == ""
 }
 
 // addRequest adds the last capacity request. One that cannot be read counts as absent, and is

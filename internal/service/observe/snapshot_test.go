@@ -51,6 +51,35 @@ func TestOnlyObserved(t *testing.T) {
 	}
 }
 
+// TestRouted proves that a cluster has the route and the pool of a service once provider-kubernetes has
+// reported both, and as long as neither is being deleted.
+func TestRouted(t *testing.T) {
+	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	route, pool := key.New("west", key.HTTPRoute).String(), key.New("west", key.InferencePool).String()
+	manifest := map[string]any{"metadata": map[string]any{"name": "x", "uid": "1"}}
+	leaving := map[string]any{"metadata": map[string]any{"name": "x", "uid": "1", "deletionTimestamp": "2026-05-04T10:00:00Z"}}
+	cases := map[string]struct {
+		reason      string
+		route, pool any
+		condition   map[string]any
+		want        bool
+	}{
+		"Both":        {reason: "Both are there.", route: manifest, pool: manifest, condition: synced("True", ""), want: true},
+		"CutOff":      {reason: "They were there when the cluster was last read.", route: manifest, pool: manifest, condition: synced("False", "cannot connect"), want: true},
+		"NoRoute":     {reason: "The route is not reported yet.", pool: manifest, condition: synced("True", "")},
+		"NoPool":      {reason: "The pool is not reported yet.", route: manifest, condition: synced("True", "")},
+		"RouteLeaves": {reason: "The route is being deleted there.", route: leaving, pool: manifest, condition: synced("True", "")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).seeRemote(route, tc.route, tc.condition).seeRemote(pool, tc.pool, tc.condition)
+			if got := Snapshot(s.request(), inFleet, time.Time{}).States["west"].Routed(); got != tc.want {
+				t.Errorf("%s got %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
 // TestEntrypoints proves that the addresses of entrypoints are read back from the
 // EndpointSlices of the fleet route.
 func TestEntrypoints(t *testing.T) {

@@ -131,7 +131,7 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 			continue
 		}
 		current.Named = runs
-		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady {
+		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() {
 			current.Weight = p.ready(a)
 		}
 		inUse[current.Cluster] = receives

@@ -50,6 +50,24 @@ func TestBackendsOfFleet(t *testing.T) {
 			snapshot: serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "b"),
 			want:     []string{"a: 0", "b: 2, named"},
 		},
+		"NoRoute": {
+			reason: "The gateway of a cluster without the HTTPRoute answers 404.",
+			snapshot: func() scheduling.Snapshot {
+				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b")
+				w.States["a"].HasRoute = false
+				return w
+			}(),
+			want: []string{"a: 0", "b: 2, named"},
+		},
+		"NoPool": {
+			reason: "The HTTPRoute of a cluster without the InferencePool leads nowhere.",
+			snapshot: func() scheduling.Snapshot {
+				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b")
+				w.States["b"].HasPool = false
+				return w
+			}(),
+			want: []string{"a: 2, named", "b: 0"},
+		},
 		"AbandonedWithTraffic": {
 			reason: "A gateway may still follow an older route to the abandoned cluster, so the Service stays.",
 			snapshot: func() scheduling.Snapshot {

@@ -88,6 +88,9 @@ func applyExample(t *testing.T, c *cluster.Cluster, e *example) {
 			if err != nil || !ok {
 				return
 			}
+			if policies, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "managementPolicies"); slices.Equal(policies, []string{"Observe"}) {
+				return // The provider only reads it. Its controller makes it.
+			}
 			carried := e.inNamespace(&unstructured.Unstructured{Object: manifest})
 			applyTwice(t, c, carried)
 		})

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"maps"
 	"slices"
 )
 
@@ -36,11 +35,24 @@ func (w *World) checkSurge(u *user) {
 		if !slices.Contains(w.candidates(u), r) || w.waitsBefore(u, r) || len(u.missing(w.placedIn(u)[r.name])) == len(u.replicas()) {
 			continue
 		}
-		pods := slices.Concat(u.replicas()[0].pods(), slices.Concat(slices.Collect(maps.Values(w.told[r.name]))...))
-		if fits(r.nodes, pods) {
+		if fits(r.nodes, slices.Concat(u.replicas()[0].pods(), w.taken(r))) {
 			w.violate("surged", append(w.about(r), u.name.String()), "the rollout of %s waits in %s, where a further replica has room: %s; status: %s", u.name, r.name, w.describe(r), w.placement(u))
 		}
 	}
+}
+
+// taken returns the pods for which a cluster has no room left: those that it is told to run. While a LeaderWorkerSet keeps the pods
+// that it had, and they need more, it is those.
+func (w *World) taken(r *remote) []pod {
+	var all []pod
+	for n, pods := range w.told[r.name] {
+		k, of := identify(object(w.server.get(objectKind, n).body, "spec", "forProvider", "manifest"))
+		if o := r.objects[task{k, of}]; o != nil && o.runs != nil && gpusOf(o.runs.pods) > gpusOf(pods) {
+			pods = o.runs.pods
+		}
+		all = append(all, pods...)
+	}
+	return all
 }
 
 // keepsFormer tells whether a service keeps the pods that it had in a cluster, because a rollout waits there for a further replica. They

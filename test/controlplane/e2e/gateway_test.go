@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +21,9 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
+
+// client does not wait forever for a response that never ends.
+var client = &http.Client{Timeout: time.Minute}
 
 // TestGateway proves that requests pass the gateway as the rendered route, pool and endpoint picker
 // say: to the pod that the real endpoint picker picks, in pieces as they come, by weight, over the
@@ -105,7 +109,7 @@ func (g *throughGateway) open(host, path, body string) (*http.Response, error) {
 	}
 	r.Host = host
 	r.Header.Set("Content-Type", "application/json")
-	return http.DefaultClient.Do(r)
+	return client.Do(r)
 }
 
 const completion = `{"model":"tuned","prompt":"Hello"}`
@@ -182,7 +186,7 @@ func (g *throughGateway) picked() {
 		g.Fatal(err)
 	}
 	models.Host = llm
-	if got := g.answer(http.DefaultClient.Do(models)); !slices.Contains(g.answers(), got) {
+	if got := g.answer(client.Do(models)); !slices.Contains(g.answers(), got) {
 		g.Errorf("a request without a body is answered with %q, want one of %q", got, g.answers())
 	}
 	if got := g.ask("elsewhere.example.com", completions); got != "404" {
@@ -201,12 +205,13 @@ func (g *throughGateway) streams() {
 	lines := bufio.NewReader(rsp.Body)
 	first, err := lines.ReadString('\n')
 	address := strings.TrimSpace(strings.TrimPrefix(first, "data: "))
-	i := slices.IndexFunc(g.all(), func(s *modelServer) bool { return s.address == address })
+	all := g.all() // In no order.
+	i := slices.IndexFunc(all, func(s *modelServer) bool { return s.address == address })
 	if err != nil || i < 0 {
 		g.Fatalf("the first part is %q: %v", first, err)
 	}
 	// It waits for this before it goes on.
-	g.all()[i].next <- true
+	all[i].next <- true
 	rest, err := io.ReadAll(lines)
 	if err != nil || string(rest) != "data: [DONE]\n" {
 		g.Errorf("the rest is %q: %v", rest, err)
@@ -307,7 +312,7 @@ func answerThroughGateway(t *testing.T, c *cluster.Cluster, namespace, host stri
 	}
 	r.Host = host
 	r.Header.Set("Content-Type", "application/json")
-	rsp, err := http.DefaultClient.Do(r)
+	rsp, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,6 +183,10 @@ func spec(router string, parts []rolePart, more string) string {
 			"gateway: {gatewayClassName: any, listeners: [{name: http, protocol: HTTP, port: 80}]}}\n", router)
 	}
 	for _, p := range parts {
+		args := "--model=Qwen/Qwen3-8B"
+		if p.kind != "worker" {
+			args += `, --kv-transfer-config, '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'`
+		}
 		fmt.Fprintf(b, `
   - name: %s
     componentType: %s
@@ -193,10 +197,10 @@ func spec(router string, parts []rolePart, more string) string {
         containers:
         - name: vllm
           image: vllm/vllm-openai:v0.11.0
-          args: [--model=Qwen/Qwen3-8B]
+          args: [%s]
           ports: [{name: http, containerPort: 8000}]
           resources: {limits: {nvidia.com/gpu: "%d"}}
-`, p.name, p.kind, p.replicas, p.nodes, p.gpus)
+`, p.name, p.kind, p.replicas, p.nodes, args, p.gpus)
 	}
 	return b.String()
 }

@@ -26,7 +26,8 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
     unit is started it waits: the newest template may be what is wrong, and a crash must not
     spread it. If nothing serves at all, all broken units are released at once.
   - A unit that serves is released while as many others serve as the policy requires, of its kind
-    and of all kinds. The highest index comes first.
+    and of all kinds. The highest index comes first. An extra unit serves in the place of units of its
+    own cluster only, because requests reach a cluster as long as anything serves there.
 
 # Invariants
 
@@ -56,8 +57,6 @@ type State struct {
 	Serving bool
 	// Broken tells that its controller has reported on its newest spec, and that it is not ready.
 	Broken bool
-	// Extra tells that it was made beyond the number that was wanted.
-	Extra bool
 }
 
 // Updated tells whether the replica was given a revision, and no partition holds it back.
@@ -65,6 +64,8 @@ func (s State) Updated(revision string) bool { return s.Revision == revision && 
 
 // A Unit is what changes together.
 type Unit struct {
+	// Cluster is where it runs.
+	Cluster string
 	// Kind of the unit: its role, or empty for prefill with decode.
 	Kind string
 	// Index in its role, or of its group.
@@ -90,24 +91,57 @@ type Policy struct {
 }
 
 // A count has the units of one kind, or of all.
-type count struct{ wanted, serving int32 }
-
-func (c *count) add(u Unit) {
-	if !u.Extra {
-		c.wanted++
-	}
-	if u.Serving {
-		c.serving++
-	}
+type count struct {
+	clusters map[string]*inCluster
+	// missing is how many of the wanted units do not serve, and have no extra one in their place.
+	missing int32
 }
 
-// spares tells whether one more unit may stop.
-func (c *count) spares(p Policy) bool { return c.serving-1 >= c.wanted-p.MaxUnavailable }
+// An inCluster has the units of a count in one cluster.
+type inCluster struct{ wanted, serving int32 }
+
+func (c *inCluster) missing() int32 { return max(c.wanted-c.serving, 0) }
+
+func (c *count) add(u Unit) {
+	if c.clusters == nil {
+		c.clusters = map[string]*inCluster{}
+	}
+	at := c.clusters[u.Cluster]
+	if at == nil {
+		at = &inCluster{}
+		c.clusters[u.Cluster] = at
+	}
+	c.missing -= at.missing()
+	if !u.Extra {
+		at.wanted++
+	}
+	if u.Serving {
+		at.serving++
+	}
+	c.missing += at.missing()
+}
+
+// spares tells whether one more unit of a cluster may stop.
+func (c *count) spares(cluster string, p Policy) bool {
+	after := c.missing
+	if at := c.clusters[cluster]; at.serving <= at.wanted {
+		after++
+	}
+	return after <= p.MaxUnavailable
+}
+
+// stop counts a unit of a cluster as one that does not serve.
+func (c *count) stop(cluster string) {
+	at := c.clusters[cluster]
+	c.missing -= at.missing()
+	at.serving--
+	c.missing += at.missing()
+}
 
 // Release tells for each unit whether its replicas may get the newest template now. A unit that is
 // not outdated needs no release.
 func Release(units []Unit, p Policy) []bool {
-	all, kinds, started := &count{}, map[string]*count{}, 0
+	all, kinds, started, nothingServes := &count{}, map[string]*count{}, 0, true
 	for _, u := range units {
 		if kinds[u.Kind] == nil {
 			kinds[u.Kind] = &count{}
@@ -117,8 +151,8 @@ func Release(units []Unit, p Policy) []bool {
 		if u.Started {
 			started++
 		}
+		nothingServes = nothingServes && !u.Serving
 	}
-	nothingServes := all.serving == 0
 	released := make([]bool, len(units))
 	for _, i := range inOrder(units) {
 		u, kind := units[i], kinds[units[i].Kind]
@@ -132,10 +166,10 @@ func Release(units []Unit, p Policy) []bool {
 			if released[i] && !nothingServes {
 				started++
 			}
-		case u.Serving && all.spares(p) && kind.spares(p):
+		case u.Serving && all.spares(u.Cluster, p) && kind.spares(u.Cluster, p):
 			released[i] = true
-			all.serving--
-			kind.serving--
+			all.stop(u.Cluster)
+			kind.stop(u.Cluster)
 		}
 	}
 	return released

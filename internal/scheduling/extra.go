@@ -8,14 +8,16 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
-// addExtra adds to each cluster that runs the service what a rollout runs there beyond what is wanted.
+// addExtra adds to each cluster that runs the service, or waits to, what a rollout runs there beyond what
+// is wanted.
 // It is added after everything else is decided, so a service never moves because of it, and never
 // waits for it to move. What is wanted gets its capacity first. Until then, and where a cluster is
 // left, what exists stays, and nothing is added.
 func (v *view) addExtra(members []member, candidates []Candidate, decisions []Decision) {
 	for i := range decisions {
 		d, c := &decisions[i], &candidates[i]
-		if len(d.Run) == 0 {
+		// Where replicas wait for their capacity, extra ones may be all that serves.
+		if len(d.Run) == 0 && d.State != v1alpha1.StatePending {
 			continue
 		}
 		d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}

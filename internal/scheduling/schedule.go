@@ -102,6 +102,8 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	v.markDuplicates(members, p.Candidates)
 	solution := Assign(p)
 	decisions := solution.Decisions
+	// What is requested includes extra replicas, and what has no capacity is held. Only then is it known
+	// of which extra groups a part would not run.
 	v.addExtra(members, p.Candidates, decisions)
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion}
 	r.Withdrawn, r.Awaits = v.withdrawn(r.Request), v.awaits()

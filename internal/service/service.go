@@ -85,7 +85,7 @@ func (s *Service) place() error {
 	}
 	state := observe.Read(s.call.Request, s.plan)
 	running := &plan.Running{
-		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Recovery: state.Recovery, Leader: state.Leaders(),
+		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: state.Extra(), Recovery: state.Recovery, Leader: state.Leaders(),
 		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed,
 	}
 	s.problems = s.plan.Place(running)

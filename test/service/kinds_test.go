@@ -57,6 +57,26 @@ func TestMissingKinds(t *testing.T) {
 	}
 }
 
+// TestSidecarsNeedPools shows that the kind InferencePool is missing to a service without a router if
+// its routing sidecars wait for it.
+func TestSidecarsNeedPools(t *testing.T) {
+	const pairs = "roles:\n- {name: p, componentType: prefiller, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}\n" +
+		"- {name: d, componentType: decoder, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}\n"
+	const lws, pool = "kind/leaderworkersets.leaderworkerset.x-k8s.io", "kind/inferencepools.inference.networking.k8s.io"
+	fn := function.Start(t)
+	req := fixture.Request(t, fixture.Service(pairs), `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, missingKinds: Skip}`)
+	req.RequiredResources = map[string]*fnv1.Resources{lws: fixture.Definition(t, "v1", ""), pool: {}}
+	rsp := fn.Run(t, req)
+	if got := fixture.Condition(rsp, "KindsAvailable"); got != "FALSE KindMissing" || rsp.GetDesired().GetResources()["role/sidecar"] != nil {
+		t.Errorf("without the kind: KindsAvailable is %q, and these are rendered: %v", got, fixture.Keys(rsp.GetDesired().GetResources()))
+	}
+	req.RequiredResources[pool] = fixture.Definition(t, "v1", "")
+	rsp = fn.Run(t, req)
+	if got := fixture.Condition(rsp, "KindsAvailable"); got != "TRUE AllAvailable" || rsp.GetDesired().GetResources()["role/sidecar"] == nil {
+		t.Errorf("with the kind: KindsAvailable is %q, and these are rendered: %v", got, fixture.Keys(rsp.GetDesired().GetResources()))
+	}
+}
+
 // TestKindAvailable shows when a kind counts as installed. If that were too early, an apply would
 // stop half way.
 func TestKindAvailable(t *testing.T) {

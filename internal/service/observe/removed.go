@@ -11,7 +11,8 @@ import (
 )
 
 // servingRolesRemoved finds roles that were removed while they serve, and before every role that is
-// left serves. All that they run would be deleted at once. A role that is renamed is such a one.
+// left serves. All that they run would be deleted at once. A role that is renamed is such a one. What is
+// being deleted already cannot be kept.
 func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 	waits := map[string]bool{}
 	for _, role := range r.plan.Roles {
@@ -21,7 +22,7 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 	for _, k := range r.req.ObservedKeys() {
 		id, is := k.ReplicaID()
 		_, role, _, ok := id.Parts()
-		if _, kept := waits[role]; is && ok && !kept && r.Replica(k).Serving {
+		if _, kept := waits[role]; is && ok && !kept && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).Serving {
 			removed[role] = true
 		}
 	}

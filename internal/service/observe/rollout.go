@@ -53,10 +53,9 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	if !observed.Exists() {
 		return rollout.State{}
 	}
-	s := rollout.State{Exists: true, Revision: specHash.Text(observed), Held: behindPartition(observed), Extra: extra.Text(observed) != ""}
+	s := rollout.State{Exists: true, Revision: specHash.Text(observed), Held: behindPartition(observed)}
 	if remote.IsObject(observed) {
 		s.Revision, s.Held = manifestSpecHash.Text(observed), manifestPartition.In(observed).GetNumberValue() > 0
-		s.Extra = manifestExtra.Text(observed) != ""
 	}
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.
@@ -74,6 +73,21 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	// Both are in one write of the status (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
 	s.Runs = !unseen && o.observedGeneration() > 0 && o.view.Status.UpdatedReplicas > 0
 	return s
+}
+
+// Extra returns the replicas that exist beyond those that were wanted, by the cluster.
+func (r *ObservedState) Extra() map[string][]key.ReplicaID {
+	all := map[string][]key.ReplicaID{}
+	for _, k := range r.req.ObservedKeys() {
+		id, is := k.ReplicaID()
+		if !is {
+			continue
+		}
+		if o := r.req.Observed(k); extra.Text(o) != "" || manifestExtra.Text(o) != "" {
+			all[k.Cluster] = append(all[k.Cluster], id)
+		}
+	}
+	return all
 }
 
 // heldBack tells whether the rendered LeaderWorkerSet keeps its pods as they are.
@@ -223,6 +237,9 @@ func (e *evaluator) rolledOut() composite.Condition {
 	c.Status, c.Reason = composite.False, ReasonProgressing
 	if len(n.unreserved) > 0 {
 		c.Message += ", and maxSurge waits for capacity: " + text.Names(n.unreserved, maxNames)
+		if *e.plan.Rollout.MaxUnavailable == 0 {
+			c.Message += ". To replace replicas without it, set spec.rollout.maxUnavailable to 1"
+		}
 	}
 	deadline, notReady := e.plan.Rollout.ProgressDeadline(), slices.Concat(n.stuck, n.unready)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -27,11 +28,12 @@ func TestReplica(t *testing.T) {
 	cases := map[string]struct {
 		cluster, observed string
 		want              rollout.State
+		extra             map[string][]key.ReplicaID
 	}{
-		"Held":        {"", held, rollout.State{Exists: true, Revision: "abc", Held: true}},
-		"Extra":       {"", more, rollout.State{Exists: true, Revision: "abc", Extra: true}},
-		"HeldRemote":  {"east", object(held), rollout.State{Exists: true, Revision: "abc", Held: true}},
-		"ExtraRemote": {"east", object(more), rollout.State{Exists: true, Revision: "abc", Extra: true}},
+		"Held":        {"", held, rollout.State{Exists: true, Revision: "abc", Held: true}, nil},
+		"Extra":       {"", more, rollout.State{Exists: true, Revision: "abc"}, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"HeldRemote":  {"east", object(held), rollout.State{Exists: true, Revision: "abc", Held: true}, nil},
+		"ExtraRemote": {"east", object(more), rollout.State{Exists: true, Revision: "abc"}, map[string][]key.ReplicaID{"east": {"worker/0"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +45,9 @@ func TestReplica(t *testing.T) {
 			r := Read(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{k.String(): {Resource: s}}}}), &plan.Plan{})
 			if diff := cmp.Diff(tc.want, r.Replica(k)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.extra, r.Extra(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("extra replicas: -want +got:\n%s", diff)
 			}
 		})
 	}

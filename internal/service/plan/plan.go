@@ -82,7 +82,7 @@ type Plan struct {
 	groups int32
 	// extra is the number of units that a rollout runs beyond those that are wanted, by the cluster of
 	// the fleet and the kind.
-	extra map[string]map[string]extraCount
+	extra map[string]map[string][]extraUnit
 }
 
 // A Warning is about a setting that is rendered as it is.

@@ -27,6 +27,9 @@ type Running struct {
 	Revision map[string]string
 	// Replica returns the state of a replica, by its key.
 	Replica func(key.Key) rollout.State
+	// Extra are the replicas that exist beyond those that were wanted, by the cluster. A replica that
+	// the service was scaled down by is none.
+	Extra map[string][]key.ReplicaID
 	// Recovery returns what a replica has noted of failures, by its key.
 	Recovery func(key.Key) Recovery
 	// Leader returns the leader pod of a replica, if it is known.
@@ -122,6 +125,7 @@ func (g *Group) counted(view PodGroupView) []Replica {
 
 // A unit is what changes together.
 type unit struct {
+	cluster  string
 	replicas []*Replica
 	// kind is the role of a single replica.
 	kind  string
@@ -133,7 +137,7 @@ type unit struct {
 
 // state of the unit, by the states of its replicas.
 func (u *unit) state(running *Running) rollout.Unit {
-	s, former := rollout.Unit{Kind: u.kind, Index: u.index, Serving: true, Extra: u.extra}, false
+	s, former := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}, false
 	for _, r := range u.replicas {
 		state := running.Replica(r.Key)
 		state.Serving = state.Serving && !r.Remade && !r.Partial
@@ -158,7 +162,31 @@ func (p *Plan) units() []unit {
 	for i := range p.Clusters {
 		if c := &p.Clusters[i]; !c.Leaving {
 			all = append(all, p.unitsOf(c)...)
+			all = append(all, p.absent(c)...)
 		}
+	}
+	return all
+}
+
+// absent returns the units that are wanted in a cluster and do not run there, if extra ones do: these
+// serve in their place. Without extra units a rollout goes on whether or not all that is wanted has
+// capacity.
+func (p *Plan) absent(c *ClusterPlan) []unit {
+	there := p.unitsOf(c)
+	if !slices.ContainsFunc(there, func(u unit) bool { return u.extra }) {
+		return nil
+	}
+	seen := map[int32]bool{}
+	for _, u := range there {
+		seen[u.index] = true
+	}
+	var all []unit
+	for i := range c.Pending {
+		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
+		if !p.ChangesInPairs() || !seen[u.index] {
+			all = append(all, u)
+		}
+		seen[u.index] = true
 	}
 	return all
 }
@@ -171,7 +199,7 @@ func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 	var all []unit
 	if !p.ChangesInPairs() {
 		for r := range c.Replicas() {
-			all = append(all, unit{replicas: []*Replica{r}, kind: r.Role.Name, index: p.unitIndex(r), extra: r.Extra, kept: r.Kept})
+			all = append(all, unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: r.Role.Name, index: p.unitIndex(r), extra: r.Extra, kept: r.Kept})
 		}
 		return all
 	}
@@ -182,7 +210,7 @@ func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 		if !has {
 			i = len(all)
 			at[index] = i
-			all = append(all, unit{index: index, extra: r.Extra, kept: r.Kept})
+			all = append(all, unit{cluster: c.Target.Cluster, index: index, extra: r.Extra, kept: r.Kept})
 		}
 		all[i].replicas = append(all[i].replicas, r)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -8,11 +9,11 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
-// An extraCount is how many units of one kind run beyond those that are wanted.
-type extraCount struct {
-	// asked is how many the rollout asks for. Those from there on are kept, because they serve in the
-	// place of others.
-	asked, all int32
+// An extraUnit is a unit beyond those that are wanted. They are numbered from 0.
+type extraUnit struct {
+	number int32
+	// kept ones are more than the rollout asks for. They serve in the place of others.
+	kept bool
 }
 
 // extraDemand returns what a rollout runs in clusters of the fleet beyond what is wanted, by the
@@ -20,12 +21,13 @@ type extraCount struct {
 // cluster has its own: one without room does not hold up the others.
 func (p *Plan) extraDemand(running *Running, pods []map[string]int64) map[string][]reservation.ReplicaGroup {
 	all := make(map[string][]reservation.ReplicaGroup, len(p.snapshot.States))
-	p.extra = make(map[string]map[string]extraCount, len(p.snapshot.States))
+	p.extra = make(map[string]map[string][]extraUnit, len(p.snapshot.States))
 	for name := range p.snapshot.States {
-		if *p.Rollout.MaxSurge == 0 && !p.surges(&ClusterPlan{Target: scheduling.Target{Cluster: name}}, running) {
+		exist := p.existingExtra(name, running)
+		if *p.Rollout.MaxSurge == 0 && len(exist) == 0 {
 			continue
 		}
-		p.extra[name] = p.extraUnits(p.present(name), running)
+		p.extra[name] = p.extraUnits(p.wanted(name), exist, running)
 		all[name] = p.requestExtra(p.empty(name), p.extra[name], pods)
 	}
 	return all
@@ -37,18 +39,27 @@ func (p *Plan) empty(cluster string) *ClusterPlan {
 	return &c
 }
 
-// present is the plan of a cluster with the replicas that exist there. The others may run elsewhere.
-func (p *Plan) present(cluster string) *ClusterPlan {
+// wanted is the plan of a cluster with the replicas that exist there, and those that the service last
+// requested of it. The others run elsewhere.
+func (p *Plan) wanted(cluster string) *ClusterPlan {
+	here := maps.Clone(p.snapshot.States[cluster].Present)
+	if p.snapshot.Request != nil {
+		for _, at := range p.snapshot.Request.Clusters {
+			for _, r := range reservation.Replicas(at.Groups) {
+				here[r.Name] = here[r.Name] || at.Name == cluster
+			}
+		}
+	}
 	c := p.empty(cluster)
 	for i := range c.Groups {
 		g := &c.Groups[i]
-		g.Replicas = slices.DeleteFunc(g.Replicas, func(r Replica) bool { return !p.snapshot.States[cluster].Present[r.ID] })
+		g.Replicas = slices.DeleteFunc(g.Replicas, func(r Replica) bool { return !here[r.ID] })
 	}
 	return c
 }
 
 // requestExtra returns what extra units of a cluster request. A part of a unit is of no use.
-func (p *Plan) requestExtra(c *ClusterPlan, units map[string]extraCount, pods []map[string]int64) []reservation.ReplicaGroup {
+func (p *Plan) requestExtra(c *ClusterPlan, units map[string][]extraUnit, pods []map[string]int64) []reservation.ReplicaGroup {
 	type unit struct {
 		kind  string
 		index int32
@@ -91,53 +102,89 @@ func (p *Plan) surge(running *Running) {
 	}
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		if *p.Rollout.MaxSurge == 0 && !p.surges(c, running) {
+		exist := p.existingExtra(c.Target.Cluster, running)
+		if *p.Rollout.MaxSurge == 0 && len(exist) == 0 {
 			continue
 		}
-		for _, r := range p.extraReplicas(c, p.extraUnits(c, running)) {
+		for _, r := range p.extraReplicas(c, p.extraUnits(c, exist, running)) {
 			p.Rollout.Surge = true
 			c.addExtra(p, r)
 		}
 	}
 }
 
-// surges tells whether extra units exist in a cluster.
-func (p *Plan) surges(c *ClusterPlan, running *Running) bool {
-	return slices.ContainsFunc(p.kinds(), func(kind string) bool { return running.hasExtra(p.extraUnit(c, kind, 0)) })
-}
-
-// extraUnits returns how many units of each kind run in a cluster beyond those that are wanted. The
-// plan of the cluster has none of them so far.
-func (p *Plan) extraUnits(c *ClusterPlan, running *Running) map[string]extraCount {
-	asked, all := p.unfinished(c, running), map[string]extraCount{}
-	for _, kind := range p.kinds() {
-		all[kind] = extraCount{asked: asked[kind], all: p.keep(c, kind, asked[kind], running)}
+// existingExtra returns the numbers of the extra units that exist in a cluster, by their kinds.
+func (p *Plan) existingExtra(cluster string, running *Running) map[string][]int32 {
+	all := map[string][]int32{}
+	for _, id := range running.Extra[cluster] {
+		if kind, number, is := p.extraNumber(id); is && !slices.Contains(all[kind], number) {
+			all[kind] = append(all[kind], number)
+		}
+	}
+	for _, numbers := range all {
+		slices.Sort(numbers)
 	}
 	return all
 }
 
-// keep returns how many extra units of a kind run. If the surge was lowered, or the partition raised,
-// there are more than the rollout asks for. Those that serve go once the units that are wanted serve
-// without them, the last one first. What does not serve goes at once.
-func (p *Plan) keep(c *ClusterPlan, kind string, asked int32, running *Running) int32 {
-	missing, all := 0, asked
+// extraNumber returns the kind and the number of the extra unit in which a replica would be, if it is
+// beyond those that are wanted.
+func (p *Plan) extraNumber(id key.ReplicaID) (kind string, number int32, is bool) {
+	group, name, index, ok := id.Parts()
+	i := slices.IndexFunc(p.Roles, func(r *Role) bool { return r.Name == name })
+	if !ok || i < 0 || id.Grouped() != p.Service.Grouped {
+		return "", 0, false
+	}
+	r := p.Roles[i]
+	beyond := index - r.Replicas
+	if p.Service.Grouped {
+		beyond = group - p.groups
+	}
+	if beyond < 0 || r.Replicas == 0 {
+		return "", 0, false
+	}
+	if !p.Service.Grouped && p.ChangesInPairs() {
+		beyond /= p.perPair(r)
+	}
+	return p.kind(r), beyond, true
+}
+
+// extraUnits returns the units of each kind that run in a cluster beyond those that are wanted, of
+// which some exist. The plan of the cluster has none of them so far.
+func (p *Plan) extraUnits(c *ClusterPlan, exist map[string][]int32, running *Running) map[string][]extraUnit {
+	asked, all := p.unfinished(c, exist, running), map[string][]extraUnit{}
+	for _, kind := range p.kinds() {
+		all[kind] = p.keep(c, kind, exist[kind], asked[kind], running)
+	}
+	return all
+}
+
+// keep returns the extra units of a kind that run. The rollout asks for some, and those that exist come
+// first. If the surge was lowered, or the partition raised, more exist than it asks for. Those that
+// serve go once the units that are wanted serve without them, the last one first. What does not serve
+// goes at once.
+func (p *Plan) keep(c *ClusterPlan, kind string, exist []int32, asked int32, running *Running) []extraUnit {
+	missing := 0
 	for _, u := range p.unitsOf(c) {
 		if u.kind == kind && !u.state(running).Serving {
 			missing++
 		}
 	}
-	for n := int32(0); ; n++ {
-		u := p.extraUnit(c, kind, n)
-		if n >= asked && !running.hasExtra(u) {
-			return all
-		}
-		serving := p.serving(u, running)
-		// A unit that stays keeps those before it, so that they are found again.
-		if n >= asked && serving > 0 && missing > 0 {
-			all = n + 1
+	var all []extraUnit
+	for i, number := range exist {
+		u := extraUnit{number: number, kept: i >= int(asked)}
+		serving := p.serving(p.replicasOf(c, kind, number), running)
+		if !u.kept || serving > 0 && missing > 0 {
+			all = append(all, u)
 		}
 		missing -= serving
 	}
+	for number := int32(0); len(all) < int(asked); number++ {
+		if !slices.Contains(exist, number) {
+			all = append(all, extraUnit{number: number})
+		}
+	}
+	return all
 }
 
 // serving counts the units that serve, of an extra one: in a group each replica counts, unless they
@@ -158,27 +205,14 @@ func (p *Plan) serving(extra []Replica, running *Running) int {
 	return 0
 }
 
-// hasExtra tells whether a replica of an extra unit exists. A replica that the service was scaled down
-// by may have the same name, and is none.
-func (r *Running) hasExtra(unit []Replica) bool {
-	return slices.ContainsFunc(unit, func(replica Replica) bool {
-		s := r.Replica(replica.Key)
-		return s.Exists && s.Extra
-	})
-}
-
 // unfinished returns for each kind of unit how many have to get the newest template. While extra
 // units of the kind exist, those that do not serve count too.
-func (p *Plan) unfinished(c *ClusterPlan, running *Running) map[string]int32 {
-	surging := map[string]bool{}
-	for _, kind := range p.kinds() {
-		surging[kind] = running.hasExtra(p.extraUnit(c, kind, 0))
-	}
+func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]int32, running *Running) map[string]int32 {
 	// Replicas of one group and kind get one extra group.
 	seen, n := map[string]map[int32]bool{}, map[string]int32{}
 	for _, u := range p.unitsOf(c) {
 		s := u.state(running)
-		release := s.Outdated && !p.Rollout.Paused || surging[s.Kind] && (s.Outdated || !s.Serving)
+		release := s.Outdated && !p.Rollout.Paused || len(exist[s.Kind]) > 0 && (s.Outdated || !s.Serving)
 		if !release || s.Index < *p.Rollout.Partition || seen[s.Kind][s.Index] {
 			continue
 		}
@@ -211,12 +245,12 @@ func (p *Plan) kinds() []string {
 }
 
 // extraReplicas returns the replicas of some units beyond those of a cluster, by their kinds.
-func (p *Plan) extraReplicas(c *ClusterPlan, units map[string]extraCount) []Replica {
+func (p *Plan) extraReplicas(c *ClusterPlan, units map[string][]extraUnit) []Replica {
 	var all []Replica
 	for _, kind := range p.kinds() {
-		for n := range units[kind].all {
-			for _, r := range p.extraUnit(c, kind, n) {
-				r.Kept = n >= units[kind].asked
+		for _, u := range units[kind] {
+			for _, r := range p.replicasOf(c, kind, u.number) {
+				r.Kept = u.kept
 				all = append(all, r)
 			}
 		}
@@ -224,8 +258,8 @@ func (p *Plan) extraReplicas(c *ClusterPlan, units map[string]extraCount) []Repl
 	return all
 }
 
-// extraUnit returns the replicas of one unit beyond those of a cluster. The first one has the number 0.
-func (p *Plan) extraUnit(c *ClusterPlan, kind string, number int32) []Replica {
+// replicasOf returns the replicas of the extra unit of a number.
+func (p *Plan) replicasOf(c *ClusterPlan, kind string, number int32) []Replica {
 	var all []Replica
 	for _, r := range p.Roles {
 		if p.kind(r) != kind || r.Replicas == 0 {

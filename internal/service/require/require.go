@@ -16,7 +16,9 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/utils/ptr"
+	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -159,14 +161,14 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 			conflicts.workersOwner(o)
 			continue
 		}
-		if p.SkipsMissingKinds && !builtIn(o) && !known[definitionName(o)] {
-			r.Resources[Definition(o)] = composite.Definition(definitionName(o))
-			answer, answered := req.Required(Definition(o))
+		if needed := neededKind(o); p.SkipsMissingKinds && !builtIn(needed) && !known[definitionName(needed)] {
+			r.Resources[Definition(needed)] = composite.Definition(definitionName(needed))
+			answer, answered := req.Required(Definition(needed))
 			if !answered {
 				continue
 			}
-			if !composite.Available(answer, o.APIVersion()) {
-				deferred = append(deferred, missing(o))
+			if !composite.Available(answer, needed.APIVersion()) {
+				deferred = append(deferred, missing(o, needed))
 				continue
 			}
 		}
@@ -183,11 +185,24 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	return deferred
 }
 
-func missing(o kube.Object) plan.Deferred {
+// neededKind returns an object of the kind without which o is of no use: its own. A routing sidecar
+// waits until it was able to list InferencePools, in a service without a router too. So its rights
+// need that kind.
+func neededKind(o kube.Object) kube.Object {
+	if o.Key.Kind != key.Role || !plan.IsOfSidecars(o.Key) || !builtIn(o) {
+		return o
+	}
+	return kube.Object{Key: o.Key, Resource: &structpb.Struct{Fields: map[string]*structpb.Value{
+		"apiVersion": structpb.NewStringValue(inference.GroupVersion.String()),
+		"kind":       structpb.NewStringValue("InferencePool"),
+	}}}
+}
+
+func missing(o, needed kube.Object) plan.Deferred {
 	return plan.Deferred{
 		Key:     o.Key,
 		Reason:  plan.DeferredForKind,
-		Message: fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), o.APIVersion()),
+		Message: fmt.Sprintf("the cluster does not have the kind %s of %s", needed.Kind(), needed.APIVersion()),
 	}
 }
 

@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
+)
+
+// TestExtraInFleet shows which extra replicas stay in the clusters of a fleet, and which replicas are
+// stopped because of them. The service wants two replicas in each cluster.
+func TestExtraInFleet(t *testing.T) {
+	old, done := rollout.State{Exists: true, Revision: "old", Serving: true}, rollout.State{Exists: true, Revision: "new", Serving: true}
+	starts := rollout.State{Exists: true, Revision: "new"}
+	type states = map[key.ReplicaID]rollout.State
+	cases := map[string]struct {
+		reason string
+		surge  int32
+		// exist are the replicas that exist, by the cluster. All others of the first two are requested.
+		exist map[string]states
+		want  []string
+	}{
+		"ReplacesOne": {
+			reason: "An extra replica serves in the place of one of its cluster.", surge: 1,
+			exist: map[string]states{"a": {"worker/0": old, "worker/1": old, "worker/2": done}},
+			want:  []string{"a/worker/0 held", "a/worker/1", "a/worker/2"},
+		},
+		"Across": {
+			reason: "It does not serve in the place of one in another cluster, whose requests would fail.", surge: 1,
+			exist: map[string]states{"a": {"worker/0": done, "worker/1": starts, "worker/2": done, "worker/3": done}, "b": {"worker/0": old, "worker/1": old}},
+			want:  []string{"a/worker/0", "a/worker/1", "a/worker/2", "b/worker/0 held", "b/worker/1 held"},
+		},
+		"Absent": {
+			reason: "It stays while a replica that is wanted waits for its capacity.",
+			exist:  map[string]states{"a": {"worker/0": done, "worker/2": done}},
+			want:   []string{"a/worker/0", "a/worker/2"},
+		},
+		"AbsentCounts": {
+			reason: "The one that waits does not serve, so no other one is stopped.", surge: 1,
+			exist: map[string]states{"a": {"worker/0": old, "worker/2": done}},
+			want:  []string{"a/worker/0 held", "a/worker/2"},
+		},
+		"AllAbsent": {
+			reason: "So it does if all of them wait.",
+			exist:  map[string]states{"a": {"worker/2": done}},
+			want:   []string{"a/worker/2"},
+		},
+		"Gap": {
+			reason: "It stays whether or not those before it exist.",
+			exist:  map[string]states{"a": {"worker/0": done, "worker/1": starts, "worker/3": done}},
+			want:   []string{"a/worker/0", "a/worker/1", "a/worker/3"},
+		},
+		"GapIsUsed": {
+			reason: "The rollout asks for one more, which exists under another number.", surge: 1,
+			exist: map[string]states{"a": {"worker/0": old, "worker/1": done, "worker/3": done}},
+			want:  []string{"a/worker/0", "a/worker/1", "a/worker/3"},
+		},
+		"Done": {
+			reason: "It goes once all others serve.", surge: 1,
+			exist: map[string]states{"a": {"worker/0": done, "worker/1": done, "worker/2": done}},
+			want:  []string{"a/worker/0", "a/worker/1"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			snapshot := schedulingtest.Snapshot()
+			placement := &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}
+			running := &Running{Revision: map[string]string{"worker": "new"}, Extra: map[string][]key.ReplicaID{}, PodGroup: func(key.Key) PodGroupView { return PodGroupView{} }}
+			running.Leader = func(*Replica) (Leader, bool) { return Leader{}, false }
+			running.Recovery = func(key.Key) Recovery { return Recovery{} }
+			running.Admitted, running.Observed = func(key.Key) bool { return false }, func(key.Key) bool { return false }
+			running.Replica = func(k key.Key) rollout.State {
+				id, _ := k.ReplicaID()
+				return tc.exist[k.Cluster][id]
+			}
+			for cluster, replicas := range tc.exist {
+				var exist []key.ReplicaID
+				for id := range replicas {
+					exist = append(exist, id)
+					if _, _, index, _ := id.Parts(); index >= 2 {
+						running.Extra[cluster] = append(running.Extra[cluster], id)
+					}
+				}
+				at := schedulingtest.Cluster(cluster+"-1", schedulingtest.Reserved(exist...))
+				more := schedulingtest.Snapshot(at)
+				snapshot.Clusters[at.Name], snapshot.Configs = at, append(snapshot.Configs, more.Configs...)
+				request := more.Request.Clusters[at.Name]
+				request.Name = cluster
+				// Each extra replica is a group by itself.
+				for i := range request.Groups[0].Replicas {
+					if r := request.Groups[0].Replicas[i]; slices.Contains(running.Extra[cluster], r.Name) {
+						r.Required = true
+						request.Groups = append(request.Groups, reservation.ReplicaGroup{Name: key.GroupOfReplica(r.Name), Replicas: []reservation.ReplicaRequest{r}})
+					}
+				}
+				request.Groups[0].Replicas = slices.DeleteFunc(request.Groups[0].Replicas, func(r reservation.ReplicaRequest) bool { return slices.Contains(running.Extra[cluster], r.Name) })
+				for _, id := range []key.ReplicaID{"worker/0", "worker/1"} {
+					if !slices.Contains(exist, id) {
+						request.Groups[0].Replicas = append(request.Groups[0].Replicas, reservation.ReplicaRequest{Name: id, Generation: 2, Pods: map[string]int64{"worker/leader": 1}})
+					}
+				}
+				if snapshot.Request == nil {
+					snapshot.Request = more.Request
+				}
+				snapshot.Request.Clusters[at.Name] = request
+				snapshot.States[cluster] = schedulingtest.Existing(exist...)
+				placement.Clusters = append(placement.Clusters, v1alpha1.PlacementCluster{Name: cluster, InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: at.Name}})
+			}
+			slices.SortFunc(placement.Clusters, func(a, b v1alpha1.PlacementCluster) int { return strings.Compare(a.Name, b.Name) })
+			spec := &v1alpha1.InferenceServiceSpec{
+				Placement: placement, Rollout: &v1alpha1.Rollout{MaxSurge: ptr.To(tc.surge)},
+				Roles: []v1alpha1.Role{{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](2), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)}},
+			}
+			in := &inputv1alpha1.Input{}
+			inputv1alpha1.Default(in)
+			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, in, snapshot, nil)
+			if len(errs) == 0 {
+				errs = p.Place(running)
+			}
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			p.RollOut(running)
+			var got []string
+			for c, r := range p.Replicas() {
+				is := fmt.Sprintf("%s/%s", c.Target.Cluster, r.ID)
+				if r.Held {
+					is += " held"
+				}
+				got = append(got, is)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

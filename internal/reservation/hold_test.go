@@ -103,6 +103,39 @@ func TestAgainLarger(t *testing.T) {
 	}
 }
 
+// TestComesBackElsewhere proves that a replica which left, and comes back larger, gets no other pool while
+// its former pods may still run. Nobody else gets their room.
+func TestComesBackElsewhere(t *testing.T) {
+	a := request("a", 4, 1)
+	at := func(last Result, after time.Duration, inUse map[ServiceID]map[key.ReplicaID]bool, requests ...CapacityRequest) Result {
+		return Reserve(Input{Cluster: here, Free: twoPools(1, 1), Ledger: last.Ledger, Requests: requests, InUse: inUse, Now: noon.Add(after)})
+	}
+	// The pods of the second service fill the first pool.
+	runs := at(at(at(Result{}, 0, nil, request("0", 8, 1)), 0, nil, request("0", 8, 1), a), time.Second, nil, request("0", 8, 1), runningIn(a, "b", "0/0"))
+	larger := withGenerations(request("a", 8, 1), 2)
+	larger.Clusters[here].Groups[0].Replicas[0].Replacing = true
+	back := at(runs, time.Minute, nil, withoutGroups(request("0", 8, 1)), larger, request("c", 8, 1))
+	last := at(back, time.Minute+LeavingGrace, map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): {"0/0": true}}, larger, request("c", 8, 1), request("d", 8, 1))
+	got := []map[string]string{poolsOf(runs), poolsOf(back), poolsOf(last)}
+	want := []map[string]string{{"0 0/0": "a", "a 0/0": "b"}, {"a 0/0": "b", "c 0/0": "a"}, {"a 0/0": "b", "c 0/0": "a"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// poolsOf returns the pool of each replica that is granted, by service and replica.
+func poolsOf(r Result) map[string]string {
+	pools := map[string]string{}
+	for _, s := range r.Ledger.Services {
+		for _, g := range s.Grants {
+			for _, name := range g.Replicas {
+				pools[s.UID+" "+string(name)] = g.Pin.Name()
+			}
+		}
+	}
+	return pools
+}
+
 // withoutGroups returns a request that requests nothing of the cluster any more.
 func withoutGroups(req CapacityRequest) CapacityRequest {
 	req.Clusters = nil

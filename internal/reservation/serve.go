@@ -25,6 +25,9 @@ type unit struct {
 	account *account
 	wants   []want
 	started bool
+	// leaving are wants of replicas whose grant covers workloads that may still run. These are not in
+	// the request, so what comes cannot take their place.
+	leaving []want
 }
 
 // A serving is what is known while requests are served in order.
@@ -68,6 +71,9 @@ const (
 )
 
 // messageNextCall is why a request is pending that was not looked at.
+// messageLeaving is told of replicas that are requested again.
+const messageLeaving = "it may still run pods from before, which this request lacks"
+
 const messageNextCall = "its namespace requests more than one call evaluates, and the next call continues"
 
 // share divides what one call may use among the namespaces.
@@ -115,7 +121,11 @@ func (b *book) serve() {
 	var units []unit
 	for _, a := range b.inOrder() {
 		for _, u := range b.units(a) {
+			if len(u.leaving) > 0 {
+				b.wait(a, u.leaving, refusal{why: messageLeaving})
+			}
 			switch {
+			case len(u.wants) == 0:
 			case a.request.NotAllowed != "":
 				b.wait(a, u.wants, refusal{why: a.request.NotAllowed})
 			case b.NotSchedulable != "":
@@ -183,14 +193,18 @@ func (b *book) units(a *account) []unit {
 	for _, group := range groups {
 		u := unit{account: a}
 		for _, r := range group.Replicas {
-			if !a.has(&r) {
-				_, has := a.granted[r.Name]
+			g, has := a.granted[r.Name]
+			switch {
+			case a.has(&r):
+			case g.leaving:
+				u.leaving = append(u.leaving, b.want(a, r))
+			default:
 				u.wants = append(u.wants, b.want(a, r))
 				u.started = u.started || has
 			}
 		}
 		u.started = u.started || len(u.wants) < len(group.Replicas) || !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required })
-		if len(u.wants) > 0 {
+		if len(u.wants)+len(u.leaving) > 0 {
 			units = append(units, u)
 		}
 	}

@@ -116,7 +116,7 @@ func testTrafficToPairs(t *testing.T, c *cluster.Cluster) {
 // testTrafficToNodes changes replicas on two nodes each, whose leader waits for its worker.
 func testTrafficToNodes(t *testing.T, c *cluster.Cluster) {
 	ns := namespace(t, c)
-	worker := briefly(engine("worker", "worker", 2, 2), 5)
+	worker := briefly(engine("worker", "worker", 2, 2), 10)
 	wide := inference(ns, "wide", worker, picker("wide.example.com"))
 	apply(t, c, wide)
 	settled(t, c, wide)

@@ -22,9 +22,10 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
 # Rules
 
   - A started unit of which nothing serves is released as a whole.
-  - A unit that is known to be broken, and of which nothing serves, is released. While another
-    unit is started it waits: the newest template may be what is wrong, and a crash must not
-    spread it. If nothing serves at all, all broken units are released at once.
+  - A unit that is known to be broken, and of which nothing serves, is released before those that
+    serve. While as many units are started as may be unavailable, or one, it waits: the newest template
+    may be what is wrong, and a crash must not spread it. If nothing serves at all, all broken units are
+    released at once.
   - A unit that serves is released while as many others serve as the policy requires, of its kind
     and of all kinds. The highest index comes first. An extra unit serves in the place of units of its
     own cluster only, because requests reach a cluster as long as anything serves there.
@@ -162,7 +163,7 @@ func Release(units []Unit, p Policy) []bool {
 			released[i] = true
 		case p.Paused || u.Index < p.Partition:
 		case u.Broken && !u.Serving:
-			released[i] = started == 0
+			released[i] = started < max(int(p.MaxUnavailable), 1)
 			if released[i] && !nothingServes {
 				started++
 			}

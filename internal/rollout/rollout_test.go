@@ -30,6 +30,7 @@ func TestRelease(t *testing.T) {
 		"UnknownIsNotBroken":       {[]Unit{unknown(0), old(1), old(2)}, one, nil},
 		"CrashDoesNotSpreadTheNew": {[]Unit{old(0), broken(1), started(2)}, one, nil},
 		"AnotherIsStarted":         {[]Unit{broken(0), broken(1), started(2)}, one, nil},
+		"BrokenWithinTheAllowance": {[]Unit{broken(0), old(1), old(2), started(3)}, Policy{MaxUnavailable: 2}, []int{0}},
 		"OneBrokenAfterTheOther":   {[]Unit{broken(0), broken(1), old(2)}, one, []int{1}},
 		"KindsOfTheirOwn": {[]Unit{
 			with(old(0), func(u *Unit) { u.Kind = "a" }), with(old(1), func(u *Unit) { u.Kind = "a" }),

@@ -7,8 +7,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
+
+// mayServe tells whether a replica serves, or it is not known that it does not: its status may be older
+// than its spec, or its cluster out of reach.
+func (r *ObservedState) mayServe(k key.Key) bool {
+	s := r.Replica(k)
+	return s.Serving || s.Exists && !s.Broken
+}
 
 // servingRolesRemoved finds roles that were removed while they serve, and before every role that is
 // left serves. All that they run would be deleted at once. A role that is renamed is such a one. What is
@@ -22,7 +30,7 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 	for _, k := range r.req.ObservedKeys() {
 		id, is := k.ReplicaID()
 		_, role, _, ok := id.Parts()
-		if _, kept := waits[role]; is && ok && !kept && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).Serving {
+		if _, kept := waits[role]; is && ok && !kept && r.req.Observed(k).DeletionTimestamp() == "" && r.mayServe(k) {
 			removed[role] = true
 		}
 	}

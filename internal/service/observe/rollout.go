@@ -110,8 +110,8 @@ type progress struct {
 	// by this response, or are still to be made.
 	stuck, failures []string
 	coming          bool
-	// unreserved are extra replicas that wait for their capacity.
-	unreserved []string
+	// unreserved are extra replicas that wait for their capacity, and absent those that are desired.
+	unreserved, absent []string
 	// unready are replicas that keep their pods and are not ready.
 	unready []string
 	newest  time.Time
@@ -134,12 +134,14 @@ func (e *evaluator) progress() progress {
 		}
 	}
 	for i := range e.plan.Clusters {
-		n.desired += int32(len(e.plan.Clusters[i].Pending)) //nolint:gosec // The API allows a few thousand.
-		n.coming = n.coming || len(e.plan.Clusters[i].Pending) > 0
+		for _, r := range e.plan.Clusters[i].Pending {
+			n.absent = append(n.absent, r.Name)
+		}
 		for _, r := range e.plan.Clusters[i].ExtraPending {
 			n.unreserved = append(n.unreserved, r.Name)
 		}
 	}
+	n.desired += int32(len(n.absent)) //nolint:gosec // The API allows a few thousand.
 	return n
 }
 
@@ -225,7 +227,7 @@ func (n *progress) text(paused bool) string {
 func (e *evaluator) rolledOut() composite.Condition {
 	n := e.progress()
 	c := composite.Condition{Type: RolledOut, Status: composite.True, Reason: ReasonAllUpdated}
-	done := n.waiting == 0 && len(n.stuck) == 0 && !n.coming && !e.plan.Rollout.Surge
+	done := n.waiting == 0 && len(n.stuck) == 0 && !n.coming && len(n.absent) == 0 && !e.plan.Rollout.Surge
 	if done && n.held == 0 {
 		return c
 	}
@@ -241,6 +243,11 @@ func (e *evaluator) rolledOut() composite.Condition {
 			c.Message += ". To replace replicas without it, set spec.rollout.maxUnavailable to 1"
 		}
 	}
+	if len(n.absent) > 0 && n.waiting > 0 {
+		c.Message += ", and these use up spec.rollout.maxUnavailable while they wait for capacity: " + text.Names(n.absent, maxNames)
+	}
+	// Those that wait for capacity hold up the others. Without others there is nothing to be late with.
+	n.coming = n.coming || len(n.absent) > 0 && n.waiting == 0
 	deadline, notReady := e.plan.Rollout.ProgressDeadline(), slices.Concat(n.stuck, n.unready)
 	switch {
 	case len(n.failures) > 0:

@@ -168,12 +168,12 @@ func (p *Plan) units() []unit {
 	return all
 }
 
-// absent returns the units that are wanted in a cluster and do not run there, if extra ones do: these
-// serve in their place. Without extra units a rollout goes on whether or not all that is wanted has
-// capacity.
+// absent returns the units that are wanted in a cluster where the service runs, and have no capacity
+// there. They do not serve, like those whose pods wait for a node. A cluster in which nothing of the
+// service runs so far holds up no rollout in the others.
 func (p *Plan) absent(c *ClusterPlan) []unit {
 	there := p.unitsOf(c)
-	if !slices.ContainsFunc(there, func(u unit) bool { return u.extra }) {
+	if len(there) == 0 {
 		return nil
 	}
 	seen := map[int32]bool{}

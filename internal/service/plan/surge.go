@@ -14,6 +14,8 @@ type extraUnit struct {
 	number int32
 	// kept ones are more than the rollout asks for. They serve in the place of others.
 	kept bool
+	// exist are the replicas that exist of the extra units of the cluster.
+	exist []key.ReplicaID
 }
 
 // extraDemand returns what a rollout runs in clusters of the fleet beyond what is wanted, by the
@@ -160,9 +162,9 @@ func (p *Plan) extraUnits(c *ClusterPlan, exist map[string][]int32, running *Run
 }
 
 // keep returns the extra units of a kind that run. The rollout asks for some, and those that exist come
-// first. If the surge was lowered, or the partition raised, more exist than it asks for. Those that
-// serve go once the units that are wanted serve without them, the last one first. What does not serve
-// goes at once.
+// first. If the surge was lowered, or the partition raised, more exist than it asks for. They go once
+// the units that are wanted serve without them, the last one first. What is known to be broken goes at
+// once. What is not known may serve: a status is older than the spec after each edit.
 func (p *Plan) keep(c *ClusterPlan, kind string, exist []int32, asked int32, running *Running) []extraUnit {
 	missing := 0
 	for _, u := range p.unitsOf(c) {
@@ -172,9 +174,11 @@ func (p *Plan) keep(c *ClusterPlan, kind string, exist []int32, asked int32, run
 	}
 	var all []extraUnit
 	for i, number := range exist {
-		u := extraUnit{number: number, kept: i >= int(asked)}
-		serving := p.serving(p.replicasOf(c, kind, number), running)
-		if !u.kept || serving > 0 && missing > 0 {
+		u := extraUnit{number: number, kept: i >= int(asked), exist: running.Extra[c.Target.Cluster]}
+		replicas := p.replicasOf(c, kind, number)
+		serving := p.serving(replicas, running)
+		broken := slices.ContainsFunc(replicas, func(r Replica) bool { return running.Replica(r.Key).Broken })
+		if !u.kept || missing > 0 && (serving > 0 || !broken) {
 			all = append(all, u)
 		}
 		missing -= serving
@@ -250,8 +254,10 @@ func (p *Plan) extraReplicas(c *ClusterPlan, units map[string][]extraUnit) []Rep
 	for _, kind := range p.kinds() {
 		for _, u := range units[kind] {
 			for _, r := range p.replicasOf(c, kind, u.number) {
-				r.Kept = u.kept
-				all = append(all, r)
+				// Nothing is added to a unit that goes.
+				if r.Kept = u.kept; !u.kept || slices.Contains(u.exist, r.ID) {
+					all = append(all, r)
+				}
 			}
 		}
 	}

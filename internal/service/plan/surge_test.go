@@ -56,6 +56,26 @@ func TestExtraInFleet(t *testing.T) {
 			exist:  map[string]states{"a": {"worker/2": done}},
 			want:   []string{"a/worker/2"},
 		},
+		"NotKnown": {
+			reason: "So does one of which is not known whether it serves: after an edit the status is older than the spec.",
+			exist:  map[string]states{"a": {"worker/0": done, "worker/1": starts, "worker/2": {Exists: true, Revision: "old"}}},
+			want:   []string{"a/worker/0", "a/worker/1", "a/worker/2 held"},
+		},
+		"Broken": {
+			reason: "One that is known to be broken serves in no place.",
+			exist:  map[string]states{"a": {"worker/0": done, "worker/1": starts, "worker/2": {Exists: true, Revision: "new", Broken: true}}},
+			want:   []string{"a/worker/0", "a/worker/1"},
+		},
+		"WithoutExtra": {
+			reason: "One that waits for its capacity does not serve, with or without an extra one.", surge: 0,
+			exist: map[string]states{"a": {"worker/0": old}},
+			want:  []string{"a/worker/0 held"},
+		},
+		"NothingRunsThere": {
+			reason: "A cluster in which nothing has capacity holds up nothing elsewhere.",
+			exist:  map[string]states{"a": {"worker/0": old, "worker/1": old}, "b": {}},
+			want:   []string{"a/worker/0 held", "a/worker/1"},
+		},
 		"Gap": {
 			reason: "It stays whether or not those before it exist.",
 			exist:  map[string]states{"a": {"worker/0": done, "worker/1": starts, "worker/3": done}},

@@ -50,6 +50,15 @@ type Input struct {
 	// +optional
 	Defaults Defaults `json:"defaults,omitempty"`
 
+	// Profiles are the serving profiles that services may name in spec.profileName. A change of a
+	// profile changes the services that name it. Their pods get it by spec.rollout. What a
+	// profile gives a service has to be what the tenant may use, as if the tenant had written it.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	Profiles []Profile `json:"profiles,omitempty"`
+
 	// Fleet configures services that are placed in the clusters of the fleet.
 	// +optional
 	Fleet FleetSettings `json:"fleet,omitempty"`

@@ -33,6 +33,7 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 		errs = append(errs, check.OneOf(root.Child("fleet", "hostnameBackends"), h, HostnameEndpointSlice, HostnameExternalName, HostnameServiceEntry)...)
 	}
 	errs = append(errs, validateSchedulingStrategy(root.Child("defaults", "schedulingStrategy"), &in.Defaults.SchedulingStrategy)...)
+	errs = append(errs, validateProfiles(root.Child("profiles"), in.Profiles)...)
 	errs = append(errs, check.OneOf(root.Child("missingKinds"), in.MissingKinds, MissingKindsFail, MissingKindsSkip)...)
 	errs = append(errs, validatePolicies(in, root)...)
 	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)

@@ -74,6 +74,11 @@ type Composite struct{ Object }
 // Spec returns the whole spec, or nil.
 func (c Composite) Spec() *structpb.Value { return kube.Lookup(c.raw, fieldSpec) }
 
+// WithSpec returns a copy of the composite resource with another spec. It shares the rest.
+func (c Composite) WithSpec(spec *structpb.Struct) Composite {
+	return Composite{Object{kube.With(c.raw, structpb.NewStructValue(spec), fieldSpec)}}
+}
+
 // fieldSpec is the field of a composite resource that the codec keeps whole.
 const fieldSpec = "spec"
 

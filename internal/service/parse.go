@@ -1,6 +1,10 @@
 package service
 
 import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -10,6 +14,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
 )
 
 // An xr is the part of the composite resource that is read. Its metadata is not
@@ -43,6 +48,11 @@ type parsed struct {
 	service naming.Identity
 	spec    *v1alpha1.InferenceServiceSpec
 	input   *inputv1alpha1.Input
+	// document is the spec as it was decoded, with the profile that it names.
+	document *structpb.Value
+	// profile is nil if the service names none, or if it cannot be merged, which unmerged tells.
+	profile  *servingprofile.Applied
+	unmerged bool
 }
 
 // parse reads a request. It reports every problem that it finds, and always
@@ -53,7 +63,12 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
 		return parsed{spec: &x.Spec.InferenceServiceSpec, input: in}, append(errs, tooLarge...)
 	}
-	unread := xrView.Read(req.Composite(), &x)
+	of, profile, unmerged := withProfile(req.Composite(), in)
+	if tooLarge := composite.Bounded(of); profile != nil && len(tooLarge) > 0 {
+		profile.Explain(tooLarge)
+		return parsed{spec: &x.Spec.InferenceServiceSpec, input: in}, append(errs, tooLarge...)
+	}
+	unread := xrView.Read(of, &x)
 	v1alpha1.Default(&x.Spec.InferenceServiceSpec)
 	service := &v1alpha1.InferenceService{
 		TypeMeta: metav1.TypeMeta{APIVersion: x.APIVersion, Kind: x.Kind},
@@ -67,7 +82,11 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 		Spec: x.Spec.InferenceServiceSpec,
 	}
 	errs = append(errs, unread...)
-	errs = append(errs, composite.Without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread)...)
+	errs = append(errs, withoutTemplates(composite.Without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread), unmerged)...)
+	if !composite.InputInvalid(errs) {
+		// An Input with problems does not say which profiles there are.
+		errs = append(errs, unmerged...)
+	}
 	name, namespace := v1alpha1.Identity(service, x.Spec.ClaimRef)
 	return parsed{
 		service: naming.Identity{
@@ -78,7 +97,30 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 			Claimed:    x.Kind == v1alpha1.KindClaimedService,
 			Grouped:    x.Spec.Replicas != nil,
 		},
-		spec:  &service.Spec,
-		input: in,
+		spec:     &service.Spec,
+		input:    in,
+		document: of.Spec(),
+		profile:  profile,
+		unmerged: len(unmerged) > 0,
 	}, errs
+}
+
+// withProfile returns a service with the profile that it names under its spec.
+func withProfile(c incoming.Composite, in *inputv1alpha1.Input) (incoming.Composite, *servingprofile.Applied, field.ErrorList) {
+	spec, profile, errs := servingprofile.Apply(c.Spec().GetStructValue(), in.Profiles)
+	if profile == nil {
+		return c, nil, errs
+	}
+	return c.WithSpec(spec), profile, nil
+}
+
+// withoutTemplates removes the errors about missing templates if no profile could be merged: it may
+// have them.
+func withoutTemplates(errs, unmerged field.ErrorList) field.ErrorList {
+	if len(unmerged) == 0 {
+		return errs
+	}
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		return e.Type == field.ErrorTypeRequired && strings.HasSuffix(e.Field, "].template")
+	})
 }

@@ -62,18 +62,31 @@ func (s *Service) Observe() error {
 }
 
 // Plan decides what is needed, and where it runs. An Input with problems does not say what is
-// allowed, so then only the templates are checked.
+// allowed, so then only the templates are checked. Without the profile that the service names, nothing
+// is known of them.
 func (s *Service) Plan() error {
 	p := s.parsed
+	if p.unmerged {
+		return s.invalid()
+	}
 	if composite.InputInvalid(s.problems) {
 		s.problems = append(s.problems, plan.CheckTemplates(p.spec, p.input)...)
-		return composite.Invalid(s.problems)
+		return s.invalid()
 	}
 	s.plan, s.problems = plan.Build(p.service, p.spec, p.input, s.snapshot, s.problems)
-	if err := composite.Invalid(s.problems); err != nil {
+	if err := s.invalid(); err != nil {
 		return err
 	}
+	if a := p.profile; a != nil {
+		s.plan.Profile = &v1alpha1.ProfileStatus{Name: a.Name, Hash: a.Hash}
+	}
 	return s.place()
+}
+
+// invalid returns the problems as an error. They say what comes from a profile.
+func (s *Service) invalid() error {
+	s.parsed.profile.Explain(s.problems)
+	return composite.Invalid(s.problems)
 }
 
 // place decides where replicas run, and which of them get the newest template now. What that is,
@@ -89,7 +102,7 @@ func (s *Service) place() error {
 		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed,
 	}
 	s.problems = s.plan.Place(running)
-	if err := composite.Invalid(s.problems); err != nil {
+	if err := s.invalid(); err != nil {
 		return err
 	}
 	s.plan.RollOut(running)
@@ -137,5 +150,5 @@ func (s *Service) refusal(state *observe.ObservedState) error {
 	case len(conflicts) > 0:
 		reason = composite.ReasonNameConflict
 	}
-	return composite.Refusal(reason, slices.Concat(changes, conflicts, tooLarge(s.call, s.plan, s.objects)))
+	return composite.Refusal(reason, slices.Concat(changes, conflicts, tooLarge(s.call, s.parsed.document, s.plan, s.objects)))
 }

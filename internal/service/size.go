@@ -23,15 +23,15 @@ const (
 )
 
 // tooLarge refuses a response above Crossplane's limit, which would fail without a message
-// to the user, and objects that no cluster can store.
-func tooLarge(c *composite.Call, p *plan.Plan, objects []kube.Object) field.ErrorList {
+// to the user, and objects that no cluster can store. The spec is the one with its profile.
+func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, objects []kube.Object) field.ErrorList {
 	if errs := requestTooLarge(p, objects); len(errs) > 0 {
 		return errs
 	}
 	// Measuring costs as much as sending, so an upper bound comes first. An object has the
 	// templates, and the labels and annotations of the Input, at most twice. A few KiB are
 	// for the rest.
-	most := 2*bound(c.Request.Composite().Spec()) + 8<<10
+	most := 2*bound(spec) + 8<<10
 	for _, all := range []map[string]string{p.Labels, p.Annotations} {
 		for k, v := range all {
 			most += 2 * (len(k) + len(v) + 4*head)

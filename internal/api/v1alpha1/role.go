@@ -21,7 +21,7 @@ const (
 var componentTypes = []ComponentType{ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder, ComponentTypeRouter}
 
 // A Role is one part of the service.
-// +kubebuilder:validation:XValidation:rule="self.componentType == 'router' ? !has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) && !has(self.lifecycle) && !has(self.recoveryPolicy) && !has(self.restartGracePeriodSeconds) : has(self.template)",message="a worker, prefiller or decoder must have a template; a router must not have template, leaderTemplate, multinode, lifecycle, recoveryPolicy or restartGracePeriodSeconds"
+// +kubebuilder:validation:XValidation:rule="self.componentType != 'router' || (!has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) && !has(self.lifecycle) && !has(self.recoveryPolicy) && !has(self.restartGracePeriodSeconds))",message="a router must not have template, leaderTemplate, multinode, lifecycle, recoveryPolicy or restartGracePeriodSeconds"
 // +kubebuilder:validation:XValidation:rule="self.componentType == 'router' || (!has(self.strategy) && !has(self.httproute) && !has(self.gateway) && !has(self.endpointPickerConfig) && !has(self.endpointPicker) && !has(self.servedModels))",message="only a router may have strategy, httproute, gateway, endpointPickerConfig, endpointPicker or servedModels"
 // +kubebuilder:validation:XValidation:rule="self.componentType == 'router' || !has(self.restartGracePeriodSeconds) || (has(self.recoveryPolicy) && self.recoveryPolicy == 'InferGroupRestart')",fieldPath=".restartGracePeriodSeconds",message="must be left out: only recoveryPolicy InferGroupRestart waits"
 // +kubebuilder:validation:XValidation:rule="self.componentType == oldSelf.componentType",fieldPath=".componentType",message="cannot be changed: add a role with another name"
@@ -117,7 +117,8 @@ type Role struct {
 
 	// Template of the pods (a PodTemplateSpec). It may have every field that the cluster's
 	// version of Kubernetes knows. The engine is the container that has the serving port or
-	// is named after a known engine. Other containers are not changed.
+	// is named after a known engine. Other containers are not changed. It may be left out if
+	// spec.profileName names a profile with a template for the componentType.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless

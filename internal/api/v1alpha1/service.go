@@ -45,6 +45,7 @@ type InferenceService struct {
 }
 
 // An InferenceServiceSpec is the desired state of an InferenceService.
+// +kubebuilder:validation:XValidation:rule="has(self.profileName) || self.roles.all(r, r.componentType == 'router' || has(r.template))",fieldPath=".roles",message="a worker, prefiller or decoder must have a template, unless profileName names a profile that has one"
 // +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",fieldPath=".replicas",message="cannot be added to an existing service or removed from it: that would rename, and so restart, everything that it runs"
 // +kubebuilder:validation:XValidation:rule="self.roles.filter(r, r.componentType == 'router').size() <= 1",fieldPath=".roles",message="must have at most one role of componentType router"
 // +kubebuilder:validation:XValidation:rule="self.roles.exists(r, r.componentType != 'router')",fieldPath=".roles",message="must have at least one role of componentType worker, prefiller or decoder"
@@ -52,6 +53,17 @@ type InferenceService struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.schedulingStrategy) || !has(self.schedulingStrategy.gang) || !has(self.schedulingStrategy.gang.minRoleReplicas) || self.schedulingStrategy.gang.minRoleReplicas.all(n, self.roles.exists(r, r.name == n && r.componentType != 'router'))",fieldPath=".schedulingStrategy.gang.minRoleReplicas",message="each key must be the name of a worker, prefiller or decoder in roles"
 // +kubebuilder:validation:XValidation:rule="!has(self.schedulingStrategy) || !has(self.schedulingStrategy.schedulerName) || self.schedulingStrategy.schedulerName == 'volcano' || !has(self.schedulingStrategy.gang) || !has(self.schedulingStrategy.gang.mode) || self.schedulingStrategy.gang.mode == 'None' || !(self.roles.exists(r, has(r.multinode) && r.multinode.nodeCount > 1) || (self.roles.exists(r, r.componentType == 'prefiller') && self.roles.exists(r, r.componentType == 'decoder')))",fieldPath=".schedulingStrategy.schedulerName",message="must be volcano if pods start as a gang; for another scheduler, set gang.mode to None"
 type InferenceServiceSpec struct {
+	// ProfileName is one of the serving profiles that the platform team has set in the Input. The
+	// profile has, for each componentType, what roles of that type are unless the service says
+	// otherwise: their pod template, launcher, lifecycle, strategy and endpointPicker. A field
+	// that the service sets wins. Templates are merged as Kubernetes merges them: containers,
+	// variables and volumes by name, args by flag. A container with command has only its own
+	// args. A null in a template leaves out what the profile has there.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	ProfileName string `json:"profileName,omitempty"`
+
 	// Roles are the parts of the service. Each has a unique name, and a componentType that
 	// says what it does.
 	// +kubebuilder:validation:MinItems=1

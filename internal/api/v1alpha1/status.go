@@ -15,6 +15,10 @@ type InferenceServiceStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// Profile is the serving profile that the service has. Absent if it names none.
+	// +optional
+	Profile *ProfileStatus `json:"profile,omitempty"`
+
 	// Components is the state of each role, by the name of the role, summed over groups and
 	// clusters. The replicas of a router are its endpoint pickers.
 	// +optional
@@ -55,6 +59,16 @@ type InferenceServiceStatus struct {
 	// router. Its format may change.
 	// +optional
 	Summary string `json:"summary,omitempty"`
+}
+
+// A ProfileStatus says which serving profile a service has.
+type ProfileStatus struct {
+	// Name of the profile.
+	Name string `json:"name"`
+
+	// Hash of what the profile gives the roles of this service. It changes when the platform team
+	// changes that. The pods then get the change by spec.rollout.
+	Hash string `json:"hash"`
 }
 
 // A RolloutStatus says how far the newest template of the pods has come.

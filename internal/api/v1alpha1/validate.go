@@ -19,6 +19,9 @@ func Validate(xr *InferenceService, claim ClaimReference) field.ErrorList {
 	spec := field.NewPath("spec")
 	name, tenant := Identity(xr, claim)
 	errs := validateIdentity(name, tenant)
+	if p := xr.Spec.ProfileName; p != "" {
+		errs = append(errs, check.Label(spec.Child("profileName"), p)...)
+	}
 	errs = append(errs, validateRoles(spec.Child("roles"), xr.Spec.Roles)...)
 	if n := xr.Spec.Replicas; n != nil {
 		errs = append(errs, check.Between(spec.Child("replicas"), *n, 0, MaxGroups)...)

@@ -130,7 +130,7 @@ func validateType(path *field.Path, r *Role) field.ErrorList {
 	case ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder:
 		errs := refuse(path, "a router", r.routerFields())
 		if r.Template == nil {
-			errs = append(errs, field.Required(path.Child("template"), "must be the template of the pods of a "+string(r.ComponentType)))
+			errs = append(errs, field.Required(path.Child("template"), "must be the template of the pods of a "+string(r.ComponentType)+", unless spec.profileName names a profile that has one"))
 		}
 		return errs
 	}

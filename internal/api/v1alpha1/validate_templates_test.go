@@ -7,8 +7,19 @@ func TestValidateTemplates(t *testing.T) {
 		"NoTemplate": {
 			reason: "A role that runs an engine needs a template.",
 			doc:    roles(`{name: w, componentType: decoder}`),
-			schema: []string{`spec.roles[0]`},
-			want:   []string{`spec.roles[0].template: Required value: must be the template of the pods of a decoder`},
+			schema: []string{`spec.roles`},
+			want:   []string{`spec.roles[0].template: Required value: must be the template of the pods of a decoder, unless spec.profileName names a profile that has one`},
+		},
+		"ProfileName": {
+			reason: "A profile that cannot exist is refused.",
+			doc:    service(`{profileName: "A b", roles: [` + worker + `]}`),
+			schema: []string{`spec.profileName`},
+			want:   []string{`spec.profileName: Invalid value: "A b": must consist of lower case letters, digits and '-', and start and end with a letter or digit`},
+		},
+		"NoTemplateWithProfile": {
+			reason: "The schema does not know what a profile has. Here no profile was merged.",
+			doc:    service(`{profileName: p, roles: [{name: w, componentType: worker}]}`),
+			want:   []string{`spec.roles[0].template: Required value: must be the template of the pods of a worker, unless spec.profileName names a profile that has one`},
 		},
 		"TemplateIsNoObject": {
 			reason: "A template that is not an object is refused.",

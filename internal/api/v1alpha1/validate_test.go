@@ -80,13 +80,12 @@ func TestValidate(t *testing.T) {
 			schema: []string{
 				`spec.replicas`,
 				`spec.roles`,
-				`spec.roles[0]`,
 				`spec.roles[0].replicas`,
 				`spec.schedulingStrategy.gang.minRoleReplicas`,
 			},
 			want: []string{
 				`spec.roles[0].replicas: Invalid value: -1: must be from 0 to 2000`,
-				`spec.roles[0].template: Required value: must be the template of the pods of a worker`,
+				`spec.roles[0].template: Required value: must be the template of the pods of a worker, unless spec.profileName names a profile that has one`,
 				`spec.roles[1].strategy: Invalid value: "pd-disaggregation": needs a role of componentType prefiller and one of componentType decoder`,
 				`spec.replicas: Invalid value: 501: must be from 0 to 500`,
 				`spec.schedulingStrategy.gang.minRoleReplicas[x]: Invalid value: 1: must be for a role of this service: one of ["w"]`,

@@ -29,6 +29,8 @@ import (
 type Plan struct {
 	// Service identifies the service.
 	Service naming.Identity
+	// Profile is what the status says of the serving profile. It is nil if the service names none.
+	Profile *v1alpha1.ProfileStatus
 	// Roles that serve, in the order of the spec, without the router.
 	Roles []*Role
 	// Router is nil if the service has none.

@@ -1,0 +1,183 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+	"github.com/fusioninfer/function-inferenceservice/test/oracle"
+)
+
+// withProfiles is an Input with the profile p, which has these roles, and others.
+func withProfiles(roles string) string {
+	return `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, profiles: [{name: other, roles: [{componentType: worker, template: {spec: {containers: [{name: other}]}}}]}, {name: p, roles: [` + roles + `]}]}`
+}
+
+// withoutProfile takes status.profile out of a response, and returns it.
+func withoutProfile(rsp *fnv1.RunFunctionResponse) *structpb.Struct {
+	xr := rsp.GetDesired().GetComposite()
+	status := kube.Copy(kube.Lookup(xr.GetResource(), "status").GetStructValue())
+	profile := status.GetFields()["profile"].GetStructValue()
+	delete(status.GetFields(), "profile")
+	xr.Resource = kube.With(xr.GetResource(), structpb.NewStructValue(status), "status")
+	return profile
+}
+
+// TestShortForm shows that a service with a profile is answered as the service that says everything
+// itself.
+func TestShortForm(t *testing.T) {
+	const engine = `name: vllm, image: vllm/vllm-openai:v0.11.0`
+	cases := map[string]struct {
+		reason      string
+		roles       string
+		short, long string
+	}{
+		"TenLines": {
+			reason: "A service may say no more than how many replicas there are.",
+			roles: `{componentType: router, strategy: queue-size, endpointPicker: {resources: {requests: {cpu: 2}}}},
+				{componentType: worker, lifecycle: {startupSeconds: 900}, template: {spec: {nodeSelector: {gpu: l40s}, containers: [{` + engine + `, args: [m, --a=1], resources: {limits: {nvidia.com/gpu: 1}}}]}}}`,
+			short: `{profileName: p, roles: [{name: router, componentType: router}, {name: serve, componentType: worker, replicas: 4}]}`,
+			long: `{roles: [{name: router, componentType: router, strategy: queue-size, endpointPicker: {resources: {requests: {cpu: 2}}}},
+				{name: serve, componentType: worker, replicas: 4, lifecycle: {startupSeconds: 900}, template: {spec: {nodeSelector: {gpu: l40s}, containers: [{` + engine + `, args: [m, --a=1], resources: {limits: {nvidia.com/gpu: 1}}}]}}}]}`,
+		},
+		"Overrides": {
+			reason: "What the service says is put over the profile.",
+			roles:  `{componentType: worker, template: {spec: {containers: [{` + engine + `, command: [vllm, serve], args: [--a=1, --b], env: [{name: A, value: a}], resources: {limits: {nvidia.com/gpu: 1}}}], volumes: [{name: cache, emptyDir: {}}]}}}`,
+			short:  `{profileName: p, replicas: 2, roles: [{name: serve, componentType: worker, template: {spec: {containers: [{name: vllm, args: [m, --a=2], env: [{name: A, value: b}], resources: {limits: {nvidia.com/gpu: 2}}}], volumes: [{name: cache, hostPath: null, persistentVolumeClaim: {claimName: c}}]}}}]}`,
+			long:   `{replicas: 2, roles: [{name: serve, componentType: worker, template: {spec: {containers: [{` + engine + `, command: [vllm, serve], args: [m, --b, --a=2], env: [{name: A, value: b}], resources: {limits: {nvidia.com/gpu: 2}}}], volumes: [{name: cache, persistentVolumeClaim: {claimName: c}}]}}}]}`,
+		},
+		"SeveralNodes": {
+			reason: "The launcher and the leader are the profile's, the number of nodes is the service's.",
+			roles:  `{componentType: worker, multinode: {nodeCount: 2, launcher: VLLM}, template: {spec: {containers: [{` + engine + `, args: [m]}]}}, leaderTemplate: {spec: {containers: [{` + engine + `, args: [m, --x]}]}}}`,
+			short:  `{profileName: p, roles: [{name: serve, componentType: worker, multinode: {nodeCount: 4}, template: {metadata: {labels: {a: b}}}}]}`,
+			long:   `{roles: [{name: serve, componentType: worker, multinode: {nodeCount: 4, launcher: VLLM}, template: {metadata: {labels: {a: b}}, spec: {containers: [{` + engine + `, args: [m]}]}}, leaderTemplate: {metadata: {labels: {a: b}}, spec: {containers: [{` + engine + `, args: [m, --x]}]}}}]}`,
+		},
+		"PrefillAndDecode": {
+			reason: "Each type of role has its own fragment.",
+			roles: `{componentType: router, endpointPicker: {kvConnector: mooncake}}, {componentType: prefiller, template: {spec: {containers: [{` + engine + `, args: [m, --p]}]}}},
+				{componentType: decoder, template: {spec: {containers: [{` + engine + `, args: [m, --d]}]}}}`,
+			short: `{profileName: p, roles: [{name: r, componentType: router}, {name: p, componentType: prefiller}, {name: d, componentType: decoder}], schedulingStrategy: {gang: {minRoleReplicas: {p: 1}}}}`,
+			long: `{roles: [{name: r, componentType: router, endpointPicker: {kvConnector: mooncake}}, {name: p, componentType: prefiller, template: {spec: {containers: [{` + engine + `, args: [m, --p]}]}}},
+				{name: d, componentType: decoder, template: {spec: {containers: [{` + engine + `, args: [m, --d]}]}}}], schedulingStrategy: {gang: {minRoleReplicas: {p: 1}}}}`,
+		},
+		"Unused": {
+			reason: "A service that says everything itself is rendered the same with a profile.",
+			roles:  `{componentType: worker, template: {spec: {containers: [{` + engine + `, args: [m], stdin: true}]}}}`,
+			short:  `{profileName: p, roles: [{name: serve, componentType: worker, multinode: {nodeCount: 1}, template: {spec: {containers: [{name: vllm, image: i, command: [vllm, serve, org/n], args: [--a], stdin: false}]}}}]}`,
+			long:   `{roles: [{name: serve, componentType: worker, multinode: {nodeCount: 1}, template: {spec: {containers: [{name: vllm, image: i, command: [vllm, serve, org/n], args: [--a], stdin: false}]}}}]}`,
+		},
+	}
+	fn := function.Start(t)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := withProfiles(tc.roles)
+			req := fixture.Request(t, fixture.Service(tc.short), in)
+			long := fn.Run(t, fixture.Request(t, fixture.Service(tc.long), in))
+			short := fn.Run(t, req)
+			if got := fixture.Fatals(long) + fixture.Fatals(short); got != "" {
+				t.Fatal(got)
+			}
+			oracle.Check(t, req, short)
+			if profile := withoutProfile(short); profile.GetFields()["name"].GetStringValue() != "p" || len(profile.GetFields()["hash"].GetStringValue()) != 8 {
+				t.Errorf("want the profile in the status, got %v", profile)
+			}
+			if profile := withoutProfile(long); profile != nil {
+				t.Errorf("want no profile in the status, got %v", profile)
+			}
+			if diff := cmp.Diff(long, short, protocmp.Transform()); diff != "" {
+				t.Errorf("%s\n-long +short:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestProfileRefusals shows what a service with a profile is refused for.
+func TestProfileRefusals(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		roles  string
+		spec   string
+		want   string
+	}{
+		"Unknown": {
+			reason: "The list says which profiles there are. What the template lacks is not known then.",
+			roles:  `{componentType: worker}`,
+			spec:   `{profileName: q, roles: [{name: w, componentType: worker}, {name: v, componentType: worker, template: {spec: {containers: [{name: vllm}]}}}]}`,
+			want:   `spec.profileName: Invalid value: "q": must be one of the profiles that the platform team has set in the Input: other, p`,
+		},
+		"NoTemplate": {
+			reason: "A profile may lack a template.",
+			roles:  `{componentType: decoder}`,
+			spec:   `{profileName: p, roles: [{name: w, componentType: worker}]}`,
+			want:   `spec.roles[0].template: Required value: must be the template of the pods of a worker, unless spec.profileName names a profile that has one`,
+		},
+		"Policy": {
+			reason: "A tenant may use no more with a profile than without one.",
+			roles:  `{componentType: worker, template: {spec: {containers: [{name: vllm, image: i, securityContext: {privileged: true}}]}}}`,
+			spec:   `{profileName: p, roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, args: [m]}]}}}]}`,
+			want: `spec.roles[0].template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": privileged (container "vllm" must not set securityContext.privileged=true); ` +
+				`the platform team sets the standard (podSecurity in the Composition's input) (in the service merged with profile p)`,
+		},
+		"Incomplete": {
+			reason: "What profile and service lack together is an error at the service's path.",
+			roles:  `{componentType: worker, template: {spec: {containers: [{name: vllm}]}}}`,
+			spec:   `{profileName: p, roles: [{name: w, componentType: worker}]}`,
+			want:   `spec.roles[0].template.spec.containers[0].image: Required value: must be set: Kubernetes creates no pod without it (this comes from profile p)`,
+		},
+		"BadProfile": {
+			reason: "A profile that cannot be one is an error of the Input, also for services that do not name it.",
+			roles:  `{componentType: worker, template: {spec: {containers: [{name: vllm, args: x, $patch: delete}]}}}`,
+			spec:   `{roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: i}]}}}]}`,
+			want: `input.profiles[1].roles[0].template.spec.containers[0].$patch: Forbidden: is a directive of a strategic merge patch: write only what the template has, and null for a field that it must not have; ` +
+				`input.profiles[1].roles[0].template.spec.containers[0].args: Invalid value: "x": must be a list`,
+		},
+		"TooLarge": {
+			reason: "The bounds of a spec hold for the merged one.",
+			roles:  `{componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [` + strings.Repeat("a, ", 999) + `a], env: [` + strings.Repeat("{name: a, value: b}, ", 999) + `{name: a}]}]}}}`,
+			spec:   `{profileName: p, roles: [` + strings.Repeat(`{name: w, componentType: worker}, `, 20) + `{name: w, componentType: worker}]}`,
+			want:   `spec: Invalid value: "more than 50000 values": must have at most 50000 values in all`,
+		},
+	}
+	fn := function.Start(t)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := fixture.Fatals(fn.Run(t, fixture.Request(t, fixture.Service(tc.spec), withProfiles(tc.roles))))
+			if diff := cmp.Diff("nothing was changed: "+tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestProfileRollsOut shows that a change of a profile reaches one replica after the other, and that a
+// profile that disappears changes nothing.
+func TestProfileRollsOut(t *testing.T) {
+	const roles = `{componentType: worker, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}`
+	const spec = `{profileName: p, roles: [{name: w, componentType: worker, replicas: 4}]}`
+	w := newWorld(t, spec)
+	w.req.Input = fixture.YAML(t, withProfiles(fmt.Sprintf(roles, "v1")))
+	_, before := w.rollOut(spec)
+	w.req.Input = fixture.YAML(t, withProfiles(fmt.Sprintf(roles, "v2")))
+	fewest, after := w.rollOut(spec)
+	if fewest != 3 || w.images() != "v2,v2,v2,v2" {
+		t.Errorf("want one replica after the other to get v2, got %s with at least %d serving", w.images(), fewest)
+	}
+	was, is := withoutProfile(before), withoutProfile(after)
+	if diff := cmp.Diff(was, is, protocmp.Transform()); diff == "" {
+		t.Errorf("want another hash of the profile, got %v", is)
+	}
+	w.req.Input = fixture.YAML(t, `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}`)
+	rsp := w.fn.Run(t, w.req)
+	if diff := cmp.Diff(`nothing was changed: spec.profileName: Invalid value: "p": must be left out: the platform team has set no profiles in the Input`, fixture.Fatals(rsp)); diff != "" {
+		t.Errorf("a profile that is gone: -want +got:\n%s", diff)
+	}
+}

@@ -40,6 +40,7 @@ type Render struct {
 	Required    []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated."`
 	Simulate    bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
 	Format      string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
+	Explain     bool     `help:"Write instead where each value of the roles comes from: the spec, or the serving profile that it names."`
 }
 
 // Run renders. It writes to standard output only if everything succeeds.
@@ -81,7 +82,12 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 		out.fleet = given.store.ofKind(v1alpha1.Group, v1alpha1.KindInferenceCluster)
 	}
 	b := &bytes.Buffer{}
-	if err := write(b, r.Format, out); err != nil {
+	if r.Explain {
+		err = explain(b, given)
+	} else {
+		err = write(b, r.Format, out)
+	}
+	if err != nil {
 		return err
 	}
 	_, err = b.WriteTo(s.Out)

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
+)
+
+// explain writes where each value of the roles of a service comes from, a line for each. The function
+// has accepted the service before.
+func explain(w io.Writer, g *given) error {
+	if ofCluster(g.xr) {
+		return errors.New("--explain is for InferenceServices: an InferenceCluster has no roles")
+	}
+	xr, err := asStruct(g.xr)
+	if err != nil {
+		return err
+	}
+	var in *structpb.Struct
+	if g.input != nil {
+		if in, err = asStruct(*g.input); err != nil {
+			return err
+		}
+	}
+	settings, errs := composite.Input(in)
+	spec, applied, more := servingprofile.Apply(kube.Lookup(xr, "spec").GetStructValue(), settings.Profiles)
+	if errs = append(errs, more...); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	for _, o := range servingprofile.Origins(spec, applied) {
+		from := "spec"
+		if o.Profile != "" {
+			from = "profile " + o.Profile
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s (%s)\n", o.Path, o.Value, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -111,6 +111,8 @@ func (a *Applied) Explain(errs field.ErrorList) {
 		switch mine, theirs := count(at, own); {
 		case mine > 0 && theirs == 0:
 			e.Detail += " (this comes from profile " + a.Name + ")"
+		case mine == 0 && e.Type == field.ErrorTypeRequired && strings.HasSuffix(e.Field, ".image"):
+			e.Detail += " (profile " + a.Name + " has no container of this name)"
 		case mine > 0:
 			e.Detail += " (in the service merged with profile " + a.Name + ")"
 		}

@@ -133,6 +133,12 @@ func TestProfileRefusals(t *testing.T) {
 			spec:   `{profileName: p, roles: [{name: w, componentType: worker}]}`,
 			want:   `spec.roles[0].template.spec.containers[0].image: Required value: must be set: Kubernetes creates no pod without it (this comes from profile p)`,
 		},
+		"OtherContainer": {
+			reason: "A container of another name is another container, which the error says.",
+			roles:  `{componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [m]}]}}}`,
+			spec:   `{profileName: p, roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: engine, args: [--a]}]}}}]}`,
+			want:   `spec.roles[0].template.spec.containers[1].image: Required value: must be set: Kubernetes creates no pod without it (profile p has no container of this name)`,
+		},
 		"BadProfile": {
 			reason: "A profile that cannot be one is an error of the Input, also for services that do not name it.",
 			roles:  `{componentType: worker, template: {spec: {containers: [{name: vllm, args: x, $patch: delete}]}}}`,

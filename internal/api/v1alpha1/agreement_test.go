@@ -23,6 +23,7 @@ import (
 const full = `
 metadata: {name: svc, namespace: default}
 spec:
+  profileName: h100
   replicas: 2
   roles:
   - name: router

@@ -280,7 +280,7 @@ type FleetSettings struct {
 	// +optional
 	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
 
-	// Namespace in which the InferenceClusters have their profiles: that of the ClusterInput.
+	// Namespace in which the InferenceClusters have their cluster profiles: that of the ClusterInput.
 	// Only the platform team should have write access to it. Defaults to crossplane-system.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

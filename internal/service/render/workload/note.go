@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -13,9 +14,9 @@ import (
 // they would restart with each change.
 func note(metadata *structpb.Struct, n scheduling.Note) {
 	if n.PodsHash != "" {
-		child(metadata, "annotations").Fields[naming.AnnotationPodsHash] = structpb.NewStringValue(n.PodsHash)
+		kube.Child(metadata, "annotations").Fields[naming.AnnotationPodsHash] = structpb.NewStringValue(n.PodsHash)
 	}
 	if n.HomeEpoch != 0 {
-		child(metadata, "annotations").Fields[naming.AnnotationHomeEpoch] = structpb.NewStringValue(strconv.FormatInt(n.HomeEpoch, 10))
+		kube.Child(metadata, "annotations").Fields[naming.AnnotationHomeEpoch] = structpb.NewStringValue(strconv.FormatInt(n.HomeEpoch, 10))
 	}
 }

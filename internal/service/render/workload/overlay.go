@@ -2,7 +2,6 @@ package workload
 
 import (
 	"slices"
-	"strconv"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
@@ -19,18 +18,18 @@ const sharedMemoryName = "shared-memory"
 // into a type, so unknown fields stay.
 func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, error) {
 	doc := kube.Copy(kube.WithoutNulls(t.Document))
-	spec := child(doc, "spec")
+	spec := kube.Child(doc, "spec")
 	if r.Scheduler != "" {
 		spec.Fields["schedulerName"] = structpb.NewStringValue(r.Scheduler)
 	}
-	containers := slices.Clone(elements(spec, "containers"))
+	containers := slices.Clone(kube.Elements(spec, "containers"))
 	container := at(containers, t.Engine)
 	if container == nil {
 		return doc, nil
 	}
 	engine := kube.Copy(container)
 	containers[t.Engine] = structpb.NewStructValue(engine)
-	set(spec, "containers", containers)
+	kube.SetList(spec, "containers", containers)
 
 	if err := run(engine, t); err != nil {
 		return nil, err
@@ -59,13 +58,13 @@ func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, 
 // run sets the command, the arguments and the environment of the engine's container.
 func run(engine *structpb.Struct, t *plan.PodTemplate) error {
 	for i := range t.Env {
-		if err := add(engine, "env", &t.Env[i]); err != nil {
+		if err := kube.Append(engine, "env", &t.Env[i]); err != nil {
 			return err
 		}
 	}
 	if t.Command != nil || t.Args != nil {
-		set(engine, "command", words(t.Command))
-		set(engine, "args", words(t.Args))
+		kube.SetList(engine, "command", words(t.Command))
+		kube.SetList(engine, "args", words(t.Args))
 	}
 	return nil
 }
@@ -82,28 +81,15 @@ func words(of []string) []*structpb.Value {
 // it, a container has 64 MiB there. The memory counts against the container's limit, so the
 // volume sets none.
 func shareMemory(spec, engine *structpb.Struct) error {
-	name := freeName(sharedMemoryName, elements(spec, "volumes"))
-	if err := add(spec, "volumes", apply.Volume().
+	name := kube.FreeName(sharedMemoryName, kube.Elements(spec, "volumes"))
+	if err := kube.Append(spec, "volumes", apply.Volume().
 		WithName(name).
 		WithEmptyDir(apply.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory))); err != nil {
 		return err
 	}
-	return add(engine, "volumeMounts", apply.VolumeMount().
+	return kube.Append(engine, "volumeMounts", apply.VolumeMount().
 		WithName(name).
 		WithMountPath("/dev/shm"))
-}
-
-// freeName returns a name that none of the elements has.
-func freeName(want string, elements []*structpb.Value) string {
-	taken := make(map[string]bool, len(elements))
-	for _, e := range elements {
-		taken[e.GetStructValue().GetFields()["name"].GetStringValue()] = true
-	}
-	name := want
-	for i := 2; taken[name]; i++ {
-		name = want + "-" + strconv.Itoa(i)
-	}
-	return name
 }
 
 // live sets how a pod tells that it serves, and how it stops.
@@ -116,7 +102,7 @@ func live(spec, engine *structpb.Struct, t *plan.PodTemplate) error {
 		if err != nil {
 			return err
 		}
-		lifecycle := kube.Copy(child(engine, "lifecycle"))
+		lifecycle := kube.Copy(kube.Child(engine, "lifecycle"))
 		lifecycle.Fields["preStop"] = structpb.NewStructValue(sleep)
 		engine.Fields["lifecycle"] = structpb.NewStructValue(lifecycle)
 	}

@@ -35,7 +35,7 @@ func (r *Renderer) pinned(s shared, p *capacity.Pin) shared {
 // replica would not be there.
 func (t *template) pinned(p *capacity.Pin) *template {
 	spec := kube.Copy(t.spec.GetStructValue())
-	selector := child(spec, "nodeSelector").GetFields()
+	selector := kube.Child(spec, "nodeSelector").GetFields()
 	for k, v := range p.NodeSelector {
 		selector[k] = structpb.NewStringValue(v)
 	}
@@ -45,6 +45,6 @@ func (t *template) pinned(p *capacity.Pin) *template {
 // mark notes the pin in the metadata of a LeaderWorkerSet, from which it is read. It is not in the
 // metadata of the pods, which say it by their node selector.
 func mark(metadata *structpb.Struct, p *capacity.Pin) {
-	child(metadata, "labels").Fields[naming.LabelPool] = structpb.NewStringValue(p.Pool)
-	child(metadata, "annotations").Fields[naming.AnnotationPoolNodeSelector] = structpb.NewStringValue(p.Text())
+	kube.Child(metadata, "labels").Fields[naming.LabelPool] = structpb.NewStringValue(p.Pool)
+	kube.Child(metadata, "annotations").Fields[naming.AnnotationPoolNodeSelector] = structpb.NewStringValue(p.Text())
 }

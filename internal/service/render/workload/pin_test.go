@@ -85,13 +85,13 @@ spec:
 // without returns a LeaderWorkerSet without what a pin adds.
 func without(o *structpb.Struct) *structpb.Struct {
 	o = kube.Copy(o)
-	metadata := child(o, "metadata")
-	delete(child(metadata, "labels").GetFields(), naming.LabelPool)
+	metadata := kube.Child(o, "metadata")
+	delete(kube.Child(metadata, "labels").GetFields(), naming.LabelPool)
 	delete(metadata.GetFields(), "annotations")
-	template := child(child(o, "spec"), "leaderWorkerTemplate")
+	template := kube.Child(kube.Child(o, "spec"), "leaderWorkerTemplate")
 	for _, name := range []string{"leaderTemplate", "workerTemplate"} {
 		if template.GetFields()[name] != nil {
-			delete(child(child(template, name), "spec").GetFields(), "nodeSelector")
+			delete(kube.Child(kube.Child(template, name), "spec").GetFields(), "nodeSelector")
 		}
 	}
 	return o

@@ -19,7 +19,7 @@ var (
 // movePort replaces a port number in the engine's container: in its declaration, probes and
 // hooks. Probes and hooks that use the port's name need no change.
 func movePort(engine *structpb.Struct, from, to int32) {
-	ports := slices.Clone(elements(engine, "ports"))
+	ports := slices.Clone(kube.Elements(engine, "ports"))
 	for i := range ports {
 		for _, f := range []string{"containerPort", "hostPort"} {
 			if port := at(ports, i); is(port.GetFields()[f], from) {
@@ -27,7 +27,7 @@ func movePort(engine *structpb.Struct, from, to int32) {
 			}
 		}
 	}
-	set(engine, "ports", ports)
+	kube.SetList(engine, "ports", ports)
 	for _, c := range checks(engine) {
 		for _, h := range handlers {
 			if is(kube.Lookup(c.of, h, "port"), from) {
@@ -39,12 +39,12 @@ func movePort(engine *structpb.Struct, from, to int32) {
 
 // openPort declares a port of the engine's container, unless it is declared.
 func openPort(engine *structpb.Struct, port int32) {
-	ports := elements(engine, "ports")
+	ports := kube.Elements(engine, "ports")
 	if !slices.ContainsFunc(ports, func(p *structpb.Value) bool {
 		return is(p.GetStructValue().GetFields()["containerPort"], port)
 	}) {
 		declared := &structpb.Struct{Fields: map[string]*structpb.Value{"containerPort": number(port)}}
-		set(engine, "ports", append(slices.Clip(ports), structpb.NewStructValue(declared)))
+		kube.SetList(engine, "ports", append(slices.Clip(ports), structpb.NewStructValue(declared)))
 	}
 }
 
@@ -53,7 +53,7 @@ func openPort(engine *structpb.Struct, port int32) {
 func silence(engine *structpb.Struct, r *plan.Role) {
 	all := checks(engine)
 	http := httpPorts(engine, all, r)
-	set(engine, "ports", slices.DeleteFunc(slices.Clone(elements(engine, "ports")), func(p *structpb.Value) bool {
+	kube.SetList(engine, "ports", slices.DeleteFunc(slices.Clone(kube.Elements(engine, "ports")), func(p *structpb.Value) bool {
 		port := p.GetStructValue().GetFields()
 		return http.has(port["containerPort"]) || http.has(port["name"])
 	}))
@@ -66,7 +66,7 @@ func silence(engine *structpb.Struct, r *plan.Role) {
 			continue
 		}
 		// Hooks are below lifecycle, which is removed with the last of them.
-		lifecycle := child(engine, c.path[0])
+		lifecycle := kube.Child(engine, c.path[0])
 		if delete(lifecycle.GetFields(), c.path[1]); len(lifecycle.GetFields()) == 0 {
 			delete(engine.GetFields(), c.path[0])
 		}
@@ -98,7 +98,7 @@ func httpPorts(engine *structpb.Struct, all []check, r *plan.Role) portSet {
 			ports = append(ports, port)
 		}
 	}
-	for _, p := range elements(engine, "ports") {
+	for _, p := range kube.Elements(engine, "ports") {
 		port := p.GetStructValue().GetFields()
 		name := port["name"].GetStringValue()
 		if name == "http" || strings.HasPrefix(name, "http-") || ports.has(port["containerPort"]) {
@@ -122,7 +122,7 @@ func usesHTTP(check *structpb.Struct, http portSet) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(elements(check.GetFields()["exec"].GetStructValue(), "command"), func(w *structpb.Value) bool {
+	return slices.ContainsFunc(kube.Elements(check.GetFields()["exec"].GetStructValue(), "command"), func(w *structpb.Value) bool {
 		word := w.GetStringValue()
 		return strings.Contains(word, "http://") || strings.Contains(word, "curl ") || word == "curl" || word == "wget"
 	})

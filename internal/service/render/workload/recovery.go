@@ -7,6 +7,7 @@ import (
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -43,6 +44,6 @@ func failure(n int64) string {
 // annotate sets an annotation, unless it is empty.
 func annotate(metadata *structpb.Struct, name, value string) {
 	if value != "" {
-		child(metadata, "annotations").Fields[name] = structpb.NewStringValue(value)
+		kube.Child(metadata, "annotations").Fields[name] = structpb.NewStringValue(value)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apply "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -33,7 +34,7 @@ const (
 // starts before the engine and stops after it.
 func addSidecar(s *plan.Sidecar, r *plan.Role, spec *structpb.Struct) error {
 	c := apply.Container().
-		WithName(freeName(sidecarName, slices.Concat(elements(spec, "containers"), elements(spec, "initContainers")))).
+		WithName(kube.FreeName(sidecarName, slices.Concat(kube.Elements(spec, "containers"), kube.Elements(spec, "initContainers")))).
 		WithImage(s.Image).
 		WithArgs(
 			"--port="+strconv.Itoa(int(r.Port)),
@@ -55,13 +56,13 @@ func addSidecar(s *plan.Sidecar, r *plan.Role, spec *structpb.Struct) error {
 		c.WithResources(all)
 	}
 	if s.PoolOnly {
-		name := freeName(sidecarName+"-token", elements(spec, "volumes"))
-		if err := add(spec, "volumes", token(name)); err != nil {
+		name := kube.FreeName(sidecarName+"-token", kube.Elements(spec, "volumes"))
+		if err := kube.Append(spec, "volumes", token(name)); err != nil {
 			return err
 		}
 		protect(c, name)
 	}
-	return add(spec, "initContainers", c)
+	return kube.Append(spec, "initContainers", c)
 }
 
 // sidecarSecurity is what the Pod Security Standard restricted requires. The image sets a user

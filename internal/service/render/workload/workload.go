@@ -170,7 +170,7 @@ func queueOf(cluster *plan.ClusterPlan, r *plan.Role) map[string]string {
 // same.
 func newTemplate(doc *structpb.Struct, labels map[string]string) *template {
 	metadata := kube.Copy(doc.GetFields()["metadata"].GetStructValue())
-	all := child(metadata, "labels")
+	all := kube.Child(metadata, "labels")
 	// These labels belong to the function even where it sets none.
 	for _, k := range []string{naming.LabelGroupIndex, naming.LabelReplicaIndex, naming.LabelSpecHash} {
 		delete(all.GetFields(), k)
@@ -220,7 +220,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		annotate(metadata, naming.AnnotationExtra, "true")
 	}
 	recovery(metadata, replica.Recovery)
-	template := child(child(o, "spec"), "leaderWorkerTemplate")
+	template := kube.Child(kube.Child(o, "spec"), "leaderWorkerTemplate")
 	pods := r.pods(s.worker.metadata, replica)
 	template.Fields["workerTemplate"] = s.worker.with(pods)
 	if s.leader != nil {
@@ -230,15 +230,15 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		template.Fields["leaderTemplate"] = s.leader.with(pods)
 	}
 	if replica.Generation > 0 {
-		child(metadata, "annotations").Fields[naming.AnnotationGeneration] = structpb.NewStringValue(strconv.FormatInt(replica.Generation, 10))
+		kube.Child(metadata, "annotations").Fields[naming.AnnotationGeneration] = structpb.NewStringValue(strconv.FormatInt(replica.Generation, 10))
 	}
 	if replica.Held {
 		o.Fields["spec"] = hold(o.Fields["spec"].GetStructValue())
 	}
 	if replica.Template != nil {
 		// A LeaderWorkerSet that is made anew meanwhile has the same pods.
-		child(o, "spec").Fields["leaderWorkerTemplate"] = structpb.NewStructValue(replica.Template)
-		child(metadata, "labels").Fields[naming.LabelSpecHash] = structpb.NewStringValue(replica.Revision)
+		kube.Child(o, "spec").Fields["leaderWorkerTemplate"] = structpb.NewStructValue(replica.Template)
+		kube.Child(metadata, "labels").Fields[naming.LabelSpecHash] = structpb.NewStringValue(replica.Revision)
 	}
 	return kube.Object{Key: replica.Key, Resource: o}, nil
 }
@@ -248,7 +248,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 // It has one group, which is group 0.
 func hold(spec *structpb.Struct) *structpb.Value {
 	spec = kube.Copy(spec)
-	child(child(spec, "rolloutStrategy"), "rollingUpdateConfiguration").Fields["partition"] = structpb.NewNumberValue(1)
+	kube.Child(kube.Child(spec, "rolloutStrategy"), "rollingUpdateConfiguration").Fields["partition"] = structpb.NewNumberValue(1)
 	return structpb.NewStructValue(spec)
 }
 
@@ -257,7 +257,7 @@ func hold(spec *structpb.Struct) *structpb.Value {
 func (r *Renderer) pods(metadata *structpb.Struct, replica *plan.Replica) *structpb.Struct {
 	metadata = r.identify(metadata, replica)
 	if replica.PodGroup != "" {
-		annotations := child(metadata, "annotations").GetFields()
+		annotations := kube.Child(metadata, "annotations").GetFields()
 		annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] = structpb.NewStringValue(replica.PodGroup)
 		annotations[batchv1alpha1.TaskSpecKey] = structpb.NewStringValue(replica.Task)
 	}
@@ -269,7 +269,7 @@ func (r *Renderer) pods(metadata *structpb.Struct, replica *plan.Replica) *struc
 // change it.
 func (r *Renderer) identify(metadata *structpb.Struct, replica *plan.Replica) *structpb.Struct {
 	metadata = kube.Copy(metadata)
-	labels := child(metadata, "labels").GetFields()
+	labels := kube.Child(metadata, "labels").GetFields()
 	labels[naming.LabelReplicaIndex] = index(replica.Index)
 	if r.grouped {
 		labels[naming.LabelGroupIndex] = index(replica.Group)

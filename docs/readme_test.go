@@ -171,7 +171,7 @@ func TestReadmeServices(t *testing.T) {
 			}
 		}
 	}
-	for _, example := range []string{"first-service", "profile"} {
+	for _, example := range []string{"first-service", "model"} {
 		_, xr, _ := strings.Cut(read(t, "example/"+example+"/xr.yaml"), "\napiVersion:")
 		if !strings.Contains(shown, "\napiVersion:"+xr) {
 			t.Errorf("README.md does not show example/%s/xr.yaml", example)

@@ -150,25 +150,33 @@ func (l *line) movePortInScript(port string) error {
 // add adds the flags that the command lacks: at the end of the container's arguments, or to the
 // engine's command in a script.
 func (l *line) add(launcher v1alpha1.Launcher, flags ...flag) error {
+	if !l.append(flags...) {
+		return fmt.Errorf("launcher %s adds flags to the engine's command, which it cannot find in this script: make the engine's command the script's last line and leave out conditions, loops, functions, backquotes and here-documents, run the engine without a shell, or set launcher: None and tell leader and workers apart by $LWS_WORKER_INDEX", launcher)
+	}
+	return nil
+}
+
+// append adds the flags that the command lacks, and tells whether there is a place for them.
+func (l *line) append(flags ...flag) bool {
 	missing := slices.DeleteFunc(flags, func(f flag) bool { return has(l.engineWords(), f.names...) })
 	if len(missing) == 0 {
-		return nil
+		return true
 	}
 	if l.script == 0 {
 		for _, f := range missing {
 			l.argv = append(l.argv, f.argv()...)
 		}
-		return nil
+		return true
 	}
 	script := l.argv[l.script]
 	last, ok := lastCommand(script)
 	if !ok {
-		return fmt.Errorf("launcher %s adds flags to the engine's command, which it cannot find in this script: make the engine's command the script's last line and leave out conditions, loops, functions, backquotes and here-documents, run the engine without a shell, or set launcher: None and tell leader and workers apart by $LWS_WORKER_INDEX", launcher)
+		return false
 	}
 	texts := make([]string, len(missing))
 	for i, f := range missing {
 		texts[i] = f.shell()
 	}
 	l.argv[l.script] = last.with(script, strings.Join(texts, " "))
-	return nil
+	return true
 }

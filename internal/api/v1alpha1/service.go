@@ -72,6 +72,11 @@ type InferenceServiceSpec struct {
 	// +listMapKey=name
 	Roles []Role `json:"roles"`
 
+	// Model is what the engines of all roles load. The function gives it to vLLM and SGLang by
+	// their flags, so the templates name none. Without it, the templates say what is loaded.
+	// +optional
+	Model *Model `json:"model,omitempty"`
+
 	// Replicas is the number of groups. Each group has all replicas of all roles except the
 	// router, and a gang of its own. If replicas is not set, the service is one group, and
 	// its objects are named {service}-{role}-{replica}. If it is set, they are named

@@ -87,7 +87,7 @@ func CheckTemplates(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input
 	pairs := hasPairs(spec)
 	for i := range spec.Roles {
 		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter {
-			_, _, more := planRole(i, spec.Roles[i], in, pairs)
+			_, _, more := planRole(i, spec.Roles[i], spec.Model, in, pairs)
 			errs = append(errs, more...)
 		}
 	}
@@ -133,7 +133,7 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.
 		if spec.Roles[i].ComponentType == v1alpha1.ComponentTypeRouter {
 			continue
 		}
-		r, warnings, more := planRole(i, spec.Roles[i], in, pairs)
+		r, warnings, more := planRole(i, spec.Roles[i], spec.Model, in, pairs)
 		p.Warnings = append(p.Warnings, warnings...)
 		errs = append(errs, more...)
 		if r != nil {

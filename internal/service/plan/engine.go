@@ -25,6 +25,8 @@ type rolePlanner struct {
 	spec  v1alpha1.Role
 	input *inputv1alpha1.Input
 	path  *field.Path
+	// model is what the engines load. It is nil where the templates say that.
+	model *v1alpha1.Model
 	// paired tells that the role is prefill or decode of a service that has both.
 	paired bool
 
@@ -35,10 +37,11 @@ type rolePlanner struct {
 
 // planRole plans one serving role. Pairs tells that the service has prefill and decode roles. planRole
 // returns the role even with errors, so that checks that need only its name and size can run.
-func planRole(i int, role v1alpha1.Role, in *inputv1alpha1.Input, pairs bool) (*Role, []Warning, field.ErrorList) {
+func planRole(i int, role v1alpha1.Role, model *v1alpha1.Model, in *inputv1alpha1.Input, pairs bool) (*Role, []Warning, field.ErrorList) {
 	p := rolePlanner{
 		spec:   role,
 		input:  in,
+		model:  model,
 		path:   rolePath(i),
 		paired: pairs && role.ComponentType != v1alpha1.ComponentTypeWorker,
 		role: &Role{
@@ -106,6 +109,14 @@ func (p *rolePlanner) templates() bool {
 
 func (p *rolePlanner) template(doc *kube.Document, path *field.Path) *PodTemplate {
 	t, warnings, errs := readTemplate(doc, path)
+	if t != nil && len(errs) == 0 && p.model != nil {
+		with, err := p.withModel(t, path)
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			t, warnings, errs = readTemplate(with, path)
+		}
+	}
 	p.warnings = append(p.warnings, warnings...)
 	p.errs = append(p.errs, errs...)
 	return t

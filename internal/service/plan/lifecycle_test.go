@@ -118,7 +118,7 @@ func TestLifecycle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			role := tc.role
 			role.ComponentType, role.Template = v1alpha1.ComponentTypeWorker, document(t, "{spec: {"+tc.pod+"containers: ["+tc.container+"]}}")
-			r, warnings, errs := planRole(0, role, defaultInput(), false)
+			r, warnings, errs := planRole(0, role, nil, defaultInput(), false)
 			if len(errs) > 0 {
 				t.Fatalf("%s\nwant no errors, got %v", tc.reason, errs)
 			}

@@ -52,7 +52,7 @@ func TestSidecar(t *testing.T) {
 			in := &inputv1alpha1.Input{Sidecar: tc.in}
 			inputv1alpha1.Default(in)
 			role := v1alpha1.Role{Name: "d", ComponentType: decoder, Template: document(t, "spec: {"+tc.spec+"}")}
-			got, _, errs := planRole(1, role, in, true)
+			got, _, errs := planRole(1, role, nil, in, true)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}

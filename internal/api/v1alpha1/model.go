@@ -1,0 +1,171 @@
+package v1alpha1
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// A Model is the weights that the engines of all roles load, and where these come from.
+// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only a model of a hub, hf://, has revisions"
+// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.tokenSecretRef)",fieldPath=".tokenSecretRef",message="must be left out: only a model of a hub, hf://, needs a token"
+// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('oci://') || !has(self.path)",fieldPath=".path",message="must be left out: only an image, oci://, has a path; that of a claim is part of its uri"
+type Model struct {
+	// URI says where the weights are. With hf://{organization}/{name}, each engine downloads them
+	// from the Hugging Face Hub when it starts. With pvc://{claim}/{path}, they are in a
+	// PersistentVolumeClaim of the service's namespace, in each cluster that the service runs
+	// in. With oci://{image}, they are in an image, which Kubernetes 1.35 or later mounts as a
+	// volume. Claims and images are mounted at /mnt/models, read-only.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9_][-A-Za-z0-9._]*)*|oci://[A-Za-z0-9][-A-Za-z0-9._:/@]*)$`
+	URI string `json:"uri"`
+
+	// Revision of a model of a hub: a branch, a tag or a commit. A commit keeps replicas that
+	// start later from loading other weights. Defaults to the hub's default branch.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-A-Za-z0-9._/]*$`
+	Revision string `json:"revision,omitempty"`
+
+	// Path is the directory of the weights in the image. Defaults to its root.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][-A-Za-z0-9._]*(/[A-Za-z0-9_][-A-Za-z0-9._]*)*$`
+	Path string `json:"path,omitempty"`
+
+	// Name by which clients ask for the model. Defaults to the name in the hub, or to the last
+	// element of the claim's path, or to the image's name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-A-Za-z0-9._/:]*$`
+	Name string `json:"name,omitempty"`
+
+	// TokenSecretRef is the key of a Secret with the token for a gated model of a hub. The
+	// Secret has to be in the service's namespace, in each cluster that the service runs in.
+	// +optional
+	TokenSecretRef *SecretKeyRef `json:"tokenSecretRef,omitempty"`
+}
+
+// A SecretKeyRef is a key of a Secret in the service's namespace.
+type SecretKeyRef struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+
+	// Key in the Secret. Defaults to token.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key,omitempty"`
+}
+
+// A ModelSource is a model's URI in parts. One of Hub, Claim and Image is set.
+type ModelSource struct {
+	// Hub is the name in the Hugging Face Hub.
+	Hub string
+	// Claim is a PersistentVolumeClaim, and Image an image.
+	Claim, Image string
+	// Path of the weights in the claim or the image. Empty means the root.
+	Path string
+	// Name by which clients ask for the model.
+	Name string
+}
+
+// The patterns of the schema.
+var (
+	modelURI      = regexp.MustCompile(`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9_][-A-Za-z0-9._]*)*|oci://[A-Za-z0-9][-A-Za-z0-9._:/@]*)$`)
+	modelRevision = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._/]*$`)
+	modelPath     = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9._]*(/[A-Za-z0-9_][-A-Za-z0-9._]*)*$`)
+	modelName     = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._/:]*$`)
+	secretKey     = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
+)
+
+const (
+	schemeHub   = "hf://"
+	schemeClaim = "pvc://"
+	schemeImage = "oci://"
+
+	// defaultTokenKey is the key of a hub's token in its Secret.
+	defaultTokenKey = "token"
+	// maxURI is the limit of a model's URI.
+	maxURI = 512
+)
+
+// Source returns where the weights of a valid model are.
+func (m *Model) Source() ModelSource {
+	var s ModelSource
+	scheme, rest, _ := strings.Cut(m.URI, "://")
+	switch scheme + "://" {
+	case schemeHub:
+		s.Hub, s.Name = rest, rest
+	case schemeClaim:
+		s.Claim, s.Path, _ = strings.Cut(rest, "/")
+		s.Name = path.Base(rest)
+	case schemeImage:
+		s.Image, s.Path = rest, m.Path
+		name, _, _ := strings.Cut(path.Base(rest), "@")
+		s.Name, _, _ = strings.Cut(name, ":")
+	}
+	if m.Name != "" {
+		s.Name = m.Name
+	}
+	return s
+}
+
+// TokenKey returns the key of the hub's token, with the default.
+func (r *SecretKeyRef) TokenKey() string {
+	if r.Key == "" {
+		return defaultTokenKey
+	}
+	return r.Key
+}
+
+func validateModel(at *field.Path, m *Model) field.ErrorList {
+	if m == nil {
+		return nil
+	}
+	errs := check.Length(at.Child("uri"), m.URI, maxURI)
+	errs = append(errs, matches(at.Child("uri"), m.URI, modelURI, "must be hf://{organization}/{name}, pvc://{claim}/{path} or oci://{image}")...)
+	for _, f := range []struct {
+		name, value, of, message string
+		pattern                  *regexp.Regexp
+	}{
+		{"revision", m.Revision, schemeHub, "must be a branch, a tag or a commit", modelRevision},
+		{"path", m.Path, schemeImage, "must be a relative path of letters, digits, '-', '.' and '_'", modelPath},
+		{"name", m.Name, "", "must consist of letters, digits, '-', '.', '_', '/' and ':', and start with a letter or digit", modelName},
+	} {
+		if f.value == "" {
+			continue
+		}
+		errs = append(errs, check.Length(at.Child(f.name), f.value, MaxName)...)
+		errs = append(errs, matches(at.Child(f.name), f.value, f.pattern, f.message)...)
+		if !strings.HasPrefix(m.URI, f.of) {
+			errs = append(errs, field.Invalid(at.Child(f.name), text.Value(f.value), "must be left out: only "+f.of+" has it"))
+		}
+	}
+	if r := m.TokenSecretRef; r != nil {
+		at := at.Child("tokenSecretRef")
+		errs = append(errs, check.Name(at.Child("name"), r.Name)...)
+		if r.Key != "" {
+			errs = append(errs, check.Length(at.Child("key"), r.Key, MaxName)...)
+			errs = append(errs, matches(at.Child("key"), r.Key, secretKey, "must be a key of a Secret: letters, digits, '-', '.' and '_'")...)
+		}
+		if !strings.HasPrefix(m.URI, schemeHub) {
+			errs = append(errs, field.Invalid(at, object, "must be left out: only "+schemeHub+" needs a token"))
+		}
+	}
+	return errs
+}
+
+func matches(at *field.Path, v string, pattern *regexp.Regexp, message string) field.ErrorList {
+	if len(v) > maxURI || pattern.MatchString(v) {
+		return nil // What is too long is reported as such.
+	}
+	return field.ErrorList{field.Invalid(at, text.Value(v), message)}
+}

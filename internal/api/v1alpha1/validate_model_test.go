@@ -1,0 +1,67 @@
+package v1alpha1_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+func TestValidateModel(t *testing.T) {
+	model := func(text string) string {
+		return "metadata: {name: svc, namespace: default}\nspec: {model: {" + text + "}, roles: [{name: w, componentType: worker, template: {spec: {containers: []}}}]}"
+	}
+	testValidate(t, map[string]validation{
+		"Hub":   {reason: "A model of the hub has a revision and a token.", doc: model("uri: 'hf://Qwen/Qwen3-8B', revision: refs/pr/1, name: qwen, tokenSecretRef: {name: hf, key: HF_TOKEN}")},
+		"Claim": {reason: "The path is part of the uri.", doc: model("uri: 'pvc://weights/models--Qwen/_8b'")},
+		"Image": {reason: "An image has a path.", doc: model("uri: 'oci://ghcr.io:443/acme/qwen:8b@sha256:00', path: a/b")},
+		"Scheme": {
+			reason: "Other sources are unknown.", doc: model("uri: 'http://example.com/m'"), schema: []string{"spec.model.uri"},
+			want: []string{`spec.model.uri: Invalid value: "http://example.com/m": must be hf://{organization}/{name}, pvc://{claim}/{path} or oci://{image}`},
+		},
+		"Outside": {
+			reason: "A path stays in its claim.", doc: model("uri: 'pvc://weights/../etc'"), schema: []string{"spec.model.uri"},
+			want: []string{`spec.model.uri: Invalid value: "pvc://weights/../etc": must be hf://{organization}/{name}, pvc://{claim}/{path} or oci://{image}`},
+		},
+		"NotOfAClaim": {
+			reason: "What another source has is refused, with the field.", doc: model("uri: 'pvc://weights', revision: main, path: a, tokenSecretRef: {name: hf}"),
+			schema: []string{"spec.model.path", "spec.model.revision", "spec.model.tokenSecretRef"},
+			want: []string{
+				`spec.model.revision: Invalid value: "main": must be left out: only hf:// has it`,
+				`spec.model.path: Invalid value: "a": must be left out: only oci:// has it`,
+				`spec.model.tokenSecretRef: Invalid value: "{...}": must be left out: only hf:// needs a token`,
+			},
+		},
+		"Characters": {
+			reason: "No text can become another word of a command.", doc: model("uri: 'hf://a/b', revision: '--x', name: 'a b', tokenSecretRef: {name: hf, key: a/b}"),
+			schema: []string{"spec.model.name", "spec.model.revision", "spec.model.tokenSecretRef.key"},
+			want: []string{
+				`spec.model.revision: Invalid value: "--x": must be a branch, a tag or a commit`,
+				`spec.model.name: Invalid value: "a b": must consist of letters, digits, '-', '.', '_', '/' and ':', and start with a letter or digit`,
+				`spec.model.tokenSecretRef.key: Invalid value: "a/b": must be a key of a Secret: letters, digits, '-', '.' and '_'`,
+			},
+		},
+	})
+}
+
+func TestModelSource(t *testing.T) {
+	cases := map[string]struct {
+		model v1alpha1.Model
+		want  v1alpha1.ModelSource
+	}{
+		"Hub":     {v1alpha1.Model{URI: "hf://Qwen/Qwen3-8B"}, v1alpha1.ModelSource{Hub: "Qwen/Qwen3-8B", Name: "Qwen/Qwen3-8B"}},
+		"Claim":   {v1alpha1.Model{URI: "pvc://weights/qwen/8b"}, v1alpha1.ModelSource{Claim: "weights", Path: "qwen/8b", Name: "8b"}},
+		"Root":    {v1alpha1.Model{URI: "pvc://weights"}, v1alpha1.ModelSource{Claim: "weights", Name: "weights"}},
+		"Tag":     {v1alpha1.Model{URI: "oci://ghcr.io:443/acme/qwen:8b"}, v1alpha1.ModelSource{Image: "ghcr.io:443/acme/qwen:8b", Name: "qwen"}},
+		"Digest":  {v1alpha1.Model{URI: "oci://acme/qwen@sha256:00", Path: "m"}, v1alpha1.ModelSource{Image: "acme/qwen@sha256:00", Path: "m", Name: "qwen"}},
+		"OwnName": {v1alpha1.Model{URI: "hf://Qwen/Qwen3-8B", Name: "chat"}, v1alpha1.ModelSource{Hub: "Qwen/Qwen3-8B", Name: "chat"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.model.Source()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	apply "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+const (
+	// modelsPath is where weights are mounted.
+	modelsPath = "/mnt/models"
+	// modelVolume is the name of their volume, unless the template has one of that name.
+	modelVolume = "model"
+	// hubToken is the variable from which the Hugging Face libraries read a token
+	// (src/huggingface_hub/constants.py).
+	hubToken = "HF_TOKEN"
+)
+
+// withModel returns a template whose engine loads the model of the service. It is the template as if the
+// user had written all of it, so everything else holds for it, too.
+func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document, *field.Error) {
+	source := p.model.Source()
+	load := launch.Model{Path: source.Hub, Name: source.Name, Revision: p.model.Revision}
+	if source.Hub == "" {
+		load.Path = path.Join(modelsPath, source.Path)
+	}
+	engine := t.enginePath(at)
+	command, err := launch.WithModel(t.command(), p.engineOf(t), load)
+	if err != nil {
+		part, shown := "args", t.engine().Args
+		if len(shown) == 0 {
+			part, shown = "command", t.engine().Command
+		}
+		return nil, field.Invalid(engine.Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error())
+	}
+	for i, m := range t.engine().VolumeMounts {
+		if source.Hub == "" && path.Clean(m.MountPath) == modelsPath {
+			return nil, field.Invalid(engine.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath, "must be another path: spec.model is mounted there")
+		}
+	}
+	doc := kube.Copy(kube.WithoutNulls(t.Document))
+	spec := kube.Child(doc, "spec")
+	containers := slices.Clone(kube.Elements(spec, "containers"))
+	container := kube.Copy(containers[t.Engine].GetStructValue())
+	containers[t.Engine] = structpb.NewStructValue(container)
+	kube.SetList(spec, "containers", containers)
+	kube.SetList(container, "command", texts(command.Command))
+	kube.SetList(container, "args", texts(command.Args))
+	if err := p.addSource(spec, container, source); err != nil {
+		return nil, field.InternalError(engine, err)
+	}
+	return doc, nil
+}
+
+// addSource gives an engine the weights of a claim or an image, or the token of a hub.
+func (p *rolePlanner) addSource(spec, engine *structpb.Struct, source v1alpha1.ModelSource) error {
+	volume := apply.Volume().WithName(kube.FreeName(modelVolume, kube.Elements(spec, "volumes")))
+	switch {
+	case source.Claim != "":
+		volume.WithPersistentVolumeClaim(apply.PersistentVolumeClaimVolumeSource().WithClaimName(source.Claim).WithReadOnly(true))
+	case source.Image != "":
+		volume.WithImage(apply.ImageVolumeSource().WithReference(source.Image))
+	case p.model.TokenSecretRef == nil || slices.ContainsFunc(kube.Elements(engine, "env"), isHubToken):
+		return nil
+	default:
+		ref := p.model.TokenSecretRef
+		return kube.Append(engine, "env", apply.EnvVar().WithName(hubToken).
+			WithValueFrom(apply.EnvVarSource().WithSecretKeyRef(apply.SecretKeySelector().WithName(ref.Name).WithKey(ref.TokenKey()))))
+	}
+	if err := kube.Append(spec, "volumes", volume); err != nil {
+		return err
+	}
+	return kube.Append(engine, "volumeMounts", apply.VolumeMount().WithName(*volume.Name).WithMountPath(modelsPath).WithReadOnly(true))
+}
+
+func isHubToken(v *structpb.Value) bool {
+	return v.GetStructValue().GetFields()["name"].GetStringValue() == hubToken
+}
+
+func texts(words []string) []*structpb.Value {
+	all := make([]*structpb.Value, len(words))
+	for i, w := range words {
+		all[i] = structpb.NewStringValue(w)
+	}
+	return all
+}
+
+// engineOf returns the engine of a template: by its command, else by the launcher and by the names of
+// container and image.
+func (p *rolePlanner) engineOf(t *PodTemplate) launch.Engine {
+	switch c := t.engine(); {
+	case p.isVLLM(t):
+		return launch.EngineVLLM
+	case p.isSGLang(t), strings.Contains(c.Name, "sglang"), strings.Contains(c.Image, "sglang"):
+		return launch.EngineSGLang
+	}
+	return launch.EngineUnknown
+}

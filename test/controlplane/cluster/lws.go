@@ -66,8 +66,8 @@ kind: Configuration
 leaderElection:
   leaderElect: true
   # It ends when it cannot renew, and nobody starts it again, as a kubelet would.
-  leaseDuration: 120s
-  renewDeadline: 100s
+  leaseDuration: 3600s
+  renewDeadline: 3500s
   retryPeriod: 1s
   resourceName: %s
 internalCertManagement:

@@ -68,6 +68,12 @@ func examples(t *testing.T, claimed bool) []*example {
 		if e.input && strings.Contains(read(t, "example", name, "input.yaml"), "\ntenants:") {
 			e.refused = true
 		}
+		// The packages bring profiles of their own.
+		if _, named, _ := unstructured.NestedString(docs[0].Object, "spec", "profileName"); named {
+			if err := unstructured.SetNestedField(docs[0].Object, "vllm-nvidia", "spec", "profileName"); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if claimed {
 			e.xr = inference("", e.xr.GetLabels()["crossplane.io/claim-name"])
 			e.xr.Object["spec"] = docs[0].Object["spec"]

@@ -27,7 +27,8 @@ import (
 // It does what a gateway does without any setting of its own. It retries nothing, but for the
 // further endpoints that a picker names, and a rule without time-outs has none. It asks pickers as
 // Envoy does, see pickers. It takes up changes of routes and endpoints at once, and requests that
-// are under way are not cut. No traffic leaves this machine.
+// are under way are not cut. Each response has the name of the cluster in Via, after those of the
+// clusters from which it came. No traffic leaves this machine.
 //
 // It does not check ReferenceGrants and allowedRoutes of listeners. HTTPS listeners have a
 // certificate that it makes itself. Other protocols than HTTP and HTTPS are not served, and rules
@@ -69,7 +70,7 @@ func (c *Kubernetes) RunStandInGateway() error {
 	typed := informers.NewSharedInformerFactory(client, 0)
 	g := &StandInGateway{c: c, address: c.network.gatewayIP, plane: newDataPlane(
 		newEndpoints(typed, c.resolve), c.network.listenIP, log.New(file, "", log.LstdFlags|log.Lmicroseconds))}
-	g.plane.gate = c.gate
+	g.plane.name, g.plane.gate = c.name, c.gate
 	c.gateway = g
 	c.begin(func(ctx context.Context) error {
 		defer file.Close() //nolint:errcheck // It is a log.

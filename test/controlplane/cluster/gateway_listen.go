@@ -26,6 +26,8 @@ type dataPlane struct {
 	pickers   *pickers
 	// h1 and h2c connect with backends of either protocol.
 	h1, h2c http.RoundTripper
+	// name of the cluster, by which responses name it in Via.
+	name string
 	// gate is passed by all connections with listeners, if there is one.
 	gate *gate
 	// listenIP is where the n-th Gateway listens, from 1.

@@ -209,6 +209,7 @@ func (f *forwarding) send(w http.ResponseWriter, h2c bool) {
 				}
 			}
 			filterResponse(r.Header, f.filters)
+			r.Header.Add("Via", fmt.Sprintf("%d.%d %s", r.ProtoMajor, r.ProtoMinor, f.plane.name))
 			return nil
 		},
 	}

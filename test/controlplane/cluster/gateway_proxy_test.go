@@ -68,6 +68,7 @@ func plane(t *testing.T, objects ...string) *testPlane {
 		pods: corelisters.NewPodLister(p.pods), services: corelisters.NewServiceLister(services), slices: discoverylisters.NewEndpointSliceLister(slices),
 		resolve: p.resolve,
 	}, func(int) string { return loopback }, log.New(t.Output(), "", 0))
+	p.name = "here"
 	// The same each time.
 	source, mu := mathrand.New(mathrand.NewPCG(1, 2)), sync.Mutex{}
 	p.random = func(n int64) int64 {
@@ -258,6 +259,7 @@ func TestForwarding(t *testing.T) {
 	p.backend("10.0.0.1:8000", func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		w.Header().Set("X-Answer", "backend")
+		w.Header().Set("Via", "1.1 cluster-1")
 		w.WriteHeader(http.StatusAccepted)
 		fmt.Fprintln(w, r.Method, r.Host, r.URL.RequestURI(), string(b))
 		for _, k := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Rule", "X-Backend", "X-Client"} {
@@ -290,6 +292,9 @@ func TestForwarding(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"backend", "rule"}, rsp.Header["X-Answer"]); diff != "" || rsp.StatusCode != http.StatusAccepted {
 		t.Errorf("response with %d: -want, +got:\n%s", rsp.StatusCode, diff)
+	}
+	if diff := cmp.Diff([]string{"1.1 cluster-1", "1.1 here"}, rsp.Header["Via"]); diff != "" {
+		t.Errorf("gateways of the response: -want, +got:\n%s", diff)
 	}
 	moved, err := ownConnections.Do(p.request(http.MethodGet, "/moved/x", nil))
 	if err != nil {

@@ -62,12 +62,12 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 			r.CutOff()
 			h.routes(t, double, inEast)
 		})
-		if share.failed() == 0 || share.failed() == share.sent {
-			t.Errorf("of a service with a copy in another cluster %d of %d requests fail, want some", share.failed(), share.sent)
+		if share.Failed() == 0 || share.Failed() == share.Sent {
+			t.Errorf("of a service with a copy in another cluster %d of %d requests fail, want some", share.Failed(), share.Sent)
 		}
 		toDouble.while("a cluster that is cut off, after that", func() { h.routes(t, single, inEast) })
 	})
-	if lost.failed() == 0 {
+	if lost.Failed() == 0 {
 		t.Error("no request of a service without another copy fails, so its cluster is not cut off")
 	}
 	while("a cluster that is back", func() {

@@ -1,18 +1,12 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
+	"github.com/fusioninfer/function-inferenceservice/test/controlplane/traffic"
 )
 
 // TestTraffic proves that a service goes on answering while it is changed, while it moves to another
@@ -127,148 +121,54 @@ func testTrafficToNodes(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-// A traffic sends requests to a service until the test ends.
-type traffic struct {
-	t         *testing.T
-	url, host string
+// A caller sends requests to a service until the test ends.
+type caller struct {
+	*traffic.Sender
 
-	mu  sync.Mutex
-	now *phase
-}
-
-// A phase is what came of the requests that began in it.
-type phase struct {
-	running sync.WaitGroup
-	sent    int
-	// wrong are the requests that failed or were cut, and by those that each pod answered.
-	wrong, by map[string]int
-}
-
-func newPhase() *phase { return &phase{wrong: map[string]int{}, by: map[string]int{}} }
-
-// failed is how many requests failed or were cut.
-func (p *phase) failed() int {
-	n := 0
-	for _, of := range p.wrong {
-		n += of
-	}
-	return n
+	t    *testing.T
+	host string
 }
 
 // send starts to send requests for a host, through the only gateway of a namespace.
-func send(t *testing.T, c *cluster.Cluster, namespace, host string) *traffic {
+func send(t *testing.T, c *cluster.Cluster, namespace, host string) *caller {
 	t.Helper()
-	l := &traffic{t: t, host: host, now: newPhase()}
+	to := traffic.Target{Host: host, Model: "Qwen/Qwen3-8B"}
 	until(t, c, "the gateway listens", func(context.Context) (bool, error) {
 		for _, o := range list(t, c, gatewayKind, namespace) {
 			if at := c.GatewayAddress(o.GetNamespace(), o.GetName()); at != "" {
-				l.url = "http://" + at + "/v1/chat/completions"
+				to.Gateway = at
 			}
 		}
-		return l.url != "", nil
+		return to.Gateway != "", nil
 	})
 	until(t, c, "the first request is answered", func(ctx context.Context) (bool, error) {
-		_, err := l.once(ctx, false)
+		_, err := to.Ask(ctx, false)
 		return err == nil, err
 	})
 	ctx, stop := context.WithCancel(t.Context())
-	wg := sync.WaitGroup{}
-	wg.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(50 * time.Millisecond):
-			}
-			wg.Go(func() { l.one(i%4 == 0) })
-		}
-	})
-	t.Cleanup(func() { stop(); wg.Wait() })
+	l := &caller{Sender: traffic.Send(ctx, to, 50*time.Millisecond), t: t, host: host}
+	t.Cleanup(func() { stop(); l.Wait() })
 	return l
 }
 
-// one sends a request, and counts what comes of it. Nothing but the answer ends it.
-func (l *traffic) one(stream bool) {
-	l.mu.Lock()
-	in := l.now
-	in.sent++
-	in.running.Add(1)
-	l.mu.Unlock()
-	by, err := l.once(context.Background(), stream)
-	l.mu.Lock()
-	in.by[by]++
-	if err != nil {
-		in.wrong[err.Error()]++
-	}
-	l.mu.Unlock()
-	in.running.Done()
-}
-
-// once sends a request, and returns which pod has answered it. A stream lasts some two seconds.
-func (l *traffic) once(ctx context.Context, stream bool) (string, error) {
-	body := `{"model":"Qwen/Qwen3-8B","max_tokens":5,"messages":[{"role":"user","content":"Hello"}]}`
-	if stream {
-		body = `{"model":"Qwen/Qwen3-8B","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}`
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, strings.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	r.Host = l.host
-	r.Header.Set("Content-Type", "application/json")
-	rsp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return "", errors.New("no response: " + err.Error())
-	}
-	defer rsp.Body.Close()
-	by := rsp.Header.Get("x-served-by")
-	if rsp.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(rsp.Body)
-		return by, fmt.Errorf("%s: %s", rsp.Status, b)
-	}
-	last := ""
-	lines := bufio.NewScanner(rsp.Body)
-	for lines.Scan() {
-		if line := lines.Text(); line != "" {
-			last = line
-		}
-	}
-	switch {
-	case lines.Err() != nil:
-		return by, fmt.Errorf("cut: %w", lines.Err())
-	case stream && last != "data: [DONE]", !stream && !strings.HasSuffix(last, "}"):
-		return by, errors.New("cut at its end")
-	}
-	return by, nil
-}
-
 // during returns what came of the requests that were sent during a change, once all have ended.
-func (l *traffic) during(what string, change func()) *phase {
+func (l *caller) during(what string, change func()) *traffic.Phase {
 	l.t.Helper()
-	next := func() *phase {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		ended := l.now
-		l.now = newPhase()
-		return ended
-	}
-	next()
-	begun := time.Now()
+	l.Next()
 	change()
-	took := time.Since(begun)
-	got := next()
-	got.running.Wait()
-	if got.sent == 0 {
+	got := l.Next()
+	got.Wait()
+	if got.Sent == 0 {
 		l.t.Errorf("%s, %s: no request was sent", l.host, what)
 	}
-	l.t.Logf("%s, %s: %d requests in %.0f s, %d failed or cut, answered by %v", l.host, what, got.sent, took.Seconds(), got.failed(), got.by)
+	l.t.Logf("%s, %s: %d requests in %.0f s, %d failed or cut, answered by %v", l.host, what, got.Sent, got.Took.Seconds(), got.Failed(), got.Answered)
 	return got
 }
 
 // while checks that no request fails that is sent during a change.
-func (l *traffic) while(what string, change func()) {
+func (l *caller) while(what string, change func()) {
 	l.t.Helper()
-	for why, n := range l.during(what, change).wrong {
+	for why, n := range l.during(what, change).Wrong {
 		l.t.Errorf("%s, %s: %d requests: %s", l.host, what, n, why)
 	}
 }

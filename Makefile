@@ -86,7 +86,7 @@ lint: ## Run the linters of .golangci.yml. The first run builds them, which take
 .PHONY: test-controlplane
 test-controlplane: ## Apply every example to a real API server, with the real webhooks of the composed kinds.
 	test/tools/build.sh etcd kube-apiserver lws-manager
-	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m . ./cluster ./engine ./node ./traffic
+	cd test/controlplane && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m . ./cluster ./engine ./node ./traffic ./up
 
 .PHONY: test-e2e
 test-e2e: e2e ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.

@@ -5,8 +5,11 @@ LeaderWorkerSet, Volcano, a stand-in for a gateway, Crossplane, and a registry f
 packages. With --clusters there are remote clusters of the same kind besides, which
 provider-kubernetes reaches.
 
-	controlplane up     starts it in the background, and says how to use it
-	controlplane down   ends it and removes what it left
+	controlplane up              starts it in the background, and says how to use it
+	controlplane cut-off NAME    makes a remote cluster unreachable, as a network that fails
+	controlplane reconnect NAME  makes it reachable again
+	controlplane requests        sends requests to a service, and says who answered
+	controlplane down            ends it and removes what it left
 */
 package main
 
@@ -29,6 +32,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
+const commands = "up, cut-off, reconnect, requests or down"
+
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "controlplane:", err)
@@ -38,13 +43,19 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("no command: use up or down")
+		return errors.New("no command: use " + commands)
 	}
 	root, err := cluster.Root()
 	if err != nil {
 		return err
 	}
 	s := state(filepath.Join(root, ".cache", "controlplane"))
+	switch args[0] {
+	case "cut-off", "reconnect":
+		return s.tell(args[0], args[1:])
+	case "requests":
+		return requests(args[1:], os.Stdin, os.Stdout)
+	}
 	o := cluster.Options{CoreArgs: cluster.RecommendedCoreArgs}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.IntVar(&o.Nodes, "nodes", 12, "`number` of nodes")
@@ -63,7 +74,7 @@ func run(args []string) error {
 	case "supervise":
 		return s.supervise(o)
 	}
-	return fmt.Errorf("unknown command %q: use up or down", args[0])
+	return fmt.Errorf("unknown command %q: use %s", args[0], commands)
 }
 
 // A state is the directory with everything of the control plane.
@@ -214,7 +225,8 @@ func (s state) supervise(o cluster.Options) error {
 	c, err := cluster.Up(ctx, o)
 	if err == nil {
 		err = errors.Join(os.WriteFile(s.file("usage"), usage(c, o), 0o600),
-			os.WriteFile(s.file("registry.txt"), []byte(c.Registry().Organization+"\n"), 0o600))
+			os.WriteFile(s.file("registry.txt"), []byte(c.Registry().Organization+"\n"), 0o600),
+			s.serveControl(ctx, control(c.Remotes())))
 	}
 	if err != nil {
 		return errors.Join(err, c.Stop())
@@ -230,16 +242,18 @@ func usage(c *cluster.Cluster, o cluster.Options) []byte {
 	if all := c.Remotes(); len(all) > 0 {
 		remotes = fmt.Sprintf(`
 Its remote clusters, %s to %s, are contexts of the same file, and ClusterProviderConfigs
-of provider-kubernetes:
+of provider-kubernetes. One that is cut off cannot be reached until it is reconnected:
 
-  kubectl --context %s get nodes
-`, all[0].Name(), all[len(all)-1].Name(), all[0].Name())
+  kubectl --context %[1]s get nodes
+  controlplane cut-off %[1]s
+  controlplane reconnect %[1]s
+`, all[0].Name(), all[len(all)-1].Name())
 	}
 	return fmt.Appendf(nil, `
 A control plane with %d nodes of %d GPUs each is up. In your shell:
 
   export KUBECONFIG=%s
-  export PATH=%s:$PATH    # kubectl and crossplane
+  export PATH=%s:$PATH    # kubectl, crossplane and controlplane
 %s
 Packages go to its registry, %s, and are found there under their public names:
 

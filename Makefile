@@ -157,7 +157,7 @@ demo: up ## Install the packages on the control plane, and show how the quicksta
 .PHONY: demo-fleet
 demo-fleet: CLUSTERS = 3
 demo-fleet: NODES = 4
-demo-fleet: up ## Install the packages on a control plane with three remote clusters, and show how services are placed and move.
+demo-fleet: up ## Install the packages on a control plane with three remote clusters, and show who answers requests during a drain and a failover.
 	@test/controlplane/demo-fleet.sh
 
 # The version of a release, such as v0.1.0. Packages between releases have none.

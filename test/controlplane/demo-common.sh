@@ -7,14 +7,18 @@ registry=$(cat .cache/controlplane/registry.txt)
 bold='' plain=''
 if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; fi
 heading() { printf '\n%s# %s%s\n\n' "$bold" "$*" "$plain"; }
-# The command as a user would type it, then its output.
-show() {
+# A command as a user would type it.
+say() {
   local arg line='$'
   for arg in "$@"; do
     if [[ $arg =~ [^A-Za-z0-9_./:=,@-] ]]; then arg="'$arg'"; fi
     line+=" $arg"
   done
   printf '%s%s%s\n' "$bold" "$line" "$plain"
+}
+# The command, then its output.
+show() {
+  say "$@"
   "$@"
 }
 show_packages() {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 )
 
 // pairs is a service with prefill and decode replicas of some images, without groups.
@@ -18,7 +20,7 @@ func pairs(prefill int, prefillImage string, decode int, decodeImage, rollout st
 // answers tells whether prefill and decode replicas serve.
 func (w *world) answers() bool {
 	serves := func(role string) bool {
-		return slices.ContainsFunc(w.serving(), func(name string) bool { return strings.HasPrefix(name, role) })
+		return slices.ContainsFunc(w.serving(), func(name string) bool { return strings.HasPrefix(name, role) || strings.Contains(name, "/"+role) })
 	}
 	return serves("p/") && serves("d/")
 }
@@ -92,6 +94,75 @@ func TestPairsKeepAnswering(t *testing.T) {
 			steps(12, tc.edit)
 			if diff := cmp.Diff(tc.images, w.images()); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPairsScaledDuringSurge shows that a surge goes on to its end, and that requests are answered all
+// the time, if the roles are scaled while the extra unit serves in the place of one that is replaced.
+func TestPairsScaledDuringSurge(t *testing.T) {
+	const surge = "rollout: {maxSurge: 1, maxUnavailable: 0}"
+	cases := map[string]struct {
+		reason          string
+		prefill, decode int
+		images          string
+	}{
+		"MoreOfBoth":   {"Each new pair starts with the new image.", 3, 3, "v2,v2,v2,v2,v2,v2"},
+		"MoreDecode":   {"The units have other replicas from then on.", 2, 4, "v2,v2,v2,v2,v2,v2"},
+		"LessOfBoth":   {"What is left is one unit, which is replaced with an extra one beside it.", 1, 1, "v2,v2"},
+		"FewerUnits":   {"All decode replicas are in one unit from then on.", 1, 2, "v2,v2,v2"},
+		"MuchMoreOnes": {"The numbers of the extra unit are wanted now.", 6, 6, "v2,v2,v2,v2,v2,v2,v2,v2,v2,v2,v2,v2"},
+	}
+	for name, tc := range cases {
+		for after := range 6 {
+			t.Run(fmt.Sprintf("%s/%d", name, after), func(t *testing.T) {
+				w := newWorld(t, pairs(2, "v1", 2, "v1", surge))
+				w.rollOut(pairs(2, "v1", 2, "v1", surge))
+				w.edit(pairs(2, "v2", 2, "v2", surge))
+				steps := func(n int) {
+					for i := range n {
+						if w.step(); !w.answers() {
+							t.Fatalf("%s\nafter %d calls only these serve: %v", tc.reason, i+1, w.serving())
+						}
+					}
+				}
+				steps(after)
+				w.edit(pairs(tc.prefill, "v2", tc.decode, "v2", surge))
+				steps(40)
+				if diff := cmp.Diff(tc.images, w.images()); diff != "" {
+					t.Errorf("%s\nimages: -want +got:\n%s", tc.reason, diff)
+				}
+			})
+		}
+	}
+}
+
+// TestInputRollsOut shows that a change of the Input which reaches the pods changes one unit after the
+// other, and that one which does not reach them restarts nothing.
+func TestInputRollsOut(t *testing.T) {
+	all := map[string]int{"leaderworkerset/0/p/0": 1, "leaderworkerset/0/d/0": 1, "leaderworkerset/1/p/0": 1, "leaderworkerset/1/d/0": 1}
+	for name, tc := range map[string]struct {
+		input    string
+		restarts map[string]int
+	}{
+		"SidecarImage":     {"sidecar: {image: ghcr.io/llm-d/llm-d-routing-sidecar:v9}", all},
+		"SidecarResources": {"sidecar: {resources: {requests: {cpu: 2}}}", all},
+		"Labels":           {"labels: {team: a}", map[string]int{}},
+		"Annotations":      {"annotations: {team: a}", map[string]int{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := fmt.Sprintf(twoPairs, "v1")
+			w := newWorld(t, spec)
+			w.rollOut(spec)
+			w.req.Input = fixture.YAML(t, "apiVersion: fn.fusioninfer.io/v1alpha1\nkind: Input\n"+tc.input)
+			for i := range 30 {
+				if w.step(); len(w.serving()) < 2 || !w.answers() {
+					t.Fatalf("after %d calls only these serve: %v", i+1, w.serving())
+				}
+			}
+			if diff := cmp.Diff(tc.restarts, w.restarts); diff != "" {
+				t.Errorf("restarts: -want +got:\n%s", diff)
 			}
 		})
 	}

@@ -229,6 +229,9 @@ func (e *evaluator) rolledOut() composite.Condition {
 	c := composite.Condition{Type: RolledOut, Status: composite.True, Reason: ReasonAllUpdated}
 	done := n.waiting == 0 && len(n.stuck) == 0 && !n.coming && len(n.absent) == 0 && !e.plan.Rollout.Surge
 	if done && n.held == 0 {
+		if e.plan.Rollout.Gap {
+			c.Message = "A change of pods will stop prefill and decode until the new ones are ready, because they are one unit. To avoid this, set spec.rollout.maxSurge to 1 before it"
+		}
 		return c
 	}
 	c.Message = n.text(e.plan.Rollout.Paused)

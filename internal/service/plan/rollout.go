@@ -18,6 +18,9 @@ type Rollout struct {
 	Now time.Time
 	// Surge tells that replicas beyond those that are wanted run.
 	Surge bool
+	// Gap tells that nothing serves while a change of pods takes place: prefill with decode is one unit,
+	// without an extra one.
+	Gap bool
 }
 
 // A Running is what is observed of the replicas that may run.
@@ -49,6 +52,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.surge(running)
 	p.recover(running)
 	units := p.units()
+	p.Rollout.Gap = p.ChangesInPairs() && len(units) == 1 && *p.Rollout.MaxSurge == 0
 	states := make([]rollout.Unit, len(units))
 	for i := range units {
 		states[i] = units[i].state(running)

@@ -24,8 +24,9 @@ import (
 // EndpointSlices, to DNS names, and to the pod that the endpoint picker of an InferencePool picks.
 // It writes the status that a conformant gateway writes, after it does what the status says.
 //
-// It does what a gateway does without any setting of its own. It retries nothing, but for the
-// further endpoints that a picker names, and a rule without time-outs has none. It asks pickers as
+// It does what a gateway does without any setting of its own, but for the retries of Envoy Gateway's
+// BackendTrafficPolicy. Without one it retries nothing, except for the further endpoints that a picker
+// names. A rule without time-outs has none. It asks pickers as
 // Envoy does, see pickers. It takes up changes of routes and endpoints at once, and requests that
 // are under way are not cut. Each response has the name of the cluster in Via, after those of the
 // clusters from which it came. No traffic leaves this machine.
@@ -54,6 +55,7 @@ var (
 	routes   = kind{schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"}, "HTTPRoute"}
 	pools    = kind{schema.GroupVersionResource{Group: "inference.networking.k8s.io", Version: "v1", Resource: "inferencepools"}, "InferencePool"}
 	services = kind{schema.GroupVersionResource{Version: "v1", Resource: "services"}, "Service"}
+	policies = kind{schema.GroupVersionResource{Group: "gateway.envoyproxy.io", Version: "v1alpha1", Resource: "backendtrafficpolicies"}, "BackendTrafficPolicy"}
 	entries  = kind{schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "serviceentries"}, "ServiceEntry"}
 )
 
@@ -92,7 +94,7 @@ func (g *StandInGateway) run(ctx context.Context, typed informers.SharedInformer
 		}
 	}
 	seen := map[kind]cache.GenericLister{}
-	for _, k := range []kind{gateways, routes, pools, services, entries} {
+	for _, k := range []kind{gateways, routes, pools, services, policies, entries} {
 		i := f.ForResource(k.GroupVersionResource)
 		if _, err := i.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { touch() },

@@ -47,6 +47,9 @@ func (e *endpoints) dial(ctx context.Context, to string) (net.Conn, error) {
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return nil, fmt.Errorf("%s is not on this machine: see MapEndpoint", to)
 	}
+	if err := reachable(at); err != nil {
+		return nil, fmt.Errorf("%s: %w", to, err)
+	}
 	return (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", at)
 }
 

@@ -50,7 +50,7 @@ func (p *dataPlane) serve(w http.ResponseWriter, r *http.Request, gateway, schem
 	}
 	ctx, cancel := found.rule.deadline(r.Context())
 	defer cancel()
-	f := &forwarding{plane: p, config: c, rule: found.rule, match: &found.match, request: r.Clone(ctx)}
+	f := &forwarding{plane: p, config: c, rule: found.rule, match: &found.match, request: r.Clone(ctx), retries: c.gateways[gateway].retries}
 	if err := f.forward(w); err != nil { //nolint:contextcheck // The request has the context.
 		f.fail(w, nil, err)
 	}
@@ -74,6 +74,8 @@ type forwarding struct {
 	config *gatewayConfig
 	rule   *rule
 	match  *routeMatch
+	// retries are how often another endpoint is tried in place of one that cannot be connected.
+	retries int
 	// request is a copy, which filters and the endpoint picker change.
 	request *http.Request
 	// filters of the rule and of the backend.
@@ -107,6 +109,7 @@ func (f *forwarding) forward(w http.ResponseWriter) error {
 	case services.name:
 		to, err = f.plane.endpoints.service(namespace, string(ref.Name), ptr.Deref(ref.Port, 0))
 		f.any(to.addresses)
+		f.addRetries()
 	case hostnameKind:
 		for _, a := range f.config.hosts[string(ref.Name)] {
 			f.dialing.addresses = append(f.dialing.addresses, net.JoinHostPort(a, strconv.Itoa(int(ptr.Deref(ref.Port, 0)))))

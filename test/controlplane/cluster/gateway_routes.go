@@ -29,6 +29,8 @@ type gatewayConfig struct {
 type gatewayListeners struct {
 	created   time.Time
 	listeners []*listener
+	// retries of a request that cannot be connected.
+	retries int
 }
 
 // A listener and the routes that are attached to it.
@@ -67,6 +69,9 @@ func configOf(w snapshot) *gatewayConfig {
 				c.gateways[at].listeners = append(c.gateways[at].listeners, &listener{Listener: l, hostname: strings.ToLower(string(ptr.Deref(l.Hostname, "")))})
 			}
 		}
+	}
+	for _, o := range w[policies] {
+		c.addPolicy(o)
 	}
 	for at, o := range w[pools] {
 		if p, ok := decoded[inference.InferencePool](o); ok {

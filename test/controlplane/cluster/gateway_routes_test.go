@@ -17,7 +17,7 @@ func seen(t *testing.T, docs ...string) snapshot {
 	t.Helper()
 	of := map[string]kind{}
 	w := snapshot{}
-	for _, k := range []kind{gateways, routes, pools, services, entries} {
+	for _, k := range []kind{gateways, routes, pools, services, policies, entries} {
 		of[k.name], w[k] = k, map[string]*unstructured.Unstructured{}
 	}
 	for _, doc := range docs {

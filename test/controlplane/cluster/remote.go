@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -50,8 +51,9 @@ const direct = "-direct"
 func (c *Cluster) ByConfig(name string) *Remote { return c.Remote(strings.TrimSuffix(name, direct)) }
 
 // CutOff makes the cluster unreachable for whoever is outside: for provider-kubernetes, and
-// for the gateways of other clusters. Connections end, and new ones are closed at once,
-// where a network might let both hang until a time-out. The cluster lives on.
+// for the gateways of other clusters. Connections end. Gateways cannot connect any more, and
+// other connections are closed at once, where a network might let both hang until a time-out.
+// The cluster lives on.
 func (r *Remote) CutOff() { r.gate.shut() }
 
 // Reconnect ends what CutOff did.
@@ -165,12 +167,25 @@ type gate struct {
 
 func newGate() *gate { return &gate{passing: map[net.Conn]bool{}} }
 
+// gates are those of guarded listeners, by their addresses.
+var gates sync.Map
+
 // guard returns a listener that accepts what the gate lets in.
 func (g *gate) guard(l net.Listener) net.Listener {
 	if g == nil {
 		return l
 	}
+	gates.Store(l.Addr().String(), g)
 	return &guardedListener{l, g}
+}
+
+// reachable fails for an address behind a gate that is shut, as connecting with a host fails to
+// which there is no way.
+func reachable(address string) error {
+	if g, ok := gates.Load(address); ok && g.(*gate).isShut() { //nolint:forcetypeassert // It has nothing else.
+		return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
+	}
+	return nil
 }
 
 type guardedListener struct {
@@ -199,6 +214,12 @@ type guardedConn struct {
 	gate *gate
 }
 
+// Close ends the listener. Its address is not behind the gate any more.
+func (l *guardedListener) Close() error {
+	gates.CompareAndDelete(l.Addr().String(), l.gate)
+	return l.Listener.Close()
+}
+
 // Close closes the connection, which the gate then forgets.
 func (c *guardedConn) Close() error {
 	c.gate.leave(c.Conn)
@@ -212,6 +233,12 @@ func (g *gate) enter(conn net.Conn) bool {
 		g.passing[conn] = true
 	}
 	return !g.closed
+}
+
+func (g *gate) isShut() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
 }
 
 func (g *gate) leave(conn net.Conn) {

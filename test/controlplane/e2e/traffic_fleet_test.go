@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,13 +11,15 @@ import (
 
 // testTrafficToClusters takes a cluster away from two services, first by a drain and then by a cut. One
 // has its only copy there, and the other one of two. What fails during a cut does so until the fleet
-// route has left the cluster. The gateways here have no health checks of their own.
+// route has left the cluster. With retries, only requests that were in progress fail. In the end it
+// changes the image in both clusters.
 func testTrafficToClusters(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	east := h.joinsForGood(t, "traffic", member{name: "traffic-east", remote: "cluster-1", nodes: 4, gateway: observedGateway})
 	h.joinsForGood(t, "traffic", member{name: "traffic-west", remote: "cluster-2", nodes: 4, gateway: observedGateway})
+	worker := briefly(engine("worker", "worker", 2, 1), 5)
 	place := func(name, policy string) *unstructured.Unstructured {
-		s := placedService(ns, name, policy, "traffic", entrance(name+".example.com", "prefix-cache"), briefly(engine("worker", "worker", 2, 1), 5))
+		s := placedService(ns, name, policy, "traffic", entrance(name+".example.com", "prefix-cache"), worker)
 		apply(t, h.Cluster, s)
 		return s
 	}
@@ -74,6 +78,41 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 		r.Reconnect()
 		h.gone(t, single, "cluster-2")
 		singleInEast()
+		doubleInBoth()
+	})
+
+	kubectl(t, h.Cluster, "apply", "--validate=strict", "-f", written(t, "fleet-envoy-gateway.yaml", read(t, "package", "install", "fleet-envoy-gateway.yaml")))
+	until(t, h, "the fleet's gateway retries", func(context.Context) (bool, error) {
+		return h.GatewayRetries("gateway-system", "fleet-gateway") > 0, nil
+	})
+	// Some requests for streams are in progress in either cluster by then.
+	time.Sleep(3 * time.Second)
+	r.CutOff()
+	cut := toDouble.Next()
+	toDouble.while("a cluster that is cut off, with retries", func() { h.routes(t, double, inEast) })
+	cut.Wait()
+	t.Logf("of %d requests that began before the cut, %d were in progress and cut", cut.Sent, cut.Failed())
+	if cut.Failed() == 0 {
+		t.Error("no request that was in progress is cut, so the cluster is not cut off")
+	}
+	toDouble.while("a cluster that is back, with retries", func() {
+		r.Reconnect()
+		doubleInBoth()
+	})
+
+	// An extra replica needs the room of the other service.
+	kubectl(t, h.Cluster, "delete", "--wait", "--namespace="+ns, "inferenceservices.fusioninfer.io", "single")
+	toDouble.while("another image with an extra replica in each cluster", func() {
+		setImage(worker, nextImage)
+		double.Object["spec"].(map[string]any)["rollout"] = map[string]any{"maxSurge": int64(1), "maxUnavailable": int64(0)}
+		apply(t, h.Cluster, double)
+		for _, name := range []string{"cluster-1", "cluster-2"} {
+			until(t, h, "an extra replica runs in "+name, func(ctx context.Context) (bool, error) {
+				_, err := h.Remote(name).Get(ctx, object(podKind, ns, "double-worker-2-0"))
+				return err == nil, err
+			})
+		}
+		rolledOut(t, h.Cluster, double, "True AllUpdated: ")
 		doubleInBoth()
 	})
 }

@@ -96,9 +96,10 @@ type ProfileMultinode struct {
 	// +kubebuilder:validation:Maximum=1024
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 
-	// Launcher starts the engine on several nodes: Ray, VLLM, SGLang or None.
+	// Launcher starts the engine on several nodes: Ray, VLLM, VLLMDataParallel, SGLang or
+	// None.
 	// +optional
-	// +kubebuilder:validation:Enum=Ray;VLLM;SGLang;None
+	// +kubebuilder:validation:Enum=Ray;VLLM;VLLMDataParallel;SGLang;None
 	Launcher string `json:"launcher,omitempty"`
 }
 

@@ -75,7 +75,7 @@ func validateProfileRole(at *field.Path, r *ProfileRole) field.ErrorList {
 	}
 	if m := r.Multinode; m != nil {
 		errs = append(errs, between(at.Child("multinode", "nodeCount"), m.NodeCount, 1, maxNodeCount)...)
-		errs = append(errs, check.OneOf(at.Child("multinode", "launcher"), m.Launcher, "Ray", "VLLM", "SGLang", "None")...)
+		errs = append(errs, check.OneOf(at.Child("multinode", "launcher"), m.Launcher, "Ray", "VLLM", "VLLMDataParallel", "SGLang", "None")...)
 	}
 	if l := r.Lifecycle; l != nil {
 		path := at.Child("lifecycle")

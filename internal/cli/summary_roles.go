@@ -131,6 +131,8 @@ func launcher(set *lws.LeaderWorkerSet, leader corev1.PodSpec) string {
 		return "Ray"
 	case strings.Contains(all, "--dist-init-addr"):
 		return "SGLang"
+	case strings.Contains(all, "--data-parallel-address"):
+		return "VLLMDataParallel"
 	case strings.Contains(all, "--nnodes"):
 		return "VLLM"
 	}

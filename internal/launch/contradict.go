@@ -90,7 +90,7 @@ func (l *line) checkLauncher(o Options, leader bool) error {
 // checkNodeFlags refuses a node count or rank that contradicts the replica's nodes: the engine
 // would wait for nodes that never start. The values of variables are unknown, so they are allowed.
 func (l *line) checkNodeFlags(o Options, leader bool) error {
-	if o.Nodes < 2 {
+	if o.Nodes < 2 || o.Launcher == v1alpha1.LauncherVLLMDataParallel {
 		return nil
 	}
 	ray := o.Launcher == v1alpha1.LauncherRay

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
 // A machine runs commands as a container would, with programs that only write
@@ -238,6 +240,42 @@ func TestEveryArgumentArrives(t *testing.T) {
 					if diff := cmp.Diff(want, m.run(c, server, shell)); diff != "" {
 						t.Errorf("%s, %s, leader %t, %s: %s\n-want, +got:\n%s", name, w.launcher, w.leader, shell, e.reason, diff)
 					}
+				}
+			}
+		}
+	}
+}
+
+// TestRanksArrive runs workers with data-parallel ranks: they get the first of theirs, and every
+// argument of the user.
+func TestRanksArrive(t *testing.T) {
+	m := newMachine(t)
+	options := Options{Launcher: v1alpha1.LauncherVLLMDataParallel, Nodes: 4, Port: 8000}
+	// Among them are the words vllm serve, after which flags are looked for.
+	for _, args := range [][]string{join(hard, []string{"-dpl", "3"}), join(hard, expanded, []string{"-dpl", "3"})} {
+		whole := make([]string, len(args))
+		for i, a := range args {
+			whole[i] = expand(a, m.env)
+		}
+		ranks := []string{"--data-parallel-size", "12", "--data-parallel-address", "a-0.a.default", "--headless", "--data-parallel-start-rank", "3"}
+		for name, tc := range map[string]struct {
+			command Command
+			called  []string
+		}{
+			"ArgsOnly": {Command{Args: args}, []string{"vllm", "serve"}},
+			"Command":  {Command{Command: []string{"vllm", "serve"}, Args: args}, []string{"vllm", "serve"}},
+			"Script":   {sh(`vllm serve -dpl 3 "$@"`, append([]string{"sh"}, args...)...), []string{"vllm", "serve", "-dpl", "3"}},
+		} {
+			c, err := Worker(tc.command, options)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for _, shell := range []string{"/bin/sh", "/usr/bin/bash", "/usr/bin/dash"} {
+				if !exists(shell) {
+					continue
+				}
+				if diff := cmp.Diff([][]string{join(tc.called, whole, ranks)}, m.run(c, nil, shell)); diff != "" {
+					t.Errorf("%s, %s: -want, +got:\n%s", name, shell, diff)
 				}
 			}
 		}

@@ -10,8 +10,9 @@ replaces $(VAR) in that script before the shell reads it, so a value with a quot
 could inject shell code. So a command with $( is passed as arguments of the shell,
 which Kubernetes expands one by one.
 
-VLLM and SGLang only add flags, so they need no shell. A user's shell script is
-always kept. Flags are added to a script only if its last command is provably the
+The other launchers only add flags, so they need no shell. Only the first data-parallel
+rank of a worker has to be computed, by a shell that gets the command as arguments. A user's
+shell script is always kept. Flags are added to a script only if its last command is provably the
 engine. Under Ray a script also works without the flag: vLLM selects Ray itself for
 a model that does not fit on one node.
 */
@@ -62,6 +63,8 @@ func Leader(c Command, o Options) (Command, error) {
 		return l.rayHead(o.RayPort)
 	case v1alpha1.LauncherVLLM:
 		return l.vllm(true)
+	case v1alpha1.LauncherVLLMDataParallel:
+		return l.vllmDataParallel(true, o.Nodes)
 	case v1alpha1.LauncherSGLang:
 		return l.sglang(true, o.Port)
 	case v1alpha1.LauncherNone:
@@ -80,6 +83,8 @@ func Worker(c Command, o Options) (Command, error) {
 		return l.rayWorker(o.RayPort), nil
 	case v1alpha1.LauncherVLLM:
 		return l.vllm(false)
+	case v1alpha1.LauncherVLLMDataParallel:
+		return l.vllmDataParallel(false, o.Nodes)
 	case v1alpha1.LauncherSGLang:
 		return l.sglang(false, o.Port)
 	case v1alpha1.LauncherNone:

@@ -14,6 +14,7 @@ var (
 	ray    = Options{Launcher: v1alpha1.LauncherRay, RayPort: 6379, Port: 8000}
 	vllm   = Options{Launcher: v1alpha1.LauncherVLLM, Port: 8000}
 	sglang = Options{Launcher: v1alpha1.LauncherSGLang, Port: 8000}
+	dp     = Options{Launcher: v1alpha1.LauncherVLLMDataParallel, Nodes: 2, Port: 8000}
 	none   = Options{Launcher: v1alpha1.LauncherNone, Port: 8000}
 )
 
@@ -37,6 +38,29 @@ func TestLaunch(t *testing.T) {
 		options        Options
 		leader, worker Command
 	}{
+		"DataParallel": {
+			reason:  "Each node runs as many ranks. A shell computes the first of a worker, and gets all else as arguments.",
+			command: Command{Args: []string{"--model", "M", "--name", "$(NAME) it's", "--data-parallel-size-local=8"}},
+			options: dp,
+			leader:  Command{Args: []string{"--model", "M", "--name", "$(NAME) it's", "--data-parallel-size-local=8", "--data-parallel-size", "16", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)"}},
+			worker: sh(`exec "$@" --data-parallel-start-rank "$((LWS_WORKER_INDEX * 8))"`, "sh", "vllm", "serve", "--model", "M", "--name", "$(NAME) it's", "--data-parallel-size-local=8",
+				"--data-parallel-size", "16", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)", "--headless"),
+		},
+		"DataParallelOfAll": {
+			reason:  "The ranks of a node follow from all ranks, by the short name too.",
+			command: Command{Command: []string{"nice", "-n", "5", "vllm", "serve"}, Args: []string{"M", "-dp", "4"}},
+			options: dp,
+			leader:  Command{Command: []string{"nice", "-n", "5", "vllm", "serve"}, Args: []string{"M", "-dp", "4", "--data-parallel-size-local", "2", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)"}},
+			worker: sh(`exec "$@" --data-parallel-start-rank "$((LWS_WORKER_INDEX * 2))"`, "sh", "nice", "-n", "5", "vllm", "serve", "M", "-dp", "4",
+				"--data-parallel-size-local", "2", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)", "--headless"),
+		},
+		"DataParallelScript": {
+			reason:  "A script keeps its shell.",
+			command: sh("prepare && vllm serve M -dpl 2 # end"),
+			options: dp,
+			leader:  sh("prepare && vllm serve M -dpl 2 --data-parallel-size 4 --data-parallel-address $LWS_LEADER_ADDRESS # end"),
+			worker:  sh(`prepare && vllm serve M -dpl 2 --data-parallel-size 4 --data-parallel-address $LWS_LEADER_ADDRESS --headless --data-parallel-start-rank "$((LWS_WORKER_INDEX * 2))" # end`),
+		},
 		"RayArgsOnly": {
 			reason:  "Without a command, args are those of vLLM's server.",
 			command: Command{Args: []string{"--model", "deepseek-ai/DeepSeek-R1", "--tensor-parallel-size", "32"}},
@@ -213,6 +237,42 @@ func TestRefusals(t *testing.T) {
 		options Options
 		want    string
 	}{
+		"DataParallelWithoutRanks": {
+			reason:  "How many ranks fit on a node depends on the model.",
+			command: Command{Args: []string{"--model", "M"}}, options: dp, want: "needs --data-parallel-size-local: how many ranks run on each node",
+		},
+		"DataParallelContradicts": {
+			reason:  "vLLM would wait for ranks that never start.",
+			command: Command{Args: []string{"-dpl=8", "-dp=8"}}, options: dp, want: "--data-parallel-size 8 contradicts --data-parallel-size-local 8 on 2 nodes, which is 16",
+		},
+		"DataParallelOdd": {
+			reason:  "Each node has as many.",
+			command: Command{Args: []string{"-dp=3"}}, options: dp, want: "--data-parallel-size 3 cannot be divided among 2 nodes",
+		},
+		"DataParallelVariable": {
+			reason:  "The value of a variable is not known.",
+			command: Command{Args: []string{"-dpl", "$(RANKS)"}}, options: dp, want: "--data-parallel-size-local $(RANKS) has to be a number from 1 to 65536",
+		},
+		"DataParallelOtherBalancer": {
+			reason:  "The leader serves all ranks.",
+			command: Command{Args: []string{"-dpl=8", "--data_parallel_hybrid_lb"}}, options: dp, want: "contradicts --data-parallel-hybrid-lb",
+		},
+		"DataParallelRay": {
+			reason:  "There is no Ray cluster.",
+			command: Command{Args: []string{"-dpl=8", "--data-parallel-backend=ray"}}, options: dp, want: "--data-parallel-backend ray needs: leave the flag out",
+		},
+		"DataParallelSGLang": {
+			reason:  "SGLang has flags of its own.",
+			command: Command{Command: []string{"sglang", "serve"}}, options: dp, want: "set launcher: SGLang",
+		},
+		"DataParallelHeadless": {
+			reason:  "Somebody has to serve.",
+			command: Command{Args: []string{"-dpl=8", "--headless"}}, options: dp, want: "the leader serves requests",
+		},
+		"DataParallelHiddenInScript": {
+			reason:  "What runs last is not known.",
+			command: sh("if true; then vllm serve M -dpl 8; fi"), options: dp, want: "make the engine's command the script's last line",
+		},
 		"RayWithMP": {
 			reason:  "Workers would wait in a Ray cluster that the engine does not use.",
 			command: Command{Args: []string{"--distributed-executor-backend", "mp"}},

@@ -78,7 +78,7 @@ func TestEveryProblem(t *testing.T) {
 			wantReason: composite.ReasonInvalidSpec,
 			want: []string{
 				`spec.roles[0].multinode.nodeCount: Invalid value: "two": must be a whole number`,
-				`spec.roles[0].multinode.launcher: Unsupported value: "vllm": supported values: "Ray", "VLLM", "SGLang", "None"`,
+				`spec.roles[0].multinode.launcher: Unsupported value: "vllm": supported values: "Ray", "VLLM", "VLLMDataParallel", "SGLang", "None"`,
 			},
 		},
 		"Selector": {

@@ -135,7 +135,7 @@ type Role struct {
 }
 
 // A Launcher starts an engine on several nodes.
-// +kubebuilder:validation:Enum=Ray;VLLM;SGLang;None
+// +kubebuilder:validation:Enum=Ray;VLLM;VLLMDataParallel;SGLang;None
 type Launcher string
 
 // The launchers.
@@ -144,6 +144,8 @@ const (
 	LauncherRay Launcher = "Ray"
 	// LauncherVLLM uses vLLM's own multi-node mode, without Ray.
 	LauncherVLLM Launcher = "VLLM"
+	// LauncherVLLMDataParallel runs data-parallel ranks of vLLM on every node.
+	LauncherVLLMDataParallel Launcher = "VLLMDataParallel"
 	// LauncherSGLang uses SGLang's multi-node mode.
 	LauncherSGLang Launcher = "SGLang"
 	// LauncherNone leaves the commands as the user wrote them.
@@ -161,7 +163,8 @@ type Multinode struct {
 	// Launcher says how the leader and the workers of a replica find each other. Ray starts
 	// a Ray cluster: the image needs Ray, which newer vLLM images lack. VLLM uses vLLM's
 	// own multi-node mode: vllm serve has to know --nnodes, which older releases lack.
-	// SGLang uses SGLang's own. With None, the template's commands tell leader from worker
+	// VLLMDataParallel runs data-parallel ranks of vLLM on every node, as wide expert
+	// parallelism has them: the template says --data-parallel-size-local. SGLang uses SGLang's own. With None, the template's commands tell leader from worker
 	// by the environment variables that LeaderWorkerSet sets: LWS_LEADER_ADDRESS,
 	// LWS_GROUP_SIZE and LWS_WORKER_INDEX. Defaults to Ray.
 	// +optional

@@ -99,7 +99,7 @@ func validateMultinode(path *field.Path, m *Multinode) field.ErrorList {
 	} else {
 		errs = append(errs, field.Required(path.Child("nodeCount"), fmt.Sprintf("must be the number of nodes of a replica, 1 to %d", MaxNodes)))
 	}
-	return append(errs, check.OneOf(path.Child("launcher"), m.Launcher, LauncherRay, LauncherVLLM, LauncherSGLang, LauncherNone)...)
+	return append(errs, check.OneOf(path.Child("launcher"), m.Launcher, LauncherRay, LauncherVLLM, LauncherVLLMDataParallel, LauncherSGLang, LauncherNone)...)
 }
 
 // validateRouter checks the fields of a router, in a role of any type.

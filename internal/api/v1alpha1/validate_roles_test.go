@@ -159,7 +159,7 @@ func TestValidateRoles(t *testing.T) {
 			reason: "The error lists the supported values.",
 			doc:    roles(`{name: w, componentType: worker, multinode: {nodeCount: 2, launcher: MPI}, template: {}}`),
 			schema: []string{`spec.roles[0].multinode.launcher`},
-			want:   []string{`spec.roles[0].multinode.launcher: Unsupported value: "MPI": supported values: "Ray", "VLLM", "SGLang", "None"`},
+			want:   []string{`spec.roles[0].multinode.launcher: Unsupported value: "MPI": supported values: "Ray", "VLLM", "VLLMDataParallel", "SGLang", "None"`},
 		},
 	})
 }

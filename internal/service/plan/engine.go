@@ -228,7 +228,7 @@ func (p *rolePlanner) isVLLM(t *PodTemplate) bool {
 	switch c := t.engine(); {
 	case launch.EngineOf(t.command()) != launch.EngineUnknown:
 		return launch.EngineOf(t.command()) == launch.EngineVLLM
-	case p.launcher() == v1alpha1.LauncherRay, p.launcher() == v1alpha1.LauncherVLLM:
+	case slices.Contains([]v1alpha1.Launcher{v1alpha1.LauncherRay, v1alpha1.LauncherVLLM, v1alpha1.LauncherVLLMDataParallel}, p.launcher()):
 		return true
 	case p.launcher() == v1alpha1.LauncherSGLang:
 		return false

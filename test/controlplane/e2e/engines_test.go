@@ -107,11 +107,14 @@ func testAnswers(t *testing.T, c *cluster.Cluster) {
 func testLaunchers(t *testing.T, c *cluster.Cluster) {
 	ns := namespace(t, c)
 	services := map[string]*unstructured.Unstructured{}
-	for _, launcher := range []string{"Ray", "VLLM", "SGLang"} {
+	for _, launcher := range []string{"Ray", "VLLM", "VLLMDataParallel", "SGLang"} {
 		worker := briefly(engine("worker", "worker", 1, 2), 0)
 		worker["multinode"].(map[string]any)["launcher"] = launcher
-		if launcher == "SGLang" {
-			container := podSpec(worker)["containers"].([]any)[0].(map[string]any)
+		container := podSpec(worker)["containers"].([]any)[0].(map[string]any)
+		switch launcher {
+		case "VLLMDataParallel":
+			container["args"] = append(container["args"].([]any), "--data-parallel-size-local=8")
+		case "SGLang":
 			container["image"] = "lmsysorg/sglang:v0.5.5"
 			container["command"] = []any{"python3", "-m", "sglang.launch_server"}
 			container["args"] = []any{"--model-path=Qwen/Qwen3-8B", "--port=8000"}

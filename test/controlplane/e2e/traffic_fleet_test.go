@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -106,12 +107,14 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 		setImage(worker, nextImage)
 		double.Object["spec"].(map[string]any)["rollout"] = map[string]any{"maxSurge": int64(1), "maxUnavailable": int64(0)}
 		apply(t, h.Cluster, double)
-		for _, name := range []string{"cluster-1", "cluster-2"} {
-			until(t, h, "an extra replica runs in "+name, func(ctx context.Context) (bool, error) {
+		seen := map[string]bool{}
+		until(t, h, "an extra replica runs in each cluster", func(ctx context.Context) (bool, error) {
+			for _, name := range []string{"cluster-1", "cluster-2"} {
 				_, err := h.Remote(name).Get(ctx, object(podKind, ns, "double-worker-2-0"))
-				return err == nil, err
-			})
-		}
+				seen[name] = seen[name] || err == nil
+			}
+			return seen["cluster-1"] && seen["cluster-2"], fmt.Errorf("it runs in %v", seen)
+		})
 		rolledOut(t, h.Cluster, double, "True AllUpdated: ")
 		doubleInBoth()
 	})

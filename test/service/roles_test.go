@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,46 @@ func TestRolesAreReplaced(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.serving, w.serving()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// roleOf is a role with replicas of an image.
+func roleOf(name, componentType string, replicas int, image string) string {
+	return fmt.Sprintf("- {name: %s, componentType: %s, replicas: %d, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}\n", name, componentType, replicas, image)
+}
+
+// TestRolesAreAdded shows that a further role does not stop the others, whether it serves or not. It may
+// start a rollout of them.
+func TestRolesAreAdded(t *testing.T) {
+	workers := roleOf("w", "worker", 4, "v1")
+	pairs := roleOf("p", "prefiller", 4, "v1") + roleOf("d", "decoder", 4, "v1")
+	cases := map[string]struct {
+		reason        string
+		before, added string
+		// fewest is the lowest number of replicas of the former roles that may serve.
+		fewest int
+	}{
+		"PairsBesideWorkers":       {"Workers change one after the other, and not with prefill and decode.", workers, roleOf("p", "prefiller", 1, "v1") + roleOf("d", "decoder", 1, "v1"), 3},
+		"BrokenPairsBesideWorkers": {"What does not start uses up the budget.", workers, roleOf("p", "prefiller", 1, broken) + roleOf("d", "decoder", 1, broken), 4},
+		"WorkerBesidePairs":        {"Prefill and decode do not change with workers.", pairs, roleOf("w", "worker", 1, "v1"), 8},
+		"DecoderBesidePairs":       {"A small role leaves as many units as there were.", pairs, roleOf("e", "decoder", 1, "v1"), 6},
+		"PrefillerBesidePairs":     {"So does a role of prefill, which does not start.", pairs, roleOf("e", "prefiller", 1, broken), 6},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "roles:\n"+tc.before)
+			w.rollOut("roles:\n" + tc.before)
+			former := w.serving()
+			w.start = 3
+			w.edit("roles:\n" + tc.before + tc.added)
+			for i := range 40 {
+				w.step()
+				serving := slices.DeleteFunc(w.serving(), func(name string) bool { return !slices.Contains(former, name) })
+				if len(serving) < tc.fewest {
+					t.Fatalf("%s\nafter %d calls only these serve: %v", tc.reason, i+1, serving)
+				}
 			}
 		})
 	}

@@ -40,13 +40,13 @@ func (p *Plan) warnWithoutRouter() {
 // warnOfPartition warns of a partition above the index of every unit.
 func (p *Plan) warnOfPartition(groups *int32) {
 	units := int32(0)
-	switch {
-	case groups != nil:
-		units = *groups
-	case p.ChangesInPairs():
-		units = p.pairs()
-	default:
-		for _, r := range p.Roles {
+	for _, r := range p.Roles {
+		switch {
+		case groups != nil:
+			units = *groups
+		case p.InPair(r):
+			units = max(units, p.pairs())
+		default:
 			units = max(units, r.Replicas)
 		}
 	}

@@ -127,11 +127,14 @@ func (g *Group) counted(view PodGroupView) []Replica {
 	return all
 }
 
+// pairKind is the kind of units of prefill and decode replicas.
+const pairKind = ""
+
 // A unit is what changes together.
 type unit struct {
 	cluster  string
 	replicas []*Replica
-	// kind is the role of a single replica.
+	// kind is the role of a single replica, or pairKind.
 	kind  string
 	index int32
 	extra bool
@@ -182,64 +185,74 @@ func (p *Plan) absent(c *ClusterPlan) []unit {
 	}
 	seen := map[int32]bool{}
 	for _, u := range there {
-		seen[u.index] = true
+		seen[u.index] = seen[u.index] || u.kind == pairKind
 	}
 	var all []unit
 	for i := range c.Pending {
 		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
-		if !p.ChangesInPairs() || !seen[u.index] {
-			all = append(all, u)
+		if u.kind == pairKind && seen[u.index] {
+			continue
 		}
-		seen[u.index] = true
+		all = append(all, u)
+		seen[u.index] = seen[u.index] || u.kind == pairKind
 	}
 	return all
 }
 
 // unitsOf returns the units of a cluster. Prefill and decode of different versions may refuse
 // each other, so they change together: in a grouped service by groups. Otherwise the replicas of
-// every role are spread evenly over as many units as the smallest role has replicas. Without prefill
-// and decode, each replica is a unit.
+// each role are spread evenly over the units. Each replica of a worker is a unit.
 func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 	var all []unit
-	if !p.ChangesInPairs() {
-		for r := range c.Replicas() {
-			all = append(all, unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: r.Role.Name, index: p.unitIndex(r), extra: r.Extra, kept: r.Kept})
-		}
-		return all
-	}
 	at := map[int32]int{}
 	for r := range c.Replicas() {
-		index := p.unitIndex(r)
-		i, has := at[index]
-		if !has {
-			i = len(all)
-			at[index] = i
-			all = append(all, unit{cluster: c.Target.Cluster, index: index, extra: r.Extra, kept: r.Kept})
+		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept}
+		i, has := at[u.index]
+		switch {
+		case u.kind != pairKind:
+			all = append(all, u)
+		case has:
+			all[i].replicas = append(all[i].replicas, r)
+		default:
+			at[u.index] = len(all)
+			all = append(all, u)
 		}
-		all[i].replicas = append(all[i].replicas, r)
 	}
 	return all
 }
 
 // ChangesInPairs tells whether prefill and decode replicas change together. They then have one
-// revision, which changes with the template of each role.
+// revision, which changes with the template of each of these roles.
 func (p *Plan) ChangesInPairs() bool {
-	has := func(t v1alpha1.ComponentType) bool {
-		return slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Type == t })
-	}
-	return has(v1alpha1.ComponentTypePrefiller) && has(v1alpha1.ComponentTypeDecoder)
+	return p.most(v1alpha1.ComponentTypePrefiller) >= 0 && p.most(v1alpha1.ComponentTypeDecoder) >= 0
 }
 
-// pairs is the number of units of a service without groups that has prefill and decode replicas:
-// each unit has a replica of each role at least.
-func (p *Plan) pairs() int32 {
-	n := int32(0)
+// InPair tells whether the replicas of a role change together with those of other roles. Workers
+// answer requests by themselves, so they never do.
+func (p *Plan) InPair(r *Role) bool {
+	return r.Type != v1alpha1.ComponentTypeWorker && p.ChangesInPairs()
+}
+
+// most is the number of replicas of the largest role of a type. It is -1 if there is none.
+func (p *Plan) most(t v1alpha1.ComponentType) int32 {
+	n := int32(-1)
 	for _, r := range p.Roles {
-		if r.Replicas > 0 && (n == 0 || r.Replicas < n) {
-			n = r.Replicas
+		if r.Type == t {
+			n = max(n, r.Replicas)
 		}
 	}
-	return max(n, 1)
+	return n
+}
+
+// pairs is the number of units of prefill and decode replicas in a service without groups: each unit
+// has a replica of the largest role of both types. A further small role does not join units that can
+// change one after the other. Without replicas of one type, those of the other count.
+func (p *Plan) pairs() int32 {
+	prefill, decode := p.most(v1alpha1.ComponentTypePrefiller), p.most(v1alpha1.ComponentTypeDecoder)
+	if prefill == 0 || decode == 0 {
+		return max(prefill, decode, 1)
+	}
+	return min(prefill, decode)
 }
 
 // pair is the unit of a replica of a role: the replicas of each role are spread evenly.
@@ -257,7 +270,7 @@ func (p *Plan) extraOf(r *Role) int32 {
 	switch {
 	case p.Service.Grouped, r.Replicas == 0:
 		return 0
-	case p.ChangesInPairs():
+	case p.InPair(r):
 		return *p.Rollout.MaxSurge * p.perPair(r)
 	}
 	return *p.Rollout.MaxSurge

@@ -89,7 +89,7 @@ func (p *Plan) unitIndex(r *Replica) int32 {
 	switch {
 	case p.Service.Grouped:
 		return r.Group
-	case p.ChangesInPairs():
+	case p.InPair(r.Role):
 		return p.pair(r.Role, r.Index)
 	}
 	return r.Index
@@ -145,7 +145,7 @@ func (p *Plan) extraNumber(id key.ReplicaID) (kind string, number int32, is bool
 	if beyond < 0 || r.Replicas == 0 {
 		return "", 0, false
 	}
-	if !p.Service.Grouped && p.ChangesInPairs() {
+	if !p.Service.Grouped && p.InPair(r) {
 		beyond /= p.perPair(r)
 	}
 	return p.kind(r), beyond, true
@@ -201,7 +201,7 @@ func (p *Plan) serving(extra []Replica, running *Running) int {
 		}
 	}
 	switch {
-	case !p.ChangesInPairs():
+	case len(extra) == 0 || !p.InPair(extra[0].Role):
 		return n
 	case n == len(extra):
 		return 1
@@ -231,8 +231,8 @@ func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]int32, running *Run
 
 // kind of the units that the replicas of a role are in.
 func (p *Plan) kind(r *Role) string {
-	if p.ChangesInPairs() {
-		return ""
+	if p.InPair(r) {
+		return pairKind
 	}
 	return r.Name
 }
@@ -275,7 +275,7 @@ func (p *Plan) replicasOf(c *ClusterPlan, kind string, number int32) []Replica {
 		switch {
 		case p.Service.Grouped:
 			group, first, n = p.groups+number, 0, r.Replicas
-		case p.ChangesInPairs():
+		case p.InPair(r):
 			n = p.perPair(r)
 			first = r.Replicas + number*n
 		}

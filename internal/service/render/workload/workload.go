@@ -60,19 +60,21 @@ func New(p *plan.Plan) (*Renderer, error) {
 		grouped: p.Service.Grouped, templates: make(map[string]templates, len(p.Roles)), shared: map[target]shared{},
 		revisions: make(map[string]string, len(p.Roles)), pins: map[pin]shared{},
 	}
-	all, hashes := make([]templates, len(p.Roles)), make([]string, len(p.Roles))
+	all, hashes := make([]templates, len(p.Roles)), make([]string, 0, len(p.Roles))
 	for i, role := range p.Roles {
 		var err error
 		if all[i], err = overlayRole(role, p.HasGang()); err != nil {
 			return nil, fmt.Errorf("cannot render role %q: %w", role.Name, err)
 		}
-		hashes[i] = role.Name + " " + all[i].hash
+		if p.InPair(role) {
+			hashes = append(hashes, role.Name+" "+all[i].hash)
+		}
 	}
 	// The order of the roles does not count.
 	slices.Sort(hashes)
 	for i, role := range p.Roles {
 		t := all[i]
-		if p.ChangesInPairs() {
+		if p.InPair(role) {
 			t.hash = naming.Hash(hashes...)
 		}
 		r.templates[role.Name], r.revisions[role.Name] = t, t.hash

@@ -18,11 +18,13 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - Started: a replica of it has been released, and does not serve so far.
   - Serving: all of its replicas have the pods that they need, ready, and none is being replaced.
     An outdated unit serves as long as a replica with a former template does.
+  - Unknown: a replica with a former template may serve. Its status is older than its spec, as after
+    every edit.
 
 # Rules
 
-  - A started unit of which nothing serves is released as a whole.
-  - A unit that is known to be broken, and of which nothing serves, is released before those that
+  - A started unit of which nothing may serve is released as a whole.
+  - A unit that is known to be broken, and of which nothing may serve, is released before those that
     serve. While as many units are started as may be unavailable, or one, it waits: the newest template
     may be what is wrong, and a crash must not spread it. If nothing serves at all, all broken units are
     released at once.
@@ -71,8 +73,8 @@ type Unit struct {
 	Kind string
 	// Index in its role, or of its group.
 	Index int32
-	// Outdated, Started and Serving are the states of the package documentation.
-	Outdated, Started, Serving bool
+	// Outdated, Started, Serving and Unknown are the states of the package documentation.
+	Outdated, Started, Serving, Unknown bool
 	// Broken tells that one of its replicas is known not to be ready.
 	Broken bool
 	// Blocked units are not released, such as one whose cluster has not reserved what it needs.
@@ -159,10 +161,10 @@ func Release(units []Unit, p Policy) []bool {
 		u, kind := units[i], kinds[units[i].Kind]
 		switch {
 		case !u.Outdated || u.Blocked:
-		case u.Started && !u.Serving:
+		case u.Started && !u.Serving && !u.Unknown:
 			released[i] = true
 		case p.Paused || u.Index < p.Partition:
-		case u.Broken && !u.Serving:
+		case u.Broken && !u.Serving && !u.Unknown:
 			released[i] = started < max(int(p.MaxUnavailable), 1)
 			if released[i] && !nothingServes {
 				started++

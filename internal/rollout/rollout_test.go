@@ -39,6 +39,8 @@ func TestRelease(t *testing.T) {
 		"OneOfAllKinds":              {[]Unit{with(old(0), func(u *Unit) { u.Kind = "a" }), with(old(0), func(u *Unit) { u.Kind = "b" })}, one, []int{0}},
 		"StartedIsCompleted":         {[]Unit{old(0), with(started(1), func(u *Unit) { u.Outdated = true })}, one, []int{1}},
 		"StartedIsCompletedIfPaused": {[]Unit{old(0), with(started(1), func(u *Unit) { u.Outdated = true })}, Policy{MaxUnavailable: 1, Paused: true}, []int{1}},
+		"StartedMayServe":            {[]Unit{old(0), with(started(1), func(u *Unit) { u.Outdated, u.Unknown = true, true })}, one, nil},
+		"BrokenMayServe":             {[]Unit{old(0), with(broken(1), func(u *Unit) { u.Unknown = true })}, one, nil},
 		"Paused":                     {[]Unit{old(0), broken(1)}, Policy{MaxUnavailable: 1, Paused: true}, nil},
 		"Partition":                  {[]Unit{old(0), old(1), old(2)}, Policy{MaxUnavailable: 3, Partition: 2}, []int{2}},
 		"PartitionHoldsBackBroken":   {[]Unit{broken(0), old(1)}, Policy{MaxUnavailable: 1, Partition: 1}, nil},

@@ -138,6 +138,23 @@ func TestPairsScaledDuringSurge(t *testing.T) {
 	}
 }
 
+// TestPairsScaledWithAnImage shows an edit of both, after which no status is up to date for some calls. A
+// unit with a new replica then may still serve by its others.
+func TestPairsScaledWithAnImage(t *testing.T) {
+	w := newWorld(t, pairs(2, "v1", 2, "v1", ""))
+	w.rollOut(pairs(2, "v1", 2, "v1", ""))
+	w.start, w.behind = 3, 4
+	w.edit(pairs(2, "v2", 6, "v2", ""))
+	for i := range 40 {
+		if w.step(); !w.answers() {
+			t.Fatalf("after %d calls only these serve: %v", i+1, w.serving())
+		}
+	}
+	if diff := cmp.Diff("v2,v2,v2,v2,v2,v2,v2,v2", w.images()); diff != "" {
+		t.Errorf("images: -want +got:\n%s", diff)
+	}
+}
+
 // TestInputRollsOut shows that a change of the Input which reaches the pods changes one unit after the
 // other, and that one which does not reach them restarts nothing.
 func TestInputRollsOut(t *testing.T) {

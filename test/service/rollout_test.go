@@ -32,6 +32,8 @@ type world struct {
 	pods bool
 	// start is how many calls later new pods are ready.
 	start int
+	// behind is for how many calls statuses are older than specs.
+	behind int
 }
 
 // A set has the image and the template that run, and the calls until they are ready.
@@ -81,6 +83,7 @@ func (w *world) step() *fnv1.RunFunctionResponse {
 			delete(w.sets, key)
 		}
 	}
+	w.behind = max(w.behind-1, 0)
 	w.listLeaders()
 	return rsp
 }
@@ -105,6 +108,9 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	}
 	if w.sets[key].template != text {
 		o = kube.With(o, structpb.NewNumberValue(0), "status", "updatedReplicas")
+	}
+	if w.behind > 0 {
+		o = kube.With(o, structpb.NewNumberValue(2), "metadata", "generation")
 	}
 	if w.sets[key].serving() && !w.crashed[key] {
 		return o

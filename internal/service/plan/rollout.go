@@ -154,6 +154,7 @@ func (u *unit) state(running *Running) rollout.Unit {
 		s.Serving = s.Serving && state.Serving
 		s.Broken = s.Broken || state.Broken
 		former = former || state.Exists && !updated && state.Serving
+		s.Unknown = s.Unknown || state.Exists && !updated && !state.Broken && !r.Partial
 		s.Blocked = s.Blocked || r.Held
 	}
 	s.Serving = s.Serving || former

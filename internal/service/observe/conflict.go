@@ -47,12 +47,13 @@ func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList 
 	for _, o := range objects {
 		if c := o.Key.Cluster; c != "" && r.moved(o) {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "placement", "clusters").Key(c), c,
-				"runs with another namespace or providerConfigRef, and cannot move: give the cluster another name, which creates everything there again and deletes what is here"))
+				"runs with another namespace or providerConfigRef, and cannot move: add a cluster with another name, and remove this one once the other serves"))
 		}
 	}
 	if grouping := r.groupingChanged(); len(grouping) > 0 {
 		return append(errs, grouping...)
 	}
+	errs = append(errs, r.servingClustersRemoved()...)
 	return append(errs, r.servingRolesRemoved()...)
 }
 

@@ -51,3 +51,59 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 		"must keep roles that serve requests until the others do. Removed: %s. Not ready: %s. To remove a role at once, set its replicas to 0 first",
 		text.Names(slices.Sorted(maps.Keys(removed)), maxNames), text.Names(slices.Sorted(maps.Keys(waits)), maxNames)))}
 }
+
+// servingClustersRemoved finds clusters outside the fleet that were removed while the service serves
+// there, and before it serves in a cluster that is left. All that it runs would be deleted at once. In
+// the fleet, scheduling keeps a cluster until then.
+func (r *ObservedState) servingClustersRemoved() field.ErrorList {
+	if r.plan.Schedule != nil {
+		return nil
+	}
+	waits := map[string]map[string]bool{}
+	for i := range r.plan.Clusters {
+		roles := map[string]bool{}
+		for _, role := range r.plan.Roles {
+			if role.Replicas > 0 {
+				roles[role.Name] = true
+			}
+		}
+		waits[r.plan.Clusters[i].Target.Cluster] = roles
+	}
+	removed := map[string]bool{}
+	for _, k := range r.req.ObservedKeys() {
+		id, is := k.ReplicaID()
+		_, role, _, ok := id.Parts()
+		if !is || !ok {
+			continue
+		}
+		roles, kept := waits[k.Cluster]
+		switch {
+		case kept && r.Replica(k).Serving:
+			delete(roles, role)
+		case !kept && r.req.Observed(k).DeletionTimestamp() == "" && r.mayServe(k):
+			removed[clusterName(k.Cluster)] = true
+		}
+	}
+	if len(removed) == 0 {
+		return nil
+	}
+	var notReady []string
+	for name, roles := range waits {
+		if len(roles) == 0 {
+			return nil
+		}
+		notReady = append(notReady, clusterName(name))
+	}
+	slices.Sort(notReady)
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "placement", "clusters"), fmt.Sprintf(
+		"must keep clusters that serve requests until another one does. Removed: %s. Not ready: %s. To move at once, set the replicas of all roles to 0 first",
+		text.Names(slices.Sorted(maps.Keys(removed)), maxNames), text.Names(notReady, maxNames)))}
+}
+
+// clusterName names a cluster of a placement in a message.
+func clusterName(name string) string {
+	if name == "" {
+		return "the service's own cluster"
+	}
+	return name
+}

@@ -1,0 +1,99 @@
+package service
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// TestClustersAreReplaced shows that an edit of the clusters outside the fleet takes away nothing that
+// serves before something else does.
+func TestClustersAreReplaced(t *testing.T) {
+	in := func(replicas int, clusters string) string {
+		spec := "roles:\n" + roleOf("w", "worker", replicas, "v1")
+		if clusters != "" {
+			spec += "placement: {clusters: [" + clusters + "]}\n"
+		}
+		return spec
+	}
+	const (
+		east = "{name: east, namespace: a, providerConfigRef: {name: one}}"
+		west = "{name: west, namespace: a, providerConfigRef: {name: two}}"
+	)
+	cases := map[string]struct {
+		reason string
+		// steps are the specs one after the other. What they make gets ready, but for the clusters of down.
+		steps   []string
+		down    string
+		refused string
+	}{
+		"Renamed": {
+			reason: "All replicas would go at once.", steps: []string{in(4, east), in(4, west)},
+			refused: "spec.placement.clusters: Forbidden: must keep clusters that serve requests until another one does. Removed: east. Not ready: west. To move at once, set the replicas of all roles to 0 first",
+		},
+		"LeavesItsOwn": {
+			reason: "So would they beside the service.", steps: []string{in(4, ""), in(4, east)},
+			refused: "Removed: the service's own cluster. Not ready: east.",
+		},
+		"Returns": {
+			reason: "And in the other direction.", steps: []string{in(4, east), in(4, "")},
+			refused: "Removed: east. Not ready: the service's own cluster.",
+		},
+		"NotReady":   {reason: "The second cluster does not serve.", steps: []string{in(4, east), in(4, east+","+west), in(4, west)}, down: "west", refused: "Removed: east. Not ready: west."},
+		"OneByOne":   {reason: "The second cluster serves when the first one goes.", steps: []string{in(4, east), in(4, east+","+west), in(4, west)}},
+		"Stopped":    {reason: "The user has stopped it before.", steps: []string{in(4, east), in(0, east), in(4, west)}},
+		"NotServing": {reason: "It does not serve.", steps: []string{in(4, east), in(4, west)}, down: "east"},
+	}
+	fn := function.Start(t)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := fixture.Request(t, fixture.Service(tc.steps[0]), `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, allowedProviderConfigs: [{name: one, namespaces: ["*"]}, {name: two, namespaces: ["*"]}]}`)
+			req.RequiredResources = map[string]*fnv1.Resources{require.Configs: {}}
+			refused := ""
+			for _, spec := range tc.steps {
+				req.Observed.Composite.Resource = fixture.YAML(t, fixture.Service(spec))
+				for range 2 {
+					rsp := fn.Run(t, req)
+					if refused = fixture.Fatals(rsp); refused != "" {
+						break
+					}
+					req.Observed.Resources = map[string]*fnv1.Resource{} // Crossplane deletes what is left out.
+					fixture.Observe(req, rsp)
+					fixture.MakeReady(t, req)
+					for _, r := range req.GetObserved().GetResources() {
+						r.Resource = reported(t, r.GetResource(), tc.down)
+					}
+				}
+			}
+			if !strings.Contains(refused, tc.refused) || refused != "" && tc.refused == "" {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, refused, tc.refused)
+			}
+		})
+	}
+}
+
+// reported gives an Object that carries a LeaderWorkerSet the status of one whose pods are ready. They
+// are not in the cluster that is down.
+func reported(tb testing.TB, o *structpb.Struct, down string) *structpb.Struct {
+	tb.Helper()
+	manifest := kube.Lookup(o, "spec", "forProvider", "manifest").GetStructValue()
+	if kube.Lookup(manifest, "kind").GetStringValue() != "LeaderWorkerSet" {
+		return o
+	}
+	status := "observedGeneration: 1\nreadyReplicas: 1\nupdatedReplicas: 1\nconditions: [{type: Available, status: \"True\"}]"
+	if ref := kube.Lookup(o, "spec", "providerConfigRef", "name").GetStringValue(); down != "" && (ref == "one") == (down == "east") {
+		status = "observedGeneration: 1\nconditions: [{type: Available, status: \"False\"}]"
+	}
+	found := kube.With(manifest, structpb.NewNumberValue(1), "metadata", "generation")
+	found = kube.With(found, structpb.NewStructValue(fixture.YAML(tb, status)), "status")
+	o = kube.With(o, structpb.NewStructValue(fixture.YAML(tb, `conditions: [{type: Ready, status: "True"}, {type: Synced, status: "True"}]`)), "status")
+	return kube.With(o, structpb.NewStructValue(found), "status", "atProvider", "manifest")
+}

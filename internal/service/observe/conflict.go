@@ -54,7 +54,8 @@ func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList 
 		return append(errs, grouping...)
 	}
 	errs = append(errs, r.servingClustersRemoved()...)
-	return append(errs, r.servingRolesRemoved()...)
+	errs = append(errs, r.servingRolesRemoved()...)
+	return append(errs, r.portChanged(objects)...)
 }
 
 // moved tells whether an observed Object is for another remote object than the desired one.

@@ -1,0 +1,71 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+)
+
+// TestPortChanges shows that an edit of the port cuts no replica off. All pods are asked on one port, and
+// those that keep their template answer on the former one.
+func TestPortChanges(t *testing.T) {
+	worker := func(name, image string, replicas, port int) string {
+		return fmt.Sprintf("- {name: %s, componentType: worker, replicas: %d, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m, --port=%d]}]}}}\n", name, replicas, image, port)
+	}
+	const (
+		router  = "- {name: r, componentType: router}\n"
+		refused = "spec.roles[%d]: Forbidden: must answer on port 8000, and not on 9000, while pods of its former template serve: requests are sent to one port of all pods. To change it, set replicas to 0 first"
+	)
+	cases := map[string]struct {
+		reason string
+		before string
+		// steps are the roles one after the other, each for some calls.
+		steps   []string
+		refused string
+		serving []string
+	}{
+		"Router": {
+			reason: "The endpoint picker would name the new port of both pods.", before: router + worker("w", "v1", 2, 8000), steps: []string{router + worker("w", "v1", 2, 9000)},
+			refused: fmt.Sprintf(refused, 1), serving: []string{"w/0", "w/1"},
+		},
+		"NoRouter": {
+			reason: "The Service would send requests to the new port of both pods.", before: worker("w", "v1", 2, 8000), steps: []string{worker("w", "v1", 2, 9000)},
+			refused: fmt.Sprintf(refused, 0), serving: []string{"w/0", "w/1"},
+		},
+		"ScaledToZeroBefore": {
+			reason: "The user has stopped it before.", before: router + worker("w", "v1", 2, 8000), steps: []string{router + worker("w", "v1", 0, 8000), router + worker("w", "v1", 2, 9000)},
+			serving: []string{"w/0", "w/1"},
+		},
+		"NotServing": {
+			reason: "No pod answers on the former port.", before: router + worker("w", broken, 2, 8000), steps: []string{router + worker("w", "v1", 2, 9000)},
+			serving: []string{"w/0", "w/1"},
+		},
+		"OfAnotherRole": {
+			reason: "The Service is for the first role, which changes. No pod has a former template.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000),
+			steps: []string{worker("v", "v1", 1, 9000)}, serving: []string{"v/0"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "roles:\n"+tc.before)
+			w.rollOut("roles:\n" + tc.before)
+			got := ""
+			for _, spec := range tc.steps {
+				w.edit("roles:\n" + spec)
+				if got = fixture.Fatals(w.fn.Run(t, w.req)); got == "" {
+					w.rollOut("roles:\n" + spec)
+				}
+			}
+			if !strings.Contains(got, tc.refused) || got != "" && tc.refused == "" {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.refused)
+			}
+			if diff := cmp.Diff(tc.serving, w.serving()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

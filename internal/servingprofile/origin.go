@@ -96,7 +96,8 @@ func leaves(v *structpb.Value, f func(*structpb.Value)) {
 }
 
 // Explain says in errors about roles that the value is the profile's, or that it is merged with the
-// profile's: then an index in the path may be another one than in the service. The Applied may be nil.
+// profile's. An index in the path of a merged value may be another one than in the service. The Applied
+// may be nil.
 func (a *Applied) Explain(errs field.ErrorList) {
 	if a == nil || len(errs) == 0 {
 		return

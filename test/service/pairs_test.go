@@ -99,8 +99,8 @@ func TestPairsKeepAnswering(t *testing.T) {
 	}
 }
 
-// TestPairsScaledDuringSurge shows that a surge goes on to its end, and that requests are answered all
-// the time, if the roles are scaled while the extra unit serves in the place of one that is replaced.
+// TestPairsScaledDuringSurge scales the roles while the extra unit serves in the place of one that is
+// replaced. The surge goes on to its end, and requests are answered all the time.
 func TestPairsScaledDuringSurge(t *testing.T) {
 	const surge = "rollout: {maxSurge: 1, maxUnavailable: 0}"
 	cases := map[string]struct {

@@ -95,9 +95,9 @@ func (p *Plan) unitIndex(r *Replica) int32 {
 	return r.Index
 }
 
-// surge adds units beyond those that are wanted, while replicas have to get the newest template:
-// at most as many as there are units that have to, or do not serve with it so far. In the fleet that
-// is decided earlier (extraDemand).
+// surge adds units beyond those that are wanted, while replicas have to get the newest template. They
+// are at most as many as the units that have to get it, or do not serve with it so far. In the fleet
+// that is decided earlier (extraDemand).
 func (p *Plan) surge(running *Running) {
 	if p.inFleet {
 		return

@@ -20,14 +20,14 @@ import (
 // A StandInGateway stands in for a gateway: its controller and its data plane, in this process.
 //
 // It takes Gateways of every class. Each Gateway has an address of its own, at which its HTTP
-// listeners pass requests on as HTTPRoutes say: to the ready pods of Services, to the endpoints of
-// EndpointSlices, to DNS names, and to the pod that the endpoint picker of an InferencePool picks.
-// It writes the status that a conformant gateway writes, after it does what the status says.
+// listeners pass requests on as HTTPRoutes say. Requests go to the ready pods of Services, to the
+// endpoints of EndpointSlices, to DNS names, and to the pods that the endpoint pickers of
+// InferencePools pick. It writes the status that a conformant gateway writes, after it does what the status says.
 //
 // It does what a gateway does without any setting of its own, but for the retries of Envoy Gateway's
 // BackendTrafficPolicy. Without one it retries nothing, except for the further endpoints that a picker
-// names. A rule without time-outs has none. It asks pickers as
-// Envoy does, see pickers. It takes up changes of routes and endpoints at once, and requests that
+// names. It keeps requests of any size for a retry. A rule without time-outs has none. It asks pickers
+// as Envoy does, see pickers. It takes up changes of routes and endpoints at once, and requests that
 // are under way are not cut. Each response has the name of the cluster in Via, after those of the
 // clusters from which it came. No traffic leaves this machine.
 //

@@ -21,7 +21,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
-// TestEngines proves that the pods of services run processes on a control plane with engines: they
+// TestEngines proves that the pods of services run processes on a control plane with engines. They
 // answer requests at the addresses of their pods, and what pods and services say is true.
 func TestEngines(t *testing.T) {
 	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, CoreArgs: cluster.RecommendedCoreArgs})
@@ -200,7 +200,7 @@ func testCrash(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-// testRouter covers prefill and decode with the real endpoint picker and the real routing sidecar: the
+// testRouter covers prefill and decode with the real endpoint picker and the real routing sidecar. The
 // picker sends requests to the decoder, and one that names a prefiller is prefilled there.
 func testRouter(t *testing.T, c *cluster.Cluster) {
 	ns := namespace(t, c)

@@ -10,9 +10,9 @@ import (
 )
 
 // TestTraffic proves that a service goes on answering while it is changed, while it moves to another
-// cluster, and while the function is upgraded: 20 requests are sent each second, every fourth for a
-// stream, through gateways and the real endpoint picker to engines that run. None may fail or be cut,
-// and a rollout stops one unit at a time. It counts what fails while a cluster is cut off.
+// cluster, and while the function is upgraded. It sends 20 requests each second, every fourth for a
+// stream, through gateways and the real endpoint picker to stand-ins for engines. None may fail or be
+// cut, and a rollout stops one unit at a time. It counts what fails while a cluster is cut off.
 func TestTraffic(t *testing.T) {
 	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
 	h.install(t)

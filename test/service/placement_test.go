@@ -86,7 +86,8 @@ func TestConfigsOfTheFleet(t *testing.T) {
 }
 
 // TestConfigRefusedLater shows that a service keeps running when its configuration is no longer
-// allowed, and that its objects in the cluster are deleted when its placement is removed.
+// allowed, and while it may serve there. Its objects in the cluster are deleted when its placement is
+// removed together with its replicas.
 func TestConfigRefusedLater(t *testing.T) {
 	fn := function.Start(t)
 	req := fixture.Request(t, fixture.Service(onGPU), allowsGPU)
@@ -109,8 +110,14 @@ func TestConfigRefusedLater(t *testing.T) {
 
 	req.Observed.Composite.Resource = fixture.YAML(t, fixture.Service(fixture.TwoNodes))
 	rsp, _ = fixture.Reconcile(t, fn, req, nil)
+	if got := fixture.Fatals(rsp); !strings.Contains(got, "must keep clusters that serve requests until another one does. Removed: east") {
+		t.Errorf("want a Fatal without a placement, which keeps everything, got %q", got)
+	}
+
+	req.Observed.Composite.Resource = fixture.YAML(t, fixture.Service(strings.Replace(fixture.TwoNodes, "replicas: 2", "replicas: 0", 1)))
+	rsp, _ = fixture.Reconcile(t, fn, req, nil)
 	if got := fixture.Fatals(rsp); got != "" {
-		t.Errorf("want no Fatal without a placement, got %s", got)
+		t.Errorf("want no Fatal without a placement and replicas, got %s", got)
 	}
 	if got := remoteClusters(rsp); len(got) > 0 {
 		t.Errorf("want no objects of the removed placement, got some in %v", got)

@@ -17,9 +17,10 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - Outdated: a replica of it has a former template, or the newest one behind the partition.
   - Started: a replica of it has been released, and does not serve so far.
   - Serving: all of its replicas have the pods that they need, ready, and none is being replaced.
-    An outdated unit serves as long as a replica with a former template does.
-  - Unknown: a replica with a former template may serve. Its status is older than its spec, as after
-    every edit.
+    An outdated unit serves as long as a replica with a former template answers requests. Prefill
+    does not by itself.
+  - Unknown: such a replica may answer requests. Its status is older than its spec, as after every
+    edit.
 
 # Rules
 

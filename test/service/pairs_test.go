@@ -58,6 +58,16 @@ func TestPairsKeepAnswering(t *testing.T) {
 			before: pairs(2, "v1", 2, "v1", ""), edit: pairs(2, "v1", 2, "v2", "rollout: {paused: true}"),
 			stepsBetween: 1, crashLater: []string{"p/0"}, then: pairs(2, "v1", 2, "v2", "rollout: {paused: true}"), images: "v1,v1,v1,v1",
 		},
+		"OnlyPrefillServes": {
+			reason: "Nothing decodes in the unit below the partition, so the other one stays.",
+			before: pairs(2, "v1", 2, "v1", ""), edit: pairs(2, "v1", 2, "v1", ""), stepsBetween: 1, crashLater: []string{"d/0"},
+			then: pairs(2, "v2", 2, "v2", "rollout: {partition: 1}"), images: "v1,v1,v1,v1",
+		},
+		"OnlyPrefillServesFirst": {
+			reason: "Without a partition it is the first one to change.",
+			before: pairs(2, "v1", 2, "v1", ""), edit: pairs(2, "v1", 2, "v1", ""), stepsBetween: 1, crashLater: []string{"d/0"},
+			then: pairs(2, "v2", 2, "v2", ""), images: "v2,v2,v2,v2",
+		},
 		"CrashSpreadsNothing": {
 			reason: "What does not start stays in one unit when another one has a crash.",
 			before: pairs(3, "v1", 3, "v1", ""), edit: pairs(3, "v1", 3, broken, ""),

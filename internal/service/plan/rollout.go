@@ -153,8 +153,10 @@ func (u *unit) state(running *Running) rollout.Unit {
 		s.Started = s.Started || state.Exists && updated && !state.Serving
 		s.Serving = s.Serving && state.Serving
 		s.Broken = s.Broken || state.Broken
-		former = former || state.Exists && !updated && state.Serving
-		s.Unknown = s.Unknown || state.Exists && !updated && !state.Broken && !r.Partial
+		// Prefill answers no request by itself. Decode does, where it has no prefill.
+		answers := u.kind != pairKind || r.Role.Type != v1alpha1.ComponentTypePrefiller
+		former = former || answers && state.Exists && !updated && state.Serving
+		s.Unknown = s.Unknown || answers && state.Exists && !updated && !state.Broken && !r.Partial
 		s.Blocked = s.Blocked || r.Held
 	}
 	s.Serving = s.Serving || former

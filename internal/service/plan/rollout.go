@@ -8,6 +8,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
 // A Rollout says how the pods that run get the newest template.
@@ -58,15 +59,59 @@ func (p *Plan) RollOut(running *Running) {
 		states[i] = units[i].state(running)
 	}
 	policy := rollout.Policy{MaxUnavailable: *p.Rollout.MaxUnavailable, Partition: *p.Rollout.Partition, Paused: p.Rollout.Paused}
-	for i, released := range rollout.Release(states, policy) {
+	released := rollout.Release(states, policy)
+	p.leaveFirst(units, states, released)
+	for i := range units {
 		for _, r := range units[i].replicas {
 			r.BelowPartition = units[i].index < *p.Rollout.Partition
-			r.hold(running, released)
+			r.hold(running, released[i])
 		}
 	}
 	p.holdLeaving(running)
 	p.recount(running)
 	p.inspect(running)
+}
+
+// leaveFirst takes a cluster out of the fleet route before its last serving unit is changed, while
+// another cluster gets requests. The unit is held until no gateway sends requests to the cluster any more.
+func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) {
+	if p.FleetRoute == nil {
+		return
+	}
+	stays := map[string]bool{}
+	for i := range units {
+		stays[units[i].cluster] = stays[units[i].cluster] || states[i].Serving && !released[i]
+	}
+	left := map[string]bool{}
+	for i := range units {
+		c := units[i].cluster
+		if !released[i] || !states[i].Serving || stays[c] {
+			continue
+		}
+		left[c] = left[c] || p.FleetRoute.leave(c)
+		// One cluster after the other: the last one has nobody to send its requests to.
+		released[i] = !p.mayReceiveTraffic(c) || !left[c] && len(left) == 1
+	}
+}
+
+// leave gives the backend of a cluster no requests any more, unless it is the only one that gets some.
+func (r *FleetRoute) leave(cluster string) bool {
+	if !slices.ContainsFunc(r.Backends, func(b Backend) bool { return b.Cluster != cluster && b.Weight > 0 }) {
+		return false
+	}
+	for i := range r.Backends {
+		if b := &r.Backends[i]; b.Cluster == cluster {
+			b.Weight, b.Named = 0, false
+		}
+	}
+	return true
+}
+
+// mayReceiveTraffic tells whether a gateway may still send requests to a cluster by the fleet route.
+func (p *Plan) mayReceiveTraffic(cluster string) bool {
+	return slices.ContainsFunc(p.Schedule.Assignments, func(a scheduling.Assignment) bool {
+		return a.Target.Cluster == cluster && a.MayReceiveTraffic
+	})
 }
 
 // hold holds a replica that has a former template and is not released.

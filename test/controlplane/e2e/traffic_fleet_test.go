@@ -13,7 +13,7 @@ import (
 // testTrafficToClusters takes a cluster away from two services, first by a drain and then by a cut. One
 // has its only copy there, and the other one of two. What fails during a cut does so until the fleet
 // route has left the cluster. With retries, only requests that were in progress fail. In the end it
-// changes the image in both clusters.
+// changes the image in both clusters, with an extra replica and then with a single one in each.
 func testTrafficToClusters(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	east := h.joinsForGood(t, "traffic", member{name: "traffic-east", remote: "cluster-1", nodes: 4, gateway: observedGateway})
@@ -39,6 +39,11 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 	doubleInBoth := func() {
 		t.Helper()
 		leads(double, map[string]int{"cluster-1": 2, "cluster-2": 2}, whole, whole, map[string]int64{"traffic-east": 2, "traffic-west": 2})
+	}
+	oneInBoth := func() {
+		t.Helper()
+		const one = "Placed [0] weight 1"
+		leads(double, map[string]int{"cluster-1": 1, "cluster-2": 1}, one, one, map[string]int64{"traffic-east": 1, "traffic-west": 1})
 	}
 	singleInEast()
 	doubleInBoth()
@@ -117,6 +122,18 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 		})
 		rolledOut(t, h.Cluster, double, "True AllUpdated: ")
 		doubleInBoth()
+	})
+	toDouble.while("one replica less in each cluster", func() {
+		worker["replicas"] = int64(1)
+		apply(t, h.Cluster, double)
+		oneInBoth()
+	})
+	toDouble.while("another image of the only replica in each cluster", func() {
+		setImage(worker, "vllm/vllm-openai:v0.11.0")
+		delete(double.Object["spec"].(map[string]any), "rollout")
+		apply(t, h.Cluster, double)
+		rolledOut(t, h.Cluster, double, "True AllUpdated: ")
+		oneInBoth()
 	})
 }
 

@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// TestLeaveFirst shows which units wait until the fleet route has left their cluster, and which clusters
+// get requests meanwhile.
+func TestLeaveFirst(t *testing.T) {
+	// A unit is released, or it serves all the time.
+	released, serves, broken := rollout.Unit{Serving: true, Outdated: true}, rollout.Unit{Serving: true}, rollout.Unit{Outdated: true, Broken: true}
+	cases := map[string]struct {
+		reason string
+		// units by the cluster.
+		a, b []rollout.Unit
+		// weights of a and b, and whether they may receive requests.
+		weights  [2]int32
+		receives [2]bool
+		want     string
+	}{
+		"LastOne":    {"The only unit of a waits, and its requests go to b.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 1}, [2]bool{true, true}, "released [] weights 0 1"},
+		"RouteLeft":  {"No gateway sends requests to a any more.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 1}, [2]bool{false, true}, "released [a0] weights 0 1"},
+		"OfTwo":      {"The other unit of a answers.", []rollout.Unit{released, serves}, []rollout.Unit{serves}, [2]int32{2, 1}, [2]bool{true, true}, "released [a0] weights 2 1"},
+		"BothOfTwo":  {"Both units of a are changed at once.", []rollout.Unit{released, released}, []rollout.Unit{serves}, [2]int32{2, 1}, [2]bool{true, true}, "released [] weights 0 1"},
+		"NobodyElse": {"There is no other cluster that gets requests.", []rollout.Unit{released}, []rollout.Unit{{Broken: true}}, [2]int32{1, 0}, [2]bool{true, false}, "released [a0] weights 1 0"},
+		"Both":       {"One cluster after the other.", []rollout.Unit{released}, []rollout.Unit{released}, [2]int32{1, 1}, [2]bool{true, true}, "released [] weights 0 1"},
+		"Broken":     {"What does not serve waits for nothing.", []rollout.Unit{broken}, []rollout.Unit{serves}, [2]int32{0, 1}, [2]bool{true, true}, "released [a0] weights 0 1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{FleetRoute: &FleetRoute{}, Schedule: &scheduling.Result{}}
+			var units []unit
+			var states []rollout.Unit
+			var names []string
+			var now []bool
+			for i, of := range [][]rollout.Unit{tc.a, tc.b} {
+				cluster := string("ab"[i])
+				p.FleetRoute.Backends = append(p.FleetRoute.Backends, Backend{Cluster: cluster, Weight: tc.weights[i], Named: tc.weights[i] > 0})
+				p.Schedule.Assignments = append(p.Schedule.Assignments, scheduling.Assignment{Target: scheduling.Target{Cluster: cluster}, MayReceiveTraffic: tc.receives[i]})
+				for k, s := range of {
+					units, states, now = append(units, unit{cluster: cluster}), append(states, s), append(now, s.Outdated)
+					names = append(names, fmt.Sprintf("%s%d", cluster, k))
+				}
+			}
+			p.leaveFirst(units, states, now)
+			all := []string{}
+			for i := range now {
+				if now[i] {
+					all = append(all, names[i])
+				}
+			}
+			got := fmt.Sprintf("released %v weights %d %d", all, p.FleetRoute.Backends[0].Weight, p.FleetRoute.Backends[1].Weight)
+			if p.FleetRoute.Backends[0].Weight == 0 && p.FleetRoute.Backends[0].Named {
+				t.Error("the route names a cluster that gets no requests")
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+/*
+Package engineflags knows the flags of engines, release by release, and reads command lines as the
+engines do. It tells which flags cannot work.
+
+The tables are made from the sources of the engines by test/tools/flags. They have some releases. One
+between two of them has the flags of both, so that nothing is told which one of them allows. Of a release
+that is not known, or later than all, only flags are told that resemble a known one.
+*/
+package engineflags
+
+import (
+	_ "embed" // The tables.
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed vllm.txt
+var vllmTable string
+
+//go:embed sglang.txt
+var sglangTable string
+
+var (
+	vllm   = sync.OnceValue(func() *Table { return read("vLLM", vllmTable) })
+	sglang = sync.OnceValue(func() *Table { return read("SGLang", sglangTable) })
+)
+
+// VLLM returns the flags of vLLM.
+func VLLM() *Table { return vllm() }
+
+// SGLang returns the flags of SGLang.
+func SGLang() *Table { return sglang() }
+
+// A Table has the flags of an engine.
+type Table struct {
+	engine   string
+	releases []release
+	flags    map[string][]entry
+	// names of all flags, sorted.
+	names []string
+	// flexible tells that names may be written with _ for -, and that a dot and a key of a JSON value may
+	// follow them.
+	flexible bool
+}
+
+// A release of an engine.
+type release struct {
+	name    string
+	version version
+}
+
+// What a flag takes.
+const (
+	takesNothing  = "switch"
+	takesNo       = "bool"
+	takesValue    = "value"
+	takesValues   = "values"
+	takesOptional = "optional"
+	// takesOther marks the flag of another server, which the same command starts for other models.
+	takesOther = "other"
+)
+
+// An entry is a flag of some releases.
+type entry struct {
+	// name is the flag's longest.
+	name    string
+	takes   string
+	choices []string
+	// releases has a bit for each.
+	releases set
+}
+
+// A set of releases, by their indexes.
+type set uint64
+
+// maxReleases is how many a set can have.
+const maxReleases = 64
+
+func (s set) and(other set) bool { return s&other != 0 }
+
+// read reads a table. A broken one is empty, and a test tells.
+func read(engine, table string) *Table {
+	t, err := parse(engine, table)
+	if err != nil {
+		return &Table{engine: engine}
+	}
+	return t
+}
+
+// parse reads what test/tools/flags writes.
+func parse(engine, table string) (*Table, error) {
+	t := &Table{engine: engine, flags: map[string][]entry{}, flexible: engine == "vLLM"}
+	for line := range strings.Lines(table) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0 || words[0] == "#":
+		case len(words) < 3:
+			return nil, fmt.Errorf("%q has too few words", line)
+		case words[0] == "release":
+			v, ok := parseVersion(words[1])
+			if !ok || len(t.releases) == maxReleases {
+				return nil, fmt.Errorf("%q is no release, or one too many", line)
+			}
+			t.releases = append(t.releases, release{name: words[1], version: v})
+		default:
+			releases, err := t.parseReleases(words[2])
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w", line, err)
+			}
+			names := strings.Split(words[1], ",")
+			e := entry{name: names[0], takes: words[0], releases: releases}
+			if len(words) > 3 {
+				e.choices = strings.Split(words[3], "|")
+			}
+			for _, n := range names {
+				t.flags[n] = append(t.flags[n], e)
+			}
+		}
+	}
+	for n := range t.flags {
+		t.names = append(t.names, n)
+	}
+	slices.Sort(t.names)
+	return t, nil
+}
+
+func (t *Table) parseReleases(ranges string) (set, error) {
+	s := set(0)
+	for part := range strings.SplitSeq(ranges, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		if err != nil {
+			return 0, err
+		}
+		last, err := strconv.Atoi(to)
+		if err != nil {
+			return 0, err
+		}
+		if first < 0 || last < first || last >= len(t.releases) {
+			return 0, fmt.Errorf("%s are no releases", part)
+		}
+		for i := first; i <= last; i++ {
+			s |= 1 << i
+		}
+	}
+	return s, nil
+}
+
+// A version is that of a release: major, minor and patch.
+type version [3]int
+
+var versionTag = regexp.MustCompile(`^v?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})($|[.-])`)
+
+// preRelease matches what follows the version of a release candidate. Its flags are those of neither
+// release.
+var preRelease = regexp.MustCompile(`^v?[0-9.]+\.?(rc|dev|a|b)[0-9]`)
+
+func parseVersion(tag string) (version, bool) {
+	m := versionTag.FindStringSubmatch(tag)
+	if m == nil || preRelease.MatchString(tag) {
+		return version{}, false
+	}
+	v := version{}
+	for i := range v {
+		v[i], _ = strconv.Atoi(m[i+1]) // The expression has digits only.
+	}
+	return v, true
+}
+
+// A window is which of the known releases an engine may be, or lies between.
+type window struct {
+	releases set
+	// certain tells that it has no other flags than these releases.
+	certain bool
+	// shown is the release as people know it. It is empty if it is not known.
+	shown string
+}
+
+// window returns the window of an image's tag. No tag means that the release is not known.
+func (t *Table) window(tag string) window {
+	all := window{releases: 1<<len(t.releases) - 1}
+	v, ok := parseVersion(tag)
+	if !ok || len(t.releases) == 0 {
+		return all
+	}
+	i, exact := slices.BinarySearchFunc(t.releases, v, func(r release, v version) int { return slices.Compare(r.version[:], v[:]) })
+	w := window{certain: true, shown: fmt.Sprintf("v%d.%d.%d", v[0], v[1], v[2])}
+	switch {
+	case exact:
+		w.releases = 1 << i
+	case i == 0 || i == len(t.releases):
+		all.shown = w.shown
+		return all
+	default:
+		w.releases = 1<<i | 1<<(i-1)
+	}
+	return w
+}

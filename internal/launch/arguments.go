@@ -1,0 +1,57 @@
+package launch
+
+import (
+	"path"
+	"slices"
+)
+
+// Arguments are what an engine that serves models gets on its command line.
+type Arguments struct {
+	Engine Engine
+	// Words after the engine's name.
+	Words []string
+	// At has the index of each word in the container's command and args together. All words of a shell's
+	// script are at the script.
+	At []int
+	// Script tells that a shell reads the words, so that a variable may become several of them.
+	Script bool
+}
+
+// servers are the modules of Python that start a server with an engine's flags.
+var servers = []string{"vllm.entrypoints.openai.api_server", "sglang.launch_server"}
+
+// ArgumentsOf returns what the engine of a command gets. It is not ok for a command that starts another
+// program, or in which the engine cannot be found. entrypoint is the engine that the image itself starts.
+func ArgumentsOf(c Command, entrypoint Engine) (a Arguments, ok bool) {
+	l := parse(c)
+	words := l.words()
+	a = Arguments{Engine: entrypoint, Script: l.script > 0, At: make([]int, len(words))}
+	for i := range a.At {
+		a.At[i] = i
+		if a.Script {
+			a.At[i] = l.script
+		}
+	}
+	if !l.program() {
+		if len(words) > 0 && words[0] == "serve" {
+			return a.from(words, 1), entrypoint == EngineVLLM
+		}
+		return a.from(words, 0), entrypoint == EngineVLLM
+	}
+	for i := range len(words) - 1 {
+		e := engineOf(words[i : i+2])
+		if e == EngineUnknown {
+			continue
+		}
+		a.Engine = e
+		serves := words[i+1] == "serve" && path.Base(words[i]) != "-m"
+		return a.from(words, i+2), serves || slices.Contains(servers, words[i+1])
+	}
+	return Arguments{}, false
+}
+
+// from returns the arguments from an index on.
+func (a Arguments) from(words []string, i int) Arguments {
+	a.Words, a.At = words[i:], a.At[i:]
+	return a
+}

@@ -239,6 +239,7 @@ func (p *rolePlanner) isVLLM(t *PodTemplate) bool {
 
 // warn warns of arguments that are valid but probably a mistake.
 func (p *rolePlanner) warn() {
+	p.warnOfFlags()
 	p.warnAbout(&p.role.Worker, p.path.Child("template"))
 	if p.ownLeader() {
 		p.warnAbout(&p.role.Leader, p.leaderPath())

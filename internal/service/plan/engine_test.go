@@ -41,7 +41,7 @@ func defaultInput() *inputv1alpha1.Input {
 }
 
 const (
-	seedWorker = `{spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.11.0", args: [--model, M], ports: [{containerPort: 8000, name: http}], resources: {limits: {nvidia.com/gpu: "8"}}}]}}`
+	seedWorker = `{spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.11.0", args: [--model, M], ports: [{containerPort: 8000, name: http}], resources: {limits: {example.com/gpu: "8"}}}]}}`
 	headM      = "ray start --head --port=6379 && vllm serve --model M --distributed-executor-backend ray"
 	joinM      = "ray start --address=$LWS_LEADER_ADDRESS:6379 --block"
 )
@@ -92,7 +92,7 @@ func TestPlanRole(t *testing.T) {
 				role:      Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000},
 				leader:    pod{SharedMemory: true},
 				worker:    pod{SharedMemory: true},
-				resources: map[string]string{"nvidia.com/gpu": "8"},
+				resources: map[string]string{"example.com/gpu": "8"},
 			},
 		},
 		"OneNode": {
@@ -104,7 +104,7 @@ func TestPlanRole(t *testing.T) {
 				role:      Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Nodes: 1, Port: 8000, EnginePort: 8000},
 				leader:    pod{SharedMemory: true},
 				worker:    pod{SharedMemory: true},
-				resources: map[string]string{"nvidia.com/gpu": "8"},
+				resources: map[string]string{"example.com/gpu": "8"},
 				warnings:  []Warning{{Path: "spec.roles[1].leaderTemplate", Message: "has no effect: a replica on one node uses template"}},
 			},
 		},
@@ -116,7 +116,7 @@ func TestPlanRole(t *testing.T) {
 				role:      Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 2, Nodes: 4, Port: 8000, EnginePort: 8000, RayPort: 6379},
 				leader:    pod{Command: shell, Args: []string{headM}, SharedMemory: true},
 				worker:    pod{Command: shell, Args: []string{joinM}, SharedMemory: true, Headless: true},
-				resources: map[string]string{"nvidia.com/gpu": "32"},
+				resources: map[string]string{"example.com/gpu": "32"},
 			},
 		},
 		"None": {
@@ -127,7 +127,11 @@ func TestPlanRole(t *testing.T) {
 				role:      Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 2, Port: 8000, EnginePort: 8000},
 				leader:    pod{SharedMemory: true},
 				worker:    pod{SharedMemory: true},
-				resources: map[string]string{"nvidia.com/gpu": "16"},
+				resources: map[string]string{"example.com/gpu": "16"},
+				warnings: []Warning{{
+					Path:    "spec.roles[1].multinode.launcher",
+					Message: "each of the 2 pods starts vLLM with the whole model, because nothing connects them: set launcher: VLLM, or tell the engine of the other nodes by its flags and $(LWS_LEADER_ADDRESS)",
+				}},
 			},
 		},
 		"SidecarFirst": {
@@ -182,7 +186,7 @@ func TestPlanRole(t *testing.T) {
 				},
 				leader:    pod{Command: shell, Args: []string{"ray start --head --port=6379 && vllm serve --model M --port 8200 --distributed-executor-backend ray"}, SharedMemory: true, Env: nixlEnv},
 				worker:    pod{Command: shell, Args: []string{joinM}, SharedMemory: true, Headless: true, Env: nixlEnv},
-				resources: map[string]string{"nvidia.com/gpu": "16", "cpu": "1"},
+				resources: map[string]string{"example.com/gpu": "16", "cpu": "1"},
 				warnings:  noConnector,
 			},
 		},
@@ -248,7 +252,7 @@ func TestPlanRole(t *testing.T) {
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000},
 				leader:    pod{SharedMemory: true},
 				worker:    pod{SharedMemory: true},
-				resources: map[string]string{"nvidia.com/gpu": "8"},
+				resources: map[string]string{"example.com/gpu": "8"},
 			},
 		},
 		"SGLangDecode": {

@@ -237,6 +237,8 @@ type Role struct {
 	// replicaResources are the requests of all pods of one replica. leaderRequests and
 	// workerRequests are the requests of one pod.
 	replicaResources, leaderRequests, workerRequests corev1.ResourceList
+	// line is the command line of the leader's engine. It is nil if the engine is not known.
+	line *engineLine
 }
 
 // A PodTemplate is a template of the user and the changes that rendering makes to it.

@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// flagDoubts returns the warnings about the flags of a worker's engine.
+func flagDoubts(t *testing.T, container string, nodes int32, launcher v1alpha1.Launcher) []Warning {
+	t.Helper()
+	role := v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, "{spec: {containers: [{name: engine, readinessProbe: {exec: {command: [ok]}}, "+container+"}]}}")}
+	if nodes > 1 {
+		role.Multinode = multinode(nodes, launcher)
+	}
+	_, warnings, errs := planRole(0, role, nil, defaultInput(), false)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return warnings
+}
+
+const (
+	ofEngine = "spec.roles[0].template.spec.containers[0]"
+	gpus4    = `, resources: {limits: {nvidia.com/gpu: 4}}`
+	gpus8    = `, resources: {limits: {nvidia.com/gpu: 8}}`
+)
+
+// TestWarnOfFlags plans engines with flags that their release does not have.
+func TestWarnOfFlags(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		container string
+		want      []Warning
+	}{
+		"Args": {
+			container: `image: "vllm/vllm-openai:v0.19.0", command: [vllm, serve], args: [m, --gpu-memory-utilisation, "0.9"]`,
+			want:      []Warning{{ofEngine + ".args[1]", "vLLM v0.19.0 has no flag --gpu-memory-utilisation: did you mean --gpu-memory-utilization?"}},
+		},
+		"Command": {
+			container: `image: "vllm/vllm-openai:v0.19.0", command: [vllm, serve, m, --gpu-memory-utilisation, "0.9"]`,
+			want:      []Warning{{ofEngine + ".command[3]", "vLLM v0.19.0 has no flag --gpu-memory-utilisation: did you mean --gpu-memory-utilization?"}},
+		},
+		"Script": {
+			container: `image: "vllm/vllm-openai:v0.19.0", command: [sh, -c], args: ["vllm serve m --gpu-memory-utilisation 0.9 $MORE"]`,
+			want:      []Warning{{ofEngine + ".args[0]", "vLLM v0.19.0 has no flag --gpu-memory-utilisation: did you mean --gpu-memory-utilization?"}},
+		},
+		"Entrypoint": {
+			container: `image: "vllm/vllm-openai:v0.10.0", args: [--model, m, --attention-backend, FLASH_ATTN]`,
+			want:      []Warning{{ofEngine + ".args[2]", "vLLM v0.10.0 has no flag --attention-backend: v0.16.0 has it, so use a newer image or leave the flag out"}},
+		},
+		"SGLang": {
+			container: `image: "lmsysorg/sglang:v0.5.9-cu130", command: [python3, -m, sglang.launch_server], args: [--model-path, m, --tp_size, "1"]`,
+			want:      []Warning{{ofEngine + ".args[2]", "SGLang v0.5.9 has no flag --tp_size: did you mean --tp-size?"}},
+		},
+		"OtherImage": {
+			reason:    "The tag of another image is its own, and plugins may add flags.",
+			container: `image: "ghcr.io/acme/engine:v0.10.0", command: [vllm, serve], args: [m, --attention-backend, FLASH_ATTN, --my-flag]`,
+		},
+		"Digest": {
+			container: `image: "vllm/vllm-openai@sha256:0000", command: [vllm, serve], args: [m, --attention-backend, FLASH_ATTN, --num-scheduler-steps, "2"]`,
+		},
+		"OtherProgram":     {container: `image: "vllm/vllm-openai:v0.19.0", command: [python3, -m, mine.server], args: [--anything]`},
+		"UnreadableScript": {container: `image: "vllm/vllm-openai:v0.19.0", command: [sh, -c], args: ["if true; then vllm serve m --anything; fi"]`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, flagDoubts(t, tc.container, 1, "")); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfSizes plans engines on GPUs.
+func TestWarnOfSizes(t *testing.T) {
+	const (
+		vllm   = `image: x, command: [vllm, serve], args: `
+		sglang = `image: x, command: [python3, -m, sglang.launch_server], args: `
+	)
+	cases := map[string]struct {
+		reason    string
+		container string
+		nodes     int32
+		launcher  v1alpha1.Launcher
+		// path below the engine's container, and want is the message there. It is empty if there is none.
+		path, want string
+	}{
+		"OneGPU":   {container: vllm + `[m], resources: {limits: {nvidia.com/gpu: 1}}`},
+		"NoGPU":    {container: vllm + `[m, -tp, "8"]`},
+		"Fits":     {container: vllm + `[m, -tp, "2", -pp, "2"]` + gpus4},
+		"NoSize":   {container: vllm + `[m]` + gpus4, path: ".args", want: "tensor x pipeline x data parallel is 1 x 1 x 1, so vLLM uses 1 of the 4 GPUs of the pod (nvidia.com/gpu): set --tensor-parallel-size to 4, or request fewer GPUs"},
+		"TooLarge": {container: vllm + `[m, --tensor-parallel-size=8]` + gpus4, path: ".args[1]", want: "tensor x pipeline x data parallel is 8 x 1 x 1, so vLLM needs 8 GPUs, and the pod has 4 (nvidia.com/gpu): set smaller sizes, or request more GPUs"},
+		"TooSmall": {container: vllm + `[m, -tp, "2", -pp, "2"]` + gpus8, path: ".args[1]", want: "tensor x pipeline x data parallel is 2 x 2 x 1, so vLLM uses 4 of the 8 GPUs of the pod (nvidia.com/gpu): set --tensor-parallel-size to 4, or request fewer GPUs"},
+		"Uneven":   {container: vllm + `[m, -pp, "3"]` + gpus4, path: ".args", want: "tensor x pipeline x data parallel is 1 x 3 x 1, so vLLM uses 3 of the 4 GPUs of the pod (nvidia.com/gpu): set sizes that use them all, or request fewer GPUs"},
+		"AMD":      {container: vllm + `[m], resources: {requests: {amd.com/gpu: 2}, limits: {amd.com/gpu: 2}}`, path: ".args", want: "tensor x pipeline x data parallel is 1 x 1 x 1, so vLLM uses 1 of the 2 GPUs of the pod (amd.com/gpu): set --tensor-parallel-size to 2, or request fewer GPUs"},
+		"Shell":    {container: `image: x, command: [sh, -c, "vllm serve m -tp 8"]` + gpus4, path: ".command[2]", want: "tensor x pipeline x data parallel is 8 x 1 x 1, so vLLM needs 8 GPUs, and the pod has 4 (nvidia.com/gpu): set smaller sizes, or request more GPUs"},
+		"TPU":      {reason: "A chip may be two devices.", container: vllm + `[m], resources: {limits: {google.com/tpu: 4}}`},
+
+		"Visible":      {container: vllm + `[m], env: [{name: CUDA_VISIBLE_DEVICES, value: "0"}]` + gpus4},
+		"Variable":     {container: vllm + `[m, -tp, $(TP)]` + gpus4},
+		"MoreFlags":    {container: vllm + `[m, $(MORE)]` + gpus4},
+		"ConfigFile":   {container: vllm + `[--config, /etc/vllm.yaml]` + gpus4},
+		"TwoInOneWord": {reason: "That is told, so this is not.", container: vllm + `[m, "--tensor-parallel-size 4"]` + gpus4, path: ".args[1]", want: "no shell splits this element into a flag and its value, so the engine cannot parse it: write two elements, --tensor-parallel-size and 4, without quotes around the value, or one of the form --tensor-parallel-size=value"},
+
+		"DataParallel":      {container: vllm + `[m, -tp, "2", -dp, "4"]` + gpus8},
+		"DataParallelMore":  {container: vllm + `[m, -tp, "2", -dp, "8"]` + gpus8, path: ".args[1]", want: "tensor x pipeline x data parallel is 2 x 1 x 8, so vLLM needs 16 GPUs, and the pod has 8 (nvidia.com/gpu): set smaller sizes, or request more GPUs"},
+		"DataParallelLocal": {container: vllm + `[m, -dp, "16", -dpl, "8", -dpa, 10.0.0.1]` + gpus8},
+		"LocalTooMany":      {container: vllm + `[m, -dp, "16", -dpl, "8"]` + gpus4, path: ".args", want: "tensor x pipeline x local data parallel is 1 x 1 x 8, so vLLM needs 8 GPUs, and the pod has 4 (nvidia.com/gpu): set smaller sizes, or request more GPUs"},
+		"ExternalRank":      {container: vllm + `[m, -dp, "16", --data-parallel-rank, "3", -tp, "4"]` + gpus4},
+		"RayRanks":          {container: vllm + `[m, -dp, "16", --data-parallel-backend=ray]` + gpus4},
+		"RayExecutor":       {reason: "Ray may know of other nodes.", container: vllm + `[m, -tp, "16", --distributed-executor-backend=ray]` + gpus8},
+		"Context":           {container: vllm + `[m, -tp, "4", -pcp, "2"]` + gpus8},
+
+		"Launcher":     {container: vllm + `[m, -tp, "8", -pp, "2"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherVLLM},
+		"LauncherIdle": {container: vllm + `[m, -tp, "8"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherVLLM, path: ".args[1]", want: "tensor x pipeline x data parallel is 8 x 1 x 1, so vLLM uses 8 of the 16 GPUs of a replica with 2 pods (nvidia.com/gpu): set --tensor-parallel-size to 16, or request fewer GPUs"},
+		"LauncherRay":  {container: vllm + `[m, -tp, "8", -pp, "4"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherRay, path: ".args[1]", want: "tensor x pipeline x data parallel is 8 x 4 x 1, so vLLM needs 32 GPUs, and a replica with 2 pods has 16 (nvidia.com/gpu): set smaller sizes, or request more GPUs"},
+		"None":         {reason: "The commands tell the pods apart by themselves.", container: vllm + `[m, -tp, "8", --nnodes, "2", --node-rank, $(LWS_WORKER_INDEX)]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherNone},
+
+		"SGLang":          {container: sglang + `[--model-path, m, --tp, "8"]` + gpus8},
+		"SGLangIdle":      {container: sglang + `[--model-path, m]` + gpus8, path: ".args", want: "tensor x pipeline x data parallel is 1 x 1 x 1, so SGLang uses 1 of the 8 GPUs of the pod (nvidia.com/gpu): set --tensor-parallel-size to 8, or request fewer GPUs"},
+		"SGLangData":      {container: sglang + `[--model-path, m, --dp, "8"]` + gpus8},
+		"SGLangDataMore":  {container: sglang + `[--model-path, m, --tp-size, "4", --dp, "8"]` + gpus8, path: ".args[2]", want: "tensor x pipeline x data parallel is 4 x 1 x 8, so SGLang needs 32 GPUs, and the pod has 8 (nvidia.com/gpu): set smaller sizes, or request more GPUs"},
+		"SGLangAttention": {container: sglang + `[--model-path, m, --tp, "8", --dp, "8", --enable-dp-attention]` + gpus8},
+		"SGLangNodes":     {container: sglang + `[--model-path, m, --tp, "16"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherSGLang},
+		"SGLangBase":      {container: sglang + `[--model-path, m, --base-gpu-id, "1"]` + gpus8},
+		"SGLangHuge":      {container: sglang + `[--model-path, m, --tp, "99999999999999999999"]` + gpus8},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var want []Warning
+			if tc.want != "" {
+				want = []Warning{{ofEngine + tc.path, tc.want}}
+			}
+			if diff := cmp.Diff(want, flagDoubts(t, tc.container, tc.nodes, tc.launcher)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfNodes plans engines on two nodes without a launcher.
+func TestWarnOfNodes(t *testing.T) {
+	warning := func(engine, launcher string) []Warning {
+		return []Warning{{"spec.roles[0].multinode.launcher", fmt.Sprintf("each of the 2 pods starts %s with the whole model, because nothing connects them: set launcher: %s, or tell the engine of the other nodes by its flags and $(LWS_LEADER_ADDRESS)", engine, launcher)}}
+	}
+	cases := map[string]struct {
+		reason    string
+		container string
+		want      []Warning
+	}{
+		"VLLM":        {container: `image: x, command: [vllm, serve, m, -tp, "8"]`, want: warning("vLLM", "VLLM")},
+		"SGLang":      {container: `image: x, command: [sglang, serve, --model-path, m]`, want: warning("SGLang", "SGLang")},
+		"Told":        {container: `image: x, command: [vllm, serve, m, -n2, -r, $(LWS_WORKER_INDEX)]`},
+		"ToldSGLang":  {container: `image: x, command: [sglang, serve, --model-path, m, --dist-init-addr, "$(LWS_LEADER_ADDRESS):5000"]`},
+		"DataRanks":   {container: `image: x, command: [vllm, serve, m, --data-parallel-start-rank, $(RANK)]`},
+		"Environment": {container: `image: x, command: [vllm, serve, m], env: [{name: VLLM_HOST_IP, value: $(LWS_LEADER_ADDRESS)}]`},
+		"Script":      {container: `image: x, command: [sh, -c, "ray start --head && vllm serve m"]`},
+		"File":        {container: `image: x, command: [vllm, serve, --config, /a.yaml]`},
+		"Unknown":     {container: `image: x, command: [mine]`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, flagDoubts(t, tc.container, 2, v1alpha1.LauncherNone)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

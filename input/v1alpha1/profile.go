@@ -14,6 +14,13 @@ type Profile struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
+	// MaxContextLength is the longest context, in tokens, for which the GPUs of the profile have
+	// room. A service whose engines have a longer one gets a warning.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MaxContextLength *int32 `json:"maxContextLength,omitempty"`
+
 	// Roles of the profile, at most one for each componentType. Each role of a service takes
 	// the one of its componentType.
 	// +kubebuilder:validation:MinItems=1

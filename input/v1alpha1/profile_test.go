@@ -28,7 +28,7 @@ func TestValidateProfiles(t *testing.T) {
 	}{
 		"Full": {
 			reason: "A profile may have every one of its fields, and any part of a template.",
-			doc: `[{name: p, roles: [
+			doc: `[{name: p, maxContextLength: 32768, roles: [
 				{componentType: router, strategy: queue-size, endpointPicker: {failureMode: FailOpen, resources: {requests: {cpu: 500m}}, kvConnector: nixlv2}},
 				{componentType: worker, multinode: {nodeCount: 2, launcher: VLLM}, lifecycle: {startupSeconds: 10, drainSeconds: 0, shutdownSeconds: 1},
 				 template: {metadata: {labels: {a: b}}, spec: {containers: [{name: vllm}], young: {}}}, leaderTemplate: {}},
@@ -43,6 +43,15 @@ func TestValidateProfiles(t *testing.T) {
 				`input.profiles[1].name: Required value: must be a name that no other profile has`,
 				`input.profiles[3].name: Duplicate value: "p"`,
 				`input.profiles[3].roles: Required value: must have at least one role`,
+			},
+		},
+		"Context": {
+			reason: "No model has a context of no token, or of more than a billion.",
+			doc:    `[{name: p, maxContextLength: 0, roles: [{componentType: worker}]}, {name: q, maxContextLength: 1000000001, roles: [{componentType: worker}]}]`,
+			schema: []string{"profiles[0].maxContextLength", "profiles[1].maxContextLength"},
+			want: []string{
+				`input.profiles[0].maxContextLength: Invalid value: 0: must be from 1 to 1000000000`,
+				`input.profiles[1].maxContextLength: Invalid value: 1000000001: must be from 1 to 1000000000`,
 			},
 		},
 		"TooMany": {

@@ -19,6 +19,7 @@ const (
 	minStartupSeconds = 10
 	maxStartupSeconds = 24 * 60 * 60
 	maxDrainSeconds   = 1800
+	maxContextLength  = 1_000_000_000
 )
 
 const componentTypeRouter = "router"
@@ -37,6 +38,7 @@ func validateProfiles(path *field.Path, profiles []Profile) field.ErrorList {
 			errs = append(errs, field.Duplicate(at.Child("name"), text.Value(p.Name)))
 		}
 		names[p.Name] = true
+		errs = append(errs, between(at.Child("maxContextLength"), p.MaxContextLength, 1, maxContextLength)...)
 		errs = append(errs, validateProfileRoles(at.Child("roles"), p.Roles)...)
 	}
 	return errs

@@ -32,10 +32,15 @@ type Given struct {
 	Value string
 	// Key is what follows a dot: the key of a JSON value.
 	Key string
+	// Several tells that other values follow.
+	Several bool
 }
 
-// Known tells whether the value is plain text. Otherwise it is not known before the engine starts.
-func (g Given) Known() bool { return g.Value != "" && !strings.Contains(g.Value, "$") }
+// Known tells whether there is one value, of plain text. That of a variable is not known before the engine
+// starts.
+func (g Given) Known() bool {
+	return g.Value != "" && !g.Several && !strings.Contains(g.Value, "$")
+}
 
 // A Problem is a word that the engine cannot use.
 type Problem struct {
@@ -194,6 +199,7 @@ func (r *reader) flag(i int) int {
 		if takes == takesValue || w.key != "" {
 			values = values[:min(1, len(values))]
 		}
+		g.Several = len(values) > 1
 		r.checkChoices(i+len(values), entries, w, g.Value, takes)
 	default:
 		values = values[:0]

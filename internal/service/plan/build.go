@@ -33,6 +33,8 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	policy := newTenantPolicy(s, in)
 	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &snapshot))...)
 	p.warnWithoutRouter()
+	p.warnOfDisagreement()
+	p.warnOfContext(spec.ProfileName, in)
 	p.warnOfPartition(spec.Replicas)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)

@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWarnOfDisagreement plans prefill and decode engines that differ.
+func TestWarnOfDisagreement(t *testing.T) {
+	const (
+		vllm   = `vllm, serve`
+		sglang = `python3, -m, sglang.launch_server`
+		cannot = "decode cannot use the KV cache of prefill"
+		nixl   = `--kv-transfer-config, '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'`
+	)
+	cases := map[string]struct {
+		reason          string
+		prefill, decode string
+		// path below the engine's container of decode.
+		path, want string
+	}{
+		"Same":            {prefill: vllm + ", m, --block-size, '64', " + nixl, decode: vllm + ", --model, m, --block-size=64, -tp, '4', " + nixl},
+		"Model":           {prefill: vllm + ", m, --served-model-name, x, " + nixl, decode: vllm + ", other, --served-model-name, x, " + nixl, path: ".command[2]", want: `the model is "other" here and "m" in the role p, so ` + cannot + `: set the same in both`},
+		"Name":            {prefill: vllm + ", m, " + nixl, decode: vllm + ", m, --served-model-name, x, " + nixl, path: ".command[3]", want: `the name of the model is "x" here and "m" in the role p, so one of the two knows no model of the name that clients ask for: set the same in both`},
+		"NameOfModel":     {prefill: vllm + ", m, " + nixl, decode: vllm + ", m, --served-model-name, m, " + nixl},
+		"SeveralNames":    {prefill: vllm + ", m, --served-model-name, a, b, " + nixl, decode: vllm + ", m, --served-model-name, b, a, " + nixl},
+		"BlockSize":       {prefill: vllm + ", m, --block-size=64, " + nixl, decode: vllm + ", m, --block-size, '16', " + nixl, path: ".command[3]", want: `the block size is "16" here and "64" in the role p, so ` + cannot + `: set the same in both`},
+		"BlockSizeOfOne":  {prefill: vllm + ", m, --block-size=128, " + nixl, decode: vllm + ", m, " + nixl, path: ".args", want: `the block size is what the engine chooses here and "128" in the role p, so ` + cannot + `: set the same in both`},
+		"LargerBlocks":    {reason: "Decode may have blocks of several of prefill.", prefill: vllm + ", m, --block-size=64, " + nixl, decode: vllm + ", m, --block-size=128, " + nixl},
+		"Dtype":           {prefill: vllm + ", m, --kv-cache-dtype, fp8, " + nixl, decode: vllm + ", m, " + nixl, path: ".args", want: `the KV cache dtype is "auto" here and "fp8" in the role p, so ` + cannot + `: set the same in both`},
+		"SameDtype":       {reason: "The model's own may be this one.", prefill: vllm + ", m, --kv-cache-dtype, bfloat16, " + nixl, decode: vllm + ", m, " + nixl},
+		"Connector":       {prefill: vllm + ", m, " + nixl, decode: vllm + `, m, --kv-transfer-config.kv_connector, MooncakeConnector`, path: ".command[3]", want: `the KV connector is "MooncakeConnector" here and "NixlConnector" in the role p, so ` + cannot + `: set the same in both`},
+		"MultiConnector":  {prefill: vllm + ", m, " + nixl, decode: vllm + `, m, --kv-transfer-config, '{"kv_connector":"MultiConnector"}'`},
+		"Broken":          {prefill: vllm + ", m, " + nixl, decode: vllm + `, m, --kv-transfer-config, '{'`},
+		"Variable":        {prefill: vllm + ", $(MODEL), --block-size, $(SIZE), " + nixl, decode: vllm + ", m, --block-size, '16', " + nixl},
+		"File":            {prefill: vllm + ", m, --config, /a.yaml, " + nixl, decode: vllm + ", other, --block-size, '16', " + nixl},
+		"Engines":         {prefill: vllm + ", m, " + nixl, decode: sglang + ", --model-path, m", path: "", want: "decode runs SGLang, which cannot use the KV cache of the role p, which runs vLLM: use one engine for both"},
+		"SGLang":          {prefill: sglang + ", --model-path, m", decode: sglang + ", --model, m, --disaggregation-transfer-backend, mooncake"},
+		"SGLangBackend":   {prefill: sglang + ", --model-path, m", decode: sglang + ", --model, m, --disaggregation-transfer-backend, nixl", path: ".command[5]", want: `the KV connector is "nixl" here and "mooncake" in the role p, so ` + cannot + `: set the same in both`},
+		"SGLangPageSize":  {prefill: sglang + ", --model-path, m, --page-size, '64'", decode: sglang + ", --model, m, --page-size, '128'", path: ".command[5]", want: `the block size is "128" here and "64" in the role p, so ` + cannot + `: set the same in both`},
+		"OtherProgram":    {prefill: vllm + ", m, " + nixl, decode: "mine, --port, '8000', --kv-transfer-config, x"},
+		"ZeroBlocks":      {prefill: vllm + ", m, --block-size=0, " + nixl, decode: vllm + ", m, --block-size, x, " + nixl, path: ".command[3]", want: `the block size is "x" here and "0" in the role p, so ` + cannot + `: set the same in both`},
+		"SameInAnyFormat": {prefill: vllm + ", m, --kv-transfer-config.kv_connector=NixlConnector", decode: vllm + ", m, " + nixl},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := func(name, of, command string) string {
+				return fmt.Sprintf(`{name: %s, componentType: %s, template: {spec: {containers: [{name: engine, image: x, readinessProbe: {exec: {command: [ok]}}, command: [%s]}]}}}`, name, of, command)
+			}
+			var want []Warning
+			if tc.want != "" {
+				want = []Warning{{"spec.roles[1].template", tc.want}}
+				if tc.path != "" {
+					want[0].Path += ".spec.containers[0]" + tc.path
+				}
+			}
+			var got []Warning
+			for _, w := range doubted(t, "roles: ["+role("p", "prefiller", tc.prefill)+", "+role("d", "decoder", tc.decode)+", {name: r, componentType: router}]", "spec.roles[1]") {
+				if !strings.Contains(w.Message, "prefill cannot pass the KV cache") {
+					got = append(got, w)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfContext plans services that name a profile with room for 32768 tokens.
+func TestWarnOfContext(t *testing.T) {
+	const input = `profiles: [{name: small, maxContextLength: 32768, roles: [{componentType: worker}]}, {name: any, roles: [{componentType: worker}]}]`
+	message := func(flag string) string {
+		return flag + " is more than the 32768 tokens for which profile small has room: set at most that, or name another profile"
+	}
+	cases := map[string]struct {
+		profile, command string
+		want             string
+	}{
+		"Within":     {"small", "vllm, serve, m, --max-model-len, '32768'", ""},
+		"WithinK":    {"small", "vllm, serve, m, --max-model-len, 32K", ""},
+		"Above":      {"small", "vllm, serve, m, --max-model-len, '32769'", message("--max-model-len 32769")},
+		"AboveK":     {"small", "vllm, serve, m, --max_model_len=33K", message("--max_model_len 33K")},
+		"AboveTenth": {"small", "vllm, serve, m, --max-model-len, 32.8k", message("--max-model-len 32.8k")},
+		"SGLang":     {"small", "sglang, serve, --model-path, m, --context-length, '65536'", message("--context-length 65536")},
+		"Huge":       {"small", "vllm, serve, m, --max-model-len, '999999999999999999999'", ""},
+		"Model's":    {"small", "vllm, serve, m", ""},
+		"Auto":       {"small", "vllm, serve, m, --max-model-len, auto", ""},
+		"Variable":   {"small", "vllm, serve, m, --max-model-len, $(LENGTH)", ""},
+		"NoLimit":    {"any", "vllm, serve, m, --max-model-len, '65536'", ""},
+		"NoProfile":  {"", "vllm, serve, m, --max-model-len, '65536'", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: engine, image: x, command: [" + tc.command + "]}]}}}]"
+			if tc.profile != "" {
+				spec += "\nprofileName: " + tc.profile
+			}
+			p, err := build(t, spec, input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, w := range p.Warnings {
+				if !strings.HasPrefix(w.Path, "spec.roles[0].template.spec.containers[0].command[") {
+					t.Errorf("unexpected warning %v", w)
+				}
+				got += w.Message
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

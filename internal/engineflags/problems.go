@@ -29,14 +29,14 @@ func (r *reader) unknown(i int, w written) {
 		r.problem(i, fmt.Sprintf("%s %s has no flag %s: did you mean %s?", r.engine, r.window.shown, flag, near))
 	case near != "":
 		r.problem(i, fmt.Sprintf("no release of %s up to %s has a flag %s: did you mean %s?", r.engine, r.releases[len(r.releases)-1].name, flag, near))
-	case r.window.certain:
+	case r.window.complete:
 		r.problem(i, fmt.Sprintf("%s %s has no flag %s: leave it out", r.engine, r.window.shown, flag))
 	}
 }
 
 // several returns the flags that start with a name, if the engine cannot tell which one is meant.
 func (r *reader) several(name string) []string {
-	if !strings.HasPrefix(name, "--") || len(name) < 3 || !r.window.certain {
+	if !strings.HasPrefix(name, "--") || len(name) < 3 || !r.window.complete {
 		return nil
 	}
 	var all []string
@@ -90,14 +90,14 @@ func (r *reader) near(name string) string {
 	}
 	r.searches++
 	limit := 1 + len(name)/8
-	if !r.window.certain {
+	if !r.window.complete {
 		limit = min(2, len(name)/6)
 	}
 	// New flags often differ from others in their first word alone, as --ec-transfer-config does.
 	first := name[:max(2, 2+strings.IndexByte(name[2:], '-'))]
 	best, found := limit+1, ""
 	for _, n := range r.names {
-		if d := len(n) - len(name); d > limit || -d > limit || len(r.in(n)) == 0 || !r.window.certain && !strings.HasPrefix(n, first) {
+		if d := len(n) - len(name); d > limit || -d > limit || len(r.in(n)) == 0 || !r.window.complete && !strings.HasPrefix(n, first) {
 			continue
 		}
 		if d := distance(name, n, best); d < best {

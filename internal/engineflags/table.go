@@ -3,8 +3,9 @@ Package engineflags knows the flags of engines, release by release, and reads co
 engines do. It tells which flags cannot work.
 
 The tables are made from the sources of the engines by test/tools/flags. They have some releases. One
-between two of them has the flags of both, so that nothing is told which one of them allows. Of a release
-that is not known, or later than all, only flags are told that resemble a known one.
+between two of them has the flags of both, so that nothing is told which one of them allows. If the two are
+several minor releases apart, it may have others, too. So may a release that is not known, or later than all.
+Of these, only flags are told that resemble a known one.
 */
 package engineflags
 
@@ -177,8 +178,9 @@ func parseVersion(tag string) (version, bool) {
 // A window is which of the known releases an engine may be, or lies between.
 type window struct {
 	releases set
-	// certain tells that it has no other flags than these releases.
-	certain bool
+	// certain tells that the release is known, and not later than the tables. complete tells that it has no
+	// other flags than these releases.
+	certain, complete bool
 	// shown is the release as people know it. It is empty if it is not known.
 	shown string
 }
@@ -191,7 +193,7 @@ func (t *Table) window(tag string) window {
 		return all
 	}
 	i, exact := slices.BinarySearchFunc(t.releases, v, func(r release, v version) int { return slices.Compare(r.version[:], v[:]) })
-	w := window{certain: true, shown: fmt.Sprintf("v%d.%d.%d", v[0], v[1], v[2])}
+	w := window{certain: true, complete: true, shown: fmt.Sprintf("v%d.%d.%d", v[0], v[1], v[2])}
 	switch {
 	case exact:
 		w.releases = 1 << i
@@ -200,6 +202,8 @@ func (t *Table) window(tag string) window {
 		return all
 	default:
 		w.releases = 1<<i | 1<<(i-1)
+		before, after := t.releases[i-1].version, t.releases[i].version
+		w.complete = before[0] == after[0] && after[1]-before[1] <= 1
 	}
 	return w
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -107,6 +109,44 @@ func TestReadRefuses(t *testing.T) {
 	for _, engine := range []string{"vLLM", "SGLang", "other"} {
 		if _, err := read(engine, map[string]string{"vllm/engine/arg_utils.py": "x = 1"}); err == nil {
 			t.Errorf("%s: sources without flags are read", engine)
+		}
+	}
+}
+
+// TestRun writes the table of a release in a git directory.
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{"vllm/engine/arg_utils.py": "", "vllm/config/a.py": "class AConfig:\n    b: bool = False\n", "vllm/config/a.txt": "class BConfig:"}
+	files["vllm/engine/arg_utils.py"] = "def add_cli_args(parser):\n    a_kwargs = get_kwargs(AConfig)\n    parser.add_argument('--a', **a_kwargs['b'])\n"
+	for i := range fewest {
+		files["vllm/engine/arg_utils.py"] += fmt.Sprintf("    parser.add_argument('--flag-%03d')\n", i)
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "--quiet"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--message=a", "--no-gpg-sign"}, {"tag", "v1"}} {
+		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	var table strings.Builder
+	if err := run(&table, "vLLM", []string{"v1.0.0=" + dir + "@v1"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"release v1.0.0 ", "bool --a 0\n", "value --flag-099 0\n"} {
+		if !strings.Contains(table.String(), "\n"+line) {
+			t.Errorf("no line %q in\n%s", line, table.String())
+		}
+	}
+	for _, wrong := range []string{"v1.0.0", "v1.0.0=" + dir, "v1.0.0=" + dir + "@v2"} {
+		if err := run(&table, "vLLM", []string{wrong}); err == nil {
+			t.Errorf("%s is read without an error", wrong)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -23,13 +24,13 @@ import (
 func main() {
 	engine := flag.String("engine", "", "the engine of the sources: vLLM or SGLang")
 	flag.Parse()
-	if err := run(*engine, flag.Args()); err != nil {
+	if err := run(os.Stdout, *engine, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(engine string, args []string) error {
+func run(out io.Writer, engine string, args []string) error {
 	var all []release
 	for _, arg := range args {
 		name, from, ok := strings.Cut(arg, "=")
@@ -51,7 +52,7 @@ func run(engine string, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = os.Stdout.WriteString(table)
+	_, err = io.WriteString(out, table)
 	return err
 }
 

@@ -103,14 +103,14 @@ func TestWarnOfContext(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := ""
+			var got []string
 			for _, w := range p.Warnings {
 				if !strings.HasPrefix(w.Path, "spec.roles[0].template.spec.containers[0].command[") {
 					t.Errorf("unexpected warning %v", w)
 				}
-				got += w.Message
+				got = append(got, w.Message)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, strings.Join(got, "; ")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

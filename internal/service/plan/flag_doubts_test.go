@@ -170,3 +170,33 @@ func TestWarnOfNodes(t *testing.T) {
 		})
 	}
 }
+
+// TestGPUsOf counts the GPUs of a container. They are 0 if it is not known how many the engine uses.
+func TestGPUsOf(t *testing.T) {
+	cases := map[string]struct {
+		container string
+		want      int
+	}{
+		"Limits":   {`resources: {limits: {nvidia.com/gpu: 4}}`, 4},
+		"Requests": {`resources: {requests: {amd.com/gpu: 2}}`, 2},
+		"None":     {`resources: {limits: {cpu: 4}}`, 0},
+		"Zero":     {`resources: {limits: {nvidia.com/gpu: 0}}`, 0},
+		"Huge":     {`resources: {limits: {nvidia.com/gpu: 9E}}`, 0},
+		"Two":      {`resources: {limits: {nvidia.com/gpu: 4, amd.com/gpu: 4}}`, 0},
+		"Claims":   {`resources: {limits: {nvidia.com/gpu: 4}, claims: [{name: more}]}`, 0},
+		"Visible":  {`resources: {limits: {nvidia.com/gpu: 4}}, env: [{name: CUDA_VISIBLE_DEVICES, value: "0"}]`, 0},
+		"Modules":  {`resources: {limits: {habana.ai/gaudi: 4}}, env: [{name: HABANA_VISIBLE_MODULES, value: "0"}]`, 0},
+		"Ranks":    {`resources: {limits: {nvidia.com/gpu: 4}}, env: [{name: VLLM_DP_SIZE, value: "4"}]`, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, _, errs := readTemplate(document(t, "{spec: {resourceClaims: [{name: more, resourceClaimName: x}], containers: [{name: engine, image: x, "+tc.container+"}]}}"), rolePath(0).Child("template"))
+			if p == nil {
+				t.Fatal(errs)
+			}
+			if got, _ := gpusOf(p); got != tc.want {
+				t.Errorf("want %d, got %d", tc.want, got)
+			}
+		})
+	}
+}

@@ -115,18 +115,7 @@ func (m *module) flag(c call) (option, bool) {
 		return f, false
 	}
 	for _, a := range rest {
-		if !a[0].is("**") {
-			continue
-		}
-		of := [][]token{a}
-		if len(a) > 2 && a[1].is("{") {
-			of = arguments(a[2:]) // **{**x_kwargs["field"], "default": None}
-		}
-		for _, e := range of {
-			if e[0].is("**") {
-				f.takes, f.choices = m.ofConfig(e[1:])
-			}
-		}
+		m.unpack(a, &f)
 	}
 	for _, a := range rest {
 		switch key, value := keyword(a); key {
@@ -142,6 +131,19 @@ func (m *module) flag(c call) (option, bool) {
 		}
 	}
 	return f, true
+}
+
+// unpack reads an argument of the form **x_kwargs["field"], or **{**x_kwargs["field"], "default": None}.
+func (m *module) unpack(a []token, f *option) {
+	of := [][]token{a}
+	if len(a) > 2 && a[0].is("**") && a[1].is("{") {
+		of = arguments(a[2:])
+	}
+	for _, e := range of {
+		if e[0].is("**") {
+			f.takes, f.choices = m.ofConfig(e[1:])
+		}
+	}
 }
 
 // ofConfig returns what a flag of **x_kwargs["field"] takes.

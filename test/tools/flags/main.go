@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -236,7 +237,7 @@ func ranges(of []int) string {
 			j++
 		}
 		if i == j {
-			parts = append(parts, fmt.Sprint(of[i]))
+			parts = append(parts, strconv.Itoa(of[i]))
 		} else {
 			parts = append(parts, fmt.Sprintf("%d-%d", of[i], of[j]))
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -239,6 +240,12 @@ func (m *module) statement(s []token, class string) {
 	}
 }
 
+// Brackets.
+var (
+	opening = []string{"(", "[", "{"}
+	closing = []string{")", "]", "}"}
+)
+
 // find returns the index of an operator outside of brackets, or -1.
 func find(s []token, op string) int {
 	depth := 0
@@ -247,9 +254,9 @@ func find(s []token, op string) int {
 		case t.kind != operator:
 		case depth == 0 && t.text == op:
 			return i
-		case strings.Contains("([{", t.text):
+		case slices.Contains(opening, t.text):
 			depth++
-		case strings.Contains(")]}", t.text):
+		case slices.Contains(closing, t.text):
 			depth--
 		}
 	}
@@ -272,19 +279,19 @@ func arguments(s []token) [][]token {
 		if t.kind != operator {
 			continue
 		}
-		closing := strings.Contains(")]}", t.text)
+		closes := slices.Contains(closing, t.text)
 		switch {
-		case depth == 0 && (closing || t.text == ","):
+		case depth == 0 && (closes || t.text == ","):
 			if i > start {
 				all = append(all, s[start:i])
 			}
-			if closing {
+			if closes {
 				return all
 			}
 			start = i + 1
-		case closing:
+		case closes:
 			depth--
-		case strings.Contains("([{", t.text):
+		case slices.Contains(opening, t.text):
 			depth++
 		}
 	}

@@ -35,7 +35,7 @@ var releaseImages = []string{"vllm-openai", "vllm-openai-rocm", "vllm-openai-cpu
 func (p *rolePlanner) engineLine(t *PodTemplate, path *field.Path) *engineLine {
 	e, entrypoint := t.engine(), launch.EngineUnknown
 	name, tag := imageref.Split(e.Image)
-	if slices.Contains(entrypoints, name) || p.launcher() == v1alpha1.LauncherVLLM || p.model != nil && p.isVLLM(t) {
+	if l := p.launcher(); slices.Contains(entrypoints, name) || l == v1alpha1.LauncherVLLM || l == v1alpha1.LauncherVLLMDataParallel || p.model != nil && p.isVLLM(t) {
 		entrypoint = launch.EngineVLLM
 	}
 	a, ok := launch.ArgumentsOf(t.command(), entrypoint)
@@ -174,26 +174,35 @@ type sizing struct {
 	formula string
 }
 
+// gpus returns the GPUs that an engine's sizes are for, and whose they are. Without a name they are not
+// known.
+func (p *rolePlanner) gpus() (n int, name corev1.ResourceName, of string) {
+	n, name = gpusOf(&p.role.Leader)
+	if p.role.Nodes == 1 {
+		return n, name, "the pod"
+	}
+	worker, same := gpusOf(&p.role.Worker)
+	switch l := p.launcher(); {
+	case l == v1alpha1.LauncherNone || same != name:
+		return 0, "", ""
+	// Each pod has an engine with ranks of its own.
+	case l == v1alpha1.LauncherVLLMDataParallel && worker == n:
+		return n, name, "each pod"
+	case l == v1alpha1.LauncherVLLMDataParallel:
+		return 0, "", ""
+	}
+	return n + worker*(int(p.role.Nodes)-1), name, fmt.Sprintf("a replica with %d pods", p.role.Nodes)
+}
+
 // warnOfSizes warns of an engine that uses more GPUs than it has, or fewer.
 func (p *rolePlanner) warnOfSizes(l *engineLine) {
-	gpus, name := gpusOf(&p.role.Leader)
-	if p.role.Nodes > 1 {
-		of, same := gpusOf(&p.role.Worker)
-		if p.launcher() == v1alpha1.LauncherNone || same != name || of == 0 {
-			return
-		}
-		gpus += of * (int(p.role.Nodes) - 1)
-	}
+	gpus, name, of := p.gpus()
 	if name == "" {
 		return
 	}
 	s, ok := p.vllmSizing(l)
 	if l.engine == launch.EngineSGLang {
 		s, ok = sglangSizing(l, gpus)
-	}
-	of := "the pod"
-	if p.role.Nodes > 1 {
-		of = fmt.Sprintf("a replica with %d pods", p.role.Nodes)
 	}
 	warn := func(message string, args ...any) {
 		p.warnings = append(p.warnings, Warning{

@@ -115,10 +115,12 @@ func TestWarnOfSizes(t *testing.T) {
 		"RayExecutor":       {reason: "Ray may know of other nodes.", container: vllm + `[m, -tp, "16", --distributed-executor-backend=ray]` + gpus8},
 		"Context":           {container: vllm + `[m, -tp, "4", -pcp, "2"]` + gpus8},
 
-		"Launcher":     {container: vllm + `[m, -tp, "8", -pp, "2"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherVLLM},
-		"LauncherIdle": {container: vllm + `[m, -tp, "8"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherVLLM, path: ".args[1]", want: "tensor x pipeline x data parallel is 8 x 1 x 1, so vLLM uses 8 of the 16 GPUs of a replica with 2 pods (nvidia.com/gpu): set --tensor-parallel-size to 16, or request fewer GPUs"},
-		"LauncherRay":  {container: vllm + `[m, -tp, "8", -pp, "4"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherRay, path: ".args[1]", want: "tensor x pipeline x data parallel is 8 x 4 x 1, so vLLM needs 32 GPUs, and a replica with 2 pods has 16 (nvidia.com/gpu): set smaller sizes, or request more GPUs"},
-		"None":         {reason: "The commands tell the pods apart by themselves.", container: vllm + `[m, -tp, "8", --nnodes, "2", --node-rank, $(LWS_WORKER_INDEX)]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherNone},
+		"Launcher":                 {container: vllm + `[m, -tp, "8", -pp, "2"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherVLLM},
+		"LauncherIdle":             {container: vllm + `[m, -tp, "8"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherVLLM, path: ".args[1]", want: "tensor x pipeline x data parallel is 8 x 1 x 1, so vLLM uses 8 of the 16 GPUs of a replica with 2 pods (nvidia.com/gpu): set --tensor-parallel-size to 16, or request fewer GPUs"},
+		"LauncherRay":              {container: vllm + `[m, -tp, "8", -pp, "4"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherRay, path: ".args[1]", want: "tensor x pipeline x data parallel is 8 x 4 x 1, so vLLM needs 32 GPUs, and a replica with 2 pods has 16 (nvidia.com/gpu): set smaller sizes, or request more GPUs"},
+		"LauncherDataParallel":     {container: vllm + `[m, --data-parallel-size-local, "8"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherVLLMDataParallel},
+		"LauncherDataParallelIdle": {container: vllm + `[m, --data-parallel-size-local, "4"]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherVLLMDataParallel, path: ".args", want: "tensor x pipeline x local data parallel is 1 x 1 x 4, so vLLM uses 4 of the 8 GPUs of each pod (nvidia.com/gpu): set --tensor-parallel-size to 2, or request fewer GPUs"},
+		"None":                     {reason: "The commands tell the pods apart by themselves.", container: vllm + `[m, -tp, "8", --nnodes, "2", --node-rank, $(LWS_WORKER_INDEX)]` + gpus8, nodes: 2, launcher: v1alpha1.LauncherNone},
 
 		"SGLang":          {container: sglang + `[--model-path, m, --tp, "8"]` + gpus8},
 		"SGLangIdle":      {container: sglang + `[--model-path, m]` + gpus8, path: ".args", want: "tensor x pipeline x data parallel is 1 x 1 x 1, so SGLang uses 1 of the 8 GPUs of the pod (nvidia.com/gpu): set --tensor-parallel-size to 8, or request fewer GPUs"},

@@ -117,6 +117,8 @@ func (r *reader) next(i int) int {
 		return len(r.words)
 	case isFlag(word):
 		return r.flag(i)
+	case i == 0 && strings.HasPrefix(word, "$("):
+		// The first variable of Kubernetes is the model.
 	case strings.HasPrefix(word, "$") || strings.HasPrefix(word, "-") && len(word) > 1 || strings.ContainsAny(word, " \t\n") && strings.Contains(word, "--"):
 		// It may be flags, or is a flag that the engine cannot parse.
 		r.line.Open = true

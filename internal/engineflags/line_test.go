@@ -113,6 +113,7 @@ func TestValues(t *testing.T) {
 		"Key":         {words: []string{"--kv-transfer-config.kv_connector", "A"}, names: []string{"--kv-transfer-config.kv_connector"}, want: Given{Index: 0, Flag: "--kv-transfer-config.kv_connector", Key: "kv_connector", Value: "A"}},
 		"KeyAlone":    {words: []string{"--kv-transfer-config.kv_connector", "A"}, names: []string{"--kv-transfer-config"}},
 		"File":        {words: []string{"--config", "a.yaml"}, names: []string{"--config"}, want: Given{Index: 0, Flag: "--config", Value: "a.yaml"}, open: true},
+		"Model":       {words: []string{"$(MODEL)", "-q", "awq"}, names: []string{"--quantization"}, want: Given{Index: 1, Flag: "-q", Value: "awq"}, model: "$(MODEL)"},
 		"Variable":    {words: []string{"m", "$(MORE)"}, names: []string{"--seed"}, open: true, model: "m"},
 		"TwoInOne":    {words: []string{"m", "--seed 3"}, names: []string{"--seed"}, open: true, model: "m"},
 		"Rest":        {words: []string{"--seed", "3", "--", "m"}, names: []string{"--seed"}, want: Given{Index: 0, Flag: "--seed", Value: "3"}, model: "m"},

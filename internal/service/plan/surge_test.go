@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -104,10 +105,10 @@ func TestExtraInFleet(t *testing.T) {
 				id, _ := k.ReplicaID()
 				return tc.exist[k.Cluster][id]
 			}
-			for cluster, replicas := range tc.exist {
-				var exist []key.ReplicaID
-				for id := range replicas {
-					exist = append(exist, id)
+			// The first cluster says what the request has for all of them.
+			for _, cluster := range slices.Sorted(maps.Keys(tc.exist)) {
+				exist := slices.SortedFunc(maps.Keys(tc.exist[cluster]), func(a, b key.ReplicaID) int { return strings.Compare(string(a), string(b)) })
+				for _, id := range exist {
 					if _, _, index, _ := id.Parts(); index >= 2 {
 						running.Extra[cluster] = append(running.Extra[cluster], id)
 					}

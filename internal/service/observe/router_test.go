@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -87,7 +88,7 @@ func TestRouterComponent(t *testing.T) {
 
 // TestServedModels proves that users need not guess what the objective of a model is called.
 func TestServedModels(t *testing.T) {
-	router := plan.Router{Name: "router", Models: []plan.Model{{Name: "org/chat:1", Priority: ptr.To[int32](10)}, {Name: "plain"}}}
+	router := plan.Router{Name: "router", Models: []modelroute.Model{{Name: "org/chat:1", Priority: ptr.To[int32](10)}, {Name: "plain"}}}
 	east := plan.ClusterPlan{Target: scheduling.Target{Cluster: "east"}, Base: "qwen"}
 	west := plan.ClusterPlan{Target: scheduling.Target{Cluster: "west"}, Base: "qwen-f3af427cc4"}
 	cases := map[string]struct {

@@ -14,6 +14,7 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/epp"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
@@ -193,36 +194,11 @@ func planEndpointPickerPod(picker v1alpha1.EndpointPicker, in *inputv1alpha1.Inp
 	return pod
 }
 
-// priorities of the criticalities. A request without an InferenceObjective has priority 0.
-var priorities = map[v1alpha1.Criticality]int32{
-	v1alpha1.CriticalityCritical:  10,
-	v1alpha1.CriticalityStandard:  0,
-	v1alpha1.CriticalitySheddable: -10,
-}
-
-// planModels converts models for the endpoint picker. Validation of the API refuses duplicates
-// and models without a target that gets requests.
-func planModels(models []v1alpha1.ServedModel) []Model {
-	var planned []Model
+// planModels converts models for the endpoint picker. Validation of the API refuses duplicates.
+func planModels(models []v1alpha1.ServedModel) []modelroute.Model {
+	var planned []modelroute.Model
 	for _, m := range models {
-		p := Model{Name: m.Name, Priority: m.Priority}
-		if v, ok := priorities[m.Criticality]; ok && p.Priority == nil {
-			p.Priority = &v
-		}
-		for _, t := range m.Targets {
-			weight := int32(1)
-			if t.Weight != nil {
-				weight = *t.Weight
-			}
-			if weight > 0 {
-				// A rewrite's weight is at least 1. A target of weight 0 gets no requests.
-				p.Targets = append(p.Targets, ModelTarget{Name: t.Name, Weight: weight})
-			}
-		}
-		if len(m.Targets) == 0 {
-			p.Targets = []ModelTarget{{Name: m.Name, Weight: 1}}
-		}
-		planned = append(planned, p)
+		planned = append(planned, modelroute.Of(m))
 	}
 	return planned
 }

@@ -404,25 +404,6 @@ func TestPlanRouterRoute(t *testing.T) {
 	}
 }
 
-func TestPlanModels(t *testing.T) {
-	zero, half, five, minus := int32(0), int32(50), int32(5), int32(-10)
-	got := planModels([]v1alpha1.ServedModel{
-		{Name: "plain"},
-		{Name: "weighted", Priority: &five, Targets: []v1alpha1.ModelTarget{{Name: "a", Weight: &half}, {Name: "off", Weight: &zero}, {Name: "b"}}},
-		{Name: "standard", Criticality: v1alpha1.CriticalityStandard},
-		{Name: "sheddable", Criticality: v1alpha1.CriticalitySheddable},
-	})
-	want := []Model{
-		{Name: "plain", Targets: []ModelTarget{{"plain", 1}}},
-		{Name: "weighted", Priority: &five, Targets: []ModelTarget{{"a", 50}, {"b", 1}}},
-		{Name: "standard", Priority: &zero, Targets: []ModelTarget{{"standard", 1}}},
-		{Name: "sheddable", Priority: &minus, Targets: []ModelTarget{{"sheddable", 1}}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("planModels(): -want, +got:\n%s", diff)
-	}
-}
-
 func paths(errs field.ErrorList) []string {
 	var all []string
 	for _, e := range errs {

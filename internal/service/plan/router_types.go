@@ -6,6 +6,7 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 )
 
 // A Router picks the pod for each request.
@@ -49,7 +50,7 @@ type Router struct {
 	// DestinationRule tells that Istio's DestinationRule is rendered.
 	DestinationRule bool
 	// Models in the order of the spec.
-	Models []Model
+	Models []modelroute.Model
 }
 
 // An EndpointPickerPod is what the endpoint picker's pods get.
@@ -59,20 +60,4 @@ type EndpointPickerPod struct {
 	Tolerations      []corev1.Toleration
 	NodeSelector     map[string]string
 	Resources        *corev1.ResourceRequirements
-}
-
-// A Model is a model name that clients request.
-type Model struct {
-	// Name as clients write it.
-	Name string
-	// Priority of its requests; nil renders no InferenceObjective.
-	Priority *int32
-	// Targets with a weight above 0.
-	Targets []ModelTarget
-}
-
-// A ModelTarget is a name that the engine knows, with its share of the requests.
-type ModelTarget struct {
-	Name   string
-	Weight int32
 }

@@ -22,6 +22,7 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -77,10 +78,10 @@ func everything() *plan.Plan {
 	r.Pod.NodeSelector = map[string]string{"pool": "cpu"}
 	r.Pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	r.Pod.Tolerations = []corev1.Toleration{{Key: "cpu", Operator: corev1.TolerationOpEqual, Value: "only", Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}, {Operator: corev1.TolerationOpExists}}
-	r.Models = []plan.Model{
-		{Name: "org/Chat:v1", Priority: &priority, Targets: []plan.ModelTarget{{Name: "base", Weight: 90}, {Name: "lora-1", Weight: 10}}},
-		{Name: "batch", Priority: &none, Targets: []plan.ModelTarget{{Name: "batch", Weight: 1}}},
-		{Name: "plain", Targets: []plan.ModelTarget{{Name: "plain", Weight: 1}}},
+	r.Models = []modelroute.Model{
+		{Name: "org/Chat:v1", Priority: &priority, Targets: []modelroute.Target{{Name: "base", Weight: 90}, {Name: "lora-1", Weight: 10}}},
+		{Name: "batch", Priority: &none, Targets: []modelroute.Target{{Name: "batch", Weight: 1}}},
+		{Name: "plain", Targets: []modelroute.Target{{Name: "plain", Weight: 1}}},
 	}
 	return p
 }

@@ -11,10 +11,12 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/cluster"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/model"
 	"github.com/fusioninfer/function-inferenceservice/internal/service"
 )
 
-// A Function composes InferenceServices, and the InferenceClusters in which they run.
+// A Function composes InferenceServices, the InferenceClusters in which they run, and the InferenceModels
+// that they answer.
 type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
@@ -55,9 +57,12 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 func (f *Function) compose(ctx context.Context, call *composite.Call) {
 	defer func() { call.RefuseInternalError(f.log, recover()) }()
 	var r resource
-	if call.Kind() == cluster.Kind {
+	switch kind := call.Kind(); {
+	case kind == cluster.Kind:
 		r = cluster.New(call)
-	} else {
+	case model.IsKind(kind):
+		r = model.New(call)
+	default:
 		r = service.New(call)
 	}
 	for _, step := range []func() error{r.Parse, r.Observe, r.Plan, r.Render, r.Require, r.Respond} {

@@ -66,6 +66,9 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%s differs: -xr, +claim:\n%s", f, diff)
 		}
 	}
+	model, claimedModel := &xpv2.CompositeResourceDefinition{}, &xpv1.CompositeResourceDefinition{}
+	strict(t, read(t, "xr", "model-definition.yaml"), model)
+	strict(t, read(t, "claim", "model-definition.yaml"), claimedModel)
 	function, config := &pkgv1.Function{}, &pkgv1beta1.DeploymentRuntimeConfig{}
 	install := documents(t, "install", "function.yaml")
 	strict(t, []byte(install[0]), function)
@@ -110,6 +113,22 @@ func TestReferences(t *testing.T) {
 			composition: "cluster-composition.yaml",
 			kind:        cluster.Spec.Names.Kind,
 			name:        cluster.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration-claims.yaml",
+		},
+		"Model": {
+			reason:      "The XRD of models enforces the Composition of its package.",
+			dir:         "xr",
+			composition: "model-composition.yaml",
+			kind:        model.Spec.Names.Kind,
+			name:        model.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration.yaml",
+		},
+		"ClaimedModel": {
+			reason:      "The XRD of claims of models enforces the Composition of its package.",
+			dir:         "claim",
+			composition: "model-composition.yaml",
+			kind:        claimedModel.Spec.Names.Kind,
+			name:        claimedModel.Spec.EnforcedCompositionRef.Name,
 			file:        "configuration-claims.yaml",
 		},
 	}
@@ -180,6 +199,9 @@ func TestCompositions(t *testing.T) {
 	defaultClusterInput := &inputv1alpha1.ClusterInput{}
 	inputv1alpha1.DefaultCluster(defaultClusterInput)
 	defaultClusterInput.PodSecurity = defaultClusterInput.PodSecurityOf("any")
+	defaultModelInput := &inputv1alpha1.ModelInput{MissingKinds: inputv1alpha1.MissingKindsSkip}
+	lowest, highest := defaultModelInput.PrioritiesOf("any")
+	defaultModelInput.Priorities = &inputv1alpha1.PriorityRange{Minimum: &lowest, Maximum: &highest}
 	cases := map[string]struct {
 		file, crd string
 		check     func(*testing.T, []byte)
@@ -187,6 +209,7 @@ func TestCompositions(t *testing.T) {
 	}{
 		"Services": {file: "composition.yaml", crd: "fn.fusioninfer.io_inputs.yaml", check: checkInput, defaults: defaultInput},
 		"Clusters": {file: "cluster-composition.yaml", crd: "fn.fusioninfer.io_clusterinputs.yaml", check: checkClusterInput, defaults: defaultClusterInput},
+		"Models":   {file: "model-composition.yaml", crd: "fn.fusioninfer.io_modelinputs.yaml", check: checkModelInput, defaults: defaultModelInput},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -310,6 +333,19 @@ func checkClusterInput(t *testing.T, b []byte) {
 	}
 	inputv1alpha1.DefaultCluster(in)
 	if errs := inputv1alpha1.ValidateCluster(in, field.NewPath("input")); len(errs) > 0 {
+		t.Errorf("the input is refused: %v", errs.ToAggregate())
+	}
+}
+
+func checkModelInput(t *testing.T, b []byte) {
+	t.Helper()
+	in := &inputv1alpha1.ModelInput{}
+	strict(t, b, in)
+	if in.Kind != inputv1alpha1.KindModelInput || in.APIVersion != inputv1alpha1.APIVersion {
+		t.Errorf("the input is a %s of %s", in.Kind, in.APIVersion)
+	}
+	inputv1alpha1.DefaultModel(in)
+	if errs := inputv1alpha1.ValidateModel(in, field.NewPath("input")); len(errs) > 0 {
 		t.Errorf("the input is refused: %v", errs.ToAggregate())
 	}
 }

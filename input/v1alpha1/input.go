@@ -20,6 +20,8 @@ const (
 	KindInput = "Input"
 	// KindClusterInput is the kind of the input for InferenceClusters.
 	KindClusterInput = "ClusterInput"
+	// KindModelInput is the kind of the input for InferenceModels.
+	KindModelInput = "ModelInput"
 )
 
 // Input is what a platform team sets for all InferenceServices. All fields are optional.

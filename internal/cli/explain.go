@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -15,8 +14,8 @@ import (
 // explain writes where each value of the roles of a service comes from, a line for each. The function
 // has accepted the service before.
 func explain(w io.Writer, g *given) error {
-	if ofCluster(g.xr) {
-		return errors.New("--explain is for InferenceServices: an InferenceCluster has no roles")
+	if ofCluster(g.xr) || ofModel(g.xr) {
+		return fmt.Errorf("--explain is for InferenceServices: an %s has no roles", g.xr.GetKind())
 	}
 	xr, err := asStruct(g.xr)
 	if err != nil {

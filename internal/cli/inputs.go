@@ -25,7 +25,14 @@ const (
 )
 
 // claimed reports whether an XR is the cluster-scoped one behind a claim.
-func claimed(xr object) bool { return xr.GetKind() == v1alpha1.KindClaimedService }
+func claimed(xr object) bool {
+	return xr.GetKind() == v1alpha1.KindClaimedService || xr.GetKind() == v1alpha1.KindClaimedModel
+}
+
+// ofModel reports whether an object is an InferenceModel, or the XR behind a claim of one.
+func ofModel(xr object) bool {
+	return xr.GetKind() == v1alpha1.KindInferenceModel || xr.GetKind() == v1alpha1.KindClaimedModel
+}
 
 // ofCluster reports whether an object is an InferenceCluster.
 func ofCluster(xr object) bool { return xr.GetKind() == v1alpha1.KindInferenceCluster }
@@ -37,9 +44,10 @@ func (f *files) xr(path string) (object, error) {
 	if err != nil {
 		return object{}, err
 	}
-	if xr.GetAPIVersion() != v1alpha1.APIVersion || (xr.GetKind() != v1alpha1.KindInferenceService && !claimed(xr) && !ofCluster(xr)) {
-		return object{}, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s, %s or %s in %s",
-			path, xr.GetKind(), xr.GetAPIVersion(), v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, v1alpha1.KindInferenceCluster, v1alpha1.APIVersion)
+	if xr.GetAPIVersion() != v1alpha1.APIVersion || (xr.GetKind() != v1alpha1.KindInferenceService && !claimed(xr) && !ofCluster(xr) && !ofModel(xr)) {
+		return object{}, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s, %s, %s, %s or %s in %s",
+			path, xr.GetKind(), xr.GetAPIVersion(), v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, v1alpha1.KindInferenceCluster,
+			v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel, v1alpha1.APIVersion)
 	}
 	if xr.GetName() == "" {
 		return object{}, fmt.Errorf("cannot read %q: it has no metadata.name", path)
@@ -81,8 +89,11 @@ func withLabel(xr object) object {
 
 // inputKind returns the kind of the function's input for an XR.
 func inputKind(xr object) string {
-	if ofCluster(xr) {
+	switch {
+	case ofCluster(xr):
 		return inputv1alpha1.KindClusterInput
+	case ofModel(xr):
+		return inputv1alpha1.KindModelInput
 	}
 	return inputv1alpha1.KindInput
 }

@@ -22,9 +22,12 @@ import (
 func writeSummary(w io.Writer, r *rendered) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s\n", r.xr.GetKind(), strings.TrimPrefix(r.xr.GetNamespace()+"/"+r.xr.GetName(), "/"))
-	if ofCluster(r.xr) {
+	switch {
+	case ofCluster(r.xr):
 		writeCluster(b, r.xr)
-	} else {
+	case ofModel(r.xr):
+		writeModel(b, r)
+	default:
 		writePlacement(b, r.xr)
 		writeFleet(b, r.fleet)
 		for _, p := range byCluster(r) {

@@ -19,8 +19,11 @@ import (
 func (g *given) unknown() []string {
 	var all []string
 	of := reflect.TypeFor[v1alpha1.InferenceServiceSpec]()
-	if ofCluster(g.xr) {
+	switch {
+	case ofCluster(g.xr):
 		of = reflect.TypeFor[v1alpha1.InferenceClusterSpec]()
+	case ofModel(g.xr):
+		of = reflect.TypeFor[v1alpha1.InferenceModelSpec]()
 	}
 	for _, path := range kube.UnknownFields(specOf(g.xr), of, "spec") {
 		all = append(all, fmt.Sprintf("%s: unknown field %s: an API server drops it", g.xrFile, path))
@@ -59,6 +62,8 @@ func unknownFields(flag string, objects []object) []string {
 		switch o.GetKind() {
 		case v1alpha1.KindInferenceCluster:
 			of = reflect.TypeFor[v1alpha1.InferenceCluster]()
+		case v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel:
+			of = reflect.TypeFor[v1alpha1.InferenceModel]()
 		case v1alpha1.KindInferenceService, v1alpha1.KindClaimedService:
 		default:
 			all = append(all, flag+": "+name+": unknown kind")

@@ -84,6 +84,12 @@ func ClusterInput(s *structpb.Struct) (*inputv1alpha1.ClusterInput, field.ErrorL
 	return readInput(s, inputv1alpha1.KindClusterInput, inputv1alpha1.DefaultCluster, inputv1alpha1.ValidateCluster)
 }
 
+// ModelInput reads the platform team's ModelInput for InferenceModels. Without one, it returns the
+// defaults.
+func ModelInput(s *structpb.Struct) (*inputv1alpha1.ModelInput, field.ErrorList) {
+	return readInput(s, inputv1alpha1.KindModelInput, inputv1alpha1.DefaultModel, inputv1alpha1.ValidateModel)
+}
+
 func readInput[T any](s *structpb.Struct, kind string, setDefaults func(*T), validate func(*T, *field.Path) field.ErrorList) (*T, field.ErrorList) {
 	in, root := new(T), field.NewPath(InputPath)
 	errs := kube.Bounded(s, root)

@@ -7,8 +7,12 @@ package modelroute
 import (
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
+
+// Dialect is the one of endpoint pickers that read the objects of this package.
+const Dialect = inputv1alpha1.DialectLLMD
 
 // A Model is a model name that clients request.
 type Model struct {

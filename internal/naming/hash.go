@@ -79,3 +79,14 @@ func FleetHostname(h key.Hostname, service, cluster string) string {
 func FleetHost(backend, namespace string) string {
 	return backend + "." + namespace + ".fleet.internal"
 }
+
+// PoolSuffix ends the names of InferencePools.
+const PoolSuffix = "-pool"
+
+// ModelObject is the name of what an InferenceModel composes for an InferencePool. It always has a hash,
+// because different pairs of pool and model could give the same text, and so that it is not the name of
+// what a router has for its own models.
+func ModelObject(pool, model string) string {
+	base := strings.TrimSuffix(pool, PoolSuffix)
+	return Shorten(base+"-"+DNSLabel(model), "inferencemodel/"+base+"/"+model, MaxLabel)
+}

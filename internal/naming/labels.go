@@ -11,6 +11,15 @@ const (
 	LabelPool          = "fusioninfer.io/pool"
 )
 
+// Labels by which InferenceModels find the pools of their services, and by which people find what an
+// InferenceModel composes.
+const (
+	// LabelInferencePool has the name of the service. It is on an Object for an InferencePool.
+	LabelInferencePool = "fusioninfer.io/inference-pool"
+	// LabelModel has the name of the InferenceModel.
+	LabelModel = "fusioninfer.io/model"
+)
+
 // AnnotationPoolNodeSelector has the labels of the nodes of the pool to which a LeaderWorkerSet is
 // pinned. They stay what they were when it was created.
 const AnnotationPoolNodeSelector = "fusioninfer.io/pool-node-selector"

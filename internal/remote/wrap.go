@@ -32,6 +32,9 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 			Readiness:         readinessOf(o.Kind() + "." + group),
 		},
 	}
+	if o.Kind() == kindPool {
+		w.Metadata.Labels[naming.LabelInferencePool] = s.Name
+	}
 	if abandoned {
 		w.Spec.ManagementPolicies = withoutDelete
 	}

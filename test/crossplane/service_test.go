@@ -40,25 +40,27 @@ const (
 	claimed flavour = "claim"
 	// clusters are InferenceClusters, which are the same in both directories.
 	clusters flavour = "cluster"
+	// models are InferenceModels that owners create themselves.
+	models flavour = "model"
 )
 
 var flavours = []flavour{namespaced, claimed}
 
 // kinds of the XRs.
-var kinds = map[flavour]string{namespaced: "InferenceService", claimed: "XInferenceService", clusters: "InferenceCluster"}
+var kinds = map[flavour]string{namespaced: "InferenceService", claimed: "XInferenceService", clusters: "InferenceCluster", models: "InferenceModel"}
 
 // definition is the file with the XRD.
 func (f flavour) definition() string {
-	if f == clusters {
-		return filepath.Join(root, "package", string(namespaced), "cluster-definition.yaml")
+	if f == clusters || f == models {
+		return filepath.Join(root, "package", string(namespaced), string(f)+"-definition.yaml")
 	}
 	return filepath.Join(root, "package", string(f), "definition.yaml")
 }
 
 // composition is the file with the Composition that comes with the XRD.
 func (f flavour) composition() string {
-	if f == clusters {
-		return filepath.Join(root, "package", string(namespaced), "cluster-composition.yaml")
+	if f == clusters || f == models {
+		return filepath.Join(root, "package", string(namespaced), string(f)+"-composition.yaml")
 	}
 	return filepath.Join(root, "package", string(f), "composition.yaml")
 }
@@ -108,7 +110,7 @@ func examples(t *testing.T) []*example {
 			found["input"]++
 		}
 	}
-	for _, of := range []string{string(namespaced), string(claimed), string(clusters), "refused", "observed", "required", "input"} {
+	for _, of := range []string{string(namespaced), string(claimed), string(clusters), string(models), "refused", "observed", "required", "input"} {
 		if found[of] == 0 {
 			t.Fatalf("of %d examples none is for: %s", len(all), of)
 		}
@@ -116,10 +118,10 @@ func examples(t *testing.T) []*example {
 	return all
 }
 
-// flavours that the example can be rendered in. A cluster is no service.
+// flavours that the example can be rendered in. Only services are rendered in both.
 func (e *example) flavours() []flavour {
-	if e.flavour == clusters {
-		return []flavour{clusters}
+	if e.flavour == clusters || e.flavour == models {
+		return []flavour{e.flavour}
 	}
 	return flavours
 }
@@ -139,6 +141,8 @@ func readExample(t *testing.T, dir string) *example {
 		e.flavour = claimed
 	case kinds[clusters]:
 		e.flavour = clusters
+	case kinds[models]:
+		e.flavour = models
 	default:
 		t.Fatalf("example/%s is of kind %q", e.name, e.xr.GetKind())
 	}

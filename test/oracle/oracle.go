@@ -16,6 +16,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
@@ -34,6 +35,9 @@ func Check(tb testing.TB, req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionRes
 		if strings.HasPrefix(key, "leaderworkerset/") && rsp.GetDesired().GetResources()[key] == nil && stillWanted(req, key) {
 			tb.Fatalf("%s is observed and still wanted, but missing in the response", key)
 		}
+		if key == nameLock && kind(req.GetObserved().GetComposite().GetResource()) == v1alpha1.KindInferenceModel && rsp.GetDesired().GetResources()[key] == nil {
+			tb.Fatalf("an InferenceModel gives up its name")
+		}
 	}
 	objects := map[string]*structpb.Struct{}
 	for key, r := range rsp.GetDesired().GetResources() {
@@ -44,6 +48,9 @@ func Check(tb testing.TB, req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionRes
 	}
 	checkObjects(tb, objects)
 }
+
+// nameLock is the key of the name lock of an InferenceModel.
+const nameLock = "configmap/model-name"
 
 // stillWanted reports whether the spec still has the role and the index of a LeaderWorkerSet.
 func stillWanted(req *fnv1.RunFunctionRequest, key string) bool {

@@ -45,14 +45,23 @@ const (
 	ClaimedXR Flavour = "claimed XR"
 	// Cluster is the InferenceCluster, which is the same in both packages.
 	Cluster Flavour = "cluster"
-	// Input and ClusterInput are the inputs of the function. They are never created in an API
+	// Model is the namespaced InferenceModel, ModelClaim is its claim, and ClaimedModel the
+	// XInferenceModel behind that.
+	Model        Flavour = "model"
+	ModelClaim   Flavour = "model claim"
+	ClaimedModel Flavour = "claimed model"
+	// Input, ClusterInput and ModelInput are the inputs of the function. They are never created in an API
 	// server, but tools validate them by their schemas.
 	Input        Flavour = "input"
 	ClusterInput Flavour = "cluster input"
+	ModelInput   Flavour = "model input"
 )
 
 // Services are the flavours of an InferenceService.
 func Services() []Flavour { return []Flavour{XR, Claim, ClaimedXR} }
+
+// Models are the flavours of an InferenceModel.
+func Models() []Flavour { return []Flavour{Model, ModelClaim, ClaimedModel} }
 
 // A Schema validates objects of one kind.
 type Schema struct {
@@ -121,7 +130,7 @@ func of(crd *extv1.CustomResourceDefinition, f string) (*Schema, error) {
 }
 
 func load(f Flavour) (*extv1.CustomResourceDefinition, error) {
-	inputs := map[Flavour]string{Input: "inputs", ClusterInput: "clusterinputs"}
+	inputs := map[Flavour]string{Input: "inputs", ClusterInput: "clusterinputs", ModelInput: "modelinputs"}
 	if plural, ok := inputs[f]; ok {
 		crd := &extv1.CustomResourceDefinition{}
 		return crd, read("package/input/fn.fusioninfer.io_"+plural+".yaml", crd)
@@ -141,6 +150,10 @@ func definition(f Flavour) (*xrdv1.CompositeResourceDefinition, error) {
 		file = "package/xr/definition.yaml"
 	case Cluster:
 		file = "package/xr/cluster-definition.yaml"
+	case Model:
+		file = "package/xr/model-definition.yaml"
+	case ModelClaim, ClaimedModel:
+		file = "package/claim/model-definition.yaml"
 	}
 	xrd := &xrdv1.CompositeResourceDefinition{}
 	return xrd, read(file, xrd)
@@ -148,7 +161,7 @@ func definition(f Flavour) (*xrdv1.CompositeResourceDefinition, error) {
 
 // defined is the CRD that Crossplane makes of an XRD.
 func defined(f Flavour, xrd *xrdv1.CompositeResourceDefinition) (*extv1.CustomResourceDefinition, error) {
-	if f == Claim {
+	if f == Claim || f == ModelClaim {
 		return xcrd.ForCompositeResourceClaim(xrd)
 	}
 	return xcrd.ForCompositeResource(xrd)

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import "cmp"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Labels that Crossplane puts on the XR behind a claim.
 const (
@@ -20,8 +24,12 @@ type ClaimReference struct {
 // kind has no claim, whatever labels it carries. An API server always gives it a namespace.
 // Without one it comes from a file, and is in the namespace default, as with kubectl.
 func Identity(xr *InferenceService, claim ClaimReference) (name, namespace string) {
-	if xr.Kind != KindClaimedService || xr.Namespace != "" {
-		return xr.Name, cmp.Or(xr.Namespace, "default")
+	return identity(xr.Kind == KindClaimedService, &xr.ObjectMeta, claim)
+}
+
+func identity(claimed bool, meta *metav1.ObjectMeta, claim ClaimReference) (name, namespace string) {
+	if !claimed || meta.Namespace != "" {
+		return meta.Name, cmp.Or(meta.Namespace, "default")
 	}
-	return cmp.Or(xr.Labels[LabelClaimName], claim.Name, xr.Name), cmp.Or(xr.Labels[LabelClaimNamespace], claim.Namespace)
+	return cmp.Or(meta.Labels[LabelClaimName], claim.Name, meta.Name), cmp.Or(meta.Labels[LabelClaimNamespace], claim.Namespace)
 }

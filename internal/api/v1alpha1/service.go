@@ -1,4 +1,4 @@
-// Package v1alpha1 has the types of the InferenceService and the InferenceCluster, their
+// Package v1alpha1 has the types of the InferenceService, the InferenceCluster and the InferenceModel, their
 // defaults and their validation. internal/api/xrdgen generates the XRDs and docs/api.md
 // from these types.
 //

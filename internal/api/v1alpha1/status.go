@@ -41,6 +41,11 @@ type InferenceServiceStatus struct {
 	// +listMapKey=name
 	ServedModels []ServedModelStatus `json:"servedModels,omitempty"`
 
+	// ModelRouting says what the InferenceModels of this service go by. Absent if the service has
+	// no router, or if its endpoint picker does not go by the names of models.
+	// +optional
+	ModelRouting *ModelRoutingStatus `json:"modelRouting,omitempty"`
+
 	// URL at which clients reach the service. It is that of the route, or that of the
 	// Service if there is no router.
 	// +optional
@@ -102,6 +107,23 @@ type ServedModelStatus struct {
 	// clusters, because the service is in namespaces of different names there.
 	// +optional
 	ObjectiveName string `json:"objectiveName,omitempty"`
+}
+
+// A ModelRoutingStatus has the names of models that the engines of a service answer by themselves.
+type ModelRoutingStatus struct {
+	// ServedNames are the names of the model that the engines serve.
+	// +optional
+	// +listType=atomic
+	ServedNames []string `json:"servedNames,omitempty"`
+
+	// AdapterNames are the names of the adapters that the engines load when they start.
+	// +optional
+	// +listType=atomic
+	AdapterNames []string `json:"adapterNames,omitempty"`
+
+	// Complete tells that the engines answer no other names, as far as their commands say.
+	// +optional
+	Complete bool `json:"complete,omitempty"`
 }
 
 // A PlacementState is what was decided about one cluster. Later versions may have more

@@ -185,10 +185,7 @@ func validateServedModels(path *field.Path, models []ServedModel) field.ErrorLis
 	for i, m := range models {
 		p := path.Index(i)
 		errs = append(errs, validateModelName(p.Child("name"), m.Name, names)...)
-		errs = append(errs, check.OneOf(p.Child("criticality"), m.Criticality, CriticalityCritical, CriticalityStandard, CriticalitySheddable)...)
-		if m.Priority != nil && m.Criticality != "" {
-			errs = append(errs, field.Invalid(p.Child("criticality"), m.Criticality, "must be left out if priority is set: both set the priority of the model"))
-		}
+		errs = append(errs, validatePriority(p, m.Priority, m.Criticality)...)
 		errs = append(errs, validateTargets(p.Child("targets"), m.Targets)...)
 	}
 	return errs

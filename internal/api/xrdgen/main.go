@@ -14,6 +14,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func main() {
@@ -50,42 +54,34 @@ func generate() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	service, err := types.crd(serviceKind)
-	if err != nil {
-		return nil, err
+	crds := map[schema.GroupKind]*extv1.CustomResourceDefinition{}
+	for _, kind := range []schema.GroupKind{serviceKind, clusterKind, modelKind, inputKind, clusterInputKind, modelInputKind} {
+		if crds[kind], err = types.crd(kind); err != nil {
+			return nil, err
+		}
 	}
-	input, err := types.crd(inputKind)
-	if err != nil {
-		return nil, err
+	schemas := map[schema.GroupKind]runtime.RawExtension{}
+	for _, kind := range []schema.GroupKind{serviceKind, clusterKind, modelKind} {
+		if schemas[kind], err = schemaOf(crds[kind]); err != nil {
+			return nil, err
+		}
 	}
-	clusterInput, err := types.crd(clusterInputKind)
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := types.crd(clusterKind)
-	if err != nil {
-		return nil, err
-	}
-	schema, err := schemaOf(service)
-	if err != nil {
-		return nil, err
-	}
-	clusterSchema, err := schemaOf(cluster)
-	if err != nil {
-		return nil, err
-	}
+	service, cluster, model := crds[serviceKind], crds[clusterKind], crds[modelKind]
 	reference, err := types.reference()
 	if err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{"docs/api.md": reference}
 	for name, obj := range map[string]any{
-		"package/xr/definition.yaml":                         namespacedXRD(service, schema),
-		"package/claim/definition.yaml":                      claimXRD(service, schema),
-		"package/xr/cluster-definition.yaml":                 clusterXRD(cluster, clusterSchema),
-		"package/claim/cluster-definition.yaml":              clusterXRD(cluster, clusterSchema),
-		"package/input/fn.fusioninfer.io_inputs.yaml":        input,
-		"package/input/fn.fusioninfer.io_clusterinputs.yaml": clusterInput,
+		"package/xr/definition.yaml":                         namespacedXRD(service, schemas[serviceKind]),
+		"package/claim/definition.yaml":                      claimXRD(service, schemas[serviceKind]),
+		"package/xr/cluster-definition.yaml":                 clusterXRD(cluster, schemas[clusterKind]),
+		"package/claim/cluster-definition.yaml":              clusterXRD(cluster, schemas[clusterKind]),
+		"package/xr/model-definition.yaml":                   namespacedXRD(model, schemas[modelKind]),
+		"package/claim/model-definition.yaml":                claimXRD(model, schemas[modelKind]),
+		"package/input/fn.fusioninfer.io_inputs.yaml":        crds[inputKind],
+		"package/input/fn.fusioninfer.io_clusterinputs.yaml": crds[clusterInputKind],
+		"package/input/fn.fusioninfer.io_modelinputs.yaml":   crds[modelInputKind],
 	} {
 		if files[name], err = asYAML(obj); err != nil {
 			return nil, fmt.Errorf("cannot write %s as YAML: %w", name, err)

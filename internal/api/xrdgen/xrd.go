@@ -16,11 +16,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
-const (
-	namespacedPlural = "inferenceservices"
-	claimedPlural    = "xinferenceservices" // Of the XRs behind claims.
-)
-
 // schemaOf returns the schema of a kind for an XRD, without the fields that Crossplane adds.
 func schemaOf(c *extv1.CustomResourceDefinition) (runtime.RawExtension, error) {
 	s := c.Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
@@ -35,27 +30,31 @@ func schemaOf(c *extv1.CustomResourceDefinition) (runtime.RawExtension, error) {
 	return runtime.RawExtension{Raw: raw}, nil
 }
 
-// namespacedXRD returns the XRD for InferenceServices as namespaced XRs.
+// namespacedXRD returns the XRD for a kind as namespaced XRs.
 func namespacedXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *xrdv2.CompositeResourceDefinition {
 	v := c.Spec.Versions[0]
-	return &xrdv2.CompositeResourceDefinition{
+	name := c.Spec.Names.Plural + "." + v1alpha1.Group
+	xrd := &xrdv2.CompositeResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: xrdv2.SchemeGroupVersion.String(), Kind: xrdv2.CompositeResourceDefinitionKind},
-		ObjectMeta: metav1.ObjectMeta{Name: namespacedPlural + "." + v1alpha1.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: xrdv2.CompositeResourceDefinitionSpec{
 			Group:                  v1alpha1.Group,
 			Names:                  c.Spec.Names,
 			Scope:                  xrdv2.CompositeResourceScopeNamespaced,
-			EnforcedCompositionRef: &xrdv2.CompositionReference{Name: namespacedPlural + "." + v1alpha1.Group},
+			EnforcedCompositionRef: &xrdv2.CompositionReference{Name: name},
 			Versions: []xrdv2.CompositeResourceDefinitionVersion{{
 				Name:                     v.Name,
 				Referenceable:            true,
 				Served:                   true,
 				Schema:                   &xrdv2.CompositeResourceValidation{OpenAPIV3Schema: schema},
 				AdditionalPrinterColumns: v.AdditionalPrinterColumns,
-				Subresources:             &xrdv2.CompositeResourceDefinitionVersionSubresources{Scale: v.Subresources.Scale},
 			}},
 		},
 	}
+	if scale := v.Subresources.Scale; scale != nil {
+		xrd.Spec.Versions[0].Subresources = &xrdv2.CompositeResourceDefinitionVersionSubresources{Scale: scale}
+	}
+	return xrd
 }
 
 // clusterXRD returns the XRD for InferenceClusters. Both Configurations have the same one:
@@ -82,19 +81,20 @@ func clusterXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) 
 	}
 }
 
-// claimXRD returns the XRD for InferenceServices as claims. The cluster-scoped XR behind a
+// claimXRD returns the XRD for a kind as claims. The cluster-scoped XR behind a
 // claim has the same schema and another name.
 func claimXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *xrdv1.CompositeResourceDefinition {
 	v := c.Spec.Versions[0]
-	return &xrdv1.CompositeResourceDefinition{
+	names := claimedNames(c.Spec.Names)
+	xrd := &xrdv1.CompositeResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: xrdv1.SchemeGroupVersion.String(), Kind: xrdv1.CompositeResourceDefinitionKind},
-		ObjectMeta: metav1.ObjectMeta{Name: claimedPlural + "." + v1alpha1.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: names.Plural + "." + v1alpha1.Group},
 		Spec: xrdv1.CompositeResourceDefinitionSpec{
 			Group:                  v1alpha1.Group,
-			Names:                  claimedNames(c.Spec.Names),
+			Names:                  names,
 			ClaimNames:             &c.Spec.Names,
 			Scope:                  ptr.To(xrdv1.CompositeResourceScopeLegacyCluster),
-			EnforcedCompositionRef: &xrdv1.CompositionReference{Name: claimedPlural + "." + v1alpha1.Group},
+			EnforcedCompositionRef: &xrdv1.CompositionReference{Name: names.Plural + "." + v1alpha1.Group},
 			// With Foreground, a claim is gone only after everything that it composed. Whoever
 			// then deletes its namespace or the XRD leaves nothing behind.
 			DefaultCompositeDeletePolicy: ptr.To(xpv2.CompositeDeleteForeground),
@@ -104,10 +104,13 @@ func claimXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *x
 				Served:                   true,
 				Schema:                   &xrdv1.CompositeResourceValidation{OpenAPIV3Schema: schema},
 				AdditionalPrinterColumns: v.AdditionalPrinterColumns,
-				Subresources:             &xrdv1.CompositeResourceDefinitionVersionSubresources{Scale: v.Subresources.Scale},
 			}},
 		},
 	}
+	if scale := v.Subresources.Scale; scale != nil {
+		xrd.Spec.Versions[0].Subresources = &xrdv1.CompositeResourceDefinitionVersionSubresources{Scale: scale}
+	}
+	return xrd
 }
 
 // claimedNames returns the names of the XR behind a claim: the claim's with a prefix x.
@@ -115,9 +118,9 @@ func claimXRD(c *extv1.CustomResourceDefinition, schema runtime.RawExtension) *x
 // its group.
 func claimedNames(claim extv1.CustomResourceDefinitionNames) extv1.CustomResourceDefinitionNames {
 	names := extv1.CustomResourceDefinitionNames{
-		Kind:       v1alpha1.KindClaimedService,
-		ListKind:   v1alpha1.KindClaimedService + "List",
-		Plural:     claimedPlural,
+		Kind:       "X" + claim.Kind,
+		ListKind:   "X" + claim.Kind + "List",
+		Plural:     "x" + claim.Plural,
 		Singular:   "x" + claim.Singular,
 		Categories: claim.Categories,
 	}

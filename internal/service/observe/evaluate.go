@@ -172,7 +172,7 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 			st.Clusters[at].Components, st.Clusters[at].URL = counts.components(), url
 		}
 	}
-	st.Components, st.ServedModels = e.total.components(), servedModels(e.plan)
+	st.Components, st.ServedModels, st.ModelRouting = e.total.components(), servedModels(e.plan), modelRouting(e.plan)
 	st.Summary, st.Rollout = e.total.summary(e.plan), e.total.rollout(e.plan)
 	st.Replicas = int32(len(e.groups)) //nolint:gosec // The API allows a few hundred.
 	if e.pods != nil {

@@ -7,6 +7,15 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
+// modelRouting is what the InferenceModels of a service go by.
+func modelRouting(p *plan.Plan) *v1alpha1.ModelRoutingStatus {
+	if p.Router == nil || !p.Router.KnowsModels() {
+		return nil
+	}
+	n := p.Router.Names
+	return &v1alpha1.ModelRoutingStatus{ServedNames: n.Served, AdapterNames: n.Adapters, Complete: n.Complete}
+}
+
 // servedModels are the models of the router, each with the InferenceObjective that requests
 // name for its priority. Where its name differs between clusters it is left out.
 func servedModels(p *plan.Plan) []v1alpha1.ServedModelStatus {

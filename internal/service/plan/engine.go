@@ -62,6 +62,7 @@ func planRole(i int, role v1alpha1.Role, model *v1alpha1.Model, in *inputv1alpha
 			p.launch()
 		}
 		p.environment()
+		p.names()
 		p.lifecycle()
 		p.warnOfLifecycle()
 		p.checkPodResources()

@@ -78,7 +78,7 @@ func taskName(role string, replica int32) string { return role + "-" + index(rep
 // below 50 characters, so these stay below 63.
 
 // poolSuffix ends the names of InferencePools.
-const poolSuffix = "-pool"
+const poolSuffix = naming.PoolSuffix
 
 // PoolName is the name of the InferencePool.
 func (c *ClusterPlan) PoolName() string { return c.Base + poolSuffix }

@@ -21,6 +21,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -234,6 +235,8 @@ type Role struct {
 
 	// path of the role in the spec, for errors that are found later.
 	path *field.Path
+	// names of models that the engines answer.
+	names launch.Names
 	// replicaResources are the requests of all pods of one replica. leaderRequests and
 	// workerRequests are the requests of one pod.
 	replicaResources, leaderRequests, workerRequests corev1.ResourceList

@@ -48,6 +48,8 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 	warnings, errs := r.planConfig(path, role, spec, in)
 	w, more := r.planPool(path, serving)
 	warnings, errs = append(warnings, w...), append(errs, more...)
+	r.Names = modelNames(r.behindPool(serving))
+	warnings = append(warnings, r.warnOfTargets(path.Child("servedModels"), role.ServedModels)...)
 	warnings = append(warnings, planConnector(path, picker.KVConnector, serving)...)
 	w, more = r.planRoute(path, role, access)
 	return r, append(warnings, w...), append(errs, more...)

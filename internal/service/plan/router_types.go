@@ -6,6 +6,7 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 )
 
@@ -51,6 +52,8 @@ type Router struct {
 	DestinationRule bool
 	// Models in the order of the spec.
 	Models []modelroute.Model
+	// Names of models that the engines of the pool answer.
+	Names launch.Names
 }
 
 // An EndpointPickerPod is what the endpoint picker's pods get.

@@ -1,0 +1,188 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// The conditions of an InferenceModel, besides Accepted.
+const (
+	// NoWarnings is False while the engines do not answer a target, as far as their commands say.
+	NoWarnings = "NoWarnings"
+	// Answered is True while the service is ready and its endpoint pickers have the model.
+	Answered = "Answered"
+)
+
+// Reasons of the conditions.
+const (
+	reasonNoneFound       = "NothingSuspicious"
+	reasonSuspicious      = "Suspicious"
+	reasonAnswered        = "Answered"
+	reasonNotResolved     = "NotResolved"
+	reasonNoService       = "ServiceNotFound"
+	reasonNotRouted       = "NotRouted"
+	reasonNoPool          = "NoPool"
+	reasonNotCreated      = "NotCreated"
+	reasonUnknownTargets  = "UnknownTargets"
+	reasonServiceNotReady = "ServiceNotReady"
+)
+
+// ConditionTypes are the types of all conditions, in the order of the response.
+func ConditionTypes() []string { return []string{composite.Accepted, NoWarnings, Answered} }
+
+// evaluate answers with the objects, the status and the conditions of a model.
+func evaluate(p *parsed, state *observedState, objects []kube.Object, left deferred) composite.Answer {
+	a := composite.Answer{Ready: make(map[key.Key]bool, len(objects)), Status: status(p, state, objects, left)}
+	var missing []string
+	for _, o := range objects {
+		if _, is := left[o.Key]; !is {
+			a.Objects = append(a.Objects, o)
+		}
+		why := state.notReady(o, left)
+		a.Ready[o.Key] = why == ""
+		if why != "" {
+			missing = append(missing, in(o.Key, why))
+		}
+	}
+	unknown := state.unknownTargets(p)
+	answered := state.answered(p, missing, unknown)
+	a.Conditions = []composite.Condition{
+		{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted},
+		noWarnings(unknown),
+		answered,
+	}
+	a.Stable = answered.Status == composite.True
+	// The XR is ready once requests for the name are answered.
+	a.Deferred = !a.Stable
+	return a
+}
+
+// in says in which cluster something is.
+func in(k key.Key, what string) string {
+	if k.Cluster == "" {
+		return what
+	}
+	return "cluster " + k.Cluster + ": " + what
+}
+
+// kinds are those of the objects, as people read them.
+var kinds = map[string]string{key.ConfigMap: "ConfigMap of the name", key.InferenceObjective: modelroute.KindObjective, key.InferenceModelRewrite: modelroute.KindRewrite}
+
+// notReady says why an object is not as desired, or nothing.
+func (r *observedState) notReady(o kube.Object, left deferred) string {
+	observed := r.req.Observed(o.Key)
+	if !observed.Exists() {
+		return cmp.Or(left[o.Key], "the "+kinds[o.Key.Kind]+" is not created yet")
+	}
+	_, s := remote.Unwrap(observed)
+	switch {
+	case !s.Readable():
+		return "the " + kinds[o.Key.Kind] + ": " + cmp.Or(text.OneLine(s.Message), s.Reason)
+	case s.Outdated:
+		return "the " + kinds[o.Key.Kind] + " is not up to date yet"
+	}
+	return ""
+}
+
+// unknownTargets are the targets that no engine answers. It is nil where the engines may answer more than
+// is known.
+func (r *observedState) unknownTargets(p *parsed) []string {
+	if r.service == nil || r.service.Status.ModelRouting == nil || !r.service.Status.ModelRouting.Complete {
+		return nil
+	}
+	m := r.service.Status.ModelRouting
+	return modelroute.Known(m.ServedNames, m.AdapterNames).Unknown(&p.model)
+}
+
+func noWarnings(unknown []string) composite.Condition {
+	if len(unknown) == 0 {
+		return composite.Condition{Type: NoWarnings, Status: composite.True, Reason: reasonNoneFound}
+	}
+	shown := make([]string, 0, len(unknown))
+	for _, t := range unknown {
+		shown = append(shown, text.Value(t))
+	}
+	return composite.Condition{Type: NoWarnings, Status: composite.False, Reason: reasonSuspicious, Message: "spec.targets: no engine of the service answers these: " + text.List(shown) + ": " + modelroute.Remedy}
+}
+
+// answered tells whether requests for the name are answered.
+func (r *observedState) answered(p *parsed, missing, unknown []string) composite.Condition {
+	no := func(reason, message string) composite.Condition {
+		return composite.Condition{Type: Answered, Status: composite.False, Reason: reason, Message: message}
+	}
+	name := "service " + p.spec.ServiceName
+	switch {
+	case !r.resolved:
+		return composite.Condition{Type: Answered, Status: composite.Unknown, Reason: reasonNotResolved, Message: "Crossplane has not answered yet which services there are"}
+	case !r.held && len(r.pools) == 0:
+		return no(reasonNotCreated, text.List(missing))
+	case r.service == nil:
+		return no(reasonNoService, fmt.Sprintf("there is no %s in namespace %s", name, p.identity.Namespace))
+	case r.service.Status.ModelRouting == nil:
+		return no(reasonNotRouted, name+" has no router that goes by the names of models: it needs servedModels, prefill and decode, an endpointPickerConfig of "+modelroute.Group+", or an endpoint picker of dialect LLMD in the Composition's input")
+	case len(r.pools) == 0:
+		return no(reasonNoPool, name+" has no InferencePool yet")
+	case len(missing) > 0:
+		return no(reasonNotCreated, text.List(missing))
+	case len(unknown) == len(p.model.Targets):
+		return no(reasonUnknownTargets, "no engine of "+name+" answers any target: "+modelroute.Remedy)
+	}
+	if c, ready := r.serviceReady(); !ready {
+		return no(reasonServiceNotReady, name+" is not ready: "+c)
+	}
+	return composite.Condition{Type: Answered, Status: composite.True, Reason: reasonAnswered}
+}
+
+// serviceReady tells whether the service is ready, and else why not.
+func (r *observedState) serviceReady() (why string, ready bool) {
+	for _, c := range r.service.Status.Conditions {
+		if c.Type == "Ready" {
+			return text.OneLine(c.Reason), c.Status == string(composite.True)
+		}
+	}
+	return "it has no condition Ready", false
+}
+
+// status returns the status of a model.
+func status(p *parsed, state *observedState, objects []kube.Object, left deferred) v1alpha1.InferenceModelStatus {
+	st := v1alpha1.InferenceModelStatus{ModelName: p.model.Name}
+	if !p.identity.Claimed {
+		// The generation of a claim is another number than that of the XR behind it.
+		st.ObservedGeneration = p.identity.Generation
+	}
+	differs := slices.ContainsFunc(state.pools, func(l remote.PoolLocation) bool { return l.Pool != state.pools[0].Pool })
+	if p.model.Priority != nil && !differs {
+		pool := p.localPool()
+		if len(state.pools) > 0 {
+			pool = state.pools[0].Pool
+		}
+		st.ObjectiveName = naming.ModelObject(pool, p.model.Name)
+	}
+	for i := range state.pools {
+		cluster := state.pools[i].Target.Cluster
+		if cluster == "" {
+			continue
+		}
+		c := v1alpha1.ModelClusterStatus{Name: cluster, Ready: true}
+		for _, o := range objects {
+			if o.Key.Cluster != cluster {
+				continue
+			}
+			if why := state.notReady(o, left); why != "" {
+				c.Ready, c.Message = false, why
+			}
+		}
+		st.Clusters = append(st.Clusters, c)
+	}
+	return st
+}

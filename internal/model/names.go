@@ -1,0 +1,52 @@
+package model
+
+import (
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+)
+
+// lockKey is the key of the name lock.
+var lockKey = key.New("", key.ConfigMap, "model-name")
+
+// rewriteKey is the key of the InferenceModelRewrite in a cluster.
+func rewriteKey(cluster string) key.Key { return key.New(cluster, key.InferenceModelRewrite) }
+
+// objectiveKey is the key of the InferenceObjective in a cluster.
+func objectiveKey(cluster string) key.Key { return key.New(cluster, key.InferenceObjective) }
+
+// localPool is the name of the service's pool in the cluster of the InferenceModel.
+func (p *parsed) localPool() string { return p.spec.ServiceName + naming.PoolSuffix }
+
+// lockName is the name of the name lock.
+func (p *parsed) lockName() string { return naming.ModelObject(p.localPool(), p.spec.ModelName) }
+
+func (p *parsed) labels() map[string]string {
+	return map[string]string{naming.LabelModel: p.identity.Name}
+}
+
+// The names of requirements.
+const (
+	// serviceRequirement is for the service.
+	serviceRequirement = "service"
+	// localRequirement is for the service's pool in the cluster of the InferenceModel.
+	localRequirement = "pool"
+	// remoteRequirement is for the Objects of its pools in other clusters.
+	remoteRequirement = "pools"
+)
+
+// definition returns the name of the definition of a kind.
+func definition(kind, group string) string { return strings.ToLower(kind) + "s." + group }
+
+// definitionRequirement is the name of the requirement for a definition.
+func definitionRequirement(name string) string { return "kind/" + name }
+
+// definitionOf is the name of the definition that the object of a key needs.
+func definitionOf(k key.Key) string {
+	if k.Kind == key.InferenceObjective {
+		return definition(modelroute.KindObjective, modelroute.Group)
+	}
+	return definition(modelroute.KindRewrite, modelroute.Group)
+}

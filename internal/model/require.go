@@ -1,0 +1,145 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+)
+
+// deferred has why objects are left out for now, by their keys.
+type deferred map[key.Key]string
+
+// A requirer collects requirements. They depend on the XR, the observed objects, and the answers to earlier
+// ones: the service, the definition of the pool's kind, the pools, and what has the names of the
+// objects. That is stable with the fifth call, which Crossplane allows.
+type requirer struct {
+	*parsed
+
+	req   incoming.Request
+	state *observedState
+	all   map[string]*fnv1.ResourceSelector
+}
+
+// require asks for the service, its pools, and for what may have the names of objects that do not exist
+// yet. It returns the objects that are left out for now.
+func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *parsed, state *observedState, objects []kube.Object) deferred {
+	r := &requirer{parsed: p, req: req, state: state, all: map[string]*fnv1.ResourceSelector{serviceRequirement: p.selectService()}}
+	rsp.Requirements = &fnv1.Requirements{Resources: r.all}
+	left := deferred{}
+	if state.held {
+		r.pools()
+	}
+	for _, o := range objects {
+		if req.Observed(o.Key).Exists() {
+			continue
+		}
+		if why := r.blocked(o); why != "" {
+			left[o.Key] = why
+		}
+	}
+	return left
+}
+
+// selectService selects the service, or the XR behind its claim.
+func (p *parsed) selectService() *fnv1.ResourceSelector {
+	s := &fnv1.ResourceSelector{ApiVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindInferenceService}
+	if !p.identity.Claimed {
+		s.Namespace, s.Match = &p.identity.Namespace, &fnv1.ResourceSelector_MatchName{MatchName: p.spec.ServiceName}
+		return s
+	}
+	s.Kind = v1alpha1.KindClaimedService
+	s.Match = &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{
+		v1alpha1.LabelClaimName: p.spec.ServiceName, v1alpha1.LabelClaimNamespace: p.identity.Namespace,
+	}}}
+	return s
+}
+
+// pools requires the pools of the service where it has some. A requirement for a missing kind fails the
+// whole reconcile, so the kinds are required only where the service says that it uses them.
+func (r *requirer) pools() {
+	local, elsewhere := r.state.runsLocally(), r.state.runsElsewhere()
+	for cluster := range r.state.own() {
+		local, elsewhere = local || cluster == "", elsewhere || cluster != ""
+	}
+	_, there := r.state.own()[""]
+	if local && (there || r.available(definition(modelroute.KindPool, inference.GroupName), inference.GroupVersion.String())) {
+		r.all[localRequirement] = &fnv1.ResourceSelector{
+			ApiVersion: inference.GroupVersion.String(),
+			Kind:       modelroute.KindPool,
+			Namespace:  &r.identity.Namespace,
+			Match:      &fnv1.ResourceSelector_MatchName{MatchName: r.localPool()},
+		}
+	}
+	if elsewhere {
+		r.all[remoteRequirement] = remote.PoolsOf(r.spec.ServiceName, r.identity.Namespace, r.identity.Claimed)
+	}
+}
+
+// available tells whether the control plane has a kind. With missingKinds: Fail it always does.
+func (r *requirer) available(name, apiVersion string) bool {
+	if r.input.MissingKinds != inputv1alpha1.MissingKindsSkip {
+		return true
+	}
+	r.all[definitionRequirement(name)] = composite.Definition(name)
+	found, _ := r.req.Required(definitionRequirement(name))
+	return composite.Available(found, apiVersion)
+}
+
+// blocked says why an object that does not exist yet is left out: its kind is missing, or another object
+// has its name.
+func (r *requirer) blocked(o kube.Object) string {
+	if o.Key != lockKey && o.Key.Cluster == "" && !r.available(definitionOf(o.Key), modelroute.APIVersion) {
+		return fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), modelroute.APIVersion)
+	}
+	s := &fnv1.ResourceSelector{ApiVersion: o.APIVersion(), Kind: o.Kind(), Match: &fnv1.ResourceSelector_MatchName{MatchName: o.Name()}}
+	if n := kube.Lookup(o.Resource, "metadata", "namespace").GetStringValue(); n != "" {
+		s.Namespace = &n
+	}
+	r.all[composite.Existing(o.Key)] = s
+	existing, _ := r.req.Required(composite.Existing(o.Key))
+	for _, e := range existing {
+		if whose := r.state.conflict(r.parsed, o.Key, e); whose != "" {
+			return fmt.Sprintf("%s %s is there already, of %s", o.Kind(), o.Name(), whose)
+		}
+	}
+	return ""
+}
+
+// runsLocally tells whether the service says that it has a pool in the cluster of the InferenceModel.
+func (r *observedState) runsLocally() bool {
+	if r.service == nil || r.service.Status.ModelRouting == nil {
+		return false
+	}
+	all := r.service.Status.Clusters
+	for i := range all {
+		if all[i].Name == "" {
+			return true
+		}
+	}
+	return len(all) == 0
+}
+
+// runsElsewhere tells whether the service says that it has a pool in another cluster.
+func (r *observedState) runsElsewhere() bool {
+	if r.service == nil || r.service.Status.ModelRouting == nil {
+		return false
+	}
+	for _, c := range r.service.Status.Clusters {
+		if c.Name != "" && slices.Contains([]v1alpha1.PlacementState{v1alpha1.StatePlaced, v1alpha1.StateLeaving}, c.State) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,29 @@
+package modelroute
+
+// KnownNames are the names of models that engines answer.
+type KnownNames map[string]bool
+
+// Known returns the names of an engine's model and of its adapters.
+func Known(served, adapters []string) KnownNames {
+	all := make(KnownNames, len(served)+len(adapters))
+	for _, names := range [][]string{served, adapters} {
+		for _, n := range names {
+			all[n] = true
+		}
+	}
+	return all
+}
+
+// Unknown returns the targets of a model that no engine answers, in their order.
+func (k KnownNames) Unknown(m *Model) []string {
+	var unknown []string
+	for _, t := range m.Targets {
+		if !k[t.Name] {
+			unknown = append(unknown, t.Name)
+		}
+	}
+	return unknown
+}
+
+// Remedy says what to do about a target that no engine answers.
+const Remedy = "write the name of an adapter in --lora-modules, or the name of the engines' own model"

@@ -1,0 +1,101 @@
+package remote
+
+import (
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+const kindPool = "InferencePool"
+
+// PoolsOf selects the Objects for the InferencePools of a service, in all clusters.
+func PoolsOf(service, namespace string, claimed bool) *fnv1.ResourceSelector {
+	s := OfService(key.NamespacedObjects, namespace, service)
+	labels := map[string]string{naming.LabelInferencePool: service}
+	if claimed {
+		s = OfService(key.ClusterScopedObjects, namespace, service)
+		// Crossplane sets this label on everything that the XR behind a claim composes.
+		labels[v1alpha1.LabelClaimNamespace] = namespace
+	}
+	s.Match = &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: labels}}
+	return s
+}
+
+// A pooled object is the part of an InferencePool, or of an object that refers to one, that says which
+// pool it is.
+type pooled struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Spec struct {
+		PoolRef struct {
+			Name string `json:"name"`
+		} `json:"poolRef"`
+	} `json:"spec"`
+}
+
+// A pooledObject is an Object that wraps such an object.
+type pooledObject struct {
+	Spec struct {
+		ForProvider struct {
+			Manifest pooled `json:"manifest"`
+		} `json:"forProvider"`
+		ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
+	} `json:"spec"`
+}
+
+var (
+	pooledView       = incoming.NewView[pooled]()
+	pooledObjectView = incoming.NewView[pooledObject]()
+)
+
+// A PoolLocation is an InferencePool in a cluster.
+type PoolLocation struct {
+	Target scheduling.Target
+	// Pool is the name of the InferencePool.
+	Pool string
+	// Abandoned tells that deleting an Object for the cluster must not wait for the cluster.
+	Abandoned bool
+}
+
+// PoolAt returns where an InferencePool is, or the pool of an object that refers to one. Either may be
+// wrapped in an Object. The cluster is the one of the key. It is false for other objects, and for names
+// that nothing can have.
+func PoolAt(k key.Key, o incoming.Object) (PoolLocation, bool) {
+	p, ref := pooled{}, providerConfigRef{}
+	l := PoolLocation{Target: scheduling.Target{Cluster: k.Cluster}}
+	if IsObject(o) {
+		w := pooledObject{}
+		if len(pooledObjectView.Read(o, &w)) > 0 || len(validation.IsDNS1123Subdomain(w.Spec.ProviderConfigRef.Name)) > 0 || len(validation.IsDNS1123Label(k.Cluster)) > 0 {
+			return l, false
+		}
+		p, ref, l.Abandoned = w.Spec.ForProvider.Manifest, w.Spec.ProviderConfigRef, Orphaned(o)
+	} else if k.Cluster != "" || len(pooledView.Read(o, &p)) > 0 {
+		return l, false
+	}
+	l.Target.Namespace, l.Target.ProviderConfig = p.Metadata.Namespace, v1alpha1.ProviderConfigRef{Kind: ref.Kind, Name: ref.Name}
+	if l.Pool = p.Spec.PoolRef.Name; p.Kind == kindPool {
+		l.Pool = p.Metadata.Name
+	}
+	return l, len(validation.IsDNS1123Label(l.Pool)) == 0 && len(validation.IsDNS1123Label(l.Target.Namespace)) == 0
+}
+
+// WithLabels returns an Object with other labels than those that Wrap gives it.
+func WithLabels(o kube.Object, labels map[string]string) kube.Object {
+	fields := make(map[string]*structpb.Value, len(labels))
+	for k, v := range labels {
+		fields[k] = structpb.NewStringValue(v)
+	}
+	o.Resource = kube.With(o.Resource, structpb.NewStructValue(&structpb.Struct{Fields: fields}), "metadata", "labels")
+	return o
+}

@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// names reads which models the engines of a role answer.
+func (p *rolePlanner) names() {
+	t := &p.role.Leader
+	p.role.names = launch.NamesOf(t.command(), p.engineOf(t))
+	if e := t.engine(); len(e.EnvFrom) > 0 || slices.ContainsFunc(e.Env, addsNames) {
+		p.role.names.Complete = false
+	}
+}
+
+// addsNames tells whether a variable makes vLLM answer names that its command does not have
+// (vllm/envs.py of vLLM v0.11.0).
+func addsNames(v corev1.EnvVar) bool {
+	return slices.Contains([]string{"VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_SKIP_MODEL_NAME_VALIDATION"}, v.Name) || strings.HasPrefix(v.Name, "VLLM_LORA_RESOLVER_")
+}
+
+// maxModelNames is the most names that the status of a service has of each kind.
+const maxModelNames = 256
+
+// modelNames are the names that the engines behind a router answer: those of any role. They are
+// complete if those of all roles are.
+func modelNames(behind []*Role) launch.Names {
+	all := launch.Names{Complete: len(behind) > 0}
+	for _, r := range behind {
+		all.Served = append(all.Served, r.names.Served...)
+		all.Adapters = append(all.Adapters, r.names.Adapters...)
+		all.Complete = all.Complete && r.names.Complete
+	}
+	for _, list := range []*[]string{&all.Served, &all.Adapters} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+		if len(*list) > maxModelNames {
+			*list, all.Complete = (*list)[:maxModelNames], false
+		}
+	}
+	return all
+}
+
+// KnowsModels tells whether the endpoint picker goes by the names of models: whether it reads
+// InferenceObjectives and InferenceModelRewrites.
+func (r *Router) KnowsModels() bool { return r.Dialect == modelroute.Dialect }
+
+// warnOfTargets warns of targets of models that no engine answers.
+func (r *Router) warnOfTargets(path *field.Path, models []v1alpha1.ServedModel) []Warning {
+	if !r.Names.Complete {
+		return nil
+	}
+	var warnings []Warning
+	known := modelroute.Known(r.Names.Served, r.Names.Adapters)
+	for i := range r.Models {
+		for _, t := range known.Unknown(&r.Models[i]) {
+			at := path.Index(i).Child("name")
+			if j := slices.IndexFunc(models[i].Targets, func(m v1alpha1.ModelTarget) bool { return m.Name == t }); j >= 0 {
+				at = path.Index(i).Child("targets").Index(j).Child("name")
+			}
+			warnings = append(warnings, Warning{Path: at.String(), Message: fmt.Sprintf("no engine answers requests for %s: %s", text.Value(t), modelroute.Remedy)})
+		}
+	}
+	return warnings
+}

@@ -18,7 +18,7 @@ import (
 // XR, and that of the claim where it has one.
 func definitionsOf(t *testing.T, flavour string) []*unstructured.Unstructured {
 	t.Helper()
-	return definitionsIn(t, flavour, "definition.yaml")
+	return append(definitionsIn(t, flavour, "definition.yaml"), definitionsIn(t, flavour, "model-definition.yaml")...)
 }
 
 func definitionsIn(t *testing.T, flavour, file string) []*unstructured.Unstructured {

@@ -145,22 +145,13 @@ func readDefinitions(glob string) ([]*unstructured.Unstructured, error) {
 // has the same fields; the group, and the group of pools that a reference
 // without one has, are what changed.
 func llmdDefinitions() ([]*unstructured.Unstructured, error) {
-	dir, err := module("epp/v1.5.0", "sigs.k8s.io/gateway-api-inference-extension")
-	if err != nil {
-		return nil, err
-	}
-	all, err := readDefinitions(filepath.Join(dir, "config", "crd", "bases", "*.yaml"))
+	crds, err := modelDefinitions()
 	if err != nil {
 		return nil, err
 	}
 	const group = "llm-d.ai"
-	kinds := sets.New("inferenceobjectives", "inferencemodelrewrites")
-	var crds []*unstructured.Unstructured
-	for _, o := range all {
+	for _, o := range crds {
 		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
-		if !kinds.Has(plural) {
-			continue
-		}
 		o.SetName(plural + "." + group)
 		versions, _, err := unstructured.NestedSlice(o.Object, "spec", "versions")
 		if err != nil {
@@ -178,12 +169,41 @@ func llmdDefinitions() ([]*unstructured.Unstructured, error) {
 		if err := unstructured.SetNestedField(o.Object, group, "spec", "group"); err != nil {
 			return nil, err
 		}
-		crds = append(crds, o)
+	}
+	return crds, nil
+}
+
+// modelDefinitions are those of the same kinds in the Gateway API Inference Extension.
+func modelDefinitions() ([]*unstructured.Unstructured, error) {
+	dir, err := module("epp/v1.5.0", "sigs.k8s.io/gateway-api-inference-extension")
+	if err != nil {
+		return nil, err
+	}
+	all, err := readDefinitions(filepath.Join(dir, "config", "crd", "bases", "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	kinds := sets.New("inferenceobjectives", "inferencemodelrewrites")
+	var crds []*unstructured.Unstructured
+	for _, o := range all {
+		if plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural"); kinds.Has(plural) {
+			crds = append(crds, o)
+		}
 	}
 	if len(crds) != kinds.Len() {
 		return nil, fmt.Errorf("%s has %d of the definitions %v", dir, len(crds), sets.List(kinds))
 	}
 	return crds, nil
+}
+
+// DefineModels installs the definitions of InferenceObjectives and InferenceModelRewrites that the endpoint
+// pickers here read. An endpoint picker looks for them when it starts.
+func (c *Kubernetes) DefineModels(ctx context.Context) error {
+	crds, err := modelDefinitions()
+	if err != nil {
+		return err
+	}
+	return c.Define(ctx, crds...)
 }
 
 // List lists all objects of a kind, in all namespaces, by their names.

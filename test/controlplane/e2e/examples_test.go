@@ -55,8 +55,8 @@ func examples(t *testing.T, claimed bool) []*example {
 		}
 		e := &example{name: name, xr: docs[0]}
 		_, placement, _ := unstructured.NestedMap(e.xr.Object, "spec", "placement")
-		// Clusters of the fleet are TestFleet's.
-		if kind := e.xr.GetKind(); kind == "InferenceCluster" || (kind != "InferenceService") != claimed || placement {
+		// Clusters of the fleet are TestFleet's, and models TestModels'.
+		if kind := e.xr.GetKind(); kind == "InferenceCluster" || kind == "InferenceModel" || (kind != "InferenceService") != claimed || placement {
 			continue
 		}
 		is := func(file string) bool {

@@ -378,6 +378,8 @@ var plurals = map[string]string{
 	"Service":               "services",
 	"ServiceAccount":        "serviceaccounts",
 	"ClusterUsage":          "clusterusages",
+	"PersistentVolumeClaim": "persistentvolumeclaims",
+	"Job":                   "jobs",
 }
 
 // core are the permissions of Crossplane's own ClusterRole (Helm chart of v2.4) that matter

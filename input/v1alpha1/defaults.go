@@ -30,6 +30,7 @@ func Default(in *Input) {
 	in.Sidecar.Image = cmp.Or(in.Sidecar.Image, DefaultSidecarImage)
 	in.Sidecar.KVConnector = cmp.Or(in.Sidecar.KVConnector, DefaultKVConnector)
 	in.Sidecar.SSRFProtection = cmp.Or(in.Sidecar.SSRFProtection, Enabled)
+	in.ModelLoader.setDefaults()
 	in.Ray.Port = orDefault(in.Ray.Port, DefaultRayPort)
 	in.Fleet.Namespace = cmp.Or(in.Fleet.Namespace, DefaultNamespace)
 	gang := &in.Defaults.SchedulingStrategy.Gang
@@ -50,7 +51,11 @@ func (p *Policy) setDefaults() {
 	if p.Limits != nil {
 		limits = *p.Limits
 	}
-	p.PodSecurity, p.Routes, p.Limits = p.PodSecurity.defaulted(), &routes, &limits
+	caches := ModelCaches{}
+	if p.ModelCaches != nil {
+		caches = *p.ModelCaches
+	}
+	p.PodSecurity, p.Routes, p.Limits, p.ModelCaches = p.PodSecurity.defaulted(), &routes, &limits, &caches
 }
 
 // defaulted returns a copy with the defaults.

@@ -61,6 +61,10 @@ type Input struct {
 	// +listMapKey=name
 	Profiles []Profile `json:"profiles,omitempty"`
 
+	// ModelLoader configures the Jobs that load the weights of spec.model into caches.
+	// +optional
+	ModelLoader ModelLoaderSettings `json:"modelLoader,omitempty"`
+
 	// Fleet configures services that are placed in the clusters of the fleet.
 	// +optional
 	Fleet FleetSettings `json:"fleet,omitempty"`

@@ -167,7 +167,7 @@ podObservationLimit: 0
 // could never change, and would look like a setting of the platform team.
 func TestNoSchemaDefaults(t *testing.T) {
 	// Kubernetes has this one in a type of its own.
-	want := map[schematest.Flavour][]string{schematest.Input: {"endpointPicker.imagePullSecrets.name"}}
+	want := map[schematest.Flavour][]string{schematest.Input: {"endpointPicker.imagePullSecrets.name", "modelLoader.imagePullSecrets.name"}}
 	for _, f := range []schematest.Flavour{schematest.Input, schematest.ClusterInput} {
 		s, err := schematest.New(f)
 		if err != nil {
@@ -201,6 +201,7 @@ func TestDefaultKeeps(t *testing.T) {
 	doc := []byte(`
 endpointPicker: {images: {gaie: a, llmd: b}, imagePullPolicy: Never, revisionScreening: Disabled}
 sidecar: {image: c, kvConnector: d, ssrfProtection: Disabled}
+modelLoader: {hubImage: e, bucketImage: f, resources: {}, runAsUser: 7}
 ray: {port: 1}
 defaults: {schedulingStrategy: {gang: {mode: None}}}
 fleet: {namespace: d}

@@ -49,6 +49,10 @@ type Policy struct {
 	// Limits of one service, in each cluster that it runs in. There are none by default.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
+
+	// ModelCaches says which claims spec.model.cache may make.
+	// +optional
+	ModelCaches *ModelCaches `json:"modelCaches,omitempty"`
 }
 
 // A Tenant is a policy for the services of some namespaces.
@@ -58,8 +62,8 @@ type Tenant struct {
 	// +kubebuilder:validation:MaxItems=256
 	Namespaces []string `json:"namespaces"`
 
-	// Each field that is set replaces that of the Input. In podSecurity, routes and limits,
-	// each of their fields replaces that of the Input by itself.
+	// Each field that is set replaces that of the Input. In podSecurity, routes, limits and
+	// modelCaches, each of their fields replaces that of the Input by itself.
 	Policy `json:",inline"`
 }
 
@@ -266,14 +270,15 @@ func (in *Input) PolicyOf(namespace string) Policy {
 	return p
 }
 
-// override replaces the fields that the other policy sets, and in PodSecurity, Routes and
-// Limits each of their fields by itself. Fields that the other policy does not set keep
+// override replaces the fields that the other policy sets, and in PodSecurity, Routes, Limits
+// and ModelCaches each of their fields by itself. Fields that the other policy does not set keep
 // their values.
 func (p *Policy) override(by *Policy) {
 	merged := merge(p, by)
 	merged.PodSecurity = merge(p.PodSecurity, by.PodSecurity)
 	merged.Routes = merge(p.Routes, by.Routes)
 	merged.Limits = merge(p.Limits, by.Limits)
+	merged.ModelCaches = merge(p.ModelCaches, by.ModelCaches)
 	*p = *merged
 }
 

@@ -39,6 +39,7 @@ func TestPolicyOf(t *testing.T) {
 				PodSecurity: &inputv1alpha1.PodSecurity{Enforce: "baseline", EnforceVersion: "latest"},
 				Routes:      &inputv1alpha1.Routes{OwnGateways: "Allow"},
 				Limits:      &inputv1alpha1.Limits{},
+				ModelCaches: &inputv1alpha1.ModelCaches{},
 			},
 		},
 		"FirstTenantWins": {
@@ -57,6 +58,7 @@ tenants:
 				AllowedQueues:             []string{"first"},
 				AllowedPriorityClassNames: []string{"low"},
 				Limits:                    &inputv1alpha1.Limits{Devices: ptr.To[int32](8)},
+				ModelCaches:               &inputv1alpha1.ModelCaches{},
 			},
 		},
 		"FieldByField": {
@@ -71,6 +73,7 @@ tenants: [{namespaces: [team-a], podSecurity: {allowedCapabilities: [IPC_LOCK]},
 				PodSecurity: &inputv1alpha1.PodSecurity{Enforce: "restricted", EnforceVersion: "latest", AllowedCapabilities: []corev1.Capability{"IPC_LOCK"}},
 				Routes:      &inputv1alpha1.Routes{OwnGateways: "Deny", DefaultHostname: "{service}.{namespace}.example.com"},
 				Limits:      &inputv1alpha1.Limits{Replicas: ptr.To[int32](2), Devices: ptr.To[int32](64)},
+				ModelCaches: &inputv1alpha1.ModelCaches{},
 			},
 		},
 		"Nothing": {
@@ -81,6 +84,7 @@ tenants: [{namespaces: [team-a], podSecurity: {allowedCapabilities: [IPC_LOCK]},
 				Routes:        &inputv1alpha1.Routes{OwnGateways: "Allow"},
 				AllowedQueues: []string{},
 				Limits:        &inputv1alpha1.Limits{},
+				ModelCaches:   &inputv1alpha1.ModelCaches{},
 			},
 		},
 	}
@@ -104,6 +108,7 @@ func TestPolicyDefaults(t *testing.T) {
 		PodSecurity: &inputv1alpha1.PodSecurity{Enforce: inputv1alpha1.PodSecurityBaseline, EnforceVersion: "latest"},
 		Routes:      &inputv1alpha1.Routes{OwnGateways: inputv1alpha1.Allow},
 		Limits:      &inputv1alpha1.Limits{},
+		ModelCaches: &inputv1alpha1.ModelCaches{},
 	}
 	if diff := cmp.Diff(want, (&inputv1alpha1.Input{}).PolicyOf("a")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

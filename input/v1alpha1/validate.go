@@ -22,6 +22,7 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	errs = append(errs, check.OneOf(root.Child("sidecar", "ssrfProtection"), in.Sidecar.SSRFProtection, Enabled, Disabled)...)
 	errs = append(errs, check.Resources(root.Child("sidecar", "resources"), in.Sidecar.Resources)...)
 	errs = append(errs, validatePort(root.Child("ray", "port"), in.Ray.Port)...)
+	errs = append(errs, validateModelLoader(root.Child("modelLoader"), &in.ModelLoader)...)
 	for i, ref := range in.Gateway.ParentRefs {
 		errs = append(errs, validateParentRef(root.Child("gateway", "parentRefs").Index(i), ref)...)
 	}

@@ -37,6 +37,8 @@ func running(o object, now time.Time) object {
 			"observedGeneration": generation, "replicas": n, "readyReplicas": n, "updatedReplicas": n, "availableReplicas": n,
 			"conditions": []any{condition("Available", "True"), condition("Progressing", "True")},
 		}
+	case "Job":
+		status = map[string]any{"succeeded": int64(1), "conditions": []any{condition("Complete", "True")}}
 	case "PodGroup":
 		status = map[string]any{"phase": "Running"}
 	case "Gateway":

@@ -37,6 +37,8 @@ const (
 	ServiceEntry          = "serviceentry"
 	Workload              = "workload"
 	Pod                   = "pod"
+	PersistentVolumeClaim = "persistentvolumeclaim"
+	Job                   = "job"
 )
 
 // A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].

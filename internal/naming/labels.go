@@ -9,6 +9,9 @@ const (
 	LabelGroupIndex    = "fusioninfer.io/group-index"
 	LabelSpecHash      = "fusioninfer.io/spec-hash"
 	LabelPool          = "fusioninfer.io/pool"
+	// LabelModelLoader is on the pods that load weights, with the name of their Job's claim. They
+	// are none of the service's pods, and have no other label of them.
+	LabelModelLoader = "fusioninfer.io/model-loader"
 )
 
 // Labels by which InferenceModels find the pools of their services, and by which people find what an

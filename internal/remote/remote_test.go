@@ -359,6 +359,10 @@ func TestQueries(t *testing.T) {
 		"Pod.": {
 			notReady: []map[string]any{{"conditions": conditions("Ready", "True")}},
 		},
+		"Job.batch": {
+			ready:    []map[string]any{{"conditions": conditions("Complete", "True")}},
+			notReady: []map[string]any{{"active": 1.0}, {"conditions": conditions("Failed", "True")}},
+		},
 		"Workload.kueue.x-k8s.io": {
 			ready:    []map[string]any{{"conditions": conditions("Admitted", "True")}},
 			notReady: []map[string]any{{"conditions": conditions("Admitted", "False")}, {"conditions": conditions("QuotaReserved", "True")}},

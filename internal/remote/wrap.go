@@ -109,6 +109,7 @@ var queries = map[string]string{
 	"InferencePool.inference.networking.k8s.io": accepted,
 	kindWorkload + "." + groupKueue:             condition("Admitted"),
 	kindPod + ".":                               neverReady,
+	"Job.batch":                                 condition("Complete"),
 	"PodGroup.scheduling.volcano.sh":            `has(object.status) && has(object.status.phase) && object.status.phase in ["Running", "Completed"]`,
 }
 

@@ -100,6 +100,7 @@ func (s *Service) place() error {
 	running := &plan.Running{
 		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: state.Extra(), Recovery: state.Recovery, Leader: state.Leaders(),
 		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed,
+		Loader: s.renderer.Loader(), Weights: state.Weights,
 	}
 	s.problems = s.plan.Place(running)
 	if err := s.invalid(); err != nil {
@@ -128,6 +129,7 @@ func (s *Service) Require() error {
 func (s *Service) Respond() error {
 	state := observe.Read(s.call.Request, s.plan)
 	deferred := append(append(s.deferred, s.plan.Deferred...), s.plan.DeferForGang(state.PodGroup, state.Observed)...)
+	deferred = append(deferred, s.plan.DeferForWeights(state.Observed)...)
 	deferred = append(deferred, s.plan.DeferUnchecked(s.objects, state.Observed)...)
 	if err := s.refusal(state); err != nil {
 		return err

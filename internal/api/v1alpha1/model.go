@@ -14,15 +14,20 @@ import (
 // A Model is the weights that the engines of all roles load, and where these come from.
 // +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only a model of a hub, hf://, has revisions"
 // +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.tokenSecretRef)",fieldPath=".tokenSecretRef",message="must be left out: only a model of a hub, hf://, needs a token"
+// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || self.uri.startsWith('s3://') || !has(self.cache)",fieldPath=".cache",message="must be left out: only a model of a hub or a bucket, hf:// or s3://, is loaded into a cache"
+// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('s3://') || has(self.cache)",fieldPath=".cache",message="must be set for s3://: not every engine reads a bucket, so a Job loads it into a claim"
+// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('s3://') || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be left out: only a bucket, s3://, has credentials"
 // +kubebuilder:validation:XValidation:rule="self.uri.startsWith('oci://') || !has(self.path)",fieldPath=".path",message="must be left out: only an image, oci://, has a path; that of a claim is part of its uri"
 type Model struct {
 	// URI says where the weights are. With hf://{organization}/{name}, each engine downloads them
-	// from the Hugging Face Hub when it starts. With pvc://{claim}/{path}, they are in a
-	// PersistentVolumeClaim of the service's namespace, in each cluster that the service runs
-	// in. With oci://{image}, they are in an image, which Kubernetes 1.35 or later mounts as a
-	// volume. Claims and images are mounted at /mnt/models, read-only.
+	// from the Hugging Face Hub when it starts, unless there is a cache. With
+	// s3://{bucket}/{prefix}, they are the objects of a bucket, which a Job loads into the cache.
+	// With pvc://{claim}/{path}, they are in a PersistentVolumeClaim of the service's namespace,
+	// in each cluster that the service runs in. With oci://{image}, they are in an image, which
+	// Kubernetes 1.35 or later mounts as a volume. Caches, claims and images are mounted at
+	// /mnt/models, read-only.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9_][-A-Za-z0-9._]*)*|oci://[A-Za-z0-9][-A-Za-z0-9._:/@]*)$`
+	// +kubebuilder:validation:Pattern=`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|s3://[a-z0-9][-a-z0-9.]*[a-z0-9](/[A-Za-z0-9_][-A-Za-z0-9._]*)*|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9_][-A-Za-z0-9._]*)*|oci://[A-Za-z0-9][-A-Za-z0-9._:/@]*)$`
 	URI string `json:"uri"`
 
 	// Revision of a model of a hub: a branch, a tag or a commit. A commit keeps replicas that
@@ -39,7 +44,7 @@ type Model struct {
 	Path string `json:"path,omitempty"`
 
 	// Name by which clients ask for the model. Defaults to the name in the hub, or to the last
-	// element of the claim's path, or to the image's name.
+	// element of the prefix or of the claim's path, or to the image's name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-A-Za-z0-9._/:]*$`
@@ -49,6 +54,18 @@ type Model struct {
 	// Secret has to be in the service's namespace, in each cluster that the service runs in.
 	// +optional
 	TokenSecretRef *SecretKeyRef `json:"tokenSecretRef,omitempty"`
+
+	// CredentialsSecretRef names a Secret with the keys AWS_ACCESS_KEY_ID and
+	// AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN if there is one. The Secret has to be in the
+	// service's namespace, in each cluster that the service runs in. Without it, the bucket is
+	// read without credentials.
+	// +optional
+	CredentialsSecretRef *SecretRef `json:"credentialsSecretRef,omitempty"`
+
+	// Cache is a claim into which a Job loads the weights before the first engine starts. Without
+	// it, each engine downloads them for itself.
+	// +optional
+	Cache *Cache `json:"cache,omitempty"`
 }
 
 // A SecretKeyRef is a key of a Secret in the service's namespace.
@@ -65,13 +82,13 @@ type SecretKeyRef struct {
 	Key string `json:"key,omitempty"`
 }
 
-// A ModelSource is a model's URI in parts. One of Hub, Claim and Image is set.
+// A ModelSource is a model's URI in parts. One of Hub, Bucket, Claim and Image is set.
 type ModelSource struct {
-	// Hub is the name in the Hugging Face Hub.
-	Hub string
+	// Hub is the name in the Hugging Face Hub, and Bucket that of a bucket of S3.
+	Hub, Bucket string
 	// Claim is a PersistentVolumeClaim, and Image an image.
 	Claim, Image string
-	// Path of the weights in the claim or the image. Empty means the root.
+	// Path of the weights in the bucket, the claim or the image. Empty means the root.
 	Path string
 	// Name by which clients ask for the model.
 	Name string
@@ -79,7 +96,7 @@ type ModelSource struct {
 
 // The patterns of the schema.
 var (
-	modelURI      = regexp.MustCompile(`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9_][-A-Za-z0-9._]*)*|oci://[A-Za-z0-9][-A-Za-z0-9._:/@]*)$`)
+	modelURI      = regexp.MustCompile(`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|s3://[a-z0-9][-a-z0-9.]*[a-z0-9](/[A-Za-z0-9_][-A-Za-z0-9._]*)*|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9_][-A-Za-z0-9._]*)*|oci://[A-Za-z0-9][-A-Za-z0-9._:/@]*)$`)
 	modelRevision = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._/]*$`)
 	modelPath     = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9._]*(/[A-Za-z0-9_][-A-Za-z0-9._]*)*$`)
 	modelName     = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._/:]*$`)
@@ -87,9 +104,10 @@ var (
 )
 
 const (
-	schemeHub   = "hf://"
-	schemeClaim = "pvc://"
-	schemeImage = "oci://"
+	schemeHub    = "hf://"
+	schemeBucket = "s3://"
+	schemeClaim  = "pvc://"
+	schemeImage  = "oci://"
 
 	// defaultTokenKey is the key of a hub's token in its Secret.
 	defaultTokenKey = "token"
@@ -104,6 +122,9 @@ func (m *Model) Source() ModelSource {
 	switch scheme + "://" {
 	case schemeHub:
 		s.Hub, s.Name = rest, rest
+	case schemeBucket:
+		s.Bucket, s.Path, _ = strings.Cut(rest, "/")
+		s.Name = path.Base(rest)
 	case schemeClaim:
 		s.Claim, s.Path, _ = strings.Cut(rest, "/")
 		s.Name = path.Base(rest)
@@ -131,7 +152,7 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 		return nil
 	}
 	errs := check.Length(at.Child("uri"), m.URI, maxURI)
-	errs = append(errs, matches(at.Child("uri"), m.URI, modelURI, "must be hf://{organization}/{name}, pvc://{claim}/{path} or oci://{image}")...)
+	errs = append(errs, matches(at.Child("uri"), m.URI, modelURI, "must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}")...)
 	for _, f := range []struct {
 		name, value, of, message string
 		pattern                  *regexp.Regexp
@@ -160,7 +181,7 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 			errs = append(errs, field.Invalid(at, object, "must be left out: only "+schemeHub+" needs a token"))
 		}
 	}
-	return errs
+	return append(errs, validateCache(at, m)...)
 }
 
 func matches(at *field.Path, v string, pattern *regexp.Regexp, message string) field.ErrorList {

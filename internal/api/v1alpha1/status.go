@@ -19,6 +19,10 @@ type InferenceServiceStatus struct {
 	// +optional
 	Profile *ProfileStatus `json:"profile,omitempty"`
 
+	// Model says where the weights are that Jobs load into caches. Absent without a cache.
+	// +optional
+	Model *ModelStatus `json:"model,omitempty"`
+
 	// Components is the state of each role, by the name of the role, summed over groups and
 	// clusters. The replicas of a router are its endpoint pickers.
 	// +optional

@@ -13,16 +13,50 @@ func TestValidateModel(t *testing.T) {
 		return "metadata: {name: svc, namespace: default}\nspec: {model: {" + text + "}, roles: [{name: w, componentType: worker, template: {spec: {containers: []}}}]}"
 	}
 	testValidate(t, map[string]validation{
-		"Hub":   {reason: "A model of the hub has a revision and a token.", doc: model("uri: 'hf://Qwen/Qwen3-8B', revision: refs/pr/1, name: qwen, tokenSecretRef: {name: hf, key: HF_TOKEN}")},
-		"Claim": {reason: "The path is part of the uri.", doc: model("uri: 'pvc://weights/models--Qwen/_8b'")},
-		"Image": {reason: "An image has a path.", doc: model("uri: 'oci://ghcr.io:443/acme/qwen:8b@sha256:00', path: a/b")},
+		"Hub":    {reason: "A model of the hub has a revision and a token.", doc: model("uri: 'hf://Qwen/Qwen3-8B', revision: refs/pr/1, name: qwen, tokenSecretRef: {name: hf, key: HF_TOKEN}")},
+		"Claim":  {reason: "The path is part of the uri.", doc: model("uri: 'pvc://weights/models--Qwen/_8b'")},
+		"Image":  {reason: "An image has a path.", doc: model("uri: 'oci://ghcr.io:443/acme/qwen:8b@sha256:00', path: a/b")},
+		"Cache":  {reason: "A model of the hub has a claim of its own.", doc: model("uri: 'hf://a/b', cache: {size: 40Gi, storageClassName: nfs, accessMode: ReadWriteOnce}")},
+		"Bucket": {reason: "A bucket is loaded into a claim that exists.", doc: model("uri: 's3://models.acme/qwen/8b', credentialsSecretRef: {name: s3}, cache: {claimName: weights}")},
+		"Uncached": {
+			reason: "Not every engine reads a bucket.", doc: model("uri: 's3://models/qwen'"), schema: []string{"spec.model.cache"},
+			want: []string{`spec.model.cache: Required value: must be set for s3://: not every engine reads a bucket, so a Job loads it into a claim`},
+		},
+		"NothingToLoad": {
+			reason: "A claim needs no other one, and no credentials.", doc: model("uri: 'pvc://weights', credentialsSecretRef: {name: s3}, cache: {size: 1Gi}"),
+			schema: []string{"spec.model.cache", "spec.model.credentialsSecretRef"},
+			want: []string{
+				`spec.model.credentialsSecretRef: Invalid value: "{...}": must be left out: only a bucket, s3://, has credentials`,
+				`spec.model.cache: Invalid value: "{...}": must be left out: only a model of a hub or a bucket, hf:// or s3://, is loaded into a cache`,
+			},
+		},
+		"NoClaim": {
+			reason: "The size of a new claim is not known.", doc: model("uri: 'hf://a/b', cache: {accessMode: ReadWriteMany}"), schema: []string{"spec.model.cache"},
+			want: []string{`spec.model.cache: Invalid value: "{...}": must have either size, for a claim of its own, or claimName`},
+		},
+		"TwoClaims": {
+			reason: "A claim that exists has its size and its class.", doc: model("uri: 'hf://a/b', cache: {size: 1Gi, claimName: weights, storageClassName: nfs}"), schema: []string{"spec.model.cache"},
+			want: []string{
+				`spec.model.cache: Invalid value: "{...}": must have either size, for a claim of its own, or claimName`,
+				`spec.model.cache: Invalid value: "{...}": must have nothing beside claimName: the claim exists already`,
+			},
+		},
+		"Values": {
+			reason: "A claim has a size and a mode in which a Job can fill it.", doc: model("uri: 'hf://a/b', cache: {size: -1Gi, accessMode: ReadOnlyMany, storageClassName: A_B}"),
+			schema: []string{"spec.model.cache.accessMode", "spec.model.cache.storageClassName"},
+			want: []string{
+				`spec.model.cache.size: Invalid value: "-1Gi": must be more than 0`,
+				`spec.model.cache.storageClassName: Invalid value: "A_B": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
+				`spec.model.cache.accessMode: Unsupported value: "ReadOnlyMany": supported values: "ReadWriteMany", "ReadWriteOnce"`,
+			},
+		},
 		"Scheme": {
 			reason: "Other sources are unknown.", doc: model("uri: 'http://example.com/m'"), schema: []string{"spec.model.uri"},
-			want: []string{`spec.model.uri: Invalid value: "http://example.com/m": must be hf://{organization}/{name}, pvc://{claim}/{path} or oci://{image}`},
+			want: []string{`spec.model.uri: Invalid value: "http://example.com/m": must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}`},
 		},
 		"Outside": {
 			reason: "A path stays in its claim.", doc: model("uri: 'pvc://weights/../etc'"), schema: []string{"spec.model.uri"},
-			want: []string{`spec.model.uri: Invalid value: "pvc://weights/../etc": must be hf://{organization}/{name}, pvc://{claim}/{path} or oci://{image}`},
+			want: []string{`spec.model.uri: Invalid value: "pvc://weights/../etc": must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}`},
 		},
 		"NotOfAClaim": {
 			reason: "What another source has is refused, with the field.", doc: model("uri: 'pvc://weights', revision: main, path: a, tokenSecretRef: {name: hf}"),
@@ -52,6 +86,7 @@ func TestModelSource(t *testing.T) {
 	}{
 		"Hub":     {v1alpha1.Model{URI: "hf://Qwen/Qwen3-8B"}, v1alpha1.ModelSource{Hub: "Qwen/Qwen3-8B", Name: "Qwen/Qwen3-8B"}},
 		"Claim":   {v1alpha1.Model{URI: "pvc://weights/qwen/8b"}, v1alpha1.ModelSource{Claim: "weights", Path: "qwen/8b", Name: "8b"}},
+		"Bucket":  {v1alpha1.Model{URI: "s3://models/qwen/8b"}, v1alpha1.ModelSource{Bucket: "models", Path: "qwen/8b", Name: "8b"}},
 		"Root":    {v1alpha1.Model{URI: "pvc://weights"}, v1alpha1.ModelSource{Claim: "weights", Name: "weights"}},
 		"Tag":     {v1alpha1.Model{URI: "oci://ghcr.io:443/acme/qwen:8b"}, v1alpha1.ModelSource{Image: "ghcr.io:443/acme/qwen:8b", Name: "qwen"}},
 		"Digest":  {v1alpha1.Model{URI: "oci://acme/qwen@sha256:00", Path: "m"}, v1alpha1.ModelSource{Image: "acme/qwen@sha256:00", Path: "m", Name: "qwen"}},

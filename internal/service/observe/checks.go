@@ -28,6 +28,7 @@ const (
 	kindGateway         = "Gateway.gateway.networking.k8s.io"
 	kindWorkload        = "Workload.kueue.x-k8s.io"
 	kindPool            = "InferencePool.inference.networking.k8s.io"
+	kindJob             = "Job.batch"
 )
 
 // Reasons why an object is not ready. Where a controller's condition says so, the message
@@ -105,6 +106,7 @@ var chains = map[string][]check{
 	kindPool:            {parents(ReasonPoolNotReported, "no gateway has reported on it")},
 	kindGateway:         {programmed},
 	kindWorkload:        {admitted},
+	kindJob:             {jobDone},
 
 	"InferenceObjective.llm-d.ai":                         {modelAccepted},
 	"InferenceModelRewrite.llm-d.ai":                      {modelAccepted},

@@ -38,7 +38,7 @@ const (
 
 // ConditionTypes are the types of all conditions, in the order of the response.
 func ConditionTypes() []string {
-	return []string{composite.Accepted, NoWarnings, IsPlaced, SecretsInPlace, KindsAvailable, GangScheduled, WorkloadsReady, RolledOut, RouterReady, RouteReady}
+	return []string{composite.Accepted, NoWarnings, IsPlaced, SecretsInPlace, KindsAvailable, ModelReady, GangScheduled, WorkloadsReady, RolledOut, RouterReady, RouteReady}
 }
 
 // Reasons of conditions, besides those of single objects.
@@ -69,6 +69,7 @@ func (e *evaluator) conditions() []composite.Condition {
 		e.placed(),
 		e.secretsInPlace(),
 		e.kindsAvailable(),
+		e.modelReady(),
 		e.gangScheduled(groups[GangScheduled]),
 		e.workloadsReady(groups[WorkloadsReady]),
 		e.rolledOut(),

@@ -16,7 +16,7 @@ type conditionGroup struct {
 
 // conditionGroups assigns each object to the condition that is about it.
 func (e *evaluator) conditionGroups() map[string]*conditionGroup {
-	groups := map[string]*conditionGroup{GangScheduled: {}, WorkloadsReady: {}, RouterReady: {}, RouteReady: {}}
+	groups := map[string]*conditionGroup{ModelReady: {}, GangScheduled: {}, WorkloadsReady: {}, RouterReady: {}, RouteReady: {}}
 	for _, s := range e.objects {
 		if s.key == key.CapacityRequest || s.kind == kindWorkload {
 			continue // The condition Placed is about it.
@@ -38,6 +38,8 @@ func (e *evaluator) conditionOf(k key.Key) string {
 	switch {
 	case kind == key.LeaderWorkerSet, kind == key.NetworkPolicy, plan.IsBudgetOfRole(k), plan.IsOfSidecars(k):
 		return WorkloadsReady
+	case kind == key.PersistentVolumeClaim, kind == key.Job:
+		return ModelReady
 	case kind == key.PodGroup:
 		return GangScheduled
 	case e.plan.Router == nil:

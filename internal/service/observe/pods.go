@@ -58,8 +58,10 @@ type containerStatus struct {
 }
 
 type terminated struct {
-	Reason     string `json:"reason"`
-	ExitCode   int32  `json:"exitCode"`
+	Reason   string `json:"reason"`
+	ExitCode int32  `json:"exitCode"`
+	// Message is read of loaders only, which write a number.
+	Message    string `json:"message"`
 	FinishedAt string `json:"finishedAt"`
 }
 

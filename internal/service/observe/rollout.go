@@ -105,7 +105,8 @@ type progress struct {
 	starting, replaced int32
 	// held keep a former template. waiting are those of them above the partition, and pending those
 	// whose capacity is not reserved. extra replicas are beyond those that are desired.
-	held, waiting, pending, extra int32
+	// loading are those that wait for weights.
+	held, waiting, pending, extra, loading int32
 	// stuck are replicas that were given it and are not ready. coming tells that some are given it
 	// by this response, or are still to be made.
 	stuck, failures []string
@@ -155,6 +156,10 @@ func (n *progress) addHeld(r *plan.Replica, s *objectState) {
 	n.held++
 	switch {
 	case r.BelowPartition:
+	case r.AwaitsWeights:
+		n.loading++
+		n.waiting++
+		n.coming = true // How long that takes is not known.
 	case r.Template != nil:
 		n.pending++
 		n.waiting++
@@ -197,7 +202,7 @@ func (n *progress) text(paused bool) string {
 	if n.starting > 0 {
 		s += fmt.Sprintf(" (%d of them not ready)", n.starting)
 	}
-	turn, pausedOnes := n.waiting-n.pending, int32(0)
+	turn, pausedOnes := n.waiting-n.pending-n.loading, int32(0)
 	if paused {
 		turn, pausedOnes = 0, turn
 	}
@@ -208,6 +213,7 @@ func (n *progress) text(paused bool) string {
 		{n.replaced, "is being updated", "are being updated"},
 		{n.held - n.waiting, "is held back by spec.rollout.partition", "are held back by spec.rollout.partition"},
 		{pausedOnes, "is held back by spec.rollout.paused", "are held back by spec.rollout.paused"},
+		{n.loading, "waits for the weights of spec.model", "wait for the weights of spec.model"},
 		{n.pending, "waits for reserved capacity", "wait for reserved capacity"},
 		{turn, "waits for its turn", "wait for their turn"},
 		{n.extra, "extra one runs meanwhile", "extra ones run meanwhile"},

@@ -32,6 +32,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	}
 	policy := newTenantPolicy(s, in)
 	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &snapshot))...)
+	errs = append(errs, p.planWeights(spec, in, policy)...)
 	p.warnWithoutRouter()
 	p.warnOfDisagreement()
 	p.warnOfContext(spec.ProfileName, in)
@@ -89,7 +90,7 @@ func CheckTemplates(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input
 	pairs := hasPairs(spec)
 	for i := range spec.Roles {
 		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter {
-			_, _, more := planRole(i, spec.Roles[i], spec.Model, in, pairs)
+			_, _, more := planRole(i, spec.Roles[i], loadedModelOf(spec.Model, naming.Identity{}), in, pairs)
 			errs = append(errs, more...)
 		}
 	}
@@ -130,12 +131,12 @@ func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
 // planRoles plans the serving roles first, because the router depends on them.
 func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, access *routeAccess) field.ErrorList {
 	var errs field.ErrorList
-	pairs := hasPairs(spec)
+	pairs, model := hasPairs(spec), loadedModelOf(spec.Model, p.Service)
 	for i := range spec.Roles {
 		if spec.Roles[i].ComponentType == v1alpha1.ComponentTypeRouter {
 			continue
 		}
-		r, warnings, more := planRole(i, spec.Roles[i], spec.Model, in, pairs)
+		r, warnings, more := planRole(i, spec.Roles[i], model, in, pairs)
 		p.Warnings = append(p.Warnings, warnings...)
 		errs = append(errs, more...)
 		if r != nil {

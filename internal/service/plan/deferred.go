@@ -25,6 +25,8 @@ const (
 	DeferredForKind = "KindMissing"
 	// DeferredForCapacity: no cluster has reserved capacity for the replica yet.
 	DeferredForCapacity = "WaitingForCapacity"
+	// DeferredForWeights: the weights of spec.model are not in the cluster yet.
+	DeferredForWeights = "WaitingForModel"
 	// DeferredForCluster: no cluster accepts the replica, so no capacity is requested.
 	DeferredForCluster = "NoCluster"
 	// DeferredForProviderConfigs: Crossplane has not listed the clusters of the fleet yet.

@@ -26,7 +26,7 @@ type rolePlanner struct {
 	input *inputv1alpha1.Input
 	path  *field.Path
 	// model is what the engines load. It is nil where the templates say that.
-	model *v1alpha1.Model
+	model *loadedModel
 	// paired tells that the role is prefill or decode of a service that has both.
 	paired bool
 
@@ -37,7 +37,7 @@ type rolePlanner struct {
 
 // planRole plans one serving role. Pairs tells that the service has prefill and decode roles. planRole
 // returns the role even with errors, so that checks that need only its name and size can run.
-func planRole(i int, role v1alpha1.Role, model *v1alpha1.Model, in *inputv1alpha1.Input, pairs bool) (*Role, []Warning, field.ErrorList) {
+func planRole(i int, role v1alpha1.Role, model *loadedModel, in *inputv1alpha1.Input, pairs bool) (*Role, []Warning, field.ErrorList) {
 	p := rolePlanner{
 		spec:   role,
 		input:  in,

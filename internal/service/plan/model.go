@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	apply "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -28,10 +29,10 @@ const (
 // withModel returns a template whose engine loads the model of the service. It is the template as if the
 // user had written all of it, so everything else holds for it, too.
 func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document, *field.Error) {
-	source := p.model.Source()
+	source := p.model.source()
 	load := launch.Model{Path: source.Hub, Name: source.Name, Revision: p.model.Revision}
 	if source.Hub == "" {
-		load.Path = path.Join(modelsPath, source.Path)
+		load.Path, load.Revision = path.Join(modelsPath, source.Path), ""
 	}
 	engine := t.enginePath(at)
 	command, err := launch.WithModel(t.command(), p.engineOf(t), load)
@@ -58,7 +59,21 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 	if err := p.addSource(spec, container, source); err != nil {
 		return nil, field.InternalError(engine, err)
 	}
+	if p.model.weights != nil {
+		keepOwners(spec)
+	}
 	return doc, nil
+}
+
+// keepOwners leaves the files of a volume as they are where its root has the right group. Otherwise
+// Kubernetes goes through all files whenever a pod starts. The loading Job has the same group.
+func keepOwners(spec *structpb.Struct) {
+	const policy = "fsGroupChangePolicy"
+	s := spec.GetFields()["securityContext"].GetStructValue()
+	if s.GetFields()["fsGroup"] == nil || s.GetFields()[policy] != nil {
+		return
+	}
+	kube.Child(spec, "securityContext").Fields[policy] = structpb.NewStringValue(string(corev1.FSGroupChangeOnRootMismatch))
 }
 
 // addSource gives an engine the weights of a claim or an image, or the token of a hub.

@@ -74,7 +74,7 @@ func TestModel(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			role := v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, tc.template)}
-			r, _, errs := planRole(0, role, &tc.model, defaultInput(), false)
+			r, _, errs := planRole(0, role, &loadedModel{Model: &tc.model}, defaultInput(), false)
 			if len(errs) > 0 {
 				if diff := cmp.Diff(tc.want.Err, errs.ToAggregate().Error()); diff != "" {
 					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

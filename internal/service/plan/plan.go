@@ -30,6 +30,8 @@ import (
 type Plan struct {
 	// Service identifies the service.
 	Service naming.Identity
+	// Weights are those of spec.model, if a Job loads them into a claim. Otherwise nil.
+	Weights *Weights
 	// Profile is what the status says of the serving profile. It is nil if the service names none.
 	Profile *v1alpha1.ProfileStatus
 	// Roles that serve, in the order of the spec, without the router.
@@ -125,6 +127,10 @@ type ClusterPlan struct {
 	// Abandoned tells that the cluster is out of service: deleting its Objects must not wait for
 	// the cluster.
 	Abandoned bool
+	// Caches are the claims with weights that the service has here.
+	Caches []Cache
+	// Loading is how the newest weights get here. It is nil without a cache.
+	Loading *Loading
 }
 
 // An Endpoint is the Service of a service without a router.
@@ -181,6 +187,8 @@ type Replica struct {
 	Held bool
 	// Updated replicas run the newest template, or are being restarted with it.
 	Updated bool
+	// AwaitsWeights tells that the replica is held because the newest weights are not there.
+	AwaitsWeights bool
 	// BelowPartition tells that the rollout's partition keeps the replica as it is.
 	BelowPartition bool
 	// PodsRead is how many of its pods are read by their names, its leader first.

@@ -44,12 +44,17 @@ type Running struct {
 	Admitted func(key.Key) bool
 	// Observed tells whether the composed resource of that key exists.
 	Observed func(key.Key) bool
+	// Loader is the hash of what the pods of the loading Job are made from.
+	Loader string
+	// Weights returns what is known of the weights in a cluster. It is nil where nothing is.
+	Weights func(*ClusterPlan) WeightsView
 }
 
 // RollOut decides which replicas get the newest template of their pods now. The others are held. It
 // also decides which pods are read to say why a replica is not ready.
 func (p *Plan) RollOut(running *Running) {
 	p.Rollout.Now = running.Now
+	p.load(running)
 	p.surge(running)
 	p.recover(running)
 	units := p.units()

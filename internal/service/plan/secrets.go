@@ -21,6 +21,11 @@ func (p *Plan) secrets() []string {
 			found[s.Name] = true
 		}
 	}
+	if p.Weights != nil {
+		for _, s := range p.Weights.secrets() {
+			found[s] = true
+		}
+	}
 	delete(found, "")
 	return slices.Sorted(maps.Keys(found))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/gang"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/network"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/router"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/weights"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/workload"
 )
 
@@ -26,6 +27,7 @@ import (
 type Renderer struct {
 	plan      *plan.Plan
 	workloads *workload.Renderer
+	weights   *weights.Renderer
 }
 
 // New renders what the replicas of each role have in common.
@@ -34,11 +36,18 @@ func New(p *plan.Plan) (*Renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Renderer{plan: p, workloads: workloads}, nil
+	loaders, err := weights.New(p)
+	if err != nil {
+		return nil, err
+	}
+	return &Renderer{plan: p, workloads: workloads, weights: loaders}, nil
 }
 
 // Revisions of the pods' templates, by the names of their roles.
 func (r *Renderer) Revisions() map[string]string { return r.workloads.Revisions() }
+
+// Loader is the hash of what the loading Job is made from. It is empty for a service without a cache.
+func (r *Renderer) Loader() string { return r.weights.Hash() }
 
 // Render returns all objects of the plan.
 func (r *Renderer) Render() ([]kube.Object, error) {
@@ -55,7 +64,7 @@ func (r *Renderer) Render() ([]kube.Object, error) {
 		if cluster.NotStarted {
 			continue
 		}
-		objects, err := renderCluster(p, cluster, r.workloads)
+		objects, err := r.renderCluster(cluster)
 		if err != nil {
 			return nil, err
 		}
@@ -108,8 +117,12 @@ func renderObserved(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, err
 }
 
 // renderCluster renders the service in one cluster, as objects of that cluster.
-func renderCluster(p *plan.Plan, cluster *plan.ClusterPlan, workloads *workload.Renderer) ([]kube.Object, error) {
-	var all []kube.Object
+func (r *Renderer) renderCluster(cluster *plan.ClusterPlan) ([]kube.Object, error) {
+	p := r.plan
+	all, err := r.weights.Render(cluster)
+	if err != nil {
+		return nil, err
+	}
 	if p.Router != nil {
 		objects, err := router.Render(p, cluster)
 		if err != nil {
@@ -131,7 +144,7 @@ func renderCluster(p *plan.Plan, cluster *plan.ClusterPlan, workloads *workload.
 		}
 		all = append(all, o)
 	}
-	groups, err := renderGroups(p, cluster, workloads)
+	groups, err := renderGroups(p, cluster, r.workloads)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,9 @@ const (
 // Pod is the name of the requirement for a pod that is read by its name.
 func Pod(k key.Key) string { return k.String() }
 
+// Loader is the name of the requirement for the pods of a loading Job.
+func Loader(k key.Key) string { return "loader/" + k.String() }
+
 // Headless is the name of the requirement for a Service that may already have the name of a
 // LeaderWorkerSet. The LeaderWorkerSet controller makes a headless Service of that name.
 func Headless(k key.Key) string { return "headless/" + k.String() }
@@ -146,6 +149,7 @@ const clusterDefinition = "inferenceclusters." + v1alpha1.Group
 func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) []plan.Deferred {
 	r := &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{}}
 	pods(r, p)
+	loaders(r, p)
 	clusters(req, r, p)
 	if p.ReadsNamespace {
 		r.Resources[Namespace] = &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Namespace", Match: &fnv1.ResourceSelector_MatchName{MatchName: p.Service.Namespace}}
@@ -229,6 +233,25 @@ func pods(r *fnv1.Requirements, p *plan.Plan) {
 	}
 }
 
+// loaders requires the pods of the Jobs that load weights in the cluster of the XR, to say why one
+// fails.
+func loaders(r *fnv1.Requirements, p *plan.Plan) {
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.Target.Remote() || p.PodLimit == 0 || c.Loading == nil || !c.Loading.Renders {
+			continue
+		}
+		r.Resources[Loader(c.Loading.Job)] = &fnv1.ResourceSelector{
+			ApiVersion: "v1",
+			Kind:       "Pod",
+			Namespace:  ptr.To(c.Target.Namespace),
+			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{
+				Labels: map[string]string{naming.LabelModelLoader: p.Weights.ClaimName},
+			}},
+		}
+	}
+}
+
 func podsByName(r *fnv1.Requirements, c *plan.ClusterPlan) {
 	for replica := range c.Replicas() {
 		for i := range replica.PodsRead {
@@ -256,7 +279,7 @@ func kinds(objects []kube.Object, req incoming.Request) map[string]bool {
 
 // builtIn tells whether Kubernetes itself has the kind.
 func builtIn(o kube.Object) bool {
-	return slices.Contains([]string{"v1", "apps/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "discovery.k8s.io/v1", "networking.k8s.io/v1"}, o.APIVersion())
+	return slices.Contains([]string{"v1", "apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "discovery.k8s.io/v1", "networking.k8s.io/v1"}, o.APIVersion())
 }
 
 // named selects an object by the name of o.

@@ -1,0 +1,186 @@
+package observe
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// ModelReady is True once the weights of spec.model are in the claims of all clusters that the
+// service runs in. It is True without a cache, too: then the engines load the weights.
+const ModelReady = "ModelReady"
+
+// Reasons of the condition ModelReady.
+const (
+	// ReasonNoCache: the engines load the weights themselves.
+	ReasonNoCache = "NoCache"
+	// ReasonLoaded: the weights are there.
+	ReasonLoaded = "Loaded"
+	// ReasonLoading: Jobs load them.
+	ReasonLoading = "Loading"
+	// ReasonLoadFailed: a Job has failed, and tries again.
+	ReasonLoadFailed = "LoadFailed"
+)
+
+// loading says how the newest weights come to a cluster.
+func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, message string) {
+	l := c.Loading
+	switch {
+	case l.Done:
+		return v1alpha1.CacheReady, ""
+	case !l.Renders:
+		if s := e.byKey[e.plan.ClaimKey(c)]; s != nil && s.reason != "" {
+			return v1alpha1.CacheLoading, s.String() + ": " + s.message
+		}
+		return v1alpha1.CacheLoading, clusterPrefix(c) + "Job " + l.JobName + " is about to be made"
+	}
+	s := e.byKey[l.Job]
+	if s == nil || s.reason == ReasonNotCreated {
+		return v1alpha1.CacheLoading, clusterPrefix(c) + "Job " + l.JobName + ": not created yet"
+	}
+	failures, progress := e.state.loader(c)
+	switch {
+	case len(failures) > 0:
+		return v1alpha1.CacheFailed, text.Join(failures, text.MaxMessage) + progress + ", and it tries again"
+	case s.reason == ReasonFailed:
+		return v1alpha1.CacheFailed, s.String() + ": " + s.message + progress
+	case s.reason == ReasonNotReady || s.reason == "":
+		return v1alpha1.CacheLoading, s.String() + " loads them" + progress
+	}
+	return v1alpha1.CacheLoading, s.String() + ": " + s.message + progress
+}
+
+// modelReady tells of the clusters that have failed, or else of all that load.
+func (e *evaluator) modelReady() composite.Condition {
+	if e.plan.Weights == nil {
+		return composite.Condition{Type: ModelReady, Status: composite.True, Reason: ReasonNoCache}
+	}
+	said := map[v1alpha1.CacheState][]string{}
+	for i := range e.plan.Clusters {
+		if c := &e.plan.Clusters[i]; c.Loading != nil && c.Loading.Wanted && !c.Leaving {
+			state, message := e.loading(c)
+			said[state] = append(said[state], message)
+		}
+	}
+	failed, loading := said[v1alpha1.CacheFailed], said[v1alpha1.CacheLoading]
+	switch {
+	case len(failed) > 0:
+		return composite.Condition{Type: ModelReady, Status: composite.False, Reason: ReasonLoadFailed, Message: text.Join(failed, text.MaxMessage)}
+	case len(loading) > 0:
+		return composite.Condition{Type: ModelReady, Status: composite.False, Reason: ReasonLoading, Message: text.Join(loading, text.MaxMessage)}
+	case len(said) == 0 && slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return len(c.Pending) > 0 }):
+		return composite.Condition{Type: ModelReady, Status: composite.False, Reason: ReasonLoading, Message: "the weights are loaded where capacity is reserved: see the condition Placed"}
+	}
+	return composite.Condition{Type: ModelReady, Status: composite.True, Reason: ReasonLoaded}
+}
+
+// modelStatus says which claims have weights. What it says of weights that are loaded is read by the
+// next call.
+func (e *evaluator) modelStatus() *v1alpha1.ModelStatus {
+	var all []v1alpha1.CacheStatus
+	for i := range e.plan.Clusters {
+		c := &e.plan.Clusters[i]
+		for _, cache := range c.Caches {
+			if c.Loading != nil && cache.Weights == e.plan.Weights.Hash {
+				continue
+			}
+			if s, ok := e.state.former(c, cache); ok {
+				all = append(all, s)
+			}
+		}
+		if c.Loading != nil && c.Loading.Wanted {
+			all = append(all, e.newestStatus(c))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return &v1alpha1.ModelStatus{Caches: all}
+}
+
+// newestStatus is the status of the newest weights in a cluster.
+func (e *evaluator) newestStatus(c *plan.ClusterPlan) v1alpha1.CacheStatus {
+	state, _ := e.loading(c)
+	s := v1alpha1.CacheStatus{Cluster: c.Target.Cluster, ClaimName: e.plan.Weights.ClaimName, Weights: e.plan.Weights.Hash, State: state}
+	if at := slices.IndexFunc(c.Caches, func(x plan.Cache) bool { return x.Loaded }); state == v1alpha1.CacheReady && at >= 0 {
+		s.ClaimUID = c.Caches[at].UID
+		if s.ClaimUID == "" { // The cluster does not answer.
+			s.ClaimUID, _ = e.state.Weights(c).Loaded(s.Weights, s.ClaimName)
+		}
+	}
+	return s
+}
+
+// former returns what was said of former weights. Pods began to use them when they were complete.
+func (r *ObservedState) former(c *plan.ClusterPlan, cache plan.Cache) (v1alpha1.CacheStatus, bool) {
+	uid, ok := r.Weights(c).Loaded(cache.Weights, cache.ClaimName)
+	return v1alpha1.CacheStatus{Cluster: c.Target.Cluster, ClaimName: cache.ClaimName, Weights: cache.Weights, State: v1alpha1.CacheReady, ClaimUID: uid}, ok
+}
+
+// loader returns what fails in the pods of a loading Job, and how much they had loaded when they ended
+// last. In another cluster only the Job is known.
+func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress string) {
+	if c.Target.Remote() {
+		found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
+		j := job{}
+		_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
+		if state.Readable() && j.Status.Active > 0 && j.Status.Ready == 0 {
+			progress = ", and its pod does not run at the moment: see the pods of the Job there"
+		}
+		return nil, progress
+	}
+	pods, _ := r.req.Required(require.Loader(c.Loading.Job))
+	facts, said := podFacts{}, []string{}
+	for _, i := range pods {
+		p := &pod{}
+		_ = podView.Read(i, p) // Fields of a wrong type count as absent.
+		facts.add(p)
+		for _, s := range p.Status.ContainerStatuses {
+			if failed := s.LastState.Terminated; failed != nil && s.State.Waiting == nil && s.State.Terminated == nil {
+				said = append(said, ", after "+failed.failureOrEnd())
+			}
+			said = append(said, loaded(s.State.Terminated), loaded(s.LastState.Terminated))
+		}
+	}
+	slices.Sort(facts.failures)
+	return facts.failures, strings.Join(said, "")
+}
+
+// failureOrEnd is how a container ended.
+func (t *terminated) failureOrEnd() string {
+	if f := t.failure(); f != "" {
+		return f
+	}
+	return "an end without an error"
+}
+
+// loaded says how much a loader had loaded when it ended. Its last word is a number of KiB, and
+// anything else is no word of a loader.
+func loaded(t *terminated) string {
+	if t == nil {
+		return ""
+	}
+	kib, err := strconv.ParseInt(strings.TrimSpace(t.Message), 10, 44)
+	if err != nil || kib < 0 {
+		return ""
+	}
+	return ", with " + resource.NewQuantity(kib*1024, resource.BinarySI).String() + " loaded so far"
+}
+
+// jobDone finds a loading Job that is not complete.
+func jobDone(s *objectState) (string, string, bool) {
+	if c := find(s.view.Status.Conditions, string(batchv1.JobFailed)); c.Status == composite.True {
+		return ReasonFailed, "has failed (" + word(c.Reason, "Failed") + "), and is made anew some minutes later", true
+	}
+	return ReasonNotReady, "is not complete", find(s.view.Status.Conditions, string(batchv1.JobComplete)).Status != composite.True
+}

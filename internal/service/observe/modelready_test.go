@@ -1,0 +1,130 @@
+package observe
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+)
+
+// loadingJob is a loading Job with a pod that runs, until edited.
+func loadingJob(edits ...edit[batchv1.Job]) *batchv1.Job {
+	return apply(&batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: meta("qwen-model-1-a", 1, nil),
+		Status: batchv1.JobStatus{Active: 1, Ready: ptr.To[int32](1)},
+	}, edits)
+}
+
+func jobCondition(kind batchv1.JobConditionType, reason string) edit[batchv1.Job] {
+	return func(j *batchv1.Job) {
+		j.Status = batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: at(1)}}}
+	}
+}
+
+// loads lets each cluster of a scene load the weights.
+func (s *scene) loads() *scene {
+	s.plan.Weights = &plan.Weights{Hash: "1", ClaimName: "qwen-model-1", Own: true}
+	for i := range s.plan.Clusters {
+		c := &s.plan.Clusters[i]
+		c.Loading = &plan.Loading{Job: c.Key(key.Job, "1", "a"), JobName: "qwen-model-1-a", Wanted: true, Renders: true}
+		s.want(c.Target, c.Loading.Job.String(), loadingJob())
+	}
+	return s
+}
+
+// loaderPod answers the requirement for the pods of the Job.
+func (s *scene) loaderPod(edits ...edit[corev1.Pod]) *scene {
+	p := enginePod("engine", 0, 0, edits...)
+	p.Name, p.Labels, p.Status.ContainerStatuses[0].Name = "qwen-model-1-a-x7x7x", nil, "loader"
+	s.required[require.Loader(s.plan.Clusters[0].Loading.Job)] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: encode(s.tb, p)}}}
+	return s
+}
+
+// lastEnded is how the container ended before it was started again.
+func lastEnded(code int32, message string) edit[corev1.Pod] {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: code, Message: message}
+	}
+}
+
+// TestModelReady shows what is said of weights until they are there.
+func TestModelReady(t *testing.T) {
+	const jobKey = "job/1/a"
+	east := scheduling.Target{Cluster: "east", Namespace: "models", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "c"}}
+	cases := map[string]struct {
+		reason string
+		scene  func(*scene)
+		remote bool
+		want   string
+	}{
+		"NoCache": {reason: "Engines load it.", scene: func(*scene) {}, want: "True NoCache"},
+		"NotMade": {reason: "The Job is made by this answer.", scene: func(s *scene) { s.loads() }, want: "False Loading: Job qwen-model-1-a: not created yet"},
+		"Loading": {
+			reason: "A pod loads.", scene: func(s *scene) { s.loads().loaderPod().see(jobKey, loadingJob()) },
+			want: "False Loading: Job qwen-model-1-a loads them",
+		},
+		"Again": {
+			reason: "It has failed before, and its last word was how much it had.",
+			scene:  func(s *scene) { s.loads().loaderPod(lastEnded(1, "7340032\n")).see(jobKey, loadingJob()) },
+			want:   "False Loading: Job qwen-model-1-a loads them, after Error (exit code 1), with 7Gi loaded so far",
+		},
+		"Failed": {
+			reason: "The pod is named with its reason, and without any text that it wrote.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(waits("CrashLoopBackOff"), lastEnded(1, "HF_TOKEN=hf_secret")).see(jobKey, loadingJob())
+			},
+			want: "False LoadFailed: pod qwen-model-1-a-x7x7x: container loader: CrashLoopBackOff, and it tries again",
+		},
+		"NoSecret": {
+			reason: "Nobody has made the Secret.", scene: func(s *scene) { s.loads().loaderPod(waits("CreateContainerConfigError")).see(jobKey, loadingJob()) },
+			want: "False LoadFailed: pod qwen-model-1-a-x7x7x: container loader: CreateContainerConfigError, and it tries again",
+		},
+		"GivenUp": {
+			reason: "Somebody has failed the Job.", scene: func(s *scene) { s.loads().see(jobKey, loadingJob(jobCondition(batchv1.JobFailed, "DeadlineExceeded"))) },
+			want: "False LoadFailed: Job qwen-model-1-a: has failed (DeadlineExceeded), and is made anew some minutes later",
+		},
+		"Remote": {
+			reason: "In another cluster the Job is known.", remote: true, scene: func(s *scene) { s.loads().seeRemote("cluster/east/"+jobKey, loadingJob(), synced("True", "")) },
+			want: "False Loading: cluster east: Job qwen-model-1-a loads them",
+		},
+		"RemoteStuck": {
+			reason: "Its pods are not.", remote: true,
+			scene: func(s *scene) {
+				s.loads().seeRemote("cluster/east/"+jobKey, loadingJob(func(j *batchv1.Job) { j.Status.Ready = nil }), synced("True", ""))
+			},
+			want: "False Loading: cluster east: Job qwen-model-1-a loads them, and its pod does not run at the moment: see the pods of the Job there",
+		},
+		"Ready": {
+			reason: "The Job stays until the status says so.",
+			scene: func(s *scene) {
+				s.loads().see(jobKey, loadingJob(jobCondition(batchv1.JobComplete, "")))
+				s.plan.Clusters[0].Loading.Done = true
+			},
+			want: "True Loaded",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var targets []scheduling.Target
+			if tc.remote {
+				targets = append(targets, east)
+			}
+			s := newScene(t, targets...)
+			tc.scene(s)
+			if diff := cmp.Diff(tc.want, conditionLine(s.evaluate(), ModelReady)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

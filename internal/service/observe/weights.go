@@ -1,0 +1,132 @@
+package observe
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// A claim is the part of a PersistentVolumeClaim that is read.
+type claim struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		StorageClassName string   `json:"storageClassName"`
+		AccessModes      []string `json:"accessModes"`
+		Resources        struct {
+			Requests map[string]string `json:"requests"`
+		} `json:"resources"`
+	} `json:"spec"`
+}
+
+// A carriedClaim is an Object with a claim, as its cluster was told.
+type carriedClaim struct {
+	Spec struct {
+		ForProvider struct {
+			Manifest claim `json:"manifest"`
+		} `json:"forProvider"`
+	} `json:"spec"`
+}
+
+// A job is the part of a Job that is read.
+type job struct {
+	Metadata metadata `json:"metadata"`
+	Status   struct {
+		Active     int32       `json:"active"`
+		Ready      int32       `json:"ready"`
+		Conditions []condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// A loadedStatus is the part of the status of the last call that tells which weights are loaded.
+type loadedStatus struct {
+	Status struct {
+		Model struct {
+			Caches []struct {
+				Cluster   string              `json:"cluster"`
+				ClaimName string              `json:"claimName"`
+				Weights   string              `json:"weights"`
+				State     v1alpha1.CacheState `json:"state"`
+				ClaimUID  string              `json:"claimUID"`
+			} `json:"caches"`
+		} `json:"model"`
+	} `json:"status"`
+}
+
+var (
+	claimView        = incoming.NewView[claim]()
+	carriedClaimView = incoming.NewView[carriedClaim]()
+	jobView          = incoming.NewView[job]()
+	loadedView       = incoming.NewCompositeView[loadedStatus]()
+)
+
+// Weights returns what is known of the weights in a cluster.
+func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
+	v := plan.WeightsView{Job: r.job}
+	for _, k := range r.req.ObservedKeys() {
+		if k.Cluster == c.Target.Cluster && k.Kind == key.PersistentVolumeClaim {
+			v.Claims = append(v.Claims, r.claim(k))
+		}
+	}
+	former := loadedStatus{}
+	_ = loadedView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.
+	v.Loaded = func(hash, claimName string) (string, bool) {
+		for _, s := range former.Status.Model.Caches {
+			if s.Cluster == c.Target.Cluster && s.Weights == hash && s.ClaimName == claimName && s.State == v1alpha1.CacheReady {
+				return s.ClaimUID, true
+			}
+		}
+		return "", false
+	}
+	return v
+}
+
+// claim reads a claim that exists, or that its cluster was told to make.
+func (r *ObservedState) claim(k key.Key) plan.ClaimView {
+	observed := r.req.Observed(k)
+	v := plan.ClaimView{Key: k, Deleting: observed.DeletionTimestamp() != ""}
+	c := claim{}
+	if remote.IsObject(observed) {
+		o := carriedClaim{}
+		_ = carriedClaimView.Read(observed, &o) // Fields of a wrong type count as absent.
+		c = o.Spec.ForProvider.Manifest
+	} else {
+		_ = claimView.Read(observed, &c) // As above.
+	}
+	v.Name, v.Size, v.StorageClassName = c.Metadata.Name, c.Spec.Resources.Requests[string(corev1.ResourceStorage)], c.Spec.StorageClassName
+	if len(c.Spec.AccessModes) > 0 {
+		v.AccessMode = c.Spec.AccessModes[0]
+	}
+	if found, state := remote.Unwrap(observed); state.Readable() {
+		v.UID, v.Created = uid.Text(found), created(found)
+		v.Deleting = v.Deleting || found.DeletionTimestamp() != ""
+	}
+	return v
+}
+
+func (r *ObservedState) job(k key.Key) plan.JobView {
+	v := plan.JobView{Exists: r.Observed(k)}
+	found, state := remote.Unwrap(r.req.Observed(k))
+	if !v.Exists || !state.Readable() {
+		return v
+	}
+	j := job{}
+	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
+	v.Created = newest(time.Time{}, j.Metadata.CreationTimestamp)
+	v.Complete = find(j.Status.Conditions, string(batchv1.JobComplete)).Status == composite.True && j.Metadata.DeletionTimestamp == ""
+	if f := find(j.Status.Conditions, string(batchv1.JobFailed)); f.Status == composite.True {
+		v.Failed = newest(time.Time{}, f.LastTransitionTime)
+	}
+	return v
+}
+
+func created(o incoming.Object) time.Time { return newest(time.Time{}, creationTimestamp.Text(o)) }

@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+/*
+Weights are loaded in these steps, in each cluster by itself:
+
+ 1. The claim is made where replicas are to run: in the fleet, where their capacity is reserved.
+ 2. Once the claim exists, a Job loads the weights into it. Its name has a hash of what its pods are made
+    from, because the template of a Job cannot change. So a change of the Input makes another Job, which
+    goes on where the former one was.
+ 3. Once the Job is complete, the status of the service says which claim has the weights, and the Job
+    goes. Nothing makes it again, whatever the Input says later.
+ 4. New replicas are created only now. Those that exist, with other weights, keep their pods until now,
+    and are then released as spec.rollout says.
+ 5. The claim of former weights goes when all replicas serve with the newest ones. Kubernetes keeps it
+    until no pod uses it any more (kubernetes.io/pvc-protection).
+
+A Job restarts its container for ever, with the kubelet's back-off of at most five minutes. If something
+fails the Job all the same, it is made anew after retryAfter.
+*/
+
+// A Cache is a claim with weights that is rendered.
+type Cache struct {
+	Key       key.Key
+	ClaimName string
+	// Weights is the hash of what it has, and UID its own. The UID is empty until it exists.
+	Weights, UID string
+	// Size, StorageClassName and AccessMode are what it was made with. An empty class is left out.
+	Size, StorageClassName, AccessMode string
+	// Loaded tells that the weights are complete.
+	Loaded bool
+}
+
+// A Loading is how the newest weights get into a cluster.
+type Loading struct {
+	// Done tells that they are there.
+	Done bool
+	// Wanted tells that they are to be there: otherwise no replica needs them.
+	Wanted bool
+	// Job that loads them. It is not rendered if Renders is false: the status says that they are
+	// there, or their claim is not.
+	Job     key.Key
+	JobName string
+	Renders bool
+}
+
+// A WeightsView is what is observed of weights in one cluster.
+type WeightsView struct {
+	// Claims of the service, in the order of their keys.
+	Claims []ClaimView
+	// Loaded returns the UID of the claim that was said to have the weights of a hash, and whether
+	// one was.
+	Loaded func(hash, claimName string) (uid string, ok bool)
+	// Job returns the Job of a key.
+	Job func(key.Key) JobView
+}
+
+// A ClaimView is an observed claim. Its cluster may be out of reach: then the UID is empty.
+type ClaimView struct {
+	Key                                key.Key
+	Name, UID                          string
+	Size, StorageClassName, AccessMode string
+	Created                            time.Time
+	Deleting                           bool
+}
+
+// A JobView is an observed loading Job.
+type JobView struct {
+	Exists, Complete bool
+	Created          time.Time
+	// Failed is when it failed for good. Zero if it has not.
+	Failed time.Time
+}
+
+// retryAfter is how long after it has failed for good a Job is made anew.
+const retryAfter = 10 * time.Minute
+
+// load decides which claims and Jobs each cluster has, and which replicas wait for weights.
+func (p *Plan) load(running *Running) {
+	if running.Weights == nil {
+		return
+	}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.NotStarted || c.Unschedulable {
+			continue
+		}
+		view := running.Weights(c)
+		var newest *ClaimView
+		for j := range view.Claims {
+			switch claim := &view.Claims[j]; {
+			case p.Weights != nil && claim.Key == c.claimKey(p.Weights):
+				newest = claim
+			case c.usesFormer(running):
+				c.Caches = append(c.Caches, claim.cache())
+			}
+		}
+		if p.Weights != nil {
+			c.loadNewest(p.Weights, newest, &view, running)
+			c.await(running)
+		}
+	}
+}
+
+// ClaimKey is the key of the claim with the newest weights in a cluster. The service may have none.
+func (p *Plan) ClaimKey(c *ClusterPlan) key.Key { return c.claimKey(p.Weights) }
+
+func (c *ClusterPlan) claimKey(w *Weights) key.Key { return c.Key(key.PersistentVolumeClaim, w.Hash) }
+
+func (v *ClaimView) cache() Cache {
+	return Cache{Key: v.Key, ClaimName: v.Name, Weights: v.Key.Name, UID: v.UID, Size: v.Size, StorageClassName: v.StorageClassName, AccessMode: v.AccessMode}
+}
+
+// usesFormer tells whether a replica may have pods with other than the newest template.
+func (c *ClusterPlan) usesFormer(running *Running) bool {
+	for r := range c.Replicas() {
+		if s := running.Replica(r.Key); s.Exists && !(s.Serving && s.Updated(running.Revision[r.Role.Name])) {
+			return true
+		}
+	}
+	return false
+}
+
+// loadNewest decides how the newest weights get here. Claim is nil if it does not exist.
+func (c *ClusterPlan) loadNewest(w *Weights, claim *ClaimView, view *WeightsView, running *Running) {
+	l := &Loading{Job: c.Key(key.Job, w.Hash, running.Loader), JobName: w.ClaimName + "-" + running.Loader}
+	c.Loading = l
+	for range c.Replicas() {
+		l.Wanted = !c.Leaving
+		break
+	}
+	uid, done := view.Loaded(w.Hash, w.ClaimName)
+	job := view.Job(l.Job)
+	current := job.Exists
+	if w.Own {
+		l.Wanted = l.Wanted || claim != nil
+		done = done && claim != nil && !claim.Deleting && (claim.UID == "" || claim.UID == uid)
+		// A claim that was made anew is empty, whatever was loaded into the former one.
+		current = job.Exists && claim != nil && !claim.Deleting && !job.Created.Before(claim.Created)
+	} else {
+		l.Wanted = l.Wanted || done || job.Exists
+	}
+	l.Done = done || current && job.Complete
+	stale := job.Exists && (!current || !job.Failed.IsZero() && running.Now.Sub(job.Failed) > retryAfter)
+	// The Job stays until the status has it. Otherwise a failed apply could lose that it is complete.
+	l.Renders = l.Wanted && !done && !c.Leaving && !stale && (!w.Own || claim != nil && !claim.Deleting)
+	if !w.Own || !l.Wanted {
+		return
+	}
+	cache := Cache{Key: c.claimKey(w), ClaimName: w.ClaimName, Weights: w.Hash, Size: w.Size, StorageClassName: w.StorageClassName, AccessMode: string(w.AccessMode)}
+	if claim != nil {
+		cache = claim.cache()
+	}
+	cache.Loaded = l.Done
+	c.Caches = append(c.Caches, cache)
+}
+
+// await holds the replicas that run with another template until the newest weights are there.
+func (c *ClusterPlan) await(running *Running) {
+	if c.Loading.Done {
+		return
+	}
+	for r := range c.Replicas() {
+		s := running.Replica(r.Key)
+		r.AwaitsWeights = s.Exists && !s.Updated(running.Revision[r.Role.Name])
+		r.Held = r.Held || r.AwaitsWeights
+	}
+}
+
+// DeferForWeights defers new replicas until the weights are there. With all replicas of a group, it
+// defers their PodGroup, for which a queue would keep room.
+func (p *Plan) DeferForWeights(observed func(key.Key) bool) []Deferred {
+	var all []Deferred
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.Loading == nil || c.Loading.Done {
+			continue
+		}
+		message := fmt.Sprintf("replicas wait until the weights are in claim %s: see the condition ModelReady", p.Weights.ClaimName)
+		for j := range c.Groups {
+			g := &c.Groups[j]
+			none := true
+			for k := range g.Replicas {
+				if r := &g.Replicas[k]; observed(r.Key) {
+					none = false
+				} else {
+					all = append(all, Deferred{Key: r.Key, Reason: DeferredForWeights, Message: message})
+				}
+			}
+			if pg := g.PodGroup; pg != nil && none && !observed(pg.Key) {
+				all = append(all, Deferred{Key: pg.Key, Reason: DeferredForWeights, Message: message})
+			}
+		}
+	}
+	return all
+}

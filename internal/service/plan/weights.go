@@ -1,0 +1,290 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// Weights are those of a model that a Job loads into a claim before engines start.
+type Weights struct {
+	// Hash changes with the source, the revision and the cache. It is the same in all clusters.
+	Hash string
+	// ClaimName of the claim that has them. Own tells that the service makes the claim.
+	ClaimName string
+	Own       bool
+	// Directory of the weights in the claim.
+	Directory string
+	// Size, StorageClassName and AccessMode of a claim of its own. An empty class is the cluster's.
+	Size, StorageClassName string
+	AccessMode             corev1.PersistentVolumeAccessMode
+	// Loader is how they are loaded.
+	Loader Loader
+}
+
+// A Loader is what the pod of a loading Job is made from.
+type Loader struct {
+	Image string
+	// Command is whole: the image's entrypoint does not count.
+	Command []string
+	Env     []corev1.EnvVar
+	// ImagePullSecrets and Resources are the platform team's.
+	ImagePullSecrets []string
+	Resources        corev1.ResourceRequirements
+	// User, Group and VolumeGroup are those of the engines, as far as their template says.
+	User, Group, VolumeGroup int64
+	// NodeSelector, NodeAffinity and Tolerations are those of the engines: the claim may be bound
+	// where the Job runs first.
+	NodeSelector map[string]string
+	NodeAffinity *corev1.NodeAffinity
+	Tolerations  []corev1.Toleration
+}
+
+// WeightsPath is where the loading Job has the claim, and where engines have it.
+const WeightsPath = modelsPath
+
+// A loadedModel is a model as engines load it.
+type loadedModel struct {
+	*v1alpha1.Model
+
+	// weights are nil if the engines load it from its source.
+	weights *Weights
+}
+
+// loadedModelOf returns the model of a service, or nil if it has none.
+func loadedModelOf(m *v1alpha1.Model, s naming.Identity) *loadedModel {
+	if m == nil {
+		return nil
+	}
+	return &loadedModel{Model: m, weights: weightsOf(m, s)}
+}
+
+// source is where the engines find the weights: what is loaded into a claim, there.
+func (m *loadedModel) source() v1alpha1.ModelSource {
+	s := m.Source()
+	if m.weights == nil {
+		return s
+	}
+	return v1alpha1.ModelSource{Claim: m.weights.ClaimName, Path: m.weights.Directory, Name: s.Name}
+}
+
+// weightsOf returns the weights of a model with a cache, without what the Input says of them. A change
+// of the Input thus changes no name.
+func weightsOf(m *v1alpha1.Model, s naming.Identity) *Weights {
+	c := m.Cache
+	if c == nil {
+		return nil
+	}
+	content := naming.Digest(m.URI, m.Revision)[:weightsLength]
+	name := naming.DNSLabel(path.Base(m.URI))
+	w := &Weights{Directory: name[:min(len(name), naming.MaxLabel)] + "-" + content, ClaimName: c.ClaimName}
+	if c.ClaimName != "" {
+		w.Hash = naming.Digest(c.ClaimName, content)[:weightsLength]
+		return w
+	}
+	w.Own, w.AccessMode, w.StorageClassName = true, c.Mode(), c.StorageClassName
+	if c.Size != nil {
+		w.Size = c.Size.String()
+	}
+	w.Hash = naming.Digest(content, w.Size, string(w.AccessMode), w.StorageClassName)[:weightsLength]
+	// In another cluster, several tenants may share a namespace.
+	w.ClaimName = naming.Shorten(s.Name+"-model", s.Namespace+"/"+s.Name+"/"+w.Hash, naming.MaxLabel-jobSuffix)
+	return w
+}
+
+// weightsLength is the number of hex digits by which weights are told apart.
+const weightsLength = 12
+
+// jobSuffix is the length of what the name of a Job has beside that of its claim: '-' and the hash of
+// its pods. The name of a Job becomes a label.
+const jobSuffix = 9
+
+// planWeights completes the weights by the Input, and refuses claims that the tenant may not have.
+func (p *Plan) planWeights(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
+	if spec.Model == nil || spec.Model.Cache == nil || len(p.Roles) == 0 {
+		return nil
+	}
+	at := field.NewPath("spec", "model", "cache")
+	w := weightsOf(spec.Model, p.Service)
+	w.Loader = loader(spec.Model, w, p.Roles[0], &in.ModelLoader)
+	errs := policy.checkCache(at, spec.Model.Cache)
+	if !w.Own {
+		errs = append(errs, refuseSharedNamespaces(at.Child("claimName"), p.Service, spec)...)
+	} else if w.StorageClassName == "" {
+		w.StorageClassName = policy.ModelCaches.StorageClassName
+	}
+	if w.AccessMode == corev1.ReadWriteOnce && p.severalPods() {
+		p.Warnings = append(p.Warnings, Warning{
+			Path: at.Child("accessMode").String(),
+			Message: "lets only one node mount the claim, and the service may have several pods: those on other nodes stay Pending. " +
+				"Use ReadWriteMany with a class that nodes can share, or leave out spec.model.cache, so that each engine downloads the model",
+		})
+	}
+	p.Weights = w
+	return errs
+}
+
+// severalPods tells whether the service may have more than one pod with the weights in a cluster.
+func (p *Plan) severalPods() bool {
+	n := int64(0)
+	for _, r := range p.Roles {
+		n = plus(n, times(int64(r.Replicas)+int64(p.extraOf(r)), int64(r.Nodes)))
+	}
+	return times(n, int64(p.groups)+int64(p.extraGroups())) > 1
+}
+
+// checkCache refuses a claim of a class or a size that the platform team does not allow.
+func (p *tenantPolicy) checkCache(at *field.Path, c *v1alpha1.Cache) field.ErrorList {
+	var errs field.ErrorList
+	allowed := p.ModelCaches
+	if class := c.StorageClassName; class != "" && class != allowed.StorageClassName && !inputv1alpha1.MatchesAny(allowed.AllowedStorageClassNames, class) {
+		errs = append(errs, p.notAllowed(at.Child("storageClassName"), class, allowed.StorageClassName, allowed.AllowedStorageClassNames, "modelCaches.allowedStorageClassNames"))
+	}
+	if m := allowed.MaxSize; m != nil && c.Size != nil && c.Size.Cmp(*m) > 0 {
+		errs = append(errs, field.Invalid(at.Child("size"), text.Value(c.Size.String()), fmt.Sprintf("must be at most %s%s", m.String(), setBy("modelCaches.maxSize"))))
+	}
+	return errs
+}
+
+// refuseSharedNamespaces refuses to fill a claim in a namespace that is not that of the tenant's name,
+// because the claim may be another tenant's.
+func refuseSharedNamespaces(at *field.Path, s naming.Identity, spec *v1alpha1.InferenceServiceSpec) field.ErrorList {
+	for _, t := range scheduling.OutsideFleet(s.Namespace, spec.Placement) {
+		if t.Namespace != s.Namespace {
+			return field.ErrorList{field.Forbidden(at, fmt.Sprintf("must be left out while cluster %q runs the service in another namespace than %s: the claim there may be somebody else's", t.Cluster, s.Namespace))}
+		}
+	}
+	return nil
+}
+
+// secrets returns the names of the Secrets that loading needs.
+func (w *Weights) secrets() []string {
+	all := slices.Clone(w.Loader.ImagePullSecrets)
+	for _, e := range w.Loader.Env {
+		if f := e.ValueFrom; f != nil && f.SecretKeyRef != nil && !ptr.Deref(f.SecretKeyRef.Optional, false) {
+			all = append(all, f.SecretKeyRef.Name)
+		}
+	}
+	return all
+}
+
+// loader returns how weights are loaded. The pods of a role say who will read them, and where.
+func loader(m *v1alpha1.Model, w *Weights, r *Role, in *inputv1alpha1.ModelLoaderSettings) Loader {
+	pod := &r.Leader.Spec
+	l := Loader{
+		Resources: *in.Resources, NodeSelector: pod.NodeSelector, Tolerations: slices.Clone(pod.Tolerations),
+		User: *in.RunAsUser, Group: *in.RunAsUser, VolumeGroup: *in.RunAsUser,
+	}
+	for _, s := range in.ImagePullSecrets {
+		l.ImagePullSecrets = append(l.ImagePullSecrets, s.Name)
+	}
+	if pod.Affinity != nil {
+		l.NodeAffinity = pod.Affinity.NodeAffinity
+	}
+	if s := pod.SecurityContext; s != nil {
+		// It never runs as root, which can read what anybody else has written.
+		if u := ptr.Deref(s.RunAsUser, 0); u > 0 {
+			l.User, l.Group = u, u
+		}
+		if g := ptr.Deref(s.RunAsGroup, 0); g > 0 {
+			l.Group = g
+		}
+		l.VolumeGroup = ptr.Deref(s.FSGroup, l.Group)
+	}
+	// Nodes with devices often have a taint of the device's name. Kubernetes lets pods that request
+	// the device pass it (plugin/pkg/admission/extendedresourcetoleration).
+	for _, name := range slices.Sorted(maps.Keys(r.leaderRequests)) {
+		if isDevice(name) {
+			l.Tolerations = append(l.Tolerations, corev1.Toleration{Key: string(name), Operator: corev1.TolerationOpExists})
+		}
+	}
+	own := l.commandOf(m, w, in)
+	l.Env = make([]corev1.EnvVar, 0, len(in.Env)+len(own))
+	for _, e := range in.Env {
+		if !slices.ContainsFunc(own, func(o corev1.EnvVar) bool { return o.Name == e.Name }) {
+			l.Env = append(l.Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
+		}
+	}
+	l.Env = append(l.Env, own...)
+	return l
+}
+
+// The scripts of the loading Job. The first argument is the directory, and the second one the source. A
+// file beside the directory tells that the weights are complete. Both commands keep the files that
+// they have loaded before, so a Job that starts again goes on where it was. How much there is in the
+// end is the pod's last word, in KiB: see Loaded in package observe.
+const (
+	scriptBegin = `set -eu
+umask 022
+if [ -e "$1.complete" ]; then exit 0; fi
+mkdir -p "$1"
+trap 'if [ -w /dev/termination-log ]; then du -sk "$1" | cut -f1 > /dev/termination-log; fi' EXIT
+`
+	scriptEnd = `
+: > "$1.complete"
+`
+	// hf puts a file at its place once all of it has come (src/huggingface_hub/file_download.py).
+	scriptHub = `hf download "$2" --local-dir "$1"`
+	// aws writes into a file of another name first. --delete removes what a killed one left behind
+	// (awscli/customizations/s3).
+	scriptBucket = `aws s3 sync "$2" "$1" --delete --no-progress --only-show-errors`
+	// An empty listing is no error for aws.
+	scriptNotEmpty = `
+if [ -z "$(ls -A "$1")" ]; then echo "$2 has no objects" >&2; exit 1; fi`
+)
+
+// commandOf sets the image and the command, and returns the variables that the command needs. Names of
+// sources are arguments of the script and no part of it.
+func (l *Loader) commandOf(m *v1alpha1.Model, w *Weights, in *inputv1alpha1.ModelLoaderSettings) []corev1.EnvVar {
+	dir := path.Join(WeightsPath, w.Directory)
+	// No home directory of an image is writable for any user.
+	env := []corev1.EnvVar{{Name: "HOME", Value: loaderHome}}
+	secret := func(variable, name, key string, optional *bool) {
+		env = append(env, corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key, Optional: optional,
+		}}})
+	}
+	script := func(load string, args ...string) {
+		l.Command = append([]string{"sh", "-c", scriptBegin + load + scriptEnd, "load", dir}, args...)
+	}
+	if source := m.Source(); source.Bucket != "" {
+		l.Image = in.BucketImage
+		load := scriptBucket
+		if ref := m.CredentialsSecretRef; ref != nil {
+			secret("AWS_ACCESS_KEY_ID", ref.Name, "AWS_ACCESS_KEY_ID", nil)
+			secret("AWS_SECRET_ACCESS_KEY", ref.Name, "AWS_SECRET_ACCESS_KEY", nil)
+			secret("AWS_SESSION_TOKEN", ref.Name, "AWS_SESSION_TOKEN", ptr.To(true))
+		} else {
+			load += " --no-sign-request"
+		}
+		// A tenant must not read with the credentials of a node.
+		env = append(env, corev1.EnvVar{Name: "AWS_EC2_METADATA_DISABLED", Value: "true"})
+		script(load+scriptNotEmpty, "s3://"+path.Join(source.Bucket, source.Path))
+		return env
+	}
+	l.Image = in.HubImage
+	env = append(env, corev1.EnvVar{Name: "HF_HOME", Value: path.Join(loaderHome, "huggingface")})
+	if ref := m.TokenSecretRef; ref != nil {
+		secret(hubToken, ref.Name, ref.TokenKey(), nil)
+	}
+	if m.Revision == "" {
+		script(scriptHub, m.Source().Hub)
+	} else {
+		script(scriptHub+` --revision "$3"`, m.Source().Hub, m.Revision)
+	}
+	return env
+}
+
+// loaderHome is where the loading Job may write, besides the claim.
+const loaderHome = "/tmp"

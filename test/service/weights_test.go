@@ -1,0 +1,294 @@
+package service
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+const cached = `
+model: {uri: "hf://Qwen/Qwen3-8B", revision: REVISION, tokenSecretRef: {name: hf}, cache: {size: 40Gi}}
+roles:
+- {name: w, componentType: worker, replicas: 2, template: {spec: {containers: [{name: vllm, image: vllm}]}}}
+`
+
+const loaderInput = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, `
+
+func revision(of string) string { return fixture.Service(strings.ReplaceAll(cached, "REVISION", of)) }
+
+// A loading is a service with a cache from call to call.
+type loading struct {
+	*testing.T
+
+	fn  *function.Client
+	req *fnv1.RunFunctionRequest
+}
+
+// call calls the function and applies its answer, as Crossplane does. It returns the kinds of what is
+// desired, and the condition of the model.
+func (l *loading) call() []string {
+	l.Helper()
+	rsp := l.fn.Run(l.T, l.req)
+	if fixture.IsFatal(rsp) {
+		l.Fatal(fixture.Fatals(rsp))
+	}
+	observed := map[string]*fnv1.Resource{}
+	got := []string{}
+	for key, r := range rsp.GetDesired().GetResources() {
+		o := r.GetResource()
+		for _, field := range []string{"uid", "creationTimestamp", "generation"} {
+			if v := kube.Lookup(l.req.GetObserved().GetResources()[key].GetResource(), "metadata", field); v != nil {
+				o = kube.With(o, v, "metadata", field)
+			}
+		}
+		if kube.Lookup(o, "metadata", "uid") == nil {
+			o = kube.With(o, structpb.NewStringValue("uid-"+key), "metadata", "uid")
+			o = kube.With(o, structpb.NewStringValue("2026-05-04T08:00:00Z"), "metadata", "creationTimestamp")
+		}
+		if s := kube.Lookup(l.req.GetObserved().GetResources()[key].GetResource(), "status"); s != nil {
+			o = kube.With(o, s, "status")
+		}
+		observed[key] = &fnv1.Resource{Resource: o}
+		what := kindOf(o)
+		switch {
+		case what == "LeaderWorkerSet" && partition(o) > 0:
+			what += " held"
+		case what == "Service", what == "PodDisruptionBudget":
+			continue
+		}
+		got = append(got, what)
+	}
+	slices.Sort(got)
+	l.req.Observed.Resources = observed
+	status := rsp.GetDesired().GetComposite().GetResource().GetFields()["status"]
+	l.req.Observed.Composite.Resource = kube.With(l.req.GetObserved().GetComposite().GetResource(), proto.CloneOf(status), "status")
+	return append(got, fixture.Condition(rsp, "ModelReady"))
+}
+
+// set gives all observed objects of a kind a status.
+func (l *loading) set(kind, status string) {
+	for key, r := range l.req.GetObserved().GetResources() {
+		path := []string{"status"}
+		if kube.Lookup(r.GetResource(), "kind").GetStringValue() == "Object" {
+			path = append(path, "of")
+		}
+		if kindOf(r.GetResource()) == kind {
+			l.req.Observed.Resources[key] = &fnv1.Resource{Resource: kube.With(r.GetResource(), structpb.NewStructValue(fixture.YAML(l.T, status)), path...)}
+		}
+	}
+}
+
+// settle makes all replicas ready, with the pods that they are to have.
+func (l *loading) settle() {
+	for key, r := range l.req.GetObserved().GetResources() {
+		o := r.GetResource()
+		if kube.Lookup(o, "kind").GetStringValue() != "LeaderWorkerSet" {
+			continue
+		}
+		status := serves
+		if partition(o) > 0 {
+			status = held
+		}
+		l.req.Observed.Resources[key] = &fnv1.Resource{Resource: kube.With(o, structpb.NewStructValue(fixture.YAML(l.T, status)), "status")}
+	}
+}
+
+func partition(o *structpb.Struct) float64 {
+	return kube.Lookup(o, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue()
+}
+
+// kindOf is the kind of an object, or of the one that an Object carries.
+func kindOf(o *structpb.Struct) string {
+	if k := kube.Lookup(o, "spec", "forProvider", "manifest", "kind").GetStringValue(); k != "" {
+		return k
+	}
+	return kube.Lookup(o, "kind").GetStringValue()
+}
+
+func (l *loading) spec(xr string) {
+	spec := fixture.YAML(l.T, xr).GetFields()["spec"]
+	l.req.Observed.Composite.Resource = kube.With(l.req.GetObserved().GetComposite().GetResource(), spec, "spec")
+}
+
+const (
+	complete = `{conditions: [{type: Complete, status: "True", lastTransitionTime: "2026-05-04T08:10:00Z"}]}`
+	serves   = `{observedGeneration: 1, replicas: 1, readyReplicas: 1, updatedReplicas: 1, conditions: [{type: Available, status: "True"}]}`
+	held     = `{observedGeneration: 1, replicas: 1, readyReplicas: 1, updatedReplicas: 0, conditions: [{type: Available, status: "True"}]}`
+)
+
+func begin(t *testing.T, xr string) *loading {
+	t.Helper()
+	return &loading{T: t, fn: function.Start(t), req: fixture.Request(t, xr, "")}
+}
+
+// loaded is a service whose weights are there, and whose replicas serve.
+func loaded(t *testing.T) *loading {
+	t.Helper()
+	l := begin(t, revision("one"))
+	l.call()
+	l.call()
+	l.set("Job", complete)
+	l.call()
+	l.settle()
+	l.call()
+	return l
+}
+
+func (l *loading) want(reason, model string, want ...string) {
+	l.Helper()
+	if diff := cmp.Diff(append(want, model), l.call()); diff != "" {
+		l.Errorf("%s\n-want +got:\n%s", reason, diff)
+	}
+}
+
+// TestWeights follows a service from its claim to a new revision, and proves that no replica is created
+// before its weights are there, and that nothing which serves is taken away.
+func TestWeights(t *testing.T) {
+	const claim, replica, kept = "PersistentVolumeClaim", "LeaderWorkerSet", "LeaderWorkerSet held"
+	l := begin(t, revision("one"))
+	l.want("First the claim is made.", "FALSE Loading", claim)
+	l.want("Then the Job.", "FALSE Loading", "Job", claim)
+	l.set("Job", `{active: 1, ready: 1}`)
+	l.want("Replicas wait for it.", "FALSE Loading", "Job", claim)
+	l.set("Job", complete)
+	l.want("It stays until the status has it.", "TRUE Loaded", "Job", replica, replica, claim)
+	l.settle()
+	l.want("Then it goes.", "TRUE Loaded", replica, replica, claim)
+
+	l.spec(revision("two"))
+	l.want("The new revision has a claim of its own.", "FALSE Loading", kept, kept, claim, claim)
+	l.settle()
+	l.want("Replicas keep their pods while it is loaded.", "FALSE Loading", "Job", kept, kept, claim, claim)
+	l.set("Job", complete)
+	l.want("One replica after the other gets it.", "TRUE Loaded", "Job", replica, kept, claim, claim)
+	l.settle()
+	l.want("The second replica follows, and the former claim stays meanwhile.", "TRUE Loaded", replica, replica, claim, claim)
+	l.settle()
+	l.want("Nobody uses the former claim.", "TRUE Loaded", replica, replica, claim)
+}
+
+// TestWeightsStay proves that nothing is loaded again, and no replica is withheld, when something
+// changes that has nothing to do with the weights.
+func TestWeightsStay(t *testing.T) {
+	const claim, replica = "PersistentVolumeClaim", "LeaderWorkerSet"
+	cases := map[string]struct {
+		reason string
+		change func(*loading)
+		model  string
+		want   []string
+	}{
+		"Loader": {
+			reason: "Another image is for weights that are not loaded.", model: "TRUE Loaded", want: []string{replica, replica, claim},
+			change: func(l *loading) { l.req.Input = fixture.YAML(l, loaderInput+`modelLoader: {hubImage: other}}`) },
+		},
+		"Class": {
+			reason: "A claim keeps its class.", model: "TRUE Loaded", want: []string{replica, replica, claim},
+			change: func(l *loading) { l.req.Input = fixture.YAML(l, loaderInput+`modelCaches: {storageClassName: other}}`) },
+		},
+		"Token": {
+			reason: "Other credentials load the same.", model: "TRUE Loaded", want: []string{replica, replica, claim},
+			change: func(l *loading) { l.spec(strings.ReplaceAll(revision("one"), "name: hf", "name: other")) },
+		},
+		"StatusLost": {
+			reason: "The Job finds the weights there.", model: "FALSE Loading", want: []string{"Job", replica, replica, claim},
+			change: func(l *loading) {
+				l.req.Observed.Composite.Resource = kube.With(l.req.GetObserved().GetComposite().GetResource(), structpb.NewNullValue(), "status")
+			},
+		},
+		"ClaimLost": {
+			reason: "A claim that was made anew is empty.", model: "FALSE Loading", want: []string{"Job", replica, replica, claim},
+			change: func(l *loading) {
+				for key, r := range l.req.GetObserved().GetResources() {
+					if strings.HasPrefix(key, "persistentvolumeclaim/") {
+						l.req.Observed.Resources[key] = &fnv1.Resource{Resource: kube.With(r.GetResource(), structpb.NewStringValue("another"), "metadata", "uid")}
+					}
+				}
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := loaded(t)
+			tc.change(l)
+			l.want(tc.reason, tc.model, tc.want...)
+		})
+	}
+}
+
+// TestLoadingJob proves that the Job that loads is another one when the platform team changes it, and
+// that a Job from before the claim says nothing about the claim.
+func TestLoadingJob(t *testing.T) {
+	job := func(l *loading) string {
+		for key := range l.req.GetObserved().GetResources() {
+			if strings.HasPrefix(key, "job/") {
+				return key
+			}
+		}
+		return ""
+	}
+	l := begin(t, revision("one"))
+	l.call()
+	l.call()
+	first := job(l)
+	l.req.Input = fixture.YAML(t, loaderInput+`modelLoader: {hubImage: other}}`)
+	l.want("Another image.", "FALSE Loading", "Job", "PersistentVolumeClaim")
+	if second := job(l); first == "" || second == first {
+		t.Errorf("the Job is %q after a change of its image, and was %q", second, first)
+	}
+	l.set("Job", complete)
+	for key, r := range l.req.GetObserved().GetResources() {
+		if strings.HasPrefix(key, "persistentvolumeclaim/") {
+			l.req.Observed.Resources[key] = &fnv1.Resource{Resource: kube.With(r.GetResource(), structpb.NewStringValue("2026-05-04T09:00:00Z"), "metadata", "creationTimestamp")}
+		}
+	}
+	l.want("The Job is older than the claim.", "FALSE Loading", "PersistentVolumeClaim")
+	l.want("It is made anew.", "FALSE Loading", "Job", "PersistentVolumeClaim")
+}
+
+// TestWeightsElsewhere follows a service in another cluster: there the claim and the Job are in Objects,
+// and a cluster that does not answer takes nothing back.
+func TestWeightsElsewhere(t *testing.T) {
+	const claim, replica = "PersistentVolumeClaim", "LeaderWorkerSet"
+	l := begin(t, revision("one")+"\n  placement: {clusters: [{name: east, providerConfigRef: {name: east}}]}")
+	l.req.Input = fixture.YAML(t, loaderInput+`allowedProviderConfigs: [{name: east}]}`)
+	l.req.RequiredResources = map[string]*fnv1.Resources{"provider-configs": {}}
+	l.want("First the claim is made.", "FALSE Loading", claim)
+	l.answer("True")
+	l.want("Then the Job.", "FALSE Loading", "Job", claim)
+	l.answer("True")
+	l.want("Replicas wait for it.", "FALSE Loading", "Job", claim)
+	l.set("Job", complete)
+	l.answer("True")
+	l.want("It is complete.", "TRUE Loaded", "Job", replica, replica, claim)
+	l.answer("False")
+	l.want("The cluster does not answer.", "TRUE Loaded", replica, replica, claim)
+}
+
+// answer is what provider-kubernetes says of all Objects: whether it reaches their cluster.
+func (l *loading) answer(synced string) {
+	for key, r := range l.req.GetObserved().GetResources() {
+		o := r.GetResource()
+		there := kube.Lookup(o, "spec", "forProvider", "manifest").GetStructValue()
+		if there == nil {
+			continue
+		}
+		there = kube.With(there, structpb.NewStringValue("uid-"+key), "metadata", "uid")
+		there = kube.With(there, structpb.NewStringValue("2026-05-04T08:00:00Z"), "metadata", "creationTimestamp")
+		if s := kube.Lookup(o, "status", "of"); s != nil {
+			there = kube.With(there, s, "status")
+		}
+		status := fixture.YAML(l.T, `{conditions: [{type: Synced, status: "`+synced+`"}]}`)
+		status = kube.With(status, structpb.NewStructValue(there), "atProvider", "manifest")
+		l.req.Observed.Resources[key] = &fnv1.Resource{Resource: kube.With(o, structpb.NewStructValue(status), "status")}
+	}
+}

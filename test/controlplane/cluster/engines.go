@@ -19,8 +19,12 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/node"
 )
 
-// enginePods is the label of the pods that the node agent runs: engines and endpoint pickers.
-const enginePods = "fusioninfer.io/service"
+// The labels of the pods that the node agent runs: engines and endpoint pickers, and those that load
+// weights.
+const (
+	enginePods = "fusioninfer.io/service"
+	loaderPods = "fusioninfer.io/model-loader"
+)
 
 // Programs of the images that engines come with, by the names of test/tools/build.sh.
 const (
@@ -30,7 +34,7 @@ const (
 )
 
 // engineNames are the names by which containers call what stands in for engines.
-var engineNames = []string{"vllm", "sglang", "ray", "python", "python3"}
+var engineNames = []string{"vllm", "sglang", "ray", "python", "python3", "hf"}
 
 // hasten shortens the back-off of containers, and the time between two startup probes.
 const hasten = 10
@@ -52,7 +56,7 @@ func (c *Kubernetes) RunEngines() error {
 	}
 	c.begin(func(ctx context.Context) error {
 		return node.Run(ctx, node.Options{
-			Client: client, Selector: enginePods, Images: images, Bin: bin, Hasten: hasten,
+			Client: client, Selectors: []string{enginePods, loaderPods}, Images: images, Bin: bin, Hasten: hasten,
 			Dir:    filepath.Join(c.dir, "pods"),
 			Prefix: strings.TrimSuffix(c.network.prefix, ".0."), NodeIP: c.network.nodeIP(),
 			Kubeconfig: c.As, Ports: ports, Start: startContainer,

@@ -39,6 +39,24 @@ spec:
       - {type: ContainersReady, status: "False", reason: PodFailed, lastTransitionTime: {{ $now | Quote }}}
 `
 
+// loaderWaits leaves the pods alone that load weights, until they are deleted. KWOK can leave alone the
+// pods of one selector only, and those of engines have another label.
+const loaderWaits = `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata:
+  name: loader-waits
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchExpressions:
+    - {key: '.metadata.labels["` + loaderPods + `"]', operator: Exists}
+    - {key: .metadata.deletionTimestamp, operator: DoesNotExist}
+  weight: 1
+  delay: {durationMilliseconds: 86400000}
+  next: {}
+`
+
 // RunKWOK starts KWOK, which does for nodes and pods what kubelets would do, without
 // any container.
 // It leaves pods alone that a label selector matches, if there is one.
@@ -68,11 +86,17 @@ func (c *Kubernetes) RunKWOK(ctx context.Context, besides string) error {
 			args = append(args, "--config="+f)
 		}
 	}
-	terminates := filepath.Join(c.dir, "kwok-pod-terminates.yaml")
-	if err := os.WriteFile(terminates, []byte(podTerminates), 0o600); err != nil {
-		return err
+	own := map[string]string{"kwok-pod-terminates.yaml": podTerminates}
+	if besides != "" {
+		own["kwok-loader-waits.yaml"] = loaderWaits
 	}
-	args = append(args, "--config="+terminates)
+	for name, stage := range own {
+		file := filepath.Join(c.dir, name)
+		if err := os.WriteFile(file, []byte(stage), 0o600); err != nil {
+			return err
+		}
+		args = append(args, "--config="+file)
+	}
 	c.kwok, err = c.run(program{name: "kwok", args: args})
 	if err != nil {
 		return err

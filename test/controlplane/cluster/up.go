@@ -22,6 +22,7 @@ var Programs = []string{
 // Kubernetes besides what RunControllers starts.
 var controllersBesides = []string{
 	"namespace-controller", "clusterrole-aggregation-controller", "disruption-controller", "job-controller",
+	"persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller",
 	"node-lifecycle-controller", "taint-eviction-controller", "pod-garbage-collector-controller",
 }
 

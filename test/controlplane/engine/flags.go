@@ -25,6 +25,8 @@ type config struct {
 	// host and port to listen on.
 	host string
 	port int
+	// loadError is why the model cannot be loaded.
+	loadError error
 	// models are the names under which the model is served.
 	models []string
 	// loras are adapters that are there from the start, by their names. The values are paths.
@@ -150,6 +152,7 @@ func parse(e engine, args []string, env func(string) string) config {
 	if len(c.models) == 0 {
 		c.models = []string{f.text(f.text("Qwen/Qwen3-0.6B", "--model", "--model-path"), "")}
 	}
+	c.loadError = loads(f.text("", "--model", "--model-path"), env("STANDIN_MOUNTS"))
 	for i, m := range c.models {
 		c.models[i] = inside(m, env("STANDIN_MOUNTS"))
 	}
@@ -225,6 +228,9 @@ func (c config) version() string {
 
 // check refuses a flag that this version of the engine does not have.
 func (c config) check() error {
+	if c.loadError != nil {
+		return c.loadError
+	}
 	major, minor := 0, 0
 	if n, _ := fmt.Sscanf(c.version(), "%d.%d", &major, &minor); n < 2 {
 		return nil

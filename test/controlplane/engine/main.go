@@ -7,6 +7,7 @@ which it is called:
 	python3 -m sglang.launch_server ...               SGLang's server
 	sglang serve ...                                  the same
 	ray start --head | --address=HOST:PORT [--block]  a node of a Ray cluster
+	hf download MODEL --local-dir DIR [--revision R]  huggingface_hub's command line
 
 It answers OpenAI's requests as they do, streams too, with words that name the pod and the model. It
 knows the flags that matter to a control plane and ignores all others: names of models, address and
@@ -52,6 +53,8 @@ func run(name string, args []string) (int, error) {
 	switch name {
 	case "ray":
 		return ray(args)
+	case "hf":
+		return hf(args, os.Getenv)
 	case "vllm", "sglang":
 		if len(args) == 0 || args[0] != "serve" {
 			return 2, fmt.Errorf("%s: the stand-in knows serve only", name)

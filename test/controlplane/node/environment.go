@@ -46,11 +46,14 @@ func expand(s string, env map[string]string) string {
 // within replaces the paths of mounts in a text by the directories that stand for them.
 func within(s string, mounts map[string]string) string {
 	// The longest first, for a mount inside another.
-	for _, at := range slices.Backward(slices.SortedFunc(maps.Keys(mounts), func(a, b string) int { return len(a) - len(b) })) {
-		path := regexp.MustCompile(`(^|[^\w./-])` + regexp.QuoteMeta(at) + `($|[^\w.-])`)
-		s = path.ReplaceAllString(s, "${1}"+strings.ReplaceAll(mounts[at], "$", "$$")+"${2}")
+	// Nothing is replaced twice: a directory may begin with the path of another mount.
+	var dirs []string
+	for i, at := range slices.SortedFunc(maps.Keys(mounts), func(a, b string) int { return len(b) - len(a) }) {
+		path, mark := regexp.MustCompile(`(^|[^\w./-])`+regexp.QuoteMeta(at)+`($|[^\w.-])`), fmt.Sprintf("\x00%d\x00", i)
+		s = path.ReplaceAllString(s, "${1}"+mark+"${2}")
+		dirs = append(dirs, mark, mounts[at])
 	}
-	return s
+	return strings.NewReplacer(dirs...).Replace(s)
 }
 
 var keyed = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.*)'\]$`)
@@ -188,7 +191,10 @@ func (r *pod) mounts(ctx context.Context, c *corev1.Container) (map[string]strin
 		if i < 0 || strings.HasPrefix(m.MountPath, "/dev/") || m.MountPath == "/" {
 			continue
 		}
-		dir := filepath.Join(r.volumes(), m.Name)
+		dir, err := r.directory(ctx, &r.spec.Spec.Volumes[i])
+		if err != nil {
+			return nil, err
+		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -204,6 +210,18 @@ func (r *pod) mounts(ctx context.Context, c *corev1.Container) (map[string]strin
 		all[strings.TrimSuffix(m.MountPath, "/")] = filepath.Join(dir, m.SubPath)
 	}
 	return all, nil
+}
+
+// directory is what stands for a volume. That of a claim is there for all pods, as long as the claim.
+func (r *pod) directory(ctx context.Context, v *corev1.Volume) (string, error) {
+	if v.PersistentVolumeClaim == nil {
+		return filepath.Join(r.volumes(), v.Name), nil
+	}
+	claim, err := r.Client.CoreV1().PersistentVolumeClaims(r.spec.Namespace).Get(ctx, v.PersistentVolumeClaim.ClaimName, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(r.Dir, "claims", string(claim.UID)), nil
 }
 
 // files are the contents of a volume.

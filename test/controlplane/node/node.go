@@ -43,8 +43,9 @@ import (
 // Options of an Agent.
 type Options struct {
 	Client kubernetes.Interface
-	// Selector of the pods to run. Nobody else may do so.
-	Selector string
+	// Selectors of the pods to run, none of which matches a pod of another. Nobody else may run them.
+	// Without any, all pods are run.
+	Selectors []string
 	// Dir has logs and volumes of the pods, in directories of their names.
 	Dir string
 	// Bin is a directory of programs that containers find first.
@@ -71,7 +72,7 @@ type Options struct {
 type Agent struct {
 	Options
 
-	pods      corelisters.PodLister
+	pods      []corelisters.PodLister
 	addresses *addresses
 	// lifeline ends with this process, and is held by all others.
 	lifeline *os.File
@@ -85,10 +86,6 @@ type Agent struct {
 
 // Run runs pods until the context ends, and then ends all of their processes.
 func Run(ctx context.Context, o Options) error {
-	selector, err := labels.Parse(o.Selector)
-	if err != nil {
-		return err
-	}
 	a := &Agent{Options: o, addresses: newAddresses(o.Prefix), running: map[types.UID]*pod{}, changed: make(chan struct{})}
 	a.Hasten = max(a.Hasten, 1)
 	end, write, err := os.Pipe()
@@ -98,20 +95,35 @@ func Run(ctx context.Context, o Options) error {
 	defer end.Close()   //nolint:errcheck // Nothing is read here.
 	defer write.Close() //nolint:errcheck // Nothing is written.
 	a.lifeline = end
-	f := informers.NewSharedInformerFactoryWithOptions(o.Client, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) {
-		l.LabelSelector = selector.String()
-	}))
-	a.pods = f.Core().V1().Pods().Lister()
-	if _, err := f.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { a.saw(ctx, o) },
-		UpdateFunc: func(_, o any) { a.saw(ctx, o) },
-		DeleteFunc: a.gone,
-	}); err != nil {
-		return err
+	var factories []informers.SharedInformerFactory
+	if len(o.Selectors) == 0 {
+		o.Selectors = []string{""}
 	}
-	f.Start(ctx.Done())
+	for _, s := range o.Selectors {
+		selector, err := labels.Parse(s)
+		if err != nil {
+			return err
+		}
+		f := informers.NewSharedInformerFactoryWithOptions(o.Client, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) {
+			l.LabelSelector = selector.String()
+		}))
+		a.pods = append(a.pods, f.Core().V1().Pods().Lister())
+		if _, err := f.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { a.saw(ctx, o) },
+			UpdateFunc: func(_, o any) { a.saw(ctx, o) },
+			DeleteFunc: a.gone,
+		}); err != nil {
+			return err
+		}
+		factories = append(factories, f)
+	}
+	for _, f := range factories {
+		f.Start(ctx.Done())
+	}
 	<-ctx.Done()
-	f.Shutdown()
+	for _, f := range factories {
+		f.Shutdown()
+	}
 	a.group.Wait()
 	return nil
 }
@@ -161,8 +173,10 @@ func (a *Agent) addressOf(ctx context.Context, namespace, name string) (string, 
 		a.mu.Lock()
 		changed := a.changed
 		a.mu.Unlock()
-		if p, err := a.pods.Pods(namespace).Get(name); err == nil && p.Status.PodIP != "" && p.DeletionTimestamp == nil {
-			return p.Status.PodIP, nil
+		for _, pods := range a.pods {
+			if p, err := pods.Pods(namespace).Get(name); err == nil && p.Status.PodIP != "" && p.DeletionTimestamp == nil {
+				return p.Status.PodIP, nil
+			}
 		}
 		select {
 		case <-ctx.Done():

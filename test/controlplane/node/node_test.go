@@ -21,7 +21,7 @@ func TestExpand(t *testing.T) {
 }
 
 func TestWithin(t *testing.T) {
-	mounts := map[string]string{"/config": "/d/1", "/config/inner": "/d/2"}
+	mounts := map[string]string{"/config": "/d/1", "/config/inner": "/d/2", "/d": "/d/3"}
 	for in, want := range map[string]string{
 		"--config-file=/config/config.yaml": "--config-file=/d/1/config.yaml",
 		"/config":                           "/d/1",
@@ -29,6 +29,7 @@ func TestWithin(t *testing.T) {
 		"/etc/config/a":                     "/etc/config/a",
 		"/configuration":                    "/configuration",
 		"/config.d/a":                       "/config.d/a",
+		"/d/a":                              "/d/3/a",
 	} {
 		if got := within(in, mounts); got != want {
 			t.Errorf("within(%q) = %q, want %q", in, got, want)

@@ -151,3 +151,28 @@ func engines(rsp *fnv1.RunFunctionResponse, req *fnv1.RunFunctionRequest) map[st
 func hasSidecar(engines map[string]*structpb.Struct) bool {
 	return slices.ContainsFunc(fixture.Keys(engines), func(name string) bool { return strings.HasSuffix(name, "role/sidecar") })
 }
+
+// TestRouterComes shows that the Service of a service without a router stays when a router comes, and
+// that one with a router from the start has none.
+func TestRouterComes(t *testing.T) {
+	workers, routed := "roles:\n"+roleOf("w", "worker", 2, "v1"), "roles:\n- {name: r, componentType: router}\n"+roleOf("w", "worker", 2, "v1")
+	const endpoint = "service"
+	w := newWorld(t, workers)
+	w.rollOut(workers)
+	before := w.req.GetObserved().GetResources()[endpoint].GetResource()
+	if before == nil {
+		t.Fatalf("without a router there is no Service: %v", fixture.Keys(w.req.GetObserved().GetResources()))
+	}
+	_, last := w.rollOut(routed)
+	after := last.GetDesired().GetResources()[endpoint].GetResource()
+	if diff := cmp.Diff(kube.Lookup(before, "spec", "ports"), kube.Lookup(after, "spec", "ports"), protocmp.Transform()); diff != "" {
+		t.Errorf("the Service once the router is there: -want, +got:\n%s", diff)
+	}
+	if url := kube.Lookup(last.GetDesired().GetComposite().GetResource(), "status", "url").GetStringValue(); strings.Contains(url, ".svc") {
+		t.Errorf("the URL is that of the Service: %s", url)
+	}
+	other := newWorld(t, routed)
+	if _, rsp := other.rollOut(routed); rsp.GetDesired().GetResources()[endpoint] != nil {
+		t.Error("a service with a router from the start has a Service for its workers")
+	}
+}

@@ -160,7 +160,7 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 			// Clients of the scale subresource parse notin, and not every other way to exclude.
 			st.Selector = fmt.Sprintf("%s=%s,%s notin (%s)", naming.LabelService, c.Base, naming.LabelComponentType, v1alpha1.ComponentTypeRouter)
 		}
-		if st.URL == "" && (!c.Target.Remote() || c.Endpoint == nil) {
+		if st.URL == "" && (!c.Target.Remote() || c.Endpoint == nil || c.Endpoint.Kept) {
 			// Clients here do not reach the Service of another cluster.
 			st.URL = url
 		}

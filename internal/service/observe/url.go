@@ -57,7 +57,7 @@ type listener struct {
 
 // url is where clients that reach a cluster find the service there, or empty.
 func (e *evaluator) url(c *plan.ClusterPlan) string {
-	if c.Endpoint != nil {
+	if c.Endpoint != nil && !c.Endpoint.Kept {
 		return urlOf("http", c.Base+"."+c.Target.Namespace+".svc", c.Endpoint.Port)
 	}
 	at := e.entrypoints[c.Target.Cluster]

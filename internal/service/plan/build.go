@@ -170,14 +170,32 @@ func (p *Plan) layout(t scheduling.Target, groups *int32) ClusterPlan {
 	return c
 }
 
-// endpoint returns the Service of a service without a router. It selects the leaders of the
-// workers. Prefill and decode pods get none, because they need a router between them. Roles
-// of workers share the Service if they listen on the same port. Otherwise the Service selects
-// the first role.
+// endpoint returns the Service of a service without a router.
 func (p *Plan) endpoint() *Endpoint {
 	if p.Router != nil {
 		return nil
 	}
+	return p.endpointOfWorkers()
+}
+
+// keepEndpoints keeps the Service that a service had before it got a router. Its clients do not know the
+// route so far.
+func (p *Plan) keepEndpoints(running *Running) {
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if p.Router == nil || len(c.Groups) == 0 || !running.Observed(c.Key(key.Service)) {
+			continue
+		}
+		if c.Endpoint = p.endpointOfWorkers(); c.Endpoint != nil {
+			c.Endpoint.Kept = true
+		}
+	}
+}
+
+// endpointOfWorkers returns a Service that selects the leaders of the workers. Prefill and decode pods get none, because they need a router between them. Roles
+// of workers share the Service if they listen on the same port. Otherwise the Service selects
+// the first role.
+func (p *Plan) endpointOfWorkers() *Endpoint {
 	var first *Role
 	e := &Endpoint{Selector: map[string]string{naming.LabelComponentType: string(v1alpha1.ComponentTypeWorker)}}
 	for _, r := range p.Roles {

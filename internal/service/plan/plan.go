@@ -107,8 +107,8 @@ type ClusterPlan struct {
 	Base string
 	// Groups of replicas. A service without spec.replicas has one.
 	Groups []Group
-	// Endpoint is the Service that selects the leaders of the workers. It is nil if the service
-	// has a router or no worker.
+	// Endpoint is the Service that selects the leaders of the workers. It is nil if the service has no
+	// worker, or has a router from the start.
 	Endpoint *Endpoint
 	// Pending are the replicas whose capacity is requested of the cluster and not reserved.
 	// ExtraPending are those that a rollout would run beyond what is wanted.
@@ -139,6 +139,8 @@ type Endpoint struct {
 	Port int32
 	// Selector of the pods, without the labels that select the service and its leaders.
 	Selector map[string]string
+	// Kept tells that the service has a router by now. The Service is there for clients that know it.
+	Kept bool
 }
 
 // A Group is one set of replicas of all roles. spec.replicas is the number of groups.

@@ -74,6 +74,7 @@ func (p *Plan) RollOut(running *Running) {
 	}
 	p.holdLeaving(running)
 	p.recount(running)
+	p.keepEndpoints(running)
 	p.inspect(running)
 }
 

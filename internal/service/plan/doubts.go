@@ -127,19 +127,15 @@ func (p *rolePlanner) warnOfConnectors(t *PodTemplate, path *field.Path) {
 		return
 	}
 	warned := map[string]bool{}
-	for i, word := range slices.Concat(e.Command, e.Args) {
+	for i, word := range t.words() {
 		for _, name := range connectorName.FindAllStringSubmatch(word, maxDoubted) {
 			gone, is := goneConnectors[name[1]]
 			if !is || v.before(gone.since) || warned[name[1]] {
 				continue
 			}
 			warned[name[1]] = true
-			at := t.enginePath(path).Child("command").Index(i)
-			if i >= len(e.Command) {
-				at = t.enginePath(path).Child("args").Index(i - len(e.Command))
-			}
 			p.warnings = append(p.warnings, Warning{
-				Path:    at.String(),
+				Path:    t.wordPath(path, i).String(),
 				Message: fmt.Sprintf("vLLM has no %s from v%s on: use %s", name[1], gone.since, gone.instead),
 			})
 		}

@@ -115,12 +115,26 @@ func (p *rolePlanner) template(doc *kube.Document, path *field.Path) *PodTemplat
 		if err != nil {
 			errs = append(errs, err)
 		} else {
-			t, warnings, errs = readTemplate(with, path)
+			before := t.words()
+			if t, warnings, errs = readTemplate(with, path); t != nil {
+				t.modelWord = insertedWord(before, t.words())
+			}
 		}
 	}
 	p.warnings = append(p.warnings, warnings...)
 	p.errs = append(p.errs, errs...)
 	return t
+}
+
+// insertedWord is the index of the word that was put between others, or 0. In a script, and at the end of
+// a command line, no word is.
+func insertedWord(before, after []string) int {
+	for i, w := range before {
+		if len(after) > len(before) && after[i] != w {
+			return i
+		}
+	}
+	return 0
 }
 
 // ownLeader tells whether leaders have a template of their own.
@@ -272,13 +286,7 @@ func (p *rolePlanner) warnAbout(t *PodTemplate, path *field.Path) {
 		if !mistyped {
 			continue
 		}
-		at := t.enginePath(path)
-		if i < len(c.Command) {
-			at = at.Child("command").Index(i)
-		} else {
-			at = at.Child("args").Index(i - len(c.Command))
-		}
-		p.warnings = append(p.warnings, Warning{Path: at.String(), Message: describe(meant)})
+		p.warnings = append(p.warnings, Warning{Path: t.wordPath(path, i).String(), Message: describe(meant)})
 	}
 }
 

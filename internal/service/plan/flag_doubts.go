@@ -49,18 +49,12 @@ func (p *rolePlanner) engineLine(t *PodTemplate, path *field.Path) *engineLine {
 	if a.Engine == launch.EngineSGLang {
 		table = engineflags.SGLang()
 	}
-	at := t.enginePath(path)
 	return &engineLine{
 		Line:   table.Read(a.Words, tag),
 		engine: a.Engine,
 		script: a.Script,
-		args:   at.Child("args"),
-		at: func(word int) *field.Path {
-			if i := a.At[word]; i < len(e.Command) {
-				return at.Child("command").Index(i)
-			}
-			return at.Child("args").Index(a.At[word] - len(e.Command))
-		},
+		args:   t.enginePath(path).Child("args"),
+		at:     func(word int) *field.Path { return t.wordPath(path, a.At[word]) },
 	}
 }
 

@@ -89,3 +89,32 @@ func TestModel(t *testing.T) {
 		})
 	}
 }
+
+// TestPathsWithModel shows that warnings name words of the command line as the user wrote it, wherever
+// the model of spec.model was put.
+func TestPathsWithModel(t *testing.T) {
+	const at = "spec.roles[0].template.spec.containers[0]."
+	for name, tc := range map[string]struct{ command, args, want string }{
+		"Args":      {"[]", "[--no-such-flag]", at + "args[0]"},
+		"Serve":     {"[vllm, serve]", "[--enforce-eager, --no-such-flag]", at + "args[1]"},
+		"InCommand": {"[vllm, serve, --no-such-flag]", "[]", at + "command[2]"},
+		"InArgs":    {"[vllm]", "[serve, --no-such-flag]", at + "args[1]"},
+		"Both":      {"[nice, vllm, serve, --enforce-eager]", "[--no-such-flag]", at + "args[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := `{spec: {containers: [{name: engine, image: "vllm/vllm-openai:v0.19.0", command: ` + tc.command + ", args: " + tc.args + "}]}}"
+			role := v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, template)}
+			_, warnings, errs := planRole(0, role, &loadedModel{Model: &v1alpha1.Model{URI: "hf://org/m"}}, defaultInput(), false)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			var got []string
+			for _, w := range warnings {
+				got = append(got, w.Path)
+			}
+			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -266,6 +266,9 @@ type PodTemplate struct {
 	Labels, Annotations map[string]string
 	// Engine is the index of the engine's container.
 	Engine int
+	// modelWord is the index of the word that spec.model put between the user's words of the engine's
+	// command line, or 0.
+	modelWord int
 	// Command and Args of the engine's container. If nil, the user's are kept.
 	Command, Args []string
 	// Env is added to the user's variables of the engine's container.

@@ -148,6 +148,25 @@ func (t *PodTemplate) command() launch.Command {
 	return launch.Command{Command: t.engine().Command, Args: t.engine().Args}
 }
 
+// words are those of the engine's command line.
+func (t *PodTemplate) words() []string { return slices.Concat(t.engine().Command, t.engine().Args) }
+
+// wordPath is the path of a word of the engine's command line, in the template at a path. It is the path
+// that the user knows, without the model of spec.model.
+func (t *PodTemplate) wordPath(at *field.Path, i int) *field.Path {
+	command := len(t.engine().Command)
+	if t.modelWord > 0 && i >= t.modelWord {
+		i--
+		if t.modelWord < command {
+			command--
+		}
+	}
+	if i < command {
+		return t.enginePath(at).Child("command").Index(i)
+	}
+	return t.enginePath(at).Child("args").Index(i - command)
+}
+
 // mentions tells whether the engine's command or environment may contain a text. Some images take
 // arguments from the environment, and the values of envFrom are unknown.
 func (t *PodTemplate) mentions(text string) bool {

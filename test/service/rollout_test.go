@@ -201,7 +201,7 @@ func TestRollout(t *testing.T) {
 			reason: "An image that does not start reaches one replica.",
 			spec:   fourWorkers, edits: []string{broken + "|"}, fewest: 3, images: "v1,v1,v1,broken",
 			restarts: map[string]int{"leaderworkerset/w/3": 1},
-			rolled:   "ProgressDeadlineExceeded: 1 of 4 replicas are updated (1 of them not ready), 3 wait for their turn, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-w-3",
+			rolled:   "ProgressDeadlineExceeded: 1 of 4 replicas are updated (1 of them not ready), 3 wait for their turn, and nothing has changed for more than 1h30m0s: not ready: LeaderWorkerSet chat-w-3",
 		},
 		"PutBack": {
 			reason: "The former image touches only what was changed.",
@@ -234,13 +234,13 @@ func TestRollout(t *testing.T) {
 		"SurgeBroken": {
 			reason: "If the further replica does not start, the others stay.",
 			spec:   oneWorker, edits: []string{broken + "|rollout: {maxSurge: 1}"}, fewest: 1, images: "v1,broken",
-			restarts: map[string]int{}, rolled: "ProgressDeadlineExceeded: 0 of 1 replicas are updated, 1 waits for its turn, 1 extra one runs meanwhile, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-w-1",
+			restarts: map[string]int{}, rolled: "ProgressDeadlineExceeded: 0 of 1 replicas are updated, 1 waits for its turn, 1 extra one runs meanwhile, and nothing has changed for more than 1h30m0s: not ready: LeaderWorkerSet chat-w-1",
 		},
 		"OnePartOfPairs": {
 			reason: "A broken decode image stops one pair. If prefill of another one crashes meanwhile, its decode keeps its image.",
 			spec:   twoPairs, edits: []string{"decode|", "crash|"}, fewest: 2, images: "v1,v1,broken,v1",
 			restarts: map[string]int{"leaderworkerset/1/p/0": 1, "leaderworkerset/1/d/0": 1, "leaderworkerset/0/p/0": 1},
-			rolled:   "ProgressDeadlineExceeded: 2 of 4 replicas are updated (1 of them not ready), 2 wait for their turn, and nothing has changed for more than 30m0s: not ready: LeaderWorkerSet chat-1-d-0",
+			rolled:   "ProgressDeadlineExceeded: 2 of 4 replicas are updated (1 of them not ready), 2 wait for their turn, and nothing has changed for more than 1h30m0s: not ready: LeaderWorkerSet chat-1-d-0",
 		},
 		"SurgePutBack": {
 			reason: "If the further replica does not start and the former image is put back, it goes. Only its own pods were replaced.",

@@ -45,7 +45,7 @@ type Rollout struct {
 
 	// ProgressDeadlineSeconds is how long a change may take without any progress before the
 	// condition RolledOut has the reason ProgressDeadlineExceeded. The change goes on all the
-	// same. Defaults to 1800.
+	// same. Defaults to 5400, which is more than an engine takes to drain and to start by default.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
@@ -73,9 +73,12 @@ func (s *InferenceServiceSpec) RolloutOf() Rollout {
 	return r
 }
 
+// defaultProgressDeadline is longer than the default of startupSeconds, in seconds.
+const defaultProgressDeadline = 5400
+
 // ProgressDeadline is how long a change may take without any progress.
 func (r *Rollout) ProgressDeadline() time.Duration {
-	return time.Duration(ptr.Deref(r.ProgressDeadlineSeconds, 1800)) * time.Second
+	return time.Duration(ptr.Deref(r.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second
 }
 
 func validateRollout(path *field.Path, r *Rollout) field.ErrorList {

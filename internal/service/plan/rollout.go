@@ -78,25 +78,33 @@ func (p *Plan) RollOut(running *Running) {
 	p.inspect(running)
 }
 
-// leaveFirst takes a cluster out of the fleet route before its last serving unit is changed, while
-// another cluster gets requests. The unit is held until no gateway sends requests to the cluster any more.
+// leaveFirst takes a cluster out of the fleet route before its last serving unit is changed, if another
+// cluster serves. The unit is held until the other one gets requests, and until no gateway sends requests
+// to this one any more. One cluster leaves after the other.
 func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) {
 	if p.FleetRoute == nil {
 		return
 	}
-	stays := map[string]bool{}
+	serves, stays, left := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range units {
-		stays[units[i].cluster] = stays[units[i].cluster] || states[i].Serving && !released[i]
+		c := units[i].cluster
+		serves[c] = serves[c] || states[i].Serving
+		stays[c] = stays[c] || states[i].Serving && !released[i]
 	}
-	left := map[string]bool{}
 	for i := range units {
 		c := units[i].cluster
 		if !released[i] || !states[i].Serving || stays[c] {
 			continue
 		}
-		left[c] = left[c] || p.FleetRoute.leave(c)
-		// One cluster after the other: the last one has nobody to send its requests to.
-		released[i] = !p.mayReceiveTraffic(c) || !left[c] && len(left) == 1
+		// Its backend may get its weight in a later call: that goes by what was seen ready before.
+		other := slices.ContainsFunc(p.FleetRoute.Backends, func(b Backend) bool { return b.Cluster != c && serves[b.Cluster] && !left[b.Cluster] })
+		switch {
+		case left[c] || other && p.FleetRoute.leave(c):
+			left[c] = true
+			released[i] = !p.mayReceiveTraffic(c)
+		case other || len(left) > 0:
+			released[i] = false
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ func TestLeaveFirst(t *testing.T) {
 		"OfTwo":      {"The other unit of a answers.", []rollout.Unit{released, serves}, []rollout.Unit{serves}, [2]int32{2, 1}, [2]bool{true, true}, "released [a0] weights 2 1"},
 		"BothOfTwo":  {"Both units of a are changed at once.", []rollout.Unit{released, released}, []rollout.Unit{serves}, [2]int32{2, 1}, [2]bool{true, true}, "released [] weights 0 1"},
 		"NobodyElse": {"There is no other cluster that gets requests.", []rollout.Unit{released}, []rollout.Unit{{Broken: true}}, [2]int32{1, 0}, [2]bool{true, false}, "released [a0] weights 1 0"},
+		"NotYet":     {"b serves, and gets no requests so far.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 0}, [2]bool{true, false}, "released [] weights 1 0"},
 		"Both":       {"One cluster after the other.", []rollout.Unit{released}, []rollout.Unit{released}, [2]int32{1, 1}, [2]bool{true, true}, "released [] weights 0 1"},
 		"Broken":     {"What does not serve waits for nothing.", []rollout.Unit{broken}, []rollout.Unit{serves}, [2]int32{0, 1}, [2]bool{true, true}, "released [a0] weights 0 1"},
 	}

@@ -113,11 +113,11 @@ func testLaunchers(t *testing.T, c *cluster.Cluster) {
 		container := podSpec(worker)["containers"].([]any)[0].(map[string]any)
 		switch launcher {
 		case "VLLMDataParallel":
-			container["args"] = append(container["args"].([]any), "--data-parallel-size-local=8")
+			container["args"] = []any{"--model=Qwen/Qwen3-8B", "--data-parallel-size-local=1"}
 		case "SGLang":
 			container["image"] = "lmsysorg/sglang:v0.5.5"
 			container["command"] = []any{"python3", "-m", "sglang.launch_server"}
-			container["args"] = []any{"--model-path=Qwen/Qwen3-8B", "--port=8000"}
+			container["args"] = []any{"--model-path=Qwen/Qwen3-8B", "--port=8000", "--tp-size=2"}
 		}
 		services[launcher] = inference(ns, strings.ToLower(launcher), worker)
 		apply(t, c, services[launcher])

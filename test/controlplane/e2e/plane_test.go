@@ -158,7 +158,7 @@ func setRoles(o *unstructured.Unstructured, roles ...map[string]any) {
 
 // engine is a role that serves, each replica on so many nodes.
 func engine(name, componentType string, replicas, nodes int64) map[string]any {
-	args := []any{"--model=Qwen/Qwen3-8B"}
+	args := []any{"--model=Qwen/Qwen3-8B", fmt.Sprintf("--tensor-parallel-size=%d", nodes)}
 	if componentType != "worker" {
 		args = append(args, "--kv-transfer-config", `{"kv_connector":"NixlConnector","kv_role":"kv_both"}`)
 	}

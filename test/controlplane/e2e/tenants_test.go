@@ -183,7 +183,10 @@ func spec(router string, parts []rolePart, more string) string {
 			"gateway: {gatewayClassName: any, listeners: [{name: http, protocol: HTTP, port: 80}]}}\n", router)
 	}
 	for _, p := range parts {
-		args := "--model=Qwen/Qwen3-8B"
+		args := fmt.Sprintf("--model=Qwen/Qwen3-8B, --tensor-parallel-size=%d", max(p.gpus, 1)*p.nodes)
+		if p.nodes > 1 {
+			args += fmt.Sprintf(", --nnodes=%d, --node-rank=$(LWS_WORKER_INDEX), --master-addr=$(LWS_LEADER_ADDRESS)", p.nodes)
+		}
 		if p.kind != "worker" {
 			args += `, --kv-transfer-config, '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'`
 		}
@@ -196,7 +199,7 @@ func spec(router string, parts []rolePart, more string) string {
       spec:
         containers:
         - name: vllm
-          image: vllm/vllm-openai:v0.11.0
+          image: vllm/vllm-openai:v0.12.0
           args: [%s]
           ports: [{name: http, containerPort: 8000}]
           resources: {limits: {nvidia.com/gpu: "%d"}}

@@ -91,6 +91,25 @@ func examples(t *testing.T, claimed bool) []*example {
 	return all
 }
 
+// volumeFor makes the volume to which the claim of an example's model is bound, if it has a cache. KWOK
+// says that the loading Job is complete.
+func volumeFor(t *testing.T, c *cluster.Cluster, e *example) {
+	t.Helper()
+	cache, has, _ := unstructured.NestedMap(e.xr.Object, "spec", "model", "cache")
+	if !has {
+		return
+	}
+	kubectl(t, c, "apply", "-f", written(t, "volume.yaml", fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: example-%s}
+spec:
+  accessModes: [ReadWriteMany, ReadWriteOnce]
+  capacity: {storage: %v}
+  hostPath: {path: /none}
+`, e.name, cache["size"])))
+}
+
 // setsMore tells whether the platform team sets more for an example than what its routes
 // may have, which changes nothing of a service.
 func setsMore(t *testing.T, example string) bool {
@@ -139,6 +158,7 @@ func TestExamples(t *testing.T) {
 		}
 		e.xr.SetNamespace(namespace(t, c))
 		e.way = e.routed(t, c)
+		volumeFor(t, c, e)
 		apply(t, c, e.xr)
 		valid = append(valid, e)
 	}

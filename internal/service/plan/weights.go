@@ -24,6 +24,9 @@ type Weights struct {
 	// ClaimName of the claim that has them. Own tells that the service makes the claim.
 	ClaimName string
 	Own       bool
+	// LoaderName starts the names of the Jobs that load them, and is the label of their pods. Services
+	// that share a claim have Jobs of their own.
+	LoaderName string
 	// Directory of the weights in the claim.
 	Directory string
 	// Size, StorageClassName and AccessMode of a claim of its own. An empty class is the cluster's.
@@ -91,6 +94,7 @@ func weightsOf(m *v1alpha1.Model, s naming.Identity) *Weights {
 	w := &Weights{Directory: name[:min(len(name), naming.MaxLabel)] + "-" + content, ClaimName: c.ClaimName}
 	if c.ClaimName != "" {
 		w.Hash = naming.Digest(c.ClaimName, content)[:weightsLength]
+		w.LoaderName = w.name(s)
 		return w
 	}
 	w.Own, w.AccessMode, w.StorageClassName = true, c.Mode(), c.StorageClassName
@@ -98,15 +102,20 @@ func weightsOf(m *v1alpha1.Model, s naming.Identity) *Weights {
 		w.Size = c.Size.String()
 	}
 	w.Hash = naming.Digest(content, w.Size, string(w.AccessMode), w.StorageClassName)[:weightsLength]
-	// In another cluster, several tenants may share a namespace.
-	w.ClaimName = naming.Shorten(s.Name+"-model", s.Namespace+"/"+s.Name+"/"+w.Hash, naming.MaxLabel-jobSuffix)
+	w.ClaimName = w.name(s)
+	w.LoaderName = w.ClaimName
 	return w
+}
+
+// name of what a service has for its weights. In another cluster, several tenants may share a namespace.
+func (w *Weights) name(s naming.Identity) string {
+	return naming.Shorten(s.Name+"-model", s.Namespace+"/"+s.Name+"/"+w.Hash, naming.MaxLabel-jobSuffix)
 }
 
 // weightsLength is the number of hex digits by which weights are told apart.
 const weightsLength = 12
 
-// jobSuffix is the length of what the name of a Job has beside that of its claim: '-' and the hash of
+// jobSuffix is the length of what the name of a Job has after the loader's name: '-' and the hash of
 // its pods. The name of a Job becomes a label.
 const jobSuffix = 9
 

@@ -242,6 +242,22 @@ func TestWeightsNames(t *testing.T) {
 	}
 }
 
+// TestLoadersOfOneClaim proves that services which share a claim have Jobs of their own, with names that
+// Jobs may have whatever the claim's name is.
+func TestLoadersOfOneClaim(t *testing.T) {
+	m := &v1alpha1.Model{URI: "hf://a/b", Cache: &v1alpha1.Cache{ClaimName: strings.Repeat("c", 253)}}
+	one, other := weightsOf(m, naming.Identity{Name: "one", Namespace: "ns"}), weightsOf(m, naming.Identity{Name: "other", Namespace: "ns"})
+	if one.ClaimName != other.ClaimName || one.Directory != other.Directory {
+		t.Errorf("the weights of one service are %+v, and those of the other %+v", one, other)
+	}
+	if one.LoaderName == other.LoaderName {
+		t.Errorf("Jobs of both services are called %s", one.LoaderName)
+	}
+	if n := len(one.LoaderName) + jobSuffix; n > naming.MaxLabel {
+		t.Errorf("the Job %q would have %d characters", one.LoaderName, n)
+	}
+}
+
 // TestLoadingInFleet proves that nothing is loaded in a cluster before it has reserved what a replica needs.
 func TestLoadingInFleet(t *testing.T) {
 	spec := &v1alpha1.InferenceServiceSpec{

@@ -246,7 +246,7 @@ func loaders(r *fnv1.Requirements, p *plan.Plan) {
 			Kind:       "Pod",
 			Namespace:  ptr.To(c.Target.Namespace),
 			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{
-				Labels: map[string]string{naming.LabelModelLoader: p.Weights.ClaimName},
+				Labels: map[string]string{naming.LabelModelLoader: p.Weights.LoaderName},
 			}},
 		}
 	}

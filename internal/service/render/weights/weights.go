@@ -160,7 +160,7 @@ func jobSpec(w *plan.Weights) (*structpb.Struct, error) {
 		}
 		p.Fields["affinity"] = structpb.NewStructValue(a)
 	}
-	metadata, err := kube.Encode(map[string]any{"labels": map[string]any{naming.LabelModelLoader: w.ClaimName}})
+	metadata, err := kube.Encode(map[string]any{"labels": map[string]any{naming.LabelModelLoader: w.LoaderName}})
 	if err != nil {
 		return nil, err
 	}

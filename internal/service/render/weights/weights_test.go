@@ -71,7 +71,7 @@ spec:
 // TestRender shows a claim and its Job: the Job restarts its container in the same pod for ever, has no
 // right in the cluster and removes nothing of itself.
 func TestRender(t *testing.T) {
-	p := &plan.Plan{Weights: &plan.Weights{ClaimName: "chat-model-1", Loader: plan.Loader{
+	p := &plan.Plan{Weights: &plan.Weights{ClaimName: "chat-model-1", LoaderName: "chat-model-1", Loader: plan.Loader{
 		Image: "hf", Command: []string{"sh", "-c", "load"}, Env: []corev1.EnvVar{{Name: "HOME", Value: "/tmp"}}, User: 1, Group: 2, VolumeGroup: 3,
 		NodeSelector: map[string]string{"gpu": "h100"}, Tolerations: []corev1.Toleration{{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists}},
 	}}}

@@ -265,6 +265,7 @@ func TestWeightsElsewhere(t *testing.T) {
 	l.want("First the claim is made.", "FALSE Loading", claim)
 	l.answer("True")
 	l.want("Then the Job.", "FALSE Loading", "Job", claim)
+	l.want("It stays while the cluster has not reported it.", "FALSE Loading", "Job", claim)
 	l.answer("True")
 	l.want("Replicas wait for it.", "FALSE Loading", "Job", claim)
 	l.set("Job", complete)

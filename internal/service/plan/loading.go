@@ -129,7 +129,7 @@ func (c *ClusterPlan) usesFormer(running *Running) bool {
 
 // loadNewest decides how the newest weights get here. Claim is nil if it does not exist.
 func (c *ClusterPlan) loadNewest(w *Weights, claim *ClaimView, view *WeightsView, running *Running) {
-	l := &Loading{Job: c.Key(key.Job, w.Hash, running.Loader), JobName: w.ClaimName + "-" + running.Loader}
+	l := &Loading{Job: c.Key(key.Job, w.Hash, running.Loader), JobName: w.LoaderName + "-" + running.Loader}
 	c.Loading = l
 	for range c.Replicas() {
 		l.Wanted = !c.Leaving
@@ -141,8 +141,9 @@ func (c *ClusterPlan) loadNewest(w *Weights, claim *ClaimView, view *WeightsView
 	if w.Own {
 		l.Wanted = l.Wanted || claim != nil
 		done = done && claim != nil && !claim.Deleting && (claim.UID == "" || claim.UID == uid)
-		// A claim that was made anew is empty, whatever was loaded into the former one.
-		current = job.Exists && claim != nil && !claim.Deleting && !job.Created.Before(claim.Created)
+		// A claim that was made anew is empty, whatever was loaded into the former one. While the cluster
+		// of a Job does not say when the Job was made, the Job stays.
+		current = job.Exists && claim != nil && !claim.Deleting && (job.Created.IsZero() || !job.Created.Before(claim.Created))
 	} else {
 		l.Wanted = l.Wanted || done || job.Exists
 	}

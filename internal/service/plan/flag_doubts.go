@@ -240,6 +240,10 @@ func (p *rolePlanner) vllmSizing(l *engineLine) (sizing, bool) {
 	switch local, known := l.number(0, "--data-parallel-size-local"); {
 	case !known:
 		return s, false
+	case local == 0 && p.launcher() == v1alpha1.LauncherVLLMDataParallel:
+		// The launcher divides the ranks among the nodes. gpus are those of each.
+		data /= int(p.role.Nodes)
+		s.formula = fmt.Sprintf("tensor x pipeline x data parallel of each node is %d x %d x %d", tensor, pipeline, data)
 	case local > 0:
 		data, s.formula = local, fmt.Sprintf("tensor x pipeline x local data parallel is %d x %d x %d", tensor, pipeline, local)
 	case l.Has(elsewhere...):

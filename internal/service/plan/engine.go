@@ -62,11 +62,11 @@ func planRole(i int, role v1alpha1.Role, model *loadedModel, in *inputv1alpha1.I
 			p.launch()
 		}
 		p.environment()
-		p.names()
 		p.lifecycle()
 		p.warnOfLifecycle()
 		p.checkPodResources()
 		p.warn()
+		p.names()
 		p.sum()
 	}
 	return p.role, p.warnings, p.errs

@@ -14,11 +14,13 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// names reads which models the engines of a role answer.
+// names reads which models the engines of a role answer. A command whose flags are not all known may name
+// further adapters.
 func (p *rolePlanner) names() {
 	t := &p.role.Leader
 	p.role.names = launch.NamesOf(t.command(), p.engineOf(t))
-	if e := t.engine(); len(e.EnvFrom) > 0 || slices.ContainsFunc(e.Env, addsNames) {
+	open := p.role.line != nil && p.role.line.Open
+	if e := t.engine(); open || len(e.EnvFrom) > 0 || slices.ContainsFunc(e.Env, addsNames) {
 		p.role.names.Complete = false
 	}
 }

@@ -85,6 +85,7 @@ func TestNamesOfRoles(t *testing.T) {
 		"Runtime":  {template: container(`, env: [{name: VLLM_ALLOW_RUNTIME_LORA_UPDATING, value: "true"}]`)},
 		"EnvFrom":  {template: container(`, envFrom: [{configMapRef: {name: c}}]`)},
 		"Resolver": {template: container(`, env: [{name: VLLM_LORA_RESOLVER_CACHE_DIR, value: /adapters}]`)},
+		"Flags":    {template: `{spec: {containers: [{name: vllm, image: vllm, command: [sh, -c, "vllm serve base --lora-modules a=/a --port 80 ${MORE}"]}]}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

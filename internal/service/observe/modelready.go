@@ -39,7 +39,11 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 	case l.Done:
 		return v1alpha1.CacheReady, ""
 	case !l.Renders:
-		if s := e.byKey[e.plan.ClaimKey(c)]; s != nil && s.reason != "" {
+		s := e.byKey[e.plan.ClaimKey(c)]
+		if s != nil && s.reason == ReasonDeleting {
+			return v1alpha1.CacheLoading, s.String() + ": " + s.message + ", which takes until no pod uses it: a change of spec.model.cache makes another claim"
+		}
+		if s != nil && s.reason != "" {
 			return v1alpha1.CacheLoading, s.String() + ": " + s.message
 		}
 		return v1alpha1.CacheLoading, clusterPrefix(c) + "Job " + l.JobName + " is about to be made"
@@ -55,7 +59,7 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 	case s.reason == ReasonFailed:
 		return v1alpha1.CacheFailed, s.String() + ": " + s.message + progress
 	case s.reason == ReasonNotReady || s.reason == "":
-		return v1alpha1.CacheLoading, s.String() + " loads them" + progress
+		return v1alpha1.CacheLoading, s.String() + e.state.loads(c) + progress
 	}
 	return v1alpha1.CacheLoading, s.String() + ": " + s.message + progress
 }
@@ -127,6 +131,21 @@ func (r *ObservedState) former(c *plan.ClusterPlan, cache plan.Cache) (v1alpha1.
 	return v1alpha1.CacheStatus{Cluster: c.Target.Cluster, ClaimName: cache.ClaimName, Weights: cache.Weights, State: v1alpha1.CacheReady, ClaimUID: uid}, ok
 }
 
+// loads says what a loading Job does at the moment.
+func (r *ObservedState) loads(c *plan.ClusterPlan) string {
+	found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
+	j := job{}
+	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
+	switch {
+	case !state.Readable():
+	case find(j.Status.Conditions, string(batchv1.JobSuspended)).Status == composite.True:
+		return " is suspended, for example by Kueue: whoever did that has to let it run"
+	case j.Status.Active == 0:
+		return " has no pod so far: if that lasts, its events say why"
+	}
+	return " loads them"
+}
+
 // loader returns what fails in the pods of a loading Job, and how much they had loaded when they ended
 // last. In another cluster only the Job is known.
 func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress string) {
@@ -152,7 +171,9 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress
 			said = append(said, loaded(s.State.Terminated), loaded(s.LastState.Terminated))
 		}
 	}
+	// The order of the pods is any.
 	slices.Sort(facts.failures)
+	slices.Sort(said)
 	return facts.failures, strings.Join(said, "")
 }
 

@@ -94,6 +94,32 @@ func TestModelReady(t *testing.T) {
 			reason: "Somebody has failed the Job.", scene: func(s *scene) { s.loads().see(jobKey, loadingJob(jobCondition(batchv1.JobFailed, "DeadlineExceeded"))) },
 			want: "False LoadFailed: Job qwen-model-1-a: has failed (DeadlineExceeded), and is made anew some minutes later",
 		},
+		"Suspended": {
+			reason: "Kueue may manage all Jobs.", scene: func(s *scene) { s.loads().see(jobKey, loadingJob(jobCondition(batchv1.JobSuspended, "JobSuspended"))) },
+			want: "False Loading: Job qwen-model-1-a is suspended, for example by Kueue: whoever did that has to let it run",
+		},
+		"NoPod": {
+			reason: "A quota or Pod Security may refuse its pod, which only events say.",
+			scene: func(s *scene) {
+				s.loads().see(jobKey, loadingJob(func(j *batchv1.Job) { j.Status = batchv1.JobStatus{} }))
+			},
+			want: "False Loading: Job qwen-model-1-a has no pod so far: if that lasts, its events say why",
+		},
+		"Deleting": {
+			reason: "A claim that is deleted stays as long as pods use it.",
+			scene: func(s *scene) {
+				s.loads()
+				c := &s.plan.Clusters[0]
+				c.Loading.Renders = false
+				claim := &corev1.PersistentVolumeClaim{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta("qwen-model-1", 1, nil),
+				}
+				s.want(c.Target, s.plan.ClaimKey(c).String(), claim)
+				claim.DeletionTimestamp = ptr.To(at(1))
+				s.see(s.plan.ClaimKey(c).String(), claim)
+			},
+			want: "False Loading: PersistentVolumeClaim qwen-model-1: is being deleted, which takes until no pod uses it: a change of spec.model.cache makes another claim",
+		},
 		"Remote": {
 			reason: "In another cluster the Job is known.", remote: true, scene: func(s *scene) { s.loads().seeRemote("cluster/east/"+jobKey, loadingJob(), synced("True", "")) },
 			want: "False Loading: cluster east: Job qwen-model-1-a loads them",

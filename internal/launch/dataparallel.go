@@ -75,6 +75,20 @@ func (l line) withStartRank(local int) Command {
 	return Command{Command: []string{"/bin/sh", "-c"}, Args: slices.Concat([]string{`exec "$@" ` + rank, "sh"}, argv)}
 }
 
+// RanksDiffer returns an error if a leader and a worker of launcher VLLMDataParallel, whose commands are
+// right for themselves, would count different ranks on each node. vLLM would wait for the others for ever.
+func RanksDiffer(leader, worker Command, nodes int32) error {
+	there, err := parse(leader).ranks(nodes)
+	if err != nil {
+		return err
+	}
+	here, err := parse(worker).ranks(nodes)
+	if err != nil || here == there {
+		return err
+	}
+	return fmt.Errorf("each node has as many data-parallel ranks, and workers have %d here while the leader has %d in leaderTemplate: set the same %s in both", here, there, dataParallelLocal[0])
+}
+
 // ranks returns how many ranks run on each node.
 func (l line) ranks(nodes int32) (int, error) {
 	if l.engine() == EngineSGLang {

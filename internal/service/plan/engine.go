@@ -185,6 +185,7 @@ func (p *rolePlanner) launch() {
 		p.role.RayPort = o.RayPort
 	}
 	launched, before := o.Launcher != v1alpha1.LauncherNone, len(p.errs)
+	leader, worker := p.role.Leader.command(), p.role.Worker.command()
 	if launched || o.MovePort {
 		p.command(&p.role.Leader, p.leaderPath(), launch.Leader, o)
 	}
@@ -192,6 +193,12 @@ func (p *rolePlanner) launch() {
 	if launched && (len(p.errs) == before || p.ownLeader()) {
 		p.command(&p.role.Worker, p.path.Child("template"), launch.Worker, o)
 		p.role.Worker.Headless = true
+	}
+	if o.Launcher != v1alpha1.LauncherVLLMDataParallel || !p.ownLeader() || len(p.errs) > before {
+		return
+	}
+	if err := launch.RanksDiffer(leader, worker, o.Nodes); err != nil {
+		p.refuseCommand(&p.role.Worker, p.path.Child("template"), err)
 	}
 }
 
@@ -201,14 +208,18 @@ const maxCommand = 120
 func (p *rolePlanner) command(t *PodTemplate, path *field.Path, f func(launch.Command, launch.Options) (launch.Command, error), o launch.Options) {
 	c, err := f(t.command(), o)
 	if err != nil {
-		part, shown := "args", t.engine().Args
-		if len(shown) == 0 {
-			part, shown = "command", t.engine().Command
-		}
-		p.errs = append(p.errs, field.Invalid(t.enginePath(path).Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error()))
+		p.refuseCommand(t, path, err)
 		return
 	}
 	t.Command, t.Args = c.Command, c.Args
+}
+
+func (p *rolePlanner) refuseCommand(t *PodTemplate, path *field.Path, err error) {
+	part, shown := "args", t.engine().Args
+	if len(shown) == 0 {
+		part, shown = "command", t.engine().Command
+	}
+	p.errs = append(p.errs, field.Invalid(t.enginePath(path).Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error()))
 }
 
 // environment decides environment variables, shared memory and labels of the pods.

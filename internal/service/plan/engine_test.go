@@ -398,6 +398,13 @@ func TestPlanRoleRefuses(t *testing.T) {
 			template: `{spec: {containers: [{name: vllm, image: x, args: [--nnodes, "4"]}]}}`,
 			want:     []string{`spec.roles[0].template.spec.containers[0].args: Invalid value: "--nnodes 4": --nnodes 4 contradicts multinode.nodeCount, which is 2: leave the flag out, launcher VLLM sets it`},
 		},
+		"Ranks": {
+			reason:   "Leader and workers that count different ranks wait for each other for ever.",
+			role:     v1alpha1.Role{Multinode: multinode(2, v1alpha1.LauncherVLLMDataParallel)},
+			leader:   `{spec: {containers: [{name: vllm, image: x, args: [-dp=16]}]}}`,
+			template: `{spec: {containers: [{name: vllm, image: x, args: [-dpl=4]}]}}`,
+			want:     []string{`spec.roles[0].template.spec.containers[0].args: Invalid value: "-dpl=4": each node has as many data-parallel ranks, and workers have 4 here while the leader has 8 in leaderTemplate: set the same --data-parallel-size-local in both`},
+		},
 		"Port": {
 			reason:   "A decode engine that cannot move out of the sidecar's way.",
 			role:     v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeDecoder},

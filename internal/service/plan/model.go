@@ -44,8 +44,12 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 		return nil, field.Invalid(engine.Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error())
 	}
 	for i, m := range t.engine().VolumeMounts {
-		if source.Hub == "" && path.Clean(m.MountPath) == modelsPath {
-			return nil, field.Invalid(engine.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath, "must be another path: spec.model is mounted there")
+		at := path.Clean(m.MountPath)
+		switch mount := engine.Child("volumeMounts").Index(i).Child("mountPath"); {
+		case source.Hub == "" && at == modelsPath:
+			return nil, field.Invalid(mount, m.MountPath, "must be another path: spec.model is mounted there")
+		case p.model.weights != nil && p.model.weights.Own && strings.HasPrefix(at, modelsPath+"/"):
+			return nil, field.Invalid(mount, m.MountPath, "must be another path: the cache of spec.model is mounted above, read-only, and has no such directory")
 		}
 	}
 	doc := kube.Copy(kube.WithoutNulls(t.Document))

@@ -154,6 +154,25 @@ roles: [{name: w, componentType: worker, template: {spec: {securityContext: {fsG
 	}
 }
 
+// TestBelowCache proves that nothing is mounted in a cache: it is read-only, and has no directory for that.
+func TestBelowCache(t *testing.T) {
+	const spec = `
+model: {uri: "hf://Qwen/Qwen3-8B", cache: {size: 40Gi}}
+roles:
+- name: w
+  componentType: worker
+  template: {spec: {volumes: [{name: lora, emptyDir: {}}], containers: [{name: vllm, image: vllm, volumeMounts: [{name: lora, mountPath: /mnt/PATH}]}]}}
+`
+	if _, err := build(t, strings.Replace(spec, "PATH", "models-of-others", 1), ""); err != nil {
+		t.Errorf("beside the cache: %v", err)
+	}
+	_, err := build(t, strings.Replace(spec, "PATH", "models//lora", 1), "")
+	const want = `spec.roles[0].template.spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/mnt/models//lora": must be another path: the cache of spec.model is mounted above, read-only, and has no such directory`
+	if err == nil || err.Error() != want {
+		t.Errorf("in the cache:\nwant %s\ngot  %v", want, err)
+	}
+}
+
 // TestCaches shows which claims a tenant may have.
 func TestCaches(t *testing.T) {
 	const allowed = `modelCaches: {storageClassName: nfs, allowedStorageClassNames: ["fast-*"], maxSize: 100Gi}`

@@ -245,9 +245,11 @@ trap 'if [ -w /dev/termination-log ]; then du -sk "$1" | cut -f1 > /dev/terminat
 `
 	// hf puts a file at its place once all of it has come (src/huggingface_hub/file_download.py).
 	scriptHub = `hf download "$2" --local-dir "$1"`
-	// aws writes into a file of another name first. --delete removes what a killed one left behind
-	// (awscli/customizations/s3).
-	scriptBucket = `aws s3 sync "$2" "$1" --delete --no-progress --only-show-errors`
+	// aws writes into a file of another name first (awscli/customizations/s3).
+	scriptBucket = `aws s3 sync "$2" "$1" --no-progress --only-show-errors`
+	// It removes what a killed one left behind. In a claim that services share, that may be what the Job
+	// of another one writes.
+	scriptClean = ` --delete`
 	// An empty listing is no error for aws.
 	scriptNotEmpty = `
 if [ -z "$(ls -A "$1")" ]; then echo "$2 has no objects" >&2; exit 1; fi`
@@ -270,6 +272,9 @@ func (l *Loader) commandOf(m *v1alpha1.Model, w *Weights, in *inputv1alpha1.Mode
 	if source := m.Source(); source.Bucket != "" {
 		l.Image = in.BucketImage
 		load := scriptBucket
+		if w.Own {
+			load += scriptClean
+		}
 		if ref := m.CredentialsSecretRef; ref != nil {
 			secret("AWS_ACCESS_KEY_ID", ref.Name, "AWS_ACCESS_KEY_ID", nil)
 			secret("AWS_SECRET_ACCESS_KEY", ref.Name, "AWS_SECRET_ACCESS_KEY", nil)

@@ -43,16 +43,16 @@ func TestLoader(t *testing.T) {
 		"Bucket": {
 			reason: "So are credentials.", spec: cachedModel(`uri: "s3://models/qwen/8b", credentialsSecretRef: {name: s3}, cache: {size: 40Gi}`),
 			want: want{
-				Image: "public.ecr.aws/aws-cli/aws-cli:2.31.0", Script: `aws s3 sync "$2" "$1" --delete --no-progress --only-show-errors`,
+				Image: "public.ecr.aws/aws-cli/aws-cli:2.31.0", Script: `aws s3 sync "$2" "$1" --no-progress --only-show-errors --delete`,
 				Args:    []string{"load", "/mnt/models/8b-7b747a4b05c1", "s3://models/qwen/8b"},
 				Env:     []string{"HOME=/tmp", "AWS_ACCESS_KEY_ID from s3/AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY from s3/AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN from s3/AWS_SESSION_TOKEN", "AWS_EC2_METADATA_DISABLED=true"},
 				Secrets: []string{"s3", "s3"}, User: 1000, Group: 1000, VolumeGroup: 1000,
 			},
 		},
 		"Public": {
-			reason: "Without credentials it has none of the node.", spec: cachedModel(`uri: "s3://models", cache: {claimName: weights}`),
+			reason: "Without credentials it has none of the node, and it deletes nothing in a claim of others.", spec: cachedModel(`uri: "s3://models", cache: {claimName: weights}`),
 			want: want{
-				Image: "public.ecr.aws/aws-cli/aws-cli:2.31.0", Script: `aws s3 sync "$2" "$1" --delete --no-progress --only-show-errors --no-sign-request`,
+				Image: "public.ecr.aws/aws-cli/aws-cli:2.31.0", Script: `aws s3 sync "$2" "$1" --no-progress --only-show-errors --no-sign-request`,
 				Args: []string{"load", "/mnt/models/models-f0252ddd88b6", "s3://models"}, Env: []string{"HOME=/tmp", "AWS_EC2_METADATA_DISABLED=true"},
 				User: 1000, Group: 1000, VolumeGroup: 1000,
 			},

@@ -177,6 +177,22 @@ func TestWeights(t *testing.T) {
 	l.want("Nobody uses the former claim.", "TRUE Loaded", replica, replica, claim)
 }
 
+// TestExtraWaits proves that an extra replica keeps its pods, too, until newer weights are there.
+func TestExtraWaits(t *testing.T) {
+	const claim, kept = "PersistentVolumeClaim", "LeaderWorkerSet held"
+	surge := func(of string) string { return revision(of) + "\n  rollout: {maxSurge: 1, maxUnavailable: 0}" }
+	l := loaded(t)
+	l.spec(surge("two"))
+	l.call()
+	l.settle()
+	l.call()
+	l.set("Job", complete)
+	l.want("An extra replica starts with the second revision.", "TRUE Loaded", "Job", "LeaderWorkerSet", kept, kept, claim, claim)
+	l.settle()
+	l.spec(surge("three"))
+	l.want("It serves while the third one is loaded.", "FALSE Loading", kept, kept, kept, claim, claim, claim)
+}
+
 // TestWeightsStay proves that nothing is loaded again, and no replica is withheld, when something
 // changes that has nothing to do with the weights.
 func TestWeightsStay(t *testing.T) {

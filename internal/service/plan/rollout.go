@@ -54,8 +54,8 @@ type Running struct {
 // also decides which pods are read to say why a replica is not ready.
 func (p *Plan) RollOut(running *Running) {
 	p.Rollout.Now = running.Now
-	p.load(running)
 	p.surge(running)
+	p.load(running) // Extra replicas wait for weights, too.
 	p.recover(running)
 	units := p.units()
 	p.Rollout.Gap = p.ChangesInPairs() && len(units) == 1 && *p.Rollout.MaxSurge == 0

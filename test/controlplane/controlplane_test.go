@@ -142,9 +142,9 @@ func applyTwice(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) 
 	if err != nil {
 		t.Fatalf("it is refused: %v", err)
 	}
-	if all, _, _ := unstructured.NestedSlice(first.Object, "status", "conditions"); len(all) > 0 {
-		// A definition with a default for the status, such as Gateway's: it is shown
-		// at once, and stored with the next write, whoever writes.
+	if status, _, _ := unstructured.NestedMap(first.Object, "status"); len(status) > 0 {
+		// A kind with a default for the status, such as Gateway's conditions and a claim's phase: it is
+		// shown at once, and stored with the next write, whoever writes.
 		if first, err = w.Apply(t.Context(), o, manager); err != nil {
 			t.Fatalf("it is refused when applied again: %v", err)
 		}

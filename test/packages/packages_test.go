@@ -75,7 +75,7 @@ func TestContents(t *testing.T) {
 		examples     []string
 	}
 	functionContents := want{
-		kinds:        []string{"Function meta.pkg.crossplane.io/v1", "CustomResourceDefinition apiextensions.k8s.io/v1", "CustomResourceDefinition apiextensions.k8s.io/v1"},
+		kinds:        []string{"Function meta.pkg.crossplane.io/v1", "CustomResourceDefinition apiextensions.k8s.io/v1", "CustomResourceDefinition apiextensions.k8s.io/v1", "CustomResourceDefinition apiextensions.k8s.io/v1"},
 		meta:         function,
 		capabilities: []string{"composition"},
 	}
@@ -102,6 +102,8 @@ func TestContents(t *testing.T) {
 					"Configuration meta.pkg.crossplane.io/v1",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
+					"Composition apiextensions.crossplane.io/v1",
+					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 					// Those of InferenceClusters.
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
@@ -117,6 +119,8 @@ func TestContents(t *testing.T) {
 			want: want{
 				kinds: []string{
 					"Configuration meta.pkg.crossplane.io/v1",
+					"Composition apiextensions.crossplane.io/v1",
+					"CompositeResourceDefinition apiextensions.crossplane.io/v1",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v1",
 					// Those of InferenceClusters, which nobody claims.

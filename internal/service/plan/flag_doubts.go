@@ -241,7 +241,10 @@ func (p *rolePlanner) vllmSizing(l *engineLine) (sizing, bool) {
 	case !known:
 		return s, false
 	case local == 0 && p.launcher() == v1alpha1.LauncherVLLMDataParallel:
-		// The launcher divides the ranks among the nodes. gpus are those of each.
+		// The launcher divides the ranks among the nodes, and refuses others. The GPUs are those of each.
+		if data%int(p.role.Nodes) != 0 {
+			return s, false
+		}
 		data /= int(p.role.Nodes)
 		s.formula = fmt.Sprintf("tensor x pipeline x data parallel of each node is %d x %d x %d", tensor, pipeline, data)
 	case local > 0:

@@ -23,6 +23,19 @@ func flagDoubts(t *testing.T, container string, nodes int32, launcher v1alpha1.L
 	return warnings
 }
 
+// TestRefusedSizes plans an engine whose ranks cannot be divided among its nodes. The launcher refuses it, and no
+// warning is added.
+func TestRefusedSizes(t *testing.T) {
+	for _, nodes := range []int32{2, 3, 100} {
+		role := v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeWorker, Multinode: multinode(nodes, v1alpha1.LauncherVLLMDataParallel)}
+		role.Template = document(t, "{spec: {containers: [{name: engine, image: 'vllm/vllm-openai:v0.11.0', readinessProbe: {exec: {command: [ok]}}, command: [vllm, serve], args: [m, --data-parallel-size, \"1\"]"+gpus8+"}]}}")
+		_, warnings, errs := planRole(0, role, nil, defaultInput(), false)
+		if len(errs) == 0 || len(warnings) > 0 {
+			t.Errorf("%d nodes: want the launcher's refusal alone, got errors %v and warnings %v", nodes, errs, warnings)
+		}
+	}
+}
+
 const (
 	ofEngine = "spec.roles[0].template.spec.containers[0]"
 	gpus4    = `, resources: {limits: {nvidia.com/gpu: 4}}`

@@ -110,6 +110,7 @@ func (w *World) checkEnd() {
 	for _, u := range w.services {
 		w.checkPlaced(u)
 		w.checkSurge(u)
+		w.checkRolledOut(u)
 	}
 }
 
@@ -248,7 +249,7 @@ func (w *World) checkWaiting(u *user, r *remote, placed map[string]map[string]bo
 		return
 	}
 	ids := make([]string, 0, len(waiting))
-	pods := slices.Concat(slices.Collect(maps.Values(w.told[r.name]))...)
+	pods := w.taken(r)
 	for _, p := range waiting {
 		pods, ids = append(pods, p.pods()...), append(ids, p.id())
 	}

@@ -6,8 +6,16 @@ import (
 
 // rollingOut returns the clusters in which a service with maxSurge has replicas that still keep their pods as they were.
 func (w *World) rollingOut(u *user) []*remote {
+	if u.surge == 0 {
+		return nil
+	}
+	return w.held(u)
+}
+
+// held returns the clusters in which a service has replicas that still keep their pods as they were.
+func (w *World) held(u *user) []*remote {
 	xr := w.server.get(serviceKind, u.name)
-	if xr == nil || u.surge == 0 {
+	if xr == nil {
 		return nil
 	}
 	var all []*remote
@@ -38,6 +46,14 @@ func (w *World) checkSurge(u *user) {
 		if fits(r.nodes, slices.Concat(u.replicas()[0].pods(), w.taken(r))) {
 			w.violate("surged", append(w.about(r), u.name.String()), "the rollout of %s waits in %s, where a further replica has room: %s; status: %s", u.name, r.name, w.describe(r), w.placement(u))
 		}
+	}
+}
+
+// checkRolledOut checks that a rollout of a service comes to its end where all of its replicas run. One that waits for capacity uses
+// up what may be unavailable.
+func (w *World) checkRolledOut(u *user) {
+	if held := w.held(u); len(held) > 0 && w.complete(u) {
+		w.violate("rolled out", append(w.about(held[0]), u.name.String()), "all replicas of %s run, and some in %s keep the pods that they had: %s", u.name, held[0].name, w.describe(held[0]))
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 )
 
 //go:embed vllm.txt
@@ -51,7 +53,7 @@ type Table struct {
 // A release of an engine.
 type release struct {
 	name    string
-	version version
+	version imageref.Version
 }
 
 // What a flag takes.
@@ -154,25 +156,16 @@ func (t *Table) parseReleases(ranges string) (set, error) {
 	return s, nil
 }
 
-// A version is that of a release: major, minor and patch.
-type version [3]int
-
-var versionTag = regexp.MustCompile(`^v?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})($|[.-])`)
-
 // preRelease matches what follows the version of a release candidate. Its flags are those of neither
 // release.
 var preRelease = regexp.MustCompile(`^v?[0-9.]+\.?(rc|dev|a|b)[0-9]`)
 
-func parseVersion(tag string) (version, bool) {
-	m := versionTag.FindStringSubmatch(tag)
-	if m == nil || preRelease.MatchString(tag) {
-		return version{}, false
+// parseVersion returns the version of a release. A pre-release has none.
+func parseVersion(tag string) (imageref.Version, bool) {
+	if preRelease.MatchString(tag) {
+		return imageref.Version{}, false
 	}
-	v := version{}
-	for i := range v {
-		v[i], _ = strconv.Atoi(m[i+1]) // The expression has digits only.
-	}
-	return v, true
+	return imageref.ParseVersion(tag)
 }
 
 // A window is which of the known releases an engine may be, or lies between.
@@ -192,8 +185,8 @@ func (t *Table) window(tag string) window {
 	if !ok || len(t.releases) == 0 {
 		return all
 	}
-	i, exact := slices.BinarySearchFunc(t.releases, v, func(r release, v version) int { return slices.Compare(r.version[:], v[:]) })
-	w := window{certain: true, complete: true, shown: fmt.Sprintf("v%d.%d.%d", v[0], v[1], v[2])}
+	i, exact := slices.BinarySearchFunc(t.releases, v, func(r release, v imageref.Version) int { return r.version.Compare(v) })
+	w := window{certain: true, complete: true, shown: "v" + v.String()}
 	switch {
 	case exact:
 		w.releases = 1 << i

@@ -26,3 +26,21 @@ func TestSplit(t *testing.T) {
 		})
 	}
 }
+
+func TestParseVersion(t *testing.T) {
+	cases := map[string]string{
+		"v0.11.0": "0.11.0", "0.5.3": "0.5.3", "v0.5.3.post1-cu126": "0.5.3", "v0.11.0-rocm": "0.11.0",
+		"": "", "latest": "", "nightly": "", "v0.11": "", "v0.11.0rc1": "", "v12345.0.0": "",
+	}
+	for tag, want := range cases {
+		t.Run(tag, func(t *testing.T) {
+			got := ""
+			if v, ok := imageref.ParseVersion(tag); ok {
+				got = v.String()
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -103,17 +102,17 @@ func (p *rolePlanner) warnOfLifecycle() {
 // A goneConnector is a KV connector that vLLM does not have any more.
 type goneConnector struct {
 	// since is the first version of vLLM without it.
-	since version
+	since imageref.Version
 	// instead is the connector to use.
 	instead string
 }
 
 // goneConnectors by their names (vllm/distributed/kv_transfer/kv_connector/factory.py of vLLM).
 var goneConnectors = map[string]goneConnector{
-	"PyNcclConnector":        {version{0, 10, 1}, `NixlConnector with "kv_role":"kv_both"`},
-	"LMCacheConnector":       {version{0, 10, 1}, "LMCacheConnectorV1"},
-	"SharedStorageConnector": {version{0, 13, 0}, "ExampleConnector, which is for tests"},
-	"P2pNcclConnector":       {version{0, 24, 0}, `NixlConnector with "kv_role":"kv_both"`},
+	"PyNcclConnector":        {imageref.Version{0, 10, 1}, `NixlConnector with "kv_role":"kv_both"`},
+	"LMCacheConnector":       {imageref.Version{0, 10, 1}, "LMCacheConnectorV1"},
+	"SharedStorageConnector": {imageref.Version{0, 13, 0}, "ExampleConnector, which is for tests"},
+	"P2pNcclConnector":       {imageref.Version{0, 24, 0}, `NixlConnector with "kv_role":"kv_both"`},
 }
 
 var connectorName = regexp.MustCompile(`"kv_connector"\s*:\s*"([A-Za-z0-9_]{1,64})"`)
@@ -130,7 +129,7 @@ func (p *rolePlanner) warnOfConnectors(t *PodTemplate, path *field.Path) {
 	for i, word := range t.words() {
 		for _, name := range connectorName.FindAllStringSubmatch(word, maxDoubted) {
 			gone, is := goneConnectors[name[1]]
-			if !is || v.before(gone.since) || warned[name[1]] {
+			if !is || v.Compare(gone.since) < 0 || warned[name[1]] {
 				continue
 			}
 			warned[name[1]] = true
@@ -142,29 +141,11 @@ func (p *rolePlanner) warnOfConnectors(t *PodTemplate, path *field.Path) {
 	}
 }
 
-// A version is that of a release: major, minor and patch.
-type version [3]int
-
-func (v version) before(other version) bool { return slices.Compare(v[:], other[:]) < 0 }
-
-// String is the version as tags have it, without a leading v.
-func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
-
-var versionTag = regexp.MustCompile(`^v?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})($|[.-])`)
-
 // vllmVersion returns the version of an image of vLLM, by its tag.
-func vllmVersion(c *corev1.Container) (version, bool) {
-	v := version{}
+func vllmVersion(c *corev1.Container) (imageref.Version, bool) {
 	name, tag := imageref.Split(c.Image)
 	if !slices.Contains(entrypoints, name) {
-		return v, false
+		return imageref.Version{}, false
 	}
-	m := versionTag.FindStringSubmatch(tag)
-	if m == nil {
-		return v, false
-	}
-	for i := range v {
-		v[i], _ = strconv.Atoi(m[i+1]) // The expression has digits only.
-	}
-	return v, true
+	return imageref.ParseVersion(tag)
 }

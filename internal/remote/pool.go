@@ -10,11 +10,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
-
-const kindPool = "InferencePool"
 
 // PoolsOf selects the Objects for the InferencePools of a service, in all clusters.
 func PoolsOf(service, namespace string, claimed bool) *fnv1.ResourceSelector {
@@ -84,7 +83,7 @@ func PoolAt(k key.Key, o incoming.Object) (PoolLocation, bool) {
 		return l, false
 	}
 	l.Target.Namespace, l.Target.ProviderConfig = p.Metadata.Namespace, v1alpha1.ProviderConfigRef{Kind: ref.Kind, Name: ref.Name}
-	if l.Pool = p.Spec.PoolRef.Name; p.Kind == kindPool {
+	if l.Pool = p.Spec.PoolRef.Name; p.Kind == modelroute.KindPool {
 		l.Pool = p.Metadata.Name
 	}
 	return l, len(validation.IsDNS1123Label(l.Pool)) == 0 && len(validation.IsDNS1123Label(l.Target.Namespace)) == 0

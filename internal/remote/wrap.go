@@ -9,6 +9,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -32,7 +33,7 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 			Readiness:         readinessOf(o.Kind() + "." + group),
 		},
 	}
-	if o.Kind() == kindPool {
+	if o.Kind() == modelroute.KindPool {
 		w.Metadata.Labels[naming.LabelInferencePool] = s.Name
 	}
 	if abandoned {

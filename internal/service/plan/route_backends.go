@@ -10,13 +10,11 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
-
-// KindPool is the kind of a service's pool.
-const KindPool = "InferencePool"
 
 // A backend of Istio's kind Hostname names a host of the mesh instead of an object. Istio requires
 // no ReferenceGrant for it.
@@ -150,5 +148,5 @@ func NamesPool(s naming.Identity, c *ClusterPlan, name, namespace, kind string) 
 	if namespace != "" && namespace != c.Target.Namespace {
 		return false
 	}
-	return kind == "" || kind == KindPool || kind == "Service"
+	return kind == "" || kind == modelroute.KindPool || kind == "Service"
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -198,7 +199,7 @@ func neededKind(o kube.Object) kube.Object {
 	}
 	return kube.Object{Key: o.Key, Resource: &structpb.Struct{Fields: map[string]*structpb.Value{
 		"apiVersion": structpb.NewStringValue(inference.GroupVersion.String()),
-		"kind":       structpb.NewStringValue("InferencePool"),
+		"kind":       structpb.NewStringValue(modelroute.KindPool),
 	}}}
 }
 

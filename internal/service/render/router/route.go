@@ -7,6 +7,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -113,6 +114,6 @@ func (r *rendering) namesPool(ref map[string]any) bool {
 func (r *rendering) poolRef(ref map[string]any) map[string]any {
 	delete(ref, "namespace")
 	delete(ref, "port")
-	ref["group"], ref["kind"], ref["name"] = inference.GroupName, plan.KindPool, r.cluster.PoolName()
+	ref["group"], ref["kind"], ref["name"] = inference.GroupName, modelroute.KindPool, r.cluster.PoolName()
 	return ref
 }

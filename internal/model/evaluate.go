@@ -42,8 +42,9 @@ func ConditionTypes() []string { return []string{composite.Accepted, NoWarnings,
 
 // evaluate answers with the objects, the status and the conditions of a model.
 func evaluate(p *parsed, state *observedState, objects []kube.Object, left deferred) composite.Answer {
-	a := composite.Answer{Ready: make(map[key.Key]bool, len(objects)), Status: status(p, state, objects, left)}
+	a := composite.Answer{Ready: make(map[key.Key]bool, len(objects))}
 	var missing []string
+	inCluster := map[string]string{}
 	for _, o := range objects {
 		if _, is := left[o.Key]; !is {
 			a.Objects = append(a.Objects, o)
@@ -52,8 +53,10 @@ func evaluate(p *parsed, state *observedState, objects []kube.Object, left defer
 		a.Ready[o.Key] = why == ""
 		if why != "" {
 			missing = append(missing, in(o.Key, why))
+			inCluster[o.Key.Cluster] = why
 		}
 	}
+	a.Status = status(p, state, inCluster)
 	unknown := state.unknownTargets(p)
 	answered := state.answered(p, missing, unknown)
 	a.Conditions = []composite.Condition{
@@ -153,8 +156,8 @@ func (r *observedState) serviceReady() (why string, ready bool) {
 	return "it has no condition Ready", false
 }
 
-// status returns the status of a model.
-func status(p *parsed, state *observedState, objects []kube.Object, left deferred) v1alpha1.InferenceModelStatus {
+// status returns the status of a model. notReady says by the cluster why an object there is not as desired.
+func status(p *parsed, state *observedState, notReady map[string]string) v1alpha1.InferenceModelStatus {
 	st := v1alpha1.InferenceModelStatus{ModelName: p.model.Name}
 	if !p.identity.Claimed {
 		// The generation of a claim is another number than that of the XR behind it.
@@ -173,16 +176,8 @@ func status(p *parsed, state *observedState, objects []kube.Object, left deferre
 		if cluster == "" {
 			continue
 		}
-		c := v1alpha1.ModelClusterStatus{Name: cluster, Ready: true}
-		for _, o := range objects {
-			if o.Key.Cluster != cluster {
-				continue
-			}
-			if why := state.notReady(o, left); why != "" {
-				c.Ready, c.Message = false, why
-			}
-		}
-		st.Clusters = append(st.Clusters, c)
+		why := notReady[cluster]
+		st.Clusters = append(st.Clusters, v1alpha1.ModelClusterStatus{Name: cluster, Ready: why == "", Message: why})
 	}
 	return st
 }

@@ -24,6 +24,8 @@ type observedState struct {
 	resolved bool
 	// held tells that the name lock is observed.
 	held bool
+	// own are the pools in which the model is, by their clusters.
+	own map[string]remote.PoolLocation
 	// pools are those that have the model, or get it, in the order of their clusters.
 	pools []remote.PoolLocation
 	// moved are the clusters in which the model is in a pool that is gone, and another one is there.
@@ -57,6 +59,7 @@ var serviceView = incoming.NewView[service]()
 
 func observe(req incoming.Request, p *parsed) *observedState {
 	r := &observedState{req: req, held: req.Observed(lockKey).Exists(), moved: map[string]bool{}}
+	r.readOwn()
 	r.readService()
 	r.readPools(p)
 	return r
@@ -78,32 +81,31 @@ func (r *observedState) readService() {
 	_ = serviceView.Read(o, r.service) // Fields that cannot be read are as good as absent.
 }
 
-// own returns the pools in which the model is, by their clusters.
-func (r *observedState) own() map[string]remote.PoolLocation {
-	all := map[string]remote.PoolLocation{}
+// readOwn finds the pools in which the model is.
+func (r *observedState) readOwn() {
+	r.own = map[string]remote.PoolLocation{}
 	for _, k := range r.req.ObservedKeys() {
 		if k.Kind != key.InferenceModelRewrite {
 			continue
 		}
 		if l, ok := remote.PoolAt(k, r.req.Observed(k)); ok {
-			all[k.Cluster] = l
+			r.own[k.Cluster] = l
 		}
 	}
-	return all
 }
 
 // readPools finds the pools. The model stays in a pool as long as there is one, and as long as nobody
 // knows. It gets into a pool only while it holds the name, and only if the service that it names controls
 // the pool: an Object of that pool says by which credentials the model gets into which namespace.
 func (r *observedState) readPools(p *parsed) {
-	own, found, all := r.own(), map[string]bool{}, map[string]remote.PoolLocation{}
+	found, all := map[string]bool{}, map[string]remote.PoolLocation{}
 	for requirement, o := range r.poolObjects(p) {
 		k := composite.KeyOf(o)
 		if requirement == localRequirement {
 			k.Cluster = ""
 		}
 		l, ok := remote.PoolAt(k, o)
-		was, there := own[k.Cluster]
+		was, there := r.own[k.Cluster]
 		found[k.Cluster] = true
 		switch {
 		case !ok || !there && !(r.held && r.controls(o)):
@@ -115,7 +117,7 @@ func (r *observedState) readPools(p *parsed) {
 		}
 		all[k.Cluster] = l
 	}
-	for cluster, l := range own {
+	for cluster, l := range r.own {
 		// A pool that is there, and cannot be read, is where it was.
 		if _, is := all[cluster]; !is && !r.moved[cluster] && (found[cluster] || !r.poolsKnown(cluster)) {
 			all[cluster] = l

@@ -70,10 +70,10 @@ func (p *parsed) selectService() *fnv1.ResourceSelector {
 // whole reconcile, so the kinds are required only where the service says that it uses them.
 func (r *requirer) pools() {
 	local, elsewhere := r.state.runsLocally(), r.state.runsElsewhere()
-	for cluster := range r.state.own() {
+	for cluster := range r.state.own {
 		local, elsewhere = local || cluster == "", elsewhere || cluster != ""
 	}
-	_, there := r.state.own()[""]
+	_, there := r.state.own[""]
 	if local && (there || r.available(definition(modelroute.KindPool, inference.GroupName), inference.GroupVersion.String())) {
 		r.all[localRequirement] = &fnv1.ResourceSelector{
 			ApiVersion: inference.GroupVersion.String(),

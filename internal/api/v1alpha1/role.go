@@ -152,6 +152,9 @@ const (
 	LauncherNone Launcher = "None"
 )
 
+// OfVLLM tells whether the launcher is one of vLLM's own modes.
+func (l Launcher) OfVLLM() bool { return l == LauncherVLLM || l == LauncherVLLMDataParallel }
+
 // Multinode runs each replica of a role on several nodes.
 type Multinode struct {
 	// NodeCount is the number of nodes, and therefore of pods, of one replica. 1 means the

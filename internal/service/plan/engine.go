@@ -254,7 +254,7 @@ func (p *rolePlanner) isVLLM(t *PodTemplate) bool {
 	switch c := t.engine(); {
 	case launch.EngineOf(t.command()) != launch.EngineUnknown:
 		return launch.EngineOf(t.command()) == launch.EngineVLLM
-	case slices.Contains([]v1alpha1.Launcher{v1alpha1.LauncherRay, v1alpha1.LauncherVLLM, v1alpha1.LauncherVLLMDataParallel}, p.launcher()):
+	case p.launcher() == v1alpha1.LauncherRay || p.launcher().OfVLLM():
 		return true
 	case p.launcher() == v1alpha1.LauncherSGLang:
 		return false

@@ -35,7 +35,7 @@ var releaseImages = []string{"vllm-openai", "vllm-openai-rocm", "vllm-openai-cpu
 func (p *rolePlanner) engineLine(t *PodTemplate, path *field.Path) *engineLine {
 	e, entrypoint := t.engine(), launch.EngineUnknown
 	name, tag := imageref.Split(e.Image)
-	if l := p.launcher(); slices.Contains(entrypoints, name) || l == v1alpha1.LauncherVLLM || l == v1alpha1.LauncherVLLMDataParallel || p.model != nil && p.isVLLM(t) {
+	if slices.Contains(entrypoints, name) || p.launcher().OfVLLM() || p.model != nil && p.isVLLM(t) {
 		entrypoint = launch.EngineVLLM
 	}
 	a, ok := launch.ArgumentsOf(t.command(), entrypoint)

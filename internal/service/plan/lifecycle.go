@@ -81,7 +81,7 @@ func (p *rolePlanner) knowsHealth(t *PodTemplate) bool {
 	if t.hidden() {
 		return false
 	}
-	if l := p.launcher(); l == v1alpha1.LauncherVLLM || l == v1alpha1.LauncherVLLMDataParallel || l == v1alpha1.LauncherSGLang || launch.EngineOf(t.command()) != launch.EngineUnknown {
+	if l := p.launcher(); l.OfVLLM() || l == v1alpha1.LauncherSGLang || launch.EngineOf(t.command()) != launch.EngineUnknown {
 		return true
 	}
 	name, _ := imageref.Split(t.engine().Image)

@@ -64,6 +64,9 @@ type ClusterState struct {
 	// Updating are the replicas whose pods may soon be replaced, or are being replaced. They may
 	// still be ready.
 	Updating map[key.ReplicaID]bool
+	// Restarting are the replicas that were given other pods, and that were not seen ready with them. Unlike
+	// Updating, replicas that are held back are none.
+	Restarting map[key.ReplicaID]bool
 	// Created is when the objects of the replicas were created.
 	Created map[key.ReplicaID]time.Time
 	// Told is what the Objects of present replicas tell the cluster to run.

@@ -53,10 +53,8 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	if !observed.Exists() {
 		return rollout.State{}
 	}
-	s := rollout.State{Exists: true, Revision: specHash.Text(observed), Held: behindPartition(observed)}
-	if remote.IsObject(observed) {
-		s.Revision, s.Held = manifestSpecHash.Text(observed), manifestPartition.In(observed).GetNumberValue() > 0
-	}
+	s := rollout.State{Exists: true}
+	s.Revision, s.Held = given(observed)
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.
 	if !read.Readable() || read.Outdated || specHash.Text(found) != s.Revision || behindPartition(found) != s.Held {
@@ -73,6 +71,15 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	// Both are in one write of the status (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
 	s.Runs = !unseen && o.observedGeneration() > 0 && o.view.Status.UpdatedReplicas > 0
 	return s
+}
+
+// given returns the revision of the template that a replica was given last, and whether a partition holds
+// it back.
+func given(observed incoming.Object) (revision string, held bool) {
+	if remote.IsObject(observed) {
+		return manifestSpecHash.Text(observed), manifestPartition.In(observed).GetNumberValue() > 0
+	}
+	return specHash.Text(observed), behindPartition(observed)
 }
 
 // Extra returns the replicas that exist beyond those that were wanted, by the cluster.

@@ -206,7 +206,28 @@ func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed inc
 		}
 		at.Updating[replica] = true
 	}
+	if restarting(observed) {
+		if at.Restarting == nil {
+			at.Restarting = map[key.ReplicaID]bool{}
+		}
+		at.Restarting[replica] = true
+	}
 	readTold(at, replica, observed)
+}
+
+// restarting tells whether a replica was given other pods than those that its last status is about. What
+// was desired last counts, because that status is the one from before for a while.
+func restarting(observed incoming.Object) bool {
+	revision, held := given(observed)
+	if held {
+		return false
+	}
+	found, _ := remote.Unwrap(observed)
+	s := &objectState{actual: found, view: &view{}}
+	_ = objectView.Read(found, s.view) // Fields of a wrong type count as absent.
+	_, _, unseen := generationObserved(s)
+	_, _, started := groupsUpdated(s)
+	return specHash.Text(found) != revision || behindPartition(found) || unseen && s.observedGeneration() > 0 || started
 }
 
 // updating tells whether the pods of a LeaderWorkerSet may soon be replaced, or are being

@@ -299,6 +299,59 @@ func TestSnapshotReadsPause(t *testing.T) {
 	}
 }
 
+// TestSnapshotRestarting proves that a replica counts as restarting from its release on until it is seen ready with other pods.
+func TestSnapshotRestarting(t *testing.T) {
+	const object = `{
+		"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "metadata": {"name": "o", "generation": 5},
+		"spec": {"providerConfigRef": {"name": "east"}, "forProvider": {"manifest": {
+			"metadata": {"labels": {"fusioninfer.io/spec-hash": "new"}},
+			"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": %d}}}
+		}}},
+		"status": {"conditions": [{"type": "Synced", "status": "%s"}], "atProvider": {"manifest": {
+			"kind": "LeaderWorkerSet", "metadata": {"name": "l", "namespace": "n", "generation": 3, "labels": {"fusioninfer.io/spec-hash": "%s"}},
+			"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": %d}}},
+			"status": {"readyReplicas": 1, "observedGeneration": %d, "conditions": [{"type": "UpdateInProgress", "status": "%s"}]}
+		}}}
+	}`
+	cases := map[string]struct {
+		reason           string
+		told             int
+		synced           string
+		hash             string
+		partition        int
+		seen             int
+		updating         string
+		restarting, read bool
+	}{
+		"Runs":           {"Nothing changes.", 0, "True", "new", 0, 3, "False", false, true},
+		"Held":           {"It keeps its pods.", 1, "True", "new", 1, 3, "False", false, true},
+		"HeldNow":        {"The cluster does not have the newest template so far.", 1, "True", "old", 0, 3, "False", false, true},
+		"ReleasedNow":    {"The cluster still holds it.", 0, "True", "new", 1, 3, "False", true, true},
+		"ReleasedAtOnce": {"The cluster has a former template.", 0, "True", "old", 0, 3, "False", true, true},
+		"NotSeen":        {"The controller has not seen the release.", 0, "True", "new", 0, 2, "False", true, true},
+		"Started":        {"The pods are being replaced.", 0, "True", "new", 0, 3, "True", true, true},
+		"OutOfReach":     {"It was seen ready with the newest template.", 0, "False", "new", 0, 3, "False", false, false},
+		"LostAfterwards": {"It was released, and not seen since.", 0, "False", "new", 1, 3, "False", true, false},
+		"HeldOutOfReach": {"It is held, and not seen since.", 1, "False", "old", 0, 3, "False", false, false},
+	}
+	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &structpb.Struct{}
+			if err := s.UnmarshalJSON(fmt.Appendf(nil, object, tc.told, tc.synced, tc.hash, tc.partition, tc.seen, tc.updating)); err != nil {
+				t.Fatal(err)
+			}
+			w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{
+				"cluster/east/leaderworkerset/worker/0": {Resource: s},
+			}}}), spec, time.Time{}).States["east"]
+			got := []bool{w.WasReady["worker/0"], w.Ready["worker/0"], w.Restarting["worker/0"]}
+			if diff := cmp.Diff([]bool{true, tc.read, tc.restarting}, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestSnapshotUpdating proves that a replica is known to be ready no longer than its pods stay. It
 // still serves meanwhile.
 func TestSnapshotUpdating(t *testing.T) {

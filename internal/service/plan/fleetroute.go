@@ -115,7 +115,7 @@ func matchesOf(r *Router) [][]any {
 // receive traffic. A cluster that the service leaves has weight 0.
 func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	var all []Backend
-	inUse := map[string]bool{}
+	inUse, restarting := map[string]bool{}, map[string]int32{}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		p.warnOfHostname(a)
@@ -132,10 +132,16 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		}
 		current.Named = runs
 		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() {
-			current.Weight = p.ready(a)
+			current.Weight, restarting[current.Name] = p.ready(a)
 		}
 		inUse[current.Cluster] = receives
 		all = append(all, current)
+	}
+	// Pods that are being replaced stop soon. They get requests only if no cluster has others.
+	if !slices.ContainsFunc(all, func(b Backend) bool { return b.Weight > 0 }) {
+		for i := range all {
+			all[i].Weight = restarting[all[i].Name]
+		}
 	}
 	return p.nameBackends(all, inUse)
 }
@@ -231,19 +237,22 @@ func (p *Plan) nameBackends(all []Backend, inUse map[string]bool) []Backend {
 	return kept
 }
 
-// ready is the number of replicas that run in a cluster, were last seen ready and answer
-// requests. Prefill replicas do not count.
-func (p *Plan) ready(a *scheduling.Assignment) int32 {
-	n := int32(0)
+// ready is the number of replicas that run in a cluster, were last seen ready and answer requests. Those
+// that restart are counted by themselves. Prefill replicas do not count.
+func (p *Plan) ready(a *scheduling.Assignment) (n, restarting int32) {
 	for _, r := range p.Roles {
 		if r.Type == v1alpha1.ComponentTypePrefiller {
 			continue
 		}
 		for id, ready := range a.Existing.WasReady {
-			if _, role, _, _ := id.Parts(); ready && role == r.Name && a.Run[id] {
+			switch _, role, _, _ := id.Parts(); {
+			case !ready || role != r.Name || !a.Run[id]:
+			case a.Existing.Restarting[id]:
+				restarting++
+			default:
 				n++
 			}
 		}
 	}
-	return n
+	return n, restarting
 }

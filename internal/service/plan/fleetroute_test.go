@@ -26,6 +26,13 @@ func TestBackendsOfFleet(t *testing.T) {
 		w.States[cluster].RouterWasReady, w.States[cluster].RouterReady = true, true
 		return w
 	}
+	restarts := func(w scheduling.Snapshot, cluster string, replicas ...key.ReplicaID) scheduling.Snapshot {
+		w.States[cluster].Restarting = map[key.ReplicaID]bool{}
+		for _, r := range replicas {
+			w.States[cluster].Restarting[r] = true
+		}
+		return w
+	}
 	abandoned := func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = v1alpha1.StopAbandon }
 	reserved := schedulingtest.Reserved("worker/0", "worker/1")
 	cases := map[string]struct {
@@ -49,6 +56,21 @@ func TestBackendsOfFleet(t *testing.T) {
 			reason:   "Some gateways send requests to backends of weight 0, so the route does not name them while another has a weight.",
 			snapshot: serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "b"),
 			want:     []string{"a: 0", "b: 2, named"},
+		},
+		"OneRestarts": {
+			reason:   "The replicas of a cluster are being replaced, so it gets no requests.",
+			snapshot: restarts(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a", "worker/0", "worker/1"),
+			want:     []string{"a: 0", "b: 2, named"},
+		},
+		"OneOfTwoRestarts": {
+			reason:   "The other replica of the cluster answers.",
+			snapshot: restarts(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a", "worker/0"),
+			want:     []string{"a: 1, named", "b: 2, named"},
+		},
+		"AllRestart": {
+			reason:   "The pods that are being replaced still answer, and no others do.",
+			snapshot: restarts(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "a", "worker/0", "worker/1"),
+			want:     []string{"a: 2, named", "b: 0"},
 		},
 		"NoRoute": {
 			reason: "The gateway of a cluster without the HTTPRoute answers 404.",

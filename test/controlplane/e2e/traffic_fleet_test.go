@@ -13,7 +13,7 @@ import (
 // testTrafficToClusters takes a cluster away from two services, first by a drain and then by a cut. One
 // has its only copy there, and the other one of two. What fails during a cut does so until the fleet
 // route has left the cluster. With retries, only requests that were in progress fail. In the end it
-// changes the image in both clusters.
+// changes the image in both clusters, with an extra replica and then with a single one in each.
 func testTrafficToClusters(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	east := h.joinsForGood(t, "traffic", member{name: "traffic-east", remote: "cluster-1", nodes: 4, gateway: observedGateway})
@@ -126,6 +126,13 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 	toDouble.while("one replica less in each cluster", func() {
 		worker["replicas"] = int64(1)
 		apply(t, h.Cluster, double)
+		oneInBoth()
+	})
+	toDouble.while("another image of the only replica in each cluster", func() {
+		setImage(worker, "vllm/vllm-openai:v0.11.0")
+		delete(double.Object["spec"].(map[string]any), "rollout")
+		apply(t, h.Cluster, double)
+		rolledOut(t, h.Cluster, double, "True AllUpdated: ")
 		oneInBoth()
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -33,6 +34,22 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 
 // Observed tells whether the composed resource of that key exists.
 func (r *ObservedState) Observed(k key.Key) bool { return r.req.Observed(k).Exists() }
+
+// WidePool tells whether an InferencePool exists, and selects the pods of all roles. In an Object it is the
+// manifest that counts, as it was desired last.
+func (r *ObservedState) WidePool(k key.Key) bool {
+	o := r.req.Observed(k)
+	if remote.IsObject(o) {
+		return manifestPoolType.Text(o) == ""
+	}
+	return o.Exists() && poolType.Text(o) == ""
+}
+
+// The type of role that an InferencePool selects.
+var (
+	poolType         = incoming.NewPath("spec", "selector", "matchLabels", naming.LabelComponentType)
+	manifestPoolType = incoming.NewPath("spec", "forProvider", "manifest", "spec", "selector", "matchLabels", naming.LabelComponentType)
+)
 
 // A gang is the part of a PodGroup that says which pods it counts.
 type gang struct {

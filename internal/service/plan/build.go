@@ -192,6 +192,24 @@ func (p *Plan) keepEndpoints(running *Running) {
 	}
 }
 
+// narrowPools decides which pods the InferencePools select. One that selects all pods does so until a
+// worker serves in its cluster: prefill and decode answer whole requests until then.
+func (p *Plan) narrowPools(running *Running) {
+	if p.Router == nil {
+		return
+	}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		serves := false
+		for r := range c.Replicas() {
+			serves = serves || r.Role.Type == v1alpha1.ComponentTypeWorker && running.Replica(r.Key).Serving
+		}
+		if serves || !running.WidePool(c.Key(key.InferencePool)) {
+			c.PoolSelector = p.Router.Selector
+		}
+	}
+}
+
 // endpointOfWorkers returns a Service that selects the leaders of the workers. Prefill and decode pods get none, because they need a router between them. Roles
 // of workers share the Service if they listen on the same port. Otherwise the Service selects
 // the first role.

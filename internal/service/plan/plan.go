@@ -110,6 +110,9 @@ type ClusterPlan struct {
 	// Endpoint is the Service that selects the leaders of the workers. It is nil if the service has no
 	// worker, or has a router from the start.
 	Endpoint *Endpoint
+	// PoolSelector of the pods of the InferencePool, without the labels that select the service and its
+	// leaders.
+	PoolSelector map[string]string
 	// Pending are the replicas whose capacity is requested of the cluster and not reserved.
 	// ExtraPending are those that a rollout would run beyond what is wanted.
 	Pending, ExtraPending []Replica

@@ -44,6 +44,8 @@ type Running struct {
 	Admitted func(key.Key) bool
 	// Observed tells whether the composed resource of that key exists.
 	Observed func(key.Key) bool
+	// WidePool tells whether the InferencePool of that key exists, and selects the pods of all roles.
+	WidePool func(key.Key) bool
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string
 	// Weights returns what is known of the weights in a cluster. It is nil where nothing is.
@@ -75,6 +77,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.holdLeaving(running)
 	p.recount(running)
 	p.keepEndpoints(running)
+	p.narrowPools(running)
 	p.inspect(running)
 }
 

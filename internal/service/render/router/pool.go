@@ -15,7 +15,7 @@ func (r *rendering) pool() *apply.InferencePoolApplyConfiguration {
 		naming.LabelService:                         inference.LabelValue(r.cluster.Base),
 		inference.LabelKey(lws.WorkerIndexLabelKey): "0",
 	}
-	for k, v := range r.router.Selector {
+	for k, v := range r.cluster.PoolSelector {
 		pods[inference.LabelKey(k)] = inference.LabelValue(v)
 	}
 	return apply.InferencePool(r.cluster.PoolName(), r.cluster.Target.Namespace).

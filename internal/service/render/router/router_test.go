@@ -41,7 +41,6 @@ func example() *plan.Plan {
 			Config:      "kind: EndpointPickerConfig\n",
 			Replicas:    1,
 			FailureMode: v1alpha1.FailClose,
-			Selector:    map[string]string{naming.LabelComponentType: "worker"},
 			Port:        8000,
 			HasRoute:    true,
 			Route: document(map[string]any{
@@ -56,7 +55,7 @@ func example() *plan.Plan {
 				},
 			},
 		},
-		Clusters: []plan.ClusterPlan{{Base: "my-service", Target: scheduling.Target{Namespace: "default"}}},
+		Clusters: []plan.ClusterPlan{{Base: "my-service", Target: scheduling.Target{Namespace: "default"}, PoolSelector: map[string]string{naming.LabelComponentType: "worker"}}},
 	}
 }
 
@@ -68,7 +67,7 @@ func everything() *plan.Plan {
 	priority, none, seconds := int32(10), int32(0), int64(30)
 	r := p.Router
 	r.Dialect, r.Image, r.Disaggregated = inputv1alpha1.DialectLLMD, inputv1alpha1.DefaultImageLLMD, true
-	r.Selector = map[string]string{}
+	p.Clusters[0].PoolSelector = nil
 	r.Replicas, r.FailureMode, r.DestinationRule, r.HasGateway = 2, v1alpha1.FailOpen, true, true
 	r.Gateway = document(map[string]any{
 		"gatewayClassName": "istio",

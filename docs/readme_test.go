@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fusioninfer/function-inferenceservice/test/function"
@@ -160,26 +161,51 @@ func TestReadmeServices(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "xr.yaml"), xr, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			in := packaged(t)
 			// Gateways of a fleet are shared, so the Input has to allow them.
 			if strings.Contains(block, "  placement:\n") {
-				if err := os.WriteFile(filepath.Join(dir, "input.yaml"), []byte(all[input]), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				maps.Copy(in, parse(t, all[input]))
+			}
+			b, err := yaml.Marshal(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "input.yaml"), b, 0o600); err != nil {
+				t.Fatal(err)
 			}
 			if _, errs, exit := fn.Render(t, dir, "yaml"); exit != 0 || errs != "" {
 				t.Errorf("exit code %d\n%s\nof this fragment in README.md:\n%s", exit, errs, block)
 			}
 		}
 	}
-	for _, example := range []string{"first-service", "model"} {
-		_, xr, _ := strings.Cut(read(t, "example/"+example+"/xr.yaml"), "\napiVersion:")
-		if !strings.Contains(shown, "\napiVersion:"+xr) {
-			t.Errorf("README.md does not show example/%s/xr.yaml", example)
+	if _, xr, _ := strings.Cut(first, "\napiVersion:"); !strings.Contains(shown, "\napiVersion:"+xr) {
+		t.Error("README.md does not show example/first-service/xr.yaml")
+	}
+	if fragments < 5 {
+		t.Errorf("README.md shows %d fragments, want 5", fragments)
+	}
+}
+
+// TestFirstProfiles shows that the Input of the first service has profiles as the packages bring them.
+func TestFirstProfiles(t *testing.T) {
+	t.Chdir("..")
+	brought := map[any]any{}
+	for _, p := range packaged(t)["profiles"].([]any) {
+		brought[p.(map[string]any)["name"]] = p
+	}
+	for _, p := range parse(t, read(t, "example/first-service/input.yaml"))["profiles"].([]any) {
+		if diff := cmp.Diff(brought[p.(map[string]any)["name"]], p); diff != "" {
+			t.Errorf("package/xr/composition.yaml (-), example/first-service/input.yaml (+):\n%s", diff)
 		}
 	}
-	if fragments < 4 {
-		t.Errorf("README.md shows %d fragments, want 4", fragments)
-	}
+}
+
+// packaged is an Input with the profiles of the package.
+func packaged(t *testing.T) map[string]any {
+	t.Helper()
+	steps := parse(t, read(t, "package/xr/composition.yaml"))["spec"].(map[string]any)["pipeline"].([]any)
+	in := steps[0].(map[string]any)["input"].(map[string]any)
+	return map[string]any{"apiVersion": in["apiVersion"], "kind": in["kind"], "profiles": in["profiles"]}
 }
 
 // grown is a service with a fragment in it: roles of the fragment replace those of

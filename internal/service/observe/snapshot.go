@@ -219,27 +219,25 @@ func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed inc
 // was desired last counts, because that status is the one from before for a while.
 func restarting(observed incoming.Object) bool {
 	revision, held := given(observed)
-	if held {
-		return false
-	}
 	found, _ := remote.Unwrap(observed)
-	s := &objectState{actual: found, view: &view{}}
-	_ = objectView.Read(found, s.view) // Fields of a wrong type count as absent.
-	_, _, unseen := generationObserved(s)
-	_, _, started := groupsUpdated(s)
-	return specHash.Text(found) != revision || behindPartition(found) || unseen && s.observedGeneration() > 0 || started
+	return !held && (specHash.Text(found) != revision || behindPartition(found) || replacing(found))
 }
 
 // updating tells whether the pods of a LeaderWorkerSet may soon be replaced, or are being
-// replaced: the cluster does not have its newest spec yet, its controller has not seen that, or
-// has started the update. An update that is held back replaces no pods.
+// replaced. An update that is held back replaces no pods.
 func updating(observed incoming.Object) bool {
 	found, state := remote.Unwrap(observed)
+	return state.Outdated || replacing(found)
+}
+
+// replacing tells whether the controller of a LeaderWorkerSet has not seen its newest spec yet, or
+// replaces pods.
+func replacing(found incoming.Object) bool {
 	s := &objectState{actual: found, view: &view{}}
 	_ = objectView.Read(found, s.view) // Fields of a wrong type count as absent.
 	_, _, unseen := generationObserved(s)
 	_, _, started := groupsUpdated(s)
-	return state.Outdated || unseen && s.observedGeneration() > 0 || started
+	return unseen && s.observedGeneration() > 0 || started
 }
 
 // readAdmission reads what Kueue's Workload for a LeaderWorkerSet depends on.

@@ -23,6 +23,8 @@ With Options.Engines these are true, and can be relied on:
     preStop hook is done and its process has ended after SIGTERM.
   - The logs of a pod are in Dir()/pods/NAMESPACE/NAME: one for each container, and pod.log of what was
     done to it.
+  - A pod that loads weights, by its label fusioninfer.io/model-loader, is run in the same way. What it writes
+    into a claim, others find there. Images of volumes are pulled from a registry on loopback only.
 
 Each cluster has a gateway, see StandInGateway. It passes requests on to the addresses of pods, and
 to the gateways of other clusters.

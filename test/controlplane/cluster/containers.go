@@ -175,7 +175,7 @@ func (k *Containers) mount(ctx context.Context, pod *corev1.Pod) (map[string]str
 
 func (k *Containers) program(ctx context.Context, pod *corev1.Pod) (program, error) {
 	of := pod.Spec.Containers[0]
-	bin, err := k.c.registry.pull(ctx, of.Image, filepath.Join(k.c.dir, "images"))
+	bin, err := pullProgram(ctx, of.Image, filepath.Join(k.c.dir, "images"))
 	if err != nil {
 		return program{}, err
 	}

@@ -56,7 +56,7 @@ func (c *Kubernetes) RunEngines() error {
 	}
 	c.begin(func(ctx context.Context) error {
 		return node.Run(ctx, node.Options{
-			Client: client, Selectors: []string{enginePods, loaderPods}, Images: images, Bin: bin, Hasten: hasten,
+			Client: client, Selectors: []string{enginePods, loaderPods}, Images: images, Pull: pullFiles, Bin: bin, Hasten: hasten,
 			Dir:    filepath.Join(c.dir, "pods"),
 			Prefix: strings.TrimSuffix(c.network.prefix, ".0."), NodeIP: c.network.nodeIP(),
 			Kubeconfig: c.As, Ports: ports, Start: startContainer,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"os"
 	"path"
 	"path/filepath"
@@ -104,19 +105,11 @@ func (c *Cluster) PushPackages(version string) error {
 	return err
 }
 
-// pull writes the program of an image to a directory, and returns it.
-func (r *Registry) pull(ctx context.Context, image, dir string) (string, error) {
-	host, _, _ := strings.Cut(r.Organization, "/")
-	if !strings.HasPrefix(image, host+"/") {
-		return "", fmt.Errorf("image %s is not in the registry here, and nothing else is pulled", image)
-	}
-	ref, err := name.ParseReference(image)
+// pullProgram writes the program of an image to a directory, and returns it.
+func pullProgram(ctx context.Context, image, dir string) (string, error) {
+	img, err := pulled(ctx, image)
 	if err != nil {
 		return "", err
-	}
-	img, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
-	if err != nil {
-		return "", fmt.Errorf("cannot pull %s: %w", image, err)
 	}
 	digest, err := img.Digest()
 	if err != nil {
@@ -134,6 +127,69 @@ func (r *Registry) pull(ctx context.Context, image, dir string) (string, error) 
 		return file, nil
 	}
 	return file, extract(img, strings.TrimPrefix(config.Config.Entrypoint[0], "/"), file)
+}
+
+// pulled is an image of a registry here.
+func pulled(ctx context.Context, image string) (v1.Image, error) {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return nil, err
+	}
+	if host, _, err := net.SplitHostPort(ref.Context().RegistryStr()); err != nil || host != loopback {
+		return nil, fmt.Errorf("image %s is not in a registry here, and nothing else is pulled", image)
+	}
+	img, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	if err != nil {
+		return nil, fmt.Errorf("cannot pull %s: %w", image, err)
+	}
+	return img, nil
+}
+
+// pullFiles writes the files of an image to a directory.
+func pullFiles(ctx context.Context, image, dir string) error {
+	img, err := pulled(ctx, image)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // It is only a place.
+	files := mutate.Extract(img)
+	defer files.Close() //nolint:errcheck // It is only read.
+	for r := tar.NewReader(files); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		file := path.Join(".", path.Clean("/"+h.Name))
+		switch h.Typeflag {
+		case tar.TypeDir:
+			err = root.MkdirAll(file, 0o700)
+		case tar.TypeReg:
+			err = writeFile(root, file, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// writeFile writes a file with the directories that it is in.
+func writeFile(root *os.Root, file string, content io.Reader) error {
+	if err := root.MkdirAll(path.Dir(file), 0o700); err != nil {
+		return err
+	}
+	w, err := root.Create(file)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, content)
+	return errors.Join(err, w.Close())
 }
 
 // extract writes one file of an image.

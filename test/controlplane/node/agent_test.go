@@ -29,6 +29,9 @@ func agent(t *testing.T) (kubernetes.Interface, string) {
 		done <- Run(ctx, Options{
 			Client: client, Dir: dir, Bin: t.TempDir(), Prefix: "127.9", NodeIP: "127.9.0.1", Hasten: 100,
 			Images: map[string]Image{"shell": {}},
+			Pull: func(_ context.Context, image, to string) error {
+				return os.CopyFS(to, os.DirFS(filepath.Join(dir, "registry", image)))
+			},
 			Start: func(c *exec.Cmd) error {
 				c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 				return c.Start()
@@ -246,7 +249,19 @@ func TestEnvironment(t *testing.T) {
 	leader.Name, leader.UID = "leader-0", "leader"
 	create(t, client, leader)
 	until(t, client, "it is ready", isReady)
-	var line string
+	line := firstLine(t, dir)
+	l, err := client.CoreV1().Pods("ns").Get(t.Context(), "leader-0", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%s value %s <value> content %s\n", seen.Status.PodIP, l.Status.PodIP, seen.Status.PodIP); line != want {
+		t.Errorf("it has %q, want %q", line, want)
+	}
+}
+
+// firstLine waits for the first line that the container of the pod writes.
+func firstLine(t *testing.T, dir string) (line string) {
+	t.Helper()
 	for line == "" {
 		time.Sleep(20 * time.Millisecond)
 		f, err := os.Open(filepath.Join(dir, "ns", "p", "main.log"))
@@ -256,11 +271,29 @@ func TestEnvironment(t *testing.T) {
 		line, _ = bufio.NewReader(f).ReadString('\n')
 		f.Close()
 	}
-	l, err := client.CoreV1().Pods("ns").Get(t.Context(), "leader-0", metav1.GetOptions{})
-	if err != nil {
+	return line
+}
+
+// TestImageVolume proves that a container waits for the image of its volume, and has the files of it.
+func TestImageVolume(t *testing.T) {
+	client, dir := agent(t)
+	p := shell("cat /mnt/weights/config.json; sleep 1000")
+	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "acme/qwen"}}}}
+	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/mnt"}}
+	create(t, client, p)
+	until(t, client, "the image cannot be pulled", func(p *corev1.Pod) bool {
+		w := main0(p).State.Waiting
+		return w != nil && w.Reason == "ErrImagePull" && strings.Contains(w.Message, "acme/qwen")
+	})
+	weights := filepath.Join(dir, "registry", "acme", "qwen", "weights")
+	if err := os.MkdirAll(weights, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("%s value %s <value> content %s\n", seen.Status.PodIP, l.Status.PodIP, seen.Status.PodIP); line != want {
-		t.Errorf("it has %q, want %q", line, want)
+	if err := os.WriteFile(filepath.Join(weights, "config.json"), []byte("content\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, client, "it is ready", isReady)
+	if line := firstLine(t, dir); line != "content\n" {
+		t.Errorf("it has %q", line)
 	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"syscall"
@@ -189,7 +190,11 @@ func (c *container) prepare(ctx context.Context, image Image) (*launch, bool) {
 		if err == nil {
 			return l, true
 		}
-		c.set(func(f *containerFacts) { f.state = waiting("CreateContainerConfigError", err.Error()) })
+		reason := "CreateContainerConfigError"
+		if errors.Is(err, errPull) {
+			reason = "ErrImagePull"
+		}
+		c.set(func(f *containerFacts) { f.state = waiting(reason, err.Error()) })
 		if !c.sleep(ctx, time.Second) {
 			return nil, false
 		}

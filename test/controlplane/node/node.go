@@ -3,8 +3,9 @@ Package node does for pods what kubelets do, without containers: it runs the com
 containers as processes of this machine, at the address of the pod.
 
 A container is the process of its own command, under its own shell, with its environment and its
-volumes, which are directories. Images are not pulled: a table says which program stands for an image, see
-Image, and a container with another image waits with ErrImagePull. What a pod says of itself is true:
+volumes, which are directories. Images of containers are not pulled: a table says which program stands for an
+image, see Image, and a container with another image waits with ErrImagePull. Images of volumes are pulled, and
+so is the directory of a claim there as long as the claim, for all pods. What a pod says of itself is true:
 init containers, probes, restarts with back-off, hooks, grace periods and exit codes are those of a
 kubelet.
 
@@ -17,7 +18,7 @@ What differs from a kubelet:
   - An init container that ends is run if its image is known, and taken as done otherwise.
   - Back-off is shorter and startup probes are more frequent by Options.Hasten. Probes have as long in
     total.
-  - There are no limits of resources, no postStart hooks and no security contexts.
+  - There are no limits of resources, no postStart hooks and no security contexts. All mounts are writable.
 */
 package node
 
@@ -56,6 +57,8 @@ type Options struct {
 	NodeIP string
 	// Images are what the names of images stand for, without registry and tag.
 	Images map[string]Image
+	// Pull writes the files of an image into a directory, for a volume. Without it, no image can be pulled.
+	Pull func(ctx context.Context, image, dir string) error
 	// Env is added to the environment of all containers.
 	Env []string
 	// Hasten shortens back-off, and the time between two startup probes. It is 1 at least.

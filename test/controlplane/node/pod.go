@@ -35,6 +35,8 @@ type pod struct {
 	force context.CancelFunc
 	// dirty has an element while the status has to be written.
 	dirty chan struct{}
+	// pulling is held while the image of a volume is pulled.
+	pulling sync.Mutex
 
 	mu          sync.Mutex
 	latest      *corev1.Pod

@@ -34,7 +34,7 @@ const (
 )
 
 // engineNames are the names by which containers call what stands in for engines.
-var engineNames = []string{"vllm", "sglang", "ray", "python", "python3", "hf"}
+var engineNames = []string{"vllm", "sglang", "ray", "python", "python3", "hf", "aws"}
 
 // hasten shortens the back-off of containers, and the time between two startup probes.
 const hasten = 10
@@ -116,6 +116,7 @@ func engineImages() (map[string]node.Image, error) {
 		"sglang":                       {},
 		"tritonserver":                 {},
 		"busybox":                      {},
+		"aws-cli":                      {},
 		"epp":                          at(pickerProgram, runPicker),
 		"llm-d-router-endpoint-picker": at(llmdPickerProgram, runLLMDPicker),
 		"llm-d-router-disagg-sidecar":  sidecar,

@@ -8,6 +8,7 @@ which it is called:
 	sglang serve ...                                  the same
 	ray start --head | --address=HOST:PORT [--block]  a node of a Ray cluster
 	hf download MODEL --local-dir DIR [--revision R]  huggingface_hub's command line
+	aws s3 sync s3://BUCKET/PREFIX DIR [--delete]     AWS's command line
 
 It answers OpenAI's requests as they do, streams too, with words that name the pod and the model. It
 knows the flags that matter to a control plane and ignores all others: names of models, address and
@@ -28,6 +29,7 @@ These environment variables are its own:
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -55,6 +57,8 @@ func run(name string, args []string) (int, error) {
 		return ray(args)
 	case "hf":
 		return hf(args, os.Getenv)
+	case "aws":
+		return awsCLI(context.Background(), args, os.Getenv)
 	case "vllm", "sglang":
 		if len(args) == 0 || args[0] != "serve" {
 			return 2, fmt.Errorf("%s: the stand-in knows serve only", name)

@@ -373,7 +373,13 @@ func isReady(p *corev1.Pod) bool {
 // answerOf asks a pod for a completion of a chat, and returns who served it and the text.
 func answerOf(t *testing.T, p *corev1.Pod, port int, header http.Header) (by, text string) {
 	t.Helper()
-	rsp := post(t, p, port, `{"model":"Qwen/Qwen3-8B","max_tokens":4,"messages":[{"role":"user","content":"Hello"}]}`, header)
+	return answerBy(t, p, port, "Qwen/Qwen3-8B", header)
+}
+
+// answerBy asks for a model by its name.
+func answerBy(t *testing.T, p *corev1.Pod, port int, model string, header http.Header) (by, text string) {
+	t.Helper()
+	rsp := post(t, p, port, fmt.Sprintf(`{"model":%q,"max_tokens":4,"messages":[{"role":"user","content":"Hello"}]}`, model), header)
 	defer rsp.Body.Close()
 	b, err := io.ReadAll(rsp.Body)
 	if err != nil {

@@ -110,20 +110,21 @@ func (h *hub) note(r *http.Request) {
 	h.whole[r.PathValue("sha")+"/"+r.PathValue("file")]++
 }
 
-// TestModelCache follows a service whose model is loaded into a claim, on a control plane whose node
-// agent runs the Job's own command against a hub.
+// TestModelCache follows services whose weights come from a hub, a bucket, a claim and an image, on a control plane
+// whose node agent runs the commands of loading Jobs and mounts what pods say.
 func TestModelCache(t *testing.T) {
-	h := newHub(t)
+	h, s3 := newHub(t), newBucket(t)
 	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 2, GPUs: 8, Engines: true, CoreArgs: cluster.RecommendedCoreArgs})
 	if err := c.PushPackages(first); err != nil {
 		t.Fatal(err)
 	}
 	kubectl(t, c, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml")
 	kubectl(t, c, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml", "-f", compositionWith(t, "xr",
-		"modelCaches: {storageClassName: shared}\nmodelLoader: {env: [{name: HF_ENDPOINT, value: '"+h.URL+"'}]}\n"))
+		"modelCaches: {storageClassName: shared}\n"+
+			"modelLoader: {env: [{name: HF_ENDPOINT, value: '"+h.URL+"'}, {name: AWS_ENDPOINT_URL, value: '"+s3+"'}]}\n"))
 	healthy(t, c, "Function", function, first)
 	kubectl(t, c, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
-	for i := range 2 {
+	for i := range 4 {
 		kubectl(t, c, "apply", "-f", written(t, fmt.Sprintf("volume-%d.yaml", i), fmt.Sprintf(`
 apiVersion: v1
 kind: PersistentVolume
@@ -135,7 +136,27 @@ spec:
   hostPath: {path: /none}
 `, i)))
 	}
+	t.Run("Hub", func(t *testing.T) {
+		t.Parallel()
+		loadsFromHub(t, c, h)
+	})
+	t.Run("Bucket", func(t *testing.T) {
+		t.Parallel()
+		loadsFromBucket(t, c)
+	})
+	t.Run("Claim", func(t *testing.T) {
+		t.Parallel()
+		servesFromClaim(t, c)
+	})
+	t.Run("Image", func(t *testing.T) {
+		t.Parallel()
+		servesFromImage(t, c)
+	})
+}
 
+// loadsFromHub follows a service with a gated model of a hub, and a new revision of it.
+func loadsFromHub(t *testing.T, c *cluster.Cluster, h *hub) {
+	t.Helper()
 	ns := namespace(t, c)
 	worker := briefly(engine("worker", "worker", 2, 1), 0)
 	container := podSpec(worker)["containers"].([]any)[0].(map[string]any)

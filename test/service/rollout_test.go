@@ -36,10 +36,11 @@ type world struct {
 	behind int
 }
 
-// A set has the image and the template that run, and the calls until they are ready.
+// A set has the image and the template that run, the calls until they are ready, and its pods.
 type set struct {
 	image, template string
 	wait            int
+	size            float64
 }
 
 // broken is an image whose pods never become ready.
@@ -94,15 +95,16 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	template := kube.Lookup(o, "spec", "leaderWorkerTemplate").GetStructValue()
 	containers := kube.Lookup(template, "workerTemplate", "spec", "containers").GetListValue().GetValues()
 	image, text := containers[0].GetStructValue().GetFields()["image"].GetStringValue(), kube.Text(template)
+	size := kube.Lookup(template, "size").GetNumberValue()
 	held := kube.Lookup(o, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0
 	s := w.sets[key]
 	switch {
 	case s == nil:
-		w.sets[key] = &set{image: image, template: text, wait: w.start}
+		w.sets[key] = &set{image: image, template: text, wait: w.start, size: size}
 	case s.wait > 0:
 		s.wait--
 	case !held && s.template != text:
-		w.sets[key] = &set{image: image, template: text, wait: w.start}
+		w.sets[key] = &set{image: image, template: text, wait: w.start, size: size}
 		w.restarts[key]++
 		delete(w.crashed, key)
 	}
@@ -112,7 +114,8 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	if w.behind > 0 {
 		o = kube.With(o, structpb.NewNumberValue(2), "metadata", "generation")
 	}
-	if w.sets[key].serving() && !w.crashed[key] {
+	// Only with one node, a set is ready without workers (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
+	if w.sets[key].serving() && !w.crashed[key] && (w.sets[key].size > 1 || size <= 1) {
 		return o
 	}
 	return kube.With(o, structpb.NewStructValue(fixture.YAML(w.tb, "observedGeneration: 1\nconditions: [{type: Available, status: \"False\"}]")), "status")

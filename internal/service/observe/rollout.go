@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -42,6 +43,8 @@ var (
 	extra             = incoming.NewPath("metadata", "annotations", naming.AnnotationExtra)
 	manifestExtra     = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationExtra)
 	manifestSpecHash  = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "labels", naming.LabelSpecHash)
+	size              = incoming.NewPath("spec", "leaderWorkerTemplate", "size")
+	manifestSize      = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate", "size")
 	manifestPartition = incoming.NewPath("spec", "forProvider", "manifest", "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
 )
 
@@ -53,7 +56,7 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	if !observed.Exists() {
 		return rollout.State{}
 	}
-	s := rollout.State{Exists: true}
+	s := rollout.State{Exists: true, Size: int32(cmp.Or(manifestSize.In(observed).GetNumberValue(), size.In(observed).GetNumberValue()))}
 	s.Revision, s.Held = given(observed)
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.

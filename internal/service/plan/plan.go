@@ -190,6 +190,8 @@ type Replica struct {
 	// Held replicas keep their pods as they are: the capacity for what they request now is not
 	// reserved, or it is not their turn in a rollout.
 	Held bool
+	// Size is how many pods the LeaderWorkerSet of a held replica goes on having. 0 if that is not known.
+	Size int32
 	// Updated replicas run the newest template, or are being restarted with it.
 	Updated bool
 	// AwaitsWeights tells that the replica is held because the newest weights are not there.

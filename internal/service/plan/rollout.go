@@ -140,6 +140,9 @@ func (r *Replica) hold(running *Running, released bool) {
 	}
 	r.Updated = state.Exists && state.Updated(revision) && !r.Held
 	r.Held = r.Held || state.Exists && !state.Updated(revision) && !released
+	if r.Held {
+		r.Size, r.Nodes = state.Size, cmp.Or(state.Size, r.Nodes)
+	}
 }
 
 // holdLeaving holds what leaves its cluster, unless it is broken. It is removed once it runs

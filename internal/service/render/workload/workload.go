@@ -235,7 +235,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		kube.Child(metadata, "annotations").Fields[naming.AnnotationGeneration] = structpb.NewStringValue(strconv.FormatInt(replica.Generation, 10))
 	}
 	if replica.Held {
-		o.Fields["spec"] = hold(o.Fields["spec"].GetStructValue())
+		o.Fields["spec"] = hold(o.Fields["spec"].GetStructValue(), replica.Size)
 	}
 	if replica.Template != nil {
 		// A LeaderWorkerSet that is made anew meanwhile has the same pods.
@@ -247,9 +247,14 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 
 // hold returns a spec that changes no pods. A LeaderWorkerSet applies a changed template or size
 // to the groups from the partition on (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
-// It has one group, which is group 0.
-func hold(spec *structpb.Struct) *structpb.Value {
+// It has one group, which is group 0. But whether that group is ready, and whether it gets workers, depends
+// on the newest size even behind the partition (updateConditions there, pkg/controllers/pod_controller.go).
+// So the size stays. 0 means that it is not known.
+func hold(spec *structpb.Struct, size int32) *structpb.Value {
 	spec = kube.Copy(spec)
+	if size > 0 {
+		kube.Child(spec, "leaderWorkerTemplate").Fields["size"] = structpb.NewNumberValue(float64(size))
+	}
 	kube.Child(kube.Child(spec, "rolloutStrategy"), "rollingUpdateConfiguration").Fields["partition"] = structpb.NewNumberValue(1)
 	return structpb.NewStructValue(spec)
 }

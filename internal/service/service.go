@@ -99,7 +99,7 @@ func (s *Service) place() error {
 	state := observe.Read(s.call.Request, s.plan)
 	running := &plan.Running{
 		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: state.Extra(), Recovery: state.Recovery, Leader: state.Leaders(),
-		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, WidePool: state.WidePool,
+		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType,
 		Loader: s.renderer.Loader(), Weights: state.Weights,
 	}
 	s.problems = s.plan.Place(running)

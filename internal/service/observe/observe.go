@@ -13,6 +13,7 @@ import (
 
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
@@ -35,14 +36,14 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 // Observed tells whether the composed resource of that key exists.
 func (r *ObservedState) Observed(k key.Key) bool { return r.req.Observed(k).Exists() }
 
-// WidePool tells whether an InferencePool exists, and selects the pods of all roles. In an Object it is the
-// manifest that counts, as it was desired last.
-func (r *ObservedState) WidePool(k key.Key) bool {
+// PoolType returns the type of role whose pods an InferencePool selects, and whether the pool exists. Without
+// a type it selects the pods of all roles. In an Object it is the manifest that counts, as it was desired last.
+func (r *ObservedState) PoolType(k key.Key) (t v1alpha1.ComponentType, exists bool) {
 	o := r.req.Observed(k)
 	if remote.IsObject(o) {
-		return manifestPoolType.Text(o) == ""
+		return v1alpha1.ComponentType(manifestPoolType.Text(o)), true
 	}
-	return o.Exists() && poolType.Text(o) == ""
+	return v1alpha1.ComponentType(poolType.Text(o)), o.Exists()
 }
 
 // The type of role that an InferencePool selects.

@@ -192,20 +192,25 @@ func (p *Plan) keepEndpoints(running *Running) {
 	}
 }
 
-// narrowPools decides which pods the InferencePools select. One that selects all pods does so until a
-// worker serves in its cluster: prefill and decode answer whole requests until then.
-func (p *Plan) narrowPools(running *Running) {
+// selectPods decides which pods the InferencePools select. A pool turns to workers once one of them serves in
+// its cluster. Until then it goes on selecting the pods that answered whole requests before.
+func (p *Plan) selectPods(running *Running) {
 	if p.Router == nil {
 		return
 	}
+	newest := v1alpha1.ComponentType(p.Router.Selector[naming.LabelComponentType])
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		serves := false
+		serves := newest == ""
 		for r := range c.Replicas() {
-			serves = serves || r.Role.Type == v1alpha1.ComponentTypeWorker && running.Replica(r.Key).Serving
+			serves = serves || r.Role.Type == newest && running.Replica(r.Key).Serving
 		}
-		if serves || !running.WidePool(c.Key(key.InferencePool)) {
+		former, exists := running.PoolType(c.Key(key.InferencePool))
+		switch {
+		case serves || !exists:
 			c.PoolSelector = p.Router.Selector
+		case former != "":
+			c.PoolSelector = map[string]string{naming.LabelComponentType: string(former)}
 		}
 	}
 }

@@ -44,8 +44,9 @@ type Running struct {
 	Admitted func(key.Key) bool
 	// Observed tells whether the composed resource of that key exists.
 	Observed func(key.Key) bool
-	// WidePool tells whether the InferencePool of that key exists, and selects the pods of all roles.
-	WidePool func(key.Key) bool
+	// PoolType returns the type of role whose pods the InferencePool of that key selects, and whether it
+	// exists. No type means the pods of all roles.
+	PoolType func(key.Key) (t v1alpha1.ComponentType, exists bool)
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string
 	// Weights returns what is known of the weights in a cluster. It is nil where nothing is.
@@ -77,7 +78,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.holdLeaving(running)
 	p.recount(running)
 	p.keepEndpoints(running)
-	p.narrowPools(running)
+	p.selectPods(running)
 	p.inspect(running)
 }
 

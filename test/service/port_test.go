@@ -18,8 +18,11 @@ func TestPortChanges(t *testing.T) {
 	}
 	const (
 		router  = "- {name: r, componentType: router}\n"
+		queues  = "- {name: r, componentType: router, strategy: queue-size}\n"
 		refused = "spec.roles[%d]: Forbidden: must answer on port 8000, and not on 9000, while pods of its former template serve: requests are sent to one port of all pods. To change it, set replicas to 0 first"
+		other   = "spec.roles[%d]: Forbidden: must answer on port 8000, and not on 9000, while role %s serves there: requests are sent to one port of all pods"
 	)
+	pairs := strings.ReplaceAll(worker("p", "v1", 1, 8000), "worker", "prefiller") + strings.ReplaceAll(worker("d", "v1", 1, 8000), "worker", "decoder")
 	cases := map[string]struct {
 		reason string
 		before string
@@ -43,6 +46,27 @@ func TestPortChanges(t *testing.T) {
 		"NotServing": {
 			reason: "No pod answers on the former port.", before: router + worker("w", broken, 2, 8000), steps: []string{router + worker("w", "v1", 2, 9000)},
 			serving: []string{"w/0", "w/1"},
+		},
+		"PutBefore": {
+			reason: "The Service would be for the new role, which does not serve.", before: worker("w", "v1", 2, 8000), steps: []string{worker("v", "v1", 2, 9000) + worker("w", "v1", 2, 8000)},
+			refused: fmt.Sprintf(other, 0, "w"), serving: []string{"w/0", "w/1"},
+		},
+		"PutBehind": {
+			reason: "The Service stays for the first role.", before: worker("w", "v1", 1, 8000), steps: []string{worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000)},
+			serving: []string{"v/0", "w/0"},
+		},
+		"OtherOrder": {
+			reason: "Clients of the Service use its port.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000), steps: []string{worker("v", "v1", 1, 9000) + worker("w", "v1", 1, 8000)},
+			refused: fmt.Sprintf(other, 0, "w"), serving: []string{"v/0", "w/0"},
+		},
+		"BesidePairs": {
+			reason: "Prefill and decode answer until the worker serves.", before: queues + pairs, steps: []string{queues + pairs + worker("w", "v1", 1, 9000)},
+			refused: fmt.Sprintf(other, 3, "p"), serving: []string{"d/0", "p/0"},
+		},
+		"BehindNoPool": {
+			reason: "Prefill and decode get no requests, so their port does not matter.", before: queues + pairs + worker("w", "v1", 1, 8000),
+			steps:   []string{queues + pairs + worker("w", "v1", 0, 8000), queues + pairs + worker("w", "v1", 1, 9000)},
+			serving: []string{"d/0", "p/0", "w/0"},
 		},
 		"OfAnotherRole": {
 			reason: "The Service is for the first role, which changes. No pod has a former template.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000),

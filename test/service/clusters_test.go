@@ -28,11 +28,18 @@ func TestClustersAreReplaced(t *testing.T) {
 		east = "{name: east, namespace: a, providerConfigRef: {name: one}}"
 		west = "{name: west, namespace: a, providerConfigRef: {name: two}}"
 	)
+	// both is a service in two clusters with these roles.
+	both := func(roles string) string {
+		return "roles:\n" + roles + "placement: {clusters: [" + east + "," + west + "]}\n"
+	}
+	former, next := roleOf("w", "worker", 4, "v1"), roleOf("new", "worker", 2, "v1")
 	cases := map[string]struct {
 		reason string
-		// steps are the specs one after the other. What they make gets ready, but for the clusters of down.
+		// steps are the specs one after the other. What they make gets ready, but for the clusters of down, or
+		// the role of it there.
 		steps   []string
 		down    string
+		role    string
 		refused string
 	}{
 		"Renamed": {
@@ -51,6 +58,12 @@ func TestClustersAreReplaced(t *testing.T) {
 		"OneByOne":   {reason: "The second cluster serves when the first one goes.", steps: []string{in(4, east), in(4, east+","+west), in(4, west)}},
 		"Stopped":    {reason: "The user has stopped it before.", steps: []string{in(4, east), in(0, east), in(4, west)}},
 		"NotServing": {reason: "It does not serve.", steps: []string{in(4, east), in(4, west)}, down: "east"},
+		"RoleOfOne": {
+			reason: "The new role does not serve in the west, where the former one does.", steps: []string{both(former), both(former + next), both(next)}, down: "west", role: "new",
+			refused: "spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: w. Not ready: new in west. To remove a role at once, set its replicas to 0 first",
+		},
+		"RoleOfBoth": {reason: "It serves in both.", steps: []string{both(former), both(former + next), both(next)}},
+		"RoleOfNone": {reason: "The former role serves in the east only, as the new one does.", steps: []string{both(former), both(former + next), both(next)}, down: "west"},
 	}
 	fn := function.Start(t)
 	for name, tc := range cases {
@@ -68,8 +81,12 @@ func TestClustersAreReplaced(t *testing.T) {
 					req.Observed.Resources = map[string]*fnv1.Resource{} // Crossplane deletes what is left out.
 					fixture.Observe(req, rsp)
 					fixture.MakeReady(t, req)
-					for _, r := range req.GetObserved().GetResources() {
-						r.Resource = reported(t, r.GetResource(), tc.down)
+					for key, r := range req.GetObserved().GetResources() {
+						down := tc.down
+						if !strings.Contains(key, tc.role) {
+							down = ""
+						}
+						r.Resource = reported(t, r.GetResource(), down)
 					}
 				}
 			}

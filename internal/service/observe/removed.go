@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -22,34 +23,65 @@ func (r *ObservedState) mayServe(k key.Key) bool {
 // left serves. All that they run would be deleted at once. A role that is renamed is such a one. What is
 // being deleted already cannot be kept.
 func (r *ObservedState) servingRolesRemoved() field.ErrorList {
-	waits := map[string]bool{}
+	left := map[string]bool{}
 	for _, role := range r.plan.Roles {
-		waits[role.Name] = role.Replicas > 0
+		left[role.Name] = true
 	}
-	removed := map[string]bool{}
+	removed, from := map[string]bool{}, map[string]bool{}
 	for _, k := range r.req.ObservedKeys() {
 		id, is := k.ReplicaID()
 		_, role, _, ok := id.Parts()
-		if _, kept := waits[role]; is && ok && !kept && r.req.Observed(k).DeletionTimestamp() == "" && r.mayServe(k) {
-			removed[role] = true
+		if is && ok && !left[role] && r.req.Observed(k).DeletionTimestamp() == "" && r.mayServe(k) {
+			removed[role], from[k.Cluster] = true, true
 		}
 	}
 	if len(removed) == 0 {
 		return nil
 	}
-	for _, k := range r.req.ObservedKeys() {
-		id, is := k.ReplicaID()
-		if _, role, _, ok := id.Parts(); is && ok && waits[role] && r.Replica(k).Serving {
-			waits[role] = false
-		}
-	}
-	maps.DeleteFunc(waits, func(_ string, waits bool) bool { return !waits })
+	waits := r.rolesNotReady(from)
 	if len(waits) == 0 {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "roles"), fmt.Sprintf(
 		"must keep roles that serve requests until the others do. Removed: %s. Not ready: %s. To remove a role at once, set its replicas to 0 first",
-		text.Names(slices.Sorted(maps.Keys(removed)), maxNames), text.Names(slices.Sorted(maps.Keys(waits)), maxNames)))}
+		text.Names(slices.Sorted(maps.Keys(removed)), maxNames), text.Names(waits, maxNames)))}
+}
+
+// rolesNotReady returns the roles that do not serve anywhere, or not in one of some clusters although they
+// are to run there. Requests that reach a cluster stay in it.
+func (r *ObservedState) rolesNotReady(in map[string]bool) []string {
+	type role struct{ cluster, name string }
+	serves, anywhere, waits := map[role]bool{}, map[string]bool{}, map[string]bool{}
+	for _, k := range r.req.ObservedKeys() {
+		id, is := k.ReplicaID()
+		if _, name, _, ok := id.Parts(); is && ok && !serves[role{k.Cluster, name}] && r.Replica(k).Serving {
+			serves[role{k.Cluster, name}], anywhere[name] = true, true
+		}
+	}
+	for _, of := range r.plan.Roles {
+		if of.Replicas > 0 && !anywhere[of.Name] {
+			waits[of.Name] = true
+			continue
+		}
+		for i := range r.plan.Clusters {
+			c := &r.plan.Clusters[i]
+			name := c.Target.Cluster
+			if in[name] && !c.Leaving && wants(c, of) && !serves[role{name, of.Name}] {
+				waits[of.Name+" in "+clusterName(name)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(waits))
+}
+
+// wants tells whether a cluster is to run replicas of a role.
+func wants(c *plan.ClusterPlan, of *plan.Role) bool {
+	for r := range c.Replicas() {
+		if r.Role == of {
+			return true
+		}
+	}
+	return !c.Unschedulable && slices.ContainsFunc(c.Pending, func(r plan.Replica) bool { return r.Role == of })
 }
 
 // servingClustersRemoved finds clusters outside the fleet that were removed while the service serves

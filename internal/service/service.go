@@ -97,8 +97,9 @@ func (s *Service) place() error {
 		return err
 	}
 	state := observe.Read(s.call.Request, s.plan)
+	extra, others := state.Extra()
 	running := &plan.Running{
-		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: state.Extra(), Recovery: state.Recovery, Leader: state.Leaders(),
+		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(),
 		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType,
 		Loader: s.renderer.Loader(), Weights: state.Weights,
 	}

@@ -391,6 +391,35 @@ func TestScaleDownIsNoSurge(t *testing.T) {
 	}
 }
 
+// TestScaleDownKeepsWhatServes shows a service that is scaled down while the replicas that are left are being
+// replaced. The others go once one of these serves.
+func TestScaleDownKeepsWhatServes(t *testing.T) {
+	cases := map[string]struct{ spec, less, serving, left string }{
+		"Workers": {strings.Replace(fourWorkers, "replicas: 4", "replicas: 2", 1), strings.Replace(fourWorkers, "replicas: 4", "replicas: 1", 1), "w/1", "w/0"},
+		"Groups":  {twoPairs, strings.Replace(twoPairs, "replicas: 2", "replicas: 1", 1), "1/d/0,1/p/0", "0/d/0,0/p/0"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fmt.Sprintf(tc.spec, "v1"))
+			w.rollOut(fmt.Sprintf(tc.spec, "v1"))
+			w.start = 3
+			w.edit(fmt.Sprintf(tc.spec, "v2"))
+			for range 20 {
+				if w.step(); strings.Join(w.serving(), ",") == tc.serving {
+					break
+				}
+			}
+			fewest, _ := w.rollOut(fmt.Sprintf(tc.less, "v2"))
+			if fewest < 1 {
+				t.Errorf("none served")
+			}
+			if diff := cmp.Diff(strings.Split(tc.left, ","), w.serving()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // rolledOut is the reason and the message of the condition RolledOut.
 func rolledOut(rsp *fnv1.RunFunctionResponse) string {
 	for _, c := range rsp.GetConditions() {

@@ -85,19 +85,21 @@ func given(observed incoming.Object) (revision string, held bool) {
 	return specHash.Text(observed), behindPartition(observed)
 }
 
-// Extra returns the replicas that exist beyond those that were wanted, by the cluster.
-func (r *ObservedState) Extra() map[string][]key.ReplicaID {
-	all := map[string][]key.ReplicaID{}
+// Extra returns the replicas that exist beyond those that were wanted, and the others, by the cluster.
+func (r *ObservedState) Extra() (beyond, others map[string][]key.ReplicaID) {
+	beyond, others = map[string][]key.ReplicaID{}, map[string][]key.ReplicaID{}
 	for _, k := range r.req.ObservedKeys() {
 		id, is := k.ReplicaID()
 		if !is {
 			continue
 		}
 		if o := r.req.Observed(k); extra.Text(o) != "" || manifestExtra.Text(o) != "" {
-			all[k.Cluster] = append(all[k.Cluster], id)
+			beyond[k.Cluster] = append(beyond[k.Cluster], id)
+		} else {
+			others[k.Cluster] = append(others[k.Cluster], id)
 		}
 	}
-	return all
+	return beyond, others
 }
 
 // heldBack tells whether the rendered LeaderWorkerSet keeps its pods as they are.

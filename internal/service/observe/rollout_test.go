@@ -28,12 +28,12 @@ func TestReplica(t *testing.T) {
 	cases := map[string]struct {
 		cluster, observed string
 		want              rollout.State
-		extra             map[string][]key.ReplicaID
+		extra, others     map[string][]key.ReplicaID
 	}{
-		"Held":        {"", held, rollout.State{Exists: true, Revision: "abc", Held: true}, nil},
-		"Extra":       {"", more, rollout.State{Exists: true, Revision: "abc"}, map[string][]key.ReplicaID{"": {"worker/0"}}},
-		"HeldRemote":  {"east", object(held), rollout.State{Exists: true, Revision: "abc", Held: true}, nil},
-		"ExtraRemote": {"east", object(more), rollout.State{Exists: true, Revision: "abc"}, map[string][]key.ReplicaID{"east": {"worker/0"}}},
+		"Held":        {"", held, rollout.State{Exists: true, Revision: "abc", Held: true}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"Extra":       {"", more, rollout.State{Exists: true, Revision: "abc"}, map[string][]key.ReplicaID{"": {"worker/0"}}, nil},
+		"HeldRemote":  {"east", object(held), rollout.State{Exists: true, Revision: "abc", Held: true}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
+		"ExtraRemote": {"east", object(more), rollout.State{Exists: true, Revision: "abc"}, map[string][]key.ReplicaID{"east": {"worker/0"}}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -46,8 +46,9 @@ func TestReplica(t *testing.T) {
 			if diff := cmp.Diff(tc.want, r.Replica(k)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.extra, r.Extra(), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("extra replicas: -want +got:\n%s", diff)
+			extra, others := r.Extra()
+			if diff := cmp.Diff([]map[string][]key.ReplicaID{tc.extra, tc.others}, []map[string][]key.ReplicaID{extra, others}, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("extra replicas and others: -want +got:\n%s", diff)
 			}
 		})
 	}

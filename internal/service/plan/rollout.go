@@ -34,6 +34,8 @@ type Running struct {
 	// Extra are the replicas that exist beyond those that were wanted, by the cluster. A replica that
 	// the service was scaled down by is none.
 	Extra map[string][]key.ReplicaID
+	// Others are the other replicas that exist, by the cluster.
+	Others map[string][]key.ReplicaID
 	// Recovery returns what a replica has noted of failures, by its key.
 	Recovery func(key.Key) Recovery
 	// Leader returns the leader pod of a replica, if it is known.

@@ -25,11 +25,11 @@ func (p *Plan) extraDemand(running *Running, pods []map[string]int64) map[string
 	all := make(map[string][]reservation.ReplicaGroup, len(p.snapshot.States))
 	p.extra = make(map[string]map[string][]extraUnit, len(p.snapshot.States))
 	for name := range p.snapshot.States {
-		exist := p.existingExtra(name, running)
-		if *p.Rollout.MaxSurge == 0 && len(exist) == 0 {
+		ids := p.beyond(name, running, func() *ClusterPlan { return p.wanted(name) })
+		if *p.Rollout.MaxSurge == 0 && len(ids) == 0 {
 			continue
 		}
-		p.extra[name] = p.extraUnits(p.wanted(name), exist, running)
+		p.extra[name] = p.extraUnits(p.wanted(name), ids, running)
 		all[name] = p.requestExtra(p.empty(name), p.extra[name], pods)
 	}
 	return all
@@ -104,21 +104,45 @@ func (p *Plan) surge(running *Running) {
 	}
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		exist := p.existingExtra(c.Target.Cluster, running)
-		if *p.Rollout.MaxSurge == 0 && len(exist) == 0 {
+		ids := p.beyond(c.Target.Cluster, running, func() *ClusterPlan { return c })
+		if *p.Rollout.MaxSurge == 0 && len(ids) == 0 {
 			continue
 		}
-		for _, r := range p.extraReplicas(c, p.extraUnits(c, exist, running)) {
+		for _, r := range p.extraReplicas(c, p.extraUnits(c, ids, running)) {
 			p.Rollout.Surge = true
 			c.addExtra(p, r)
 		}
 	}
 }
 
-// existingExtra returns the numbers of the extra units that exist in a cluster, by their kinds.
-func (p *Plan) existingExtra(cluster string, running *Running) map[string][]int32 {
+// beyond returns the replicas of the extra units that exist in a cluster. Replicas that the service was
+// scaled down by are among them while they serve, and nothing that is wanted of their kind does: it may be
+// their turn in a rollout. wanted returns the plan of the cluster without extra replicas.
+func (p *Plan) beyond(cluster string, running *Running, wanted func() *ClusterPlan) []key.ReplicaID {
+	all := slices.DeleteFunc(slices.Clone(running.Extra[cluster]), func(id key.ReplicaID) bool { _, _, is := p.extraNumber(id); return !is })
+	var serves map[string]bool
+	for _, id := range running.Others[cluster] {
+		kind, _, is := p.extraNumber(id)
+		if !is || !running.Replica(key.New(cluster, key.LeaderWorkerSet, string(id))).Serving {
+			continue
+		}
+		if serves == nil {
+			serves = map[string]bool{}
+			for _, u := range p.unitsOf(wanted()) {
+				serves[u.kind] = serves[u.kind] || u.state(running).Serving
+			}
+		}
+		if !serves[kind] {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// numbersOf returns the numbers of the extra units in which replicas are, by their kinds.
+func (p *Plan) numbersOf(ids []key.ReplicaID) map[string][]int32 {
 	all := map[string][]int32{}
-	for _, id := range running.Extra[cluster] {
+	for _, id := range ids {
 		if kind, number, is := p.extraNumber(id); is && !slices.Contains(all[kind], number) {
 			all[kind] = append(all[kind], number)
 		}
@@ -152,11 +176,15 @@ func (p *Plan) extraNumber(id key.ReplicaID) (kind string, number int32, is bool
 }
 
 // extraUnits returns the units of each kind that run in a cluster beyond those that are wanted, of
-// which some exist. The plan of the cluster has none of them so far.
-func (p *Plan) extraUnits(c *ClusterPlan, exist map[string][]int32, running *Running) map[string][]extraUnit {
+// which some replicas exist. The plan of the cluster has none of them so far.
+func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *Running) map[string][]extraUnit {
+	exist := p.numbersOf(ids)
 	asked, all := p.unfinished(c, exist, running), map[string][]extraUnit{}
 	for _, kind := range p.kinds() {
-		all[kind] = p.keep(c, kind, exist[kind], asked[kind], running)
+		for _, number := range exist[kind] {
+			all[kind] = append(all[kind], extraUnit{number: number, exist: ids})
+		}
+		all[kind] = p.keep(c, kind, all[kind], asked[kind], running)
 	}
 	return all
 }
@@ -165,7 +193,7 @@ func (p *Plan) extraUnits(c *ClusterPlan, exist map[string][]int32, running *Run
 // first. If the surge was lowered, or the partition raised, more exist than it asks for. They go once
 // the units that are wanted serve without them, the last one first. What is known to be broken goes at
 // once. What is not known may serve: a status is older than the spec after each edit.
-func (p *Plan) keep(c *ClusterPlan, kind string, exist []int32, asked int32, running *Running) []extraUnit {
+func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32, running *Running) []extraUnit {
 	missing := 0
 	for _, u := range p.unitsOf(c) {
 		if u.kind == kind && !u.state(running).Serving {
@@ -173,9 +201,9 @@ func (p *Plan) keep(c *ClusterPlan, kind string, exist []int32, asked int32, run
 		}
 	}
 	var all []extraUnit
-	for i, number := range exist {
-		u := extraUnit{number: number, kept: i >= int(asked), exist: running.Extra[c.Target.Cluster]}
-		replicas := p.replicasOf(c, kind, number)
+	for i, u := range exist {
+		u.kept = i >= int(asked)
+		replicas := p.replicasOf(c, kind, u.number)
 		serving := p.serving(replicas, running)
 		broken := slices.ContainsFunc(replicas, func(r Replica) bool { return running.Replica(r.Key).Broken })
 		if !u.kept || missing > 0 && (serving > 0 || !broken) {
@@ -184,7 +212,7 @@ func (p *Plan) keep(c *ClusterPlan, kind string, exist []int32, asked int32, run
 		missing -= serving
 	}
 	for number := int32(0); len(all) < int(asked); number++ {
-		if !slices.Contains(exist, number) {
+		if !slices.ContainsFunc(exist, func(u extraUnit) bool { return u.number == number }) {
 			all = append(all, extraUnit{number: number})
 		}
 	}

@@ -55,6 +55,15 @@ func TestPortChanges(t *testing.T) {
 			reason: "The Service stays for the first role.", before: worker("w", "v1", 1, 8000), steps: []string{worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000)},
 			serving: []string{"v/0", "w/0"},
 		},
+		"FirstIsStopped": {
+			reason: "The Service would be for the first role only.", before: worker("w", "v1", 0, 8000) + worker("v", "v1", 2, 8000),
+			steps:   []string{worker("w", "v1", 0, 8000) + worker("v", "v1", 2, 8000) + worker("u", "v1", 1, 9000)},
+			refused: "spec.roles[1]: Forbidden: must go on getting the requests, because it serves: roles on several ports leave them to the first one, which does not serve", serving: []string{"v/0", "v/1"},
+		},
+		"FirstServes": {
+			reason: "The Service is for the first role only.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 8000),
+			steps: []string{worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 8000) + worker("u", "v1", 1, 9000)}, serving: []string{"u/0", "v/0", "w/0"},
+		},
 		"OtherOrder": {
 			reason: "Clients of the Service use its port.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000), steps: []string{worker("v", "v1", 1, 9000) + worker("w", "v1", 1, 8000)},
 			refused: fmt.Sprintf(other, 0, "w"), serving: []string{"v/0", "w/0"},

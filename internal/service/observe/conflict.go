@@ -55,7 +55,7 @@ func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList 
 	}
 	errs = append(errs, r.servingClustersRemoved()...)
 	errs = append(errs, r.servingRolesRemoved()...)
-	return append(errs, r.portChanged(objects)...)
+	return append(errs, r.requestsTurn(objects)...)
 }
 
 // moved tells whether an observed Object is for another remote object than the desired one.

@@ -3,7 +3,6 @@ package observe
 import (
 	"fmt"
 
-	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
@@ -40,10 +39,11 @@ var portFields = map[string]portField{
 	},
 }
 
-// An asked is which pods an object asks, and on which port. The port is 0 if it is not known.
+// An asked is which pods an object asks, and on which port. The port is 0 if it is not known. Without a kind
+// it asks all types of roles, and without a role all roles.
 type asked struct {
-	port   int32
-	labels *structpb.Struct
+	port       int32
+	kind, role string
 }
 
 // of returns what an object asks.
@@ -52,7 +52,8 @@ func (f portField) of(o incoming.Object) asked {
 	if remote.IsObject(o) {
 		in, labels = f.carried.In(o), f.carriedLabels.In(o)
 	}
-	a := asked{labels: labels.GetStructValue()}
+	selected := labels.GetStructValue().GetFields()
+	a := asked{kind: selected[naming.LabelComponentType].GetStringValue(), role: selected[naming.LabelRoleName].GetStringValue()}
 	if ports := in.GetListValue().GetValues(); len(ports) > 0 {
 		a.port = int32(ports[0].GetStructValue().GetFields()[f.name].GetNumberValue())
 	}
@@ -61,41 +62,68 @@ func (f portField) of(o incoming.Object) asked {
 
 // selects tells whether the pods of a role are asked.
 func (a asked) selects(r *plan.Role) bool {
-	for label, value := range map[string]string{naming.LabelComponentType: string(r.Type), naming.LabelRoleName: r.Name} {
-		if want, has := a.labels.GetFields()[label]; has && want.GetStringValue() != value {
-			return false
-		}
-	}
-	return true
+	return (a.kind == "" || a.kind == string(r.Type)) && (a.role == "" || a.role == r.Name)
 }
 
-// portChanged finds pods that would get no more requests. They serve on the former port: with a former
-// template, or because it is another role that has the new one. All pods are asked on one port.
-func (r *ObservedState) portChanged(objects []kube.Object) field.ErrorList {
+// requestsTurn finds pods that would get no more requests although they serve. All pods are asked on one
+// port.
+func (r *ObservedState) requestsTurn(objects []kube.Object) field.ErrorList {
 	for _, o := range objects {
 		f, has := portFields[o.Key.Kind]
 		if !has || o.Key.Name != "" {
 			continue
 		}
-		was, is := f.of(r.req.Observed(o.Key)), f.of(incoming.ObjectOf(o.Resource)).port
-		if was.port == 0 || was.port == is {
-			continue
+		was, is := f.of(r.req.Observed(o.Key)), f.of(incoming.ObjectOf(o.Resource))
+		var err *field.Error
+		switch {
+		case was.port == 0 || was == is:
+		case was.port == is.port:
+			err = r.unasked(o.Key.Cluster, was, is)
+		default:
+			err = r.portChanged(o.Key.Cluster, was, is.port)
 		}
-		for c, replica := range r.plan.Replicas() {
-			if c.Target.Cluster != o.Key.Cluster || !was.selects(replica.Role) || !r.mayServe(replica.Key) {
-				continue
-			}
-			if replica.Role.Port == was.port {
-				return field.ErrorList{field.Forbidden(r.answersOn(is), fmt.Sprintf(
-					"must answer on port %d, and not on %d, while role %s serves there: requests are sent to one port of all pods", was.port, is, replica.Role.Name))}
-			}
-			if !replica.Updated {
-				return field.ErrorList{field.Forbidden(replica.Role.Path(), fmt.Sprintf(
-					"must answer on port %d, and not on %d, while pods of its former template serve: requests are sent to one port of all pods. To change it, set replicas to 0 first", was.port, is))}
-			}
+		if err != nil {
+			return field.ErrorList{err}
 		}
 	}
 	return nil
+}
+
+// portChanged finds pods that serve on the former port: with a former template, or because it is another
+// role that has the new one.
+func (r *ObservedState) portChanged(cluster string, was asked, is int32) *field.Error {
+	for c, replica := range r.plan.Replicas() {
+		if c.Target.Cluster != cluster || !was.selects(replica.Role) || !r.mayServe(replica.Key) {
+			continue
+		}
+		if replica.Role.Port == was.port {
+			return field.Forbidden(r.answersOn(is), fmt.Sprintf(
+				"must answer on port %d, and not on %d, while role %s serves there: requests are sent to one port of all pods", was.port, is, replica.Role.Name))
+		}
+		if !replica.Updated {
+			return field.Forbidden(replica.Role.Path(), fmt.Sprintf(
+				"must answer on port %d, and not on %d, while pods of its former template serve: requests are sent to one port of all pods. To change it, set replicas to 0 first", was.port, is))
+		}
+	}
+	return nil
+}
+
+// unasked finds pods that would be asked no more, while none of those that are still asked serves.
+func (r *ObservedState) unasked(cluster string, was, is asked) *field.Error {
+	var lost *plan.Role
+	for c, replica := range r.plan.Replicas() {
+		switch {
+		case c.Target.Cluster != cluster:
+		case is.selects(replica.Role) && r.Replica(replica.Key).Serving:
+			return nil
+		case lost == nil && was.selects(replica.Role) && !is.selects(replica.Role) && r.mayServe(replica.Key):
+			lost = replica.Role
+		}
+	}
+	if lost == nil {
+		return nil
+	}
+	return field.Forbidden(lost.Path(), "must go on getting the requests, because it serves: roles on several ports leave them to the first one, which does not serve")
 }
 
 // answersOn returns the path of the first role that answers on a port.

@@ -111,6 +111,9 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	if w.sets[key].template != text {
 		o = kube.With(o, structpb.NewNumberValue(0), "status", "updatedReplicas")
 	}
+	if w.sets[key].template != text && !held {
+		return kube.With(o, structpb.NewStructValue(fixture.YAML(w.tb, "observedGeneration: 1\nreadyReplicas: 1\nconditions: [{type: UpdateInProgress, status: \"True\"}]")), "status")
+	}
 	if w.behind > 0 {
 		o = kube.With(o, structpb.NewNumberValue(2), "metadata", "generation")
 	}

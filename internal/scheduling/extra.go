@@ -12,13 +12,22 @@ import (
 // is wanted.
 // It is added after everything else is decided, so a service never moves because of it, and never
 // waits for it to move. What is wanted gets its capacity first. Until then, and where a cluster is
-// left, what exists stays, and nothing is added.
+// left, what exists stays, and nothing is added. Where nothing is wanted any more, it stays as long as
+// a gateway may send requests there.
 func (v *view) addExtra(members []member, candidates []Candidate, decisions []Decision) {
+	served := false
+	for i := range decisions {
+		served = served || decisions[i].Serves && candidates[i].answers(&decisions[i])
+	}
 	for i := range decisions {
 		d, c := &decisions[i], &candidates[i]
 		// Where replicas wait for their capacity, extra ones may be all that serves.
 		if len(d.Run) == 0 && d.State != v1alpha1.StatePending {
-			continue
+			if !c.MayReceiveTraffic || d.Abandoned || len(v.demand.Extra[c.Name]) == 0 {
+				continue
+			}
+			d.State, d.Reason, d.Serves = v1alpha1.StateLeaving, ReasonNotNeeded, !served
+			d.Message = "no replica is wanted here any more, and the cluster is left once no gateway sends requests to it"
 		}
 		d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}
 		for _, group := range v.demand.Extra[members[i].target.Cluster] {
@@ -39,6 +48,16 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 			}
 		}
 	}
+}
+
+// answers tells whether any replica that a cluster is to run is ready there, and gets requests.
+func (c *Candidate) answers(d *Decision) bool {
+	for name := range d.Run {
+		if c.Ready[name] && c.RouterReady {
+			return true
+		}
+	}
+	return false
 }
 
 // wholeExtra starts no part of an extra group: its unit would count as one that serves.

@@ -13,6 +13,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
 )
@@ -331,6 +333,76 @@ func TestWarnOfFailover(t *testing.T) {
 			warnings := p.warnOfFailover(tc.placement)
 			if got := len(warnings) == 1 && warnings[0].Path == "spec.placement.policy"; got != tc.want {
 				t.Errorf("%s A warning: %t, want %t: %v", tc.reason, got, tc.want, warnings)
+			}
+		})
+	}
+}
+
+// TestScaledDownInFleet proves that the route leaves a cluster before its last replica goes, if the service
+// is scaled down by it.
+func TestScaledDownInFleet(t *testing.T) {
+	spread := &v1alpha1.Placement{Policy: v1alpha1.PlacementSpread, Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}, {Name: "b", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "west"}}}}
+	cases := map[string]struct {
+		reason   string
+		replicas int32
+		// ready tells whether the replica that is wanted serves.
+		ready   bool
+		traffic []string
+		want    []string
+	}{
+		"RouteLeadsThere": {"The replica serves until the gateways have left its cluster.", 1, true, []string{"a", "b"}, []string{"a runs worker/0", "b runs worker/1", "a: 1, named", "b: 0"}},
+		"RouteHasLeft":    {"No gateway sends requests there.", 1, true, []string{"a"}, []string{"a runs worker/0", "a: 1, named"}},
+		"OtherNotReady":   {"It is the only one that serves.", 1, false, []string{"a", "b"}, []string{"a runs worker/0", "b runs worker/1", "a: 0", "b: 1, named"}},
+		"Stopped":         {"The user wants no replica.", 0, true, []string{"a", "b"}, []string{"a: 0", "b: 0"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			all := map[string]key.ReplicaID{"a": "worker/0", "b": "worker/1"}
+			w := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved(all["a"])), schedulingtest.Cluster("west", schedulingtest.Reserved(all["b"])))
+			w.MayReceiveTraffic, w.ReceivesTraffic = map[string]bool{}, map[string]bool{}
+			w.Request.Homes = map[key.GroupID]reservation.Home{"worker/0": {Cluster: "a", Epoch: 1, Started: true}, "worker/1": {Cluster: "b", Epoch: 1, Started: true}}
+			running := &Running{Others: map[string][]key.ReplicaID{"a": {all["a"]}, "b": {all["b"]}}}
+			running.Replica = func(k key.Key) rollout.State {
+				return rollout.State{Exists: true, Serving: tc.ready || k.Cluster == "b"}
+			}
+			for cluster, id := range all {
+				w.States[cluster] = schedulingtest.Existing(id)
+				w.States[cluster].Ready[id] = tc.ready || cluster == "b"
+				w.States[cluster].WasReady[id] = w.States[cluster].Ready[id]
+			}
+			for _, cluster := range tc.traffic {
+				w.MayReceiveTraffic[naming.FleetBackend("svc", cluster)] = true
+				w.ReceivesTraffic[naming.FleetBackend("svc", cluster)] = true
+			}
+			in := &inputv1alpha1.Input{}
+			inputv1alpha1.Default(in)
+			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
+			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
+				Placement: spread,
+				Roles: []v1alpha1.Role{
+					{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, `{"parentRefs":[{"name":"gw"}],"hostnames":["h.example.com"]}`)},
+					{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To(tc.replicas), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
+				},
+			}, in, w, nil)
+			if len(errs) == 0 {
+				errs = p.Place(running)
+			}
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			var got []string
+			for c, r := range p.Replicas() {
+				got = append(got, c.Target.Cluster+" runs "+string(r.ID))
+			}
+			for _, b := range p.FleetRoute.Backends {
+				text := fmt.Sprintf("%s: %d", b.Cluster, b.Weight)
+				if b.Named {
+					text += ", named"
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -192,10 +192,12 @@ func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *Running)
 // keep returns the extra units of a kind that run. The rollout asks for some, and those that exist come
 // first. If the surge was lowered, or the partition raised, more exist than it asks for. They go once
 // the units that are wanted serve without them, the last one first. What is known to be broken goes at
-// once. What is not known may serve: a status is older than the spec after each edit.
+// once. What is not known may serve: a status is older than the spec after each edit. In a cluster of the
+// fleet where nothing is wanted any more, scheduling decides when they go.
 func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32, running *Running) []extraUnit {
-	missing := 0
-	for _, u := range p.unitsOf(c) {
+	missing, wanted := 0, p.unitsOf(c)
+	left := p.inFleet && len(wanted) == 0
+	for _, u := range wanted {
 		if u.kind == kind && !u.state(running).Serving {
 			missing++
 		}
@@ -206,7 +208,7 @@ func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32,
 		replicas := p.replicasOf(c, kind, u.number)
 		serving := p.serving(replicas, running)
 		broken := slices.ContainsFunc(replicas, func(r Replica) bool { return running.Replica(r.Key).Broken })
-		if !u.kept || missing > 0 && (serving > 0 || !broken) {
+		if !u.kept || (missing > 0 || left) && (serving > 0 || !broken) {
 			all = append(all, u)
 		}
 		missing -= serving

@@ -176,13 +176,14 @@ func (w *World) checkPlaced(u *user) {
 	}
 }
 
-// waitsBefore tells whether a service that is older than u waits for a cluster. Room may then be held for it.
+// waitsBefore tells whether a service that is older than u waits for a cluster. Room may then be held for it. One that is not to be
+// in the cluster any more, and has no other, still waits there to grow.
 func (w *World) waitsBefore(u *user, r *remote) bool {
 	for _, older := range w.services {
 		if older == u {
 			return false
 		}
-		if slices.Contains(w.candidates(older), r) && !w.complete(older) {
+		if (slices.Contains(w.candidates(older), r) || len(w.placedIn(older)[r.name]) > 0) && !w.complete(older) {
 			return true
 		}
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/cluster"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/model"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelcache"
 	"github.com/fusioninfer/function-inferenceservice/internal/service"
 )
 
-// A Function composes InferenceServices, the InferenceClusters in which they run, and the InferenceModels
-// that they answer.
+// A Function composes InferenceServices, the InferenceClusters in which they run, the InferenceModels that
+// they answer, and the ModelCaches that they share.
 type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
@@ -62,6 +63,8 @@ func (f *Function) compose(ctx context.Context, call *composite.Call) {
 		r = cluster.New(call)
 	case model.IsKind(kind):
 		r = model.New(call)
+	case modelcache.IsKind(kind):
+		r = modelcache.New(call)
 	default:
 		r = service.New(call)
 	}

@@ -69,6 +69,9 @@ func TestReferences(t *testing.T) {
 	model, claimedModel := &xpv2.CompositeResourceDefinition{}, &xpv1.CompositeResourceDefinition{}
 	strict(t, read(t, "xr", "model-definition.yaml"), model)
 	strict(t, read(t, "claim", "model-definition.yaml"), claimedModel)
+	cache, claimedCache := &xpv2.CompositeResourceDefinition{}, &xpv1.CompositeResourceDefinition{}
+	strict(t, read(t, "xr", "cache-definition.yaml"), cache)
+	strict(t, read(t, "claim", "cache-definition.yaml"), claimedCache)
 	function, config := &pkgv1.Function{}, &pkgv1beta1.DeploymentRuntimeConfig{}
 	install := documents(t, "install", "function.yaml")
 	strict(t, []byte(install[0]), function)
@@ -129,6 +132,22 @@ func TestReferences(t *testing.T) {
 			composition: "model-composition.yaml",
 			kind:        claimedModel.Spec.Names.Kind,
 			name:        claimedModel.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration-claims.yaml",
+		},
+		"Cache": {
+			reason:      "The XRD of ModelCaches enforces the Composition of its package.",
+			dir:         "xr",
+			composition: "cache-composition.yaml",
+			kind:        cache.Spec.Names.Kind,
+			name:        cache.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration.yaml",
+		},
+		"ClaimedCache": {
+			reason:      "The XRD of claims of ModelCaches enforces the Composition of its package.",
+			dir:         "claim",
+			composition: "cache-composition.yaml",
+			kind:        claimedCache.Spec.Names.Kind,
+			name:        claimedCache.Spec.EnforcedCompositionRef.Name,
 			file:        "configuration-claims.yaml",
 		},
 	}
@@ -242,6 +261,35 @@ func TestCompositions(t *testing.T) {
 				t.Errorf("the two inputs differ: -xr, +claim:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCacheCompositions checks the Inputs of ModelCaches, of which only some fields matter: they are valid, show
+// the defaults, and are the same in both packages.
+func TestCacheCompositions(t *testing.T) {
+	defaults := &inputv1alpha1.Input{}
+	inputv1alpha1.Default(defaults)
+	defaults.Policy = defaults.PolicyOf("any")
+	b, err := yaml.Marshal(defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[string]string{}
+	for _, dir := range []string{"xr", "claim"} {
+		composition := read(t, dir, "cache-composition.yaml")
+		inputs[dir] = string(input(t, composition))
+		all := input(t, uncomment(composition))
+		checkInput(t, []byte(inputs[dir]))
+		checkInput(t, all)
+		shown := asMap(t, all)
+		want := asMap(t, b)
+		maps.DeleteFunc(want, func(name string, _ any) bool { _, is := shown[name]; return !is })
+		if diff := cmp.Diff(shown, overlaid(shown, want)); diff != "" {
+			t.Errorf("defaults: -shown in %s, +function:\n%s", dir, diff)
+		}
+	}
+	if diff := cmp.Diff(inputs["xr"], inputs["claim"]); diff != "" {
+		t.Errorf("the two inputs differ: -xr, +claim:\n%s", diff)
 	}
 }
 

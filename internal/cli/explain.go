@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,6 +15,9 @@ import (
 // explain writes where each value of the roles of a service comes from, a line for each. The function
 // has accepted the service before.
 func explain(w io.Writer, g *given) error {
+	if ofCache(g.xr) {
+		return errors.New("--explain is for InferenceServices: a ModelCache has no roles")
+	}
 	if ofCluster(g.xr) || ofModel(g.xr) {
 		return fmt.Errorf("--explain is for InferenceServices: an %s has no roles", g.xr.GetKind())
 	}

@@ -26,7 +26,18 @@ const (
 
 // claimed reports whether an XR is the cluster-scoped one behind a claim.
 func claimed(xr object) bool {
-	return xr.GetKind() == v1alpha1.KindClaimedService || xr.GetKind() == v1alpha1.KindClaimedModel
+	return slices.Contains([]string{v1alpha1.KindClaimedService, v1alpha1.KindClaimedModel, v1alpha1.KindClaimedCache}, xr.GetKind())
+}
+
+// kinds are those of the XRs.
+var kinds = []string{
+	v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, v1alpha1.KindInferenceCluster,
+	v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel, v1alpha1.KindModelCache, v1alpha1.KindClaimedCache,
+}
+
+// ofCache reports whether an object is a ModelCache, or the XR behind a claim of one.
+func ofCache(xr object) bool {
+	return xr.GetKind() == v1alpha1.KindModelCache || xr.GetKind() == v1alpha1.KindClaimedCache
 }
 
 // ofModel reports whether an object is an InferenceModel, or the XR behind a claim of one.
@@ -44,10 +55,9 @@ func (f *files) xr(path string) (object, error) {
 	if err != nil {
 		return object{}, err
 	}
-	if xr.GetAPIVersion() != v1alpha1.APIVersion || (xr.GetKind() != v1alpha1.KindInferenceService && !claimed(xr) && !ofCluster(xr) && !ofModel(xr)) {
-		return object{}, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s, %s, %s, %s or %s in %s",
-			path, xr.GetKind(), xr.GetAPIVersion(), v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, v1alpha1.KindInferenceCluster,
-			v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel, v1alpha1.APIVersion)
+	if xr.GetAPIVersion() != v1alpha1.APIVersion || !slices.Contains(kinds, xr.GetKind()) {
+		return object{}, fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s or %s in %s",
+			path, xr.GetKind(), xr.GetAPIVersion(), strings.Join(kinds[:len(kinds)-1], ", "), kinds[len(kinds)-1], v1alpha1.APIVersion)
 	}
 	if xr.GetName() == "" {
 		return object{}, fmt.Errorf("cannot read %q: it has no metadata.name", path)

@@ -31,9 +31,9 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Render shows what an InferenceService, an InferenceCluster or an InferenceModel becomes.
+// Render shows what an InferenceService, an InferenceCluster, an InferenceModel or a ModelCache becomes.
 type Render struct {
-	XR          string   `arg:"" name:"xr" help:"File with the InferenceService, the XInferenceService behind a claim, the InferenceCluster, or the InferenceModel. - is standard input."`
+	XR          string   `arg:"" name:"xr" help:"File with the InferenceService, the XInferenceService behind a claim, the InferenceCluster, the InferenceModel, or the ModelCache. - is standard input."`
 	Input       string   `placeholder:"FILE" xor:"input" help:"File with the function's Input."`
 	Composition string   `placeholder:"FILE" xor:"input" help:"File with the Composition. The Input is that of its one step that has one."`
 	Observed    []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources that exist, each with the annotation crossplane.io/composition-resource-name. The output of an earlier render will do. Can be repeated."`

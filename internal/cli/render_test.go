@@ -430,7 +430,7 @@ func TestRender(t *testing.T) {
 			reason: "An XR of another kind is refused.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": inputDoc}, render: Render{XR: "xr.yaml"}},
 			want: want{
-				err:  `error: cannot read "xr.yaml": it is of kind Input in fn.fusioninfer.io/v1alpha1, not InferenceService, XInferenceService, InferenceCluster, InferenceModel or XInferenceModel in fusioninfer.io/v1alpha1` + "\n",
+				err:  `error: cannot read "xr.yaml": it is of kind Input in fn.fusioninfer.io/v1alpha1, not InferenceService, XInferenceService, InferenceCluster, InferenceModel, XInferenceModel, ModelCache or XModelCache in fusioninfer.io/v1alpha1` + "\n",
 				code: 1,
 			},
 		},

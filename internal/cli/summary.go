@@ -27,6 +27,8 @@ func writeSummary(w io.Writer, r *rendered) error {
 		writeCluster(b, r.xr)
 	case ofModel(r.xr):
 		writeModel(b, r)
+	case ofCache(r.xr):
+		writeCaches(b, r.xr)
 	default:
 		writePlacement(b, r.xr)
 		writeFleet(b, r.fleet)

@@ -24,6 +24,8 @@ func (g *given) unknown() []string {
 		of = reflect.TypeFor[v1alpha1.InferenceClusterSpec]()
 	case ofModel(g.xr):
 		of = reflect.TypeFor[v1alpha1.InferenceModelSpec]()
+	case ofCache(g.xr):
+		of = reflect.TypeFor[v1alpha1.ModelCacheSpec]()
 	}
 	for _, path := range kube.UnknownFields(specOf(g.xr), of, "spec") {
 		all = append(all, fmt.Sprintf("%s: unknown field %s: an API server drops it", g.xrFile, path))
@@ -64,6 +66,8 @@ func unknownFields(flag string, objects []object) []string {
 			of = reflect.TypeFor[v1alpha1.InferenceCluster]()
 		case v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel:
 			of = reflect.TypeFor[v1alpha1.InferenceModel]()
+		case v1alpha1.KindModelCache, v1alpha1.KindClaimedCache:
+			of = reflect.TypeFor[v1alpha1.ModelCache]()
 		case v1alpha1.KindInferenceService, v1alpha1.KindClaimedService:
 		default:
 			all = append(all, flag+": "+name+": unknown kind")

@@ -1,6 +1,6 @@
 package naming
 
-// An Identity identifies the InferenceService.
+// An Identity identifies an InferenceService, or a ModelCache.
 type Identity struct {
 	// Name that users know: the claim's, or the XR's.
 	Name string
@@ -14,7 +14,22 @@ type Identity struct {
 	Claimed bool
 	// Grouped tells whether spec.replicas is set, and so how objects are named.
 	Grouped bool
+	// OfCache tells a ModelCache from an InferenceService, which may have the same name.
+	OfCache bool
 }
 
-// RequestName is the name of the object with the service's capacity request.
-func (s Identity) RequestName() string { return s.Name + "-capacity-request" }
+// RequestName is the name of the object with the capacity request.
+func (s Identity) RequestName() string {
+	if s.OfCache {
+		return s.Name + "-cache-request"
+	}
+	return s.Name + "-capacity-request"
+}
+
+// Label is the label with the name, on what is composed.
+func (s Identity) Label() string {
+	if s.OfCache {
+		return LabelModelCache
+	}
+	return LabelService
+}

@@ -12,6 +12,8 @@ const (
 	// LabelModelLoader is on the pods that load weights, with the name with which those of their Jobs
 	// start. They are none of the service's pods, and have no other label of them.
 	LabelModelLoader = "fusioninfer.io/model-loader"
+	// LabelModelCache has the name of the ModelCache. It is on what that composes.
+	LabelModelCache = "fusioninfer.io/model-cache"
 )
 
 // Labels by which InferenceModels find the pools of their services, and by which people find what an

@@ -25,7 +25,7 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 		Metadata: metadata{
 			Name:      ObjectName(s, t, group, o.Kind(), o.Name()),
 			Namespace: s.Namespace,
-			Labels:    map[string]string{naming.LabelService: s.Name},
+			Labels:    map[string]string{s.Label(): s.Name},
 		},
 		Spec: objectSpec{
 			ForProvider:       forProvider{Manifest: o.Resource},

@@ -41,6 +41,7 @@ const (
 	ReasonDuplicate            = "DuplicateTarget"
 	ReasonInsufficientCapacity = "InsufficientCapacity"
 	ReasonGang                 = "GangNotAdmitted"
+	ReasonNoCache              = "NoModelCache"
 	ReasonNotNeeded            = "NotNeeded"
 	ReasonRequested            = "Requested"
 	ReasonNotReserved          = "NotReserved"

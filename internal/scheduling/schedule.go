@@ -3,6 +3,8 @@ package scheduling
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -29,8 +31,26 @@ type Demand struct {
 	HasGang bool
 	// HasFleetRoute tells that one route sends requests to all clusters.
 	HasFleetRoute bool
+	// Scope are the clusters of the fleet in which it may start. Nil means all of them.
+	Scope *Scope
 	// Hostnames is the way in which that route leads to DNS names. Empty means that it does not.
 	Hostnames key.Hostname
+}
+
+// A Scope is some of the clusters of the fleet: those of these names, or those with these labels.
+type Scope struct {
+	Names    []string
+	Selector *metav1.LabelSelector
+	// Message says why a service starts in no other cluster.
+	Message string
+}
+
+// without says why a service does not start in a cluster. It is empty if it may.
+func (s *Scope) without(c *v1alpha1.InferenceCluster) string {
+	if s == nil || slices.Contains(s.Names, c.Name) || selects(s.Selector, c.Labels) {
+		return ""
+	}
+	return s.Message
 }
 
 // A Result is where a service runs.

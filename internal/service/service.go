@@ -32,6 +32,7 @@ type Service struct {
 	parsed   parsed
 	problems field.ErrorList
 	snapshot scheduling.Snapshot
+	shared   *plan.SharedCache
 	plan     *plan.Plan
 	renderer *render.Renderer
 	objects  []kube.Object
@@ -57,7 +58,15 @@ func (s *Service) Parse() error {
 
 // Observe takes the snapshot: what planning goes by, besides the spec and the Input.
 func (s *Service) Observe() error {
-	s.snapshot = observe.Snapshot(s.call.Request, s.parsed.spec, s.call.Now)
+	p := &s.parsed
+	s.snapshot = observe.Snapshot(s.call.Request, p.spec, s.call.Now)
+	if p.spec.Model == nil || p.spec.Model.CacheRef == nil {
+		return nil
+	}
+	var problems field.ErrorList
+	s.shared, problems = observe.SharedCache(s.call.Request, p.spec.Model.CacheRef.Name)
+	s.problems = append(s.problems, problems...)
+	p.spec.Model = s.shared.Model(p.spec.Model)
 	return nil
 }
 
@@ -77,6 +86,7 @@ func (s *Service) Plan() error {
 	if err := s.invalid(); err != nil {
 		return err
 	}
+	s.plan.Shared = s.shared
 	if a := p.profile; a != nil {
 		s.plan.Profile = &v1alpha1.ProfileStatus{Name: a.Name, Hash: a.Hash}
 	}

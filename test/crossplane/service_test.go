@@ -42,16 +42,18 @@ const (
 	clusters flavour = "cluster"
 	// models are InferenceModels that owners create themselves.
 	models flavour = "model"
+	// caches are ModelCaches that users create themselves.
+	caches flavour = "cache"
 )
 
 var flavours = []flavour{namespaced, claimed}
 
 // kinds of the XRs.
-var kinds = map[flavour]string{namespaced: "InferenceService", claimed: "XInferenceService", clusters: "InferenceCluster", models: "InferenceModel"}
+var kinds = map[flavour]string{namespaced: "InferenceService", claimed: "XInferenceService", clusters: "InferenceCluster", models: "InferenceModel", caches: "ModelCache"}
 
 // definition is the file with the XRD.
 func (f flavour) definition() string {
-	if f == clusters || f == models {
+	if f == clusters || f == models || f == caches {
 		return filepath.Join(root, "package", string(namespaced), string(f)+"-definition.yaml")
 	}
 	return filepath.Join(root, "package", string(f), "definition.yaml")
@@ -59,7 +61,7 @@ func (f flavour) definition() string {
 
 // composition is the file with the Composition that comes with the XRD.
 func (f flavour) composition() string {
-	if f == clusters || f == models {
+	if f == clusters || f == models || f == caches {
 		return filepath.Join(root, "package", string(namespaced), string(f)+"-composition.yaml")
 	}
 	return filepath.Join(root, "package", string(f), "composition.yaml")
@@ -110,7 +112,7 @@ func examples(t *testing.T) []*example {
 			found["input"]++
 		}
 	}
-	for _, of := range []string{string(namespaced), string(claimed), string(clusters), string(models), "refused", "observed", "required", "input"} {
+	for _, of := range []string{string(namespaced), string(claimed), string(clusters), string(models), string(caches), "refused", "observed", "required", "input"} {
 		if found[of] == 0 {
 			t.Fatalf("of %d examples none is for: %s", len(all), of)
 		}
@@ -120,7 +122,7 @@ func examples(t *testing.T) []*example {
 
 // flavours that the example can be rendered in. Only services are rendered in both.
 func (e *example) flavours() []flavour {
-	if e.flavour == clusters || e.flavour == models {
+	if e.flavour == clusters || e.flavour == models || e.flavour == caches {
 		return []flavour{e.flavour}
 	}
 	return flavours
@@ -143,6 +145,8 @@ func readExample(t *testing.T, dir string) *example {
 		e.flavour = clusters
 	case kinds[models]:
 		e.flavour = models
+	case kinds[caches]:
+		e.flavour = caches
 	default:
 		t.Fatalf("example/%s is of kind %q", e.name, e.xr.GetKind())
 	}
@@ -233,7 +237,10 @@ func (s *service) as(t *testing.T, f flavour) *service {
 	if f == s.flavour {
 		return s
 	}
-	to := &service{flavour: f, xr: s.xr.DeepCopy(), input: s.input, required: s.required}
+	to := &service{flavour: f, xr: s.xr.DeepCopy(), input: s.input}
+	for _, o := range s.required {
+		to.required = append(to.required, cacheAs(o, f))
+	}
 	to.xr.SetKind(kinds[f])
 	labels := maps.Clone(s.xr.GetLabels())
 	if labels == nil {
@@ -261,6 +268,19 @@ func (s *service) as(t *testing.T, f flavour) *service {
 	}
 	to.nameObjects(t)
 	return to
+}
+
+// cacheAs returns a ModelCache in a flavour, and any other object as it is.
+func cacheAs(o *object, f flavour) *object {
+	if o.GetKind() != kinds[caches] || f != claimed {
+		return o
+	}
+	x := o.DeepCopy()
+	x.SetKind("X" + kinds[caches])
+	x.SetName(o.GetName() + "-x7k2p")
+	x.SetNamespace("")
+	x.SetLabels(map[string]string{labelClaimName: o.GetName(), labelClaimNamespace: o.GetNamespace()})
+	return x
 }
 
 // nameObjects gives the Objects of provider-kubernetes their names in another flavour,

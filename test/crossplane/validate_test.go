@@ -41,7 +41,7 @@ func validate(t *testing.T, f flavour, all []*object) []result {
 // TestValidate validates what is rendered of every example with its whole XR, the
 // claims that users would create, and the objects that are for other clusters.
 func TestValidate(t *testing.T) {
-	for _, f := range append(slices.Clone(flavours), clusters, models) {
+	for _, f := range append(slices.Clone(flavours), clusters, models, caches) {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			all, from := compose(t, f)
@@ -91,7 +91,7 @@ func TestValidateRefuses(t *testing.T) {
 
 // composed is what comes of the examples in each flavour. It takes a render of each, so they
 // are rendered once.
-var composed = map[flavour]*composition{namespaced: {}, claimed: {}, clusters: {}, models: {}}
+var composed = map[flavour]*composition{namespaced: {}, claimed: {}, clusters: {}, models: {}, caches: {}}
 
 type composition struct {
 	once sync.Once

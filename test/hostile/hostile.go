@@ -46,7 +46,7 @@ func (c Case) Wire() ([]byte, error) {
 // Cases returns all cases.
 func Cases() []Case {
 	var all []Case
-	for _, part := range [][]Case{quantities(), lists(), texts(), depths(), routers(), sizes(), observations(), clusters(), inputs(), profiles(), ofModels()} {
+	for _, part := range [][]Case{quantities(), lists(), texts(), depths(), routers(), sizes(), observations(), clusters(), inputs(), profiles(), ofModels(), ofCaches()} {
 		all = append(all, part...)
 	}
 	return all

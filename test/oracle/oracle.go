@@ -38,6 +38,9 @@ func Check(tb testing.TB, req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionRes
 		if key == nameLock && kind(req.GetObserved().GetComposite().GetResource()) == v1alpha1.KindInferenceModel && rsp.GetDesired().GetResources()[key] == nil {
 			tb.Fatalf("an InferenceModel gives up its name")
 		}
+		if strings.HasPrefix(key, "persistentvolumeclaim/") && keepsClaims(req) && rsp.GetDesired().GetResources()[key] == nil {
+			tb.Fatalf("a ModelCache gives up %s", key)
+		}
 	}
 	objects := map[string]*structpb.Struct{}
 	for key, r := range rsp.GetDesired().GetResources() {
@@ -51,6 +54,13 @@ func Check(tb testing.TB, req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionRes
 
 // nameLock is the key of the name lock of an InferenceModel.
 const nameLock = "configmap/model-name"
+
+// keepsClaims reports whether a composite resource is a ModelCache in its own cluster.
+func keepsClaims(req *fnv1.RunFunctionRequest) bool {
+	xr := req.GetObserved().GetComposite().GetResource()
+	spec := kube.Lookup(xr, "spec").GetStructValue().GetFields()
+	return kind(xr) == v1alpha1.KindModelCache && spec["clusters"] == nil && spec["clusterSelector"] == nil
+}
 
 // stillWanted reports whether the spec still has the role and the index of a LeaderWorkerSet.
 func stillWanted(req *fnv1.RunFunctionRequest, key string) bool {

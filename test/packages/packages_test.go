@@ -104,6 +104,8 @@ func TestContents(t *testing.T) {
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
+					"Composition apiextensions.crossplane.io/v1",
+					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 					// Those of InferenceClusters.
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
@@ -119,6 +121,8 @@ func TestContents(t *testing.T) {
 			want: want{
 				kinds: []string{
 					"Configuration meta.pkg.crossplane.io/v1",
+					"Composition apiextensions.crossplane.io/v1",
+					"CompositeResourceDefinition apiextensions.crossplane.io/v1",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v1",
 					"Composition apiextensions.crossplane.io/v1",

@@ -50,6 +50,11 @@ const (
 	Model        Flavour = "model"
 	ModelClaim   Flavour = "model claim"
 	ClaimedModel Flavour = "claimed model"
+	// Cache is the namespaced ModelCache, CacheClaim is its claim, and ClaimedCache the XModelCache behind
+	// that.
+	Cache        Flavour = "cache"
+	CacheClaim   Flavour = "cache claim"
+	ClaimedCache Flavour = "claimed cache"
 	// Input, ClusterInput and ModelInput are the inputs of the function. They are never created in an API
 	// server, but tools validate them by their schemas.
 	Input        Flavour = "input"
@@ -62,6 +67,9 @@ func Services() []Flavour { return []Flavour{XR, Claim, ClaimedXR} }
 
 // Models are the flavours of an InferenceModel.
 func Models() []Flavour { return []Flavour{Model, ModelClaim, ClaimedModel} }
+
+// Caches are the flavours of a ModelCache.
+func Caches() []Flavour { return []Flavour{Cache, CacheClaim, ClaimedCache} }
 
 // A Schema validates objects of one kind.
 type Schema struct {
@@ -154,6 +162,10 @@ func definition(f Flavour) (*xrdv1.CompositeResourceDefinition, error) {
 		file = "package/xr/model-definition.yaml"
 	case ModelClaim, ClaimedModel:
 		file = "package/claim/model-definition.yaml"
+	case Cache:
+		file = "package/xr/cache-definition.yaml"
+	case CacheClaim, ClaimedCache:
+		file = "package/claim/cache-definition.yaml"
 	}
 	xrd := &xrdv1.CompositeResourceDefinition{}
 	return xrd, read(file, xrd)
@@ -161,7 +173,7 @@ func definition(f Flavour) (*xrdv1.CompositeResourceDefinition, error) {
 
 // defined is the CRD that Crossplane makes of an XRD.
 func defined(f Flavour, xrd *xrdv1.CompositeResourceDefinition) (*extv1.CustomResourceDefinition, error) {
-	if f == Claim || f == ModelClaim {
+	if f == Claim || f == ModelClaim || f == CacheClaim {
 		return xcrd.ForCompositeResourceClaim(xrd)
 	}
 	return xcrd.ForCompositeResource(xrd)

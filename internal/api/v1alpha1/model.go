@@ -12,12 +12,14 @@ import (
 )
 
 // A Model is the weights that the engines of all roles load, and where these come from.
-// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only a model of a hub, hf://, has revisions"
-// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.tokenSecretRef)",fieldPath=".tokenSecretRef",message="must be left out: only a model of a hub, hf://, needs a token"
-// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || self.uri.startsWith('s3://') || !has(self.cache)",fieldPath=".cache",message="must be left out: only a model of a hub or a bucket, hf:// or s3://, is loaded into a cache"
-// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('s3://') || has(self.cache)",fieldPath=".cache",message="must be set for s3://: not every engine reads a bucket, so a Job loads it into a claim"
-// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('s3://') || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be left out: only a bucket, s3://, has credentials"
-// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('oci://') || !has(self.path)",fieldPath=".path",message="must be left out: only an image, oci://, has a path; that of a claim is part of its uri"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('hf://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only a model of a hub, hf://, has revisions"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('hf://') || !has(self.tokenSecretRef)",fieldPath=".tokenSecretRef",message="must be left out: only a model of a hub, hf://, needs a token"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('hf://') || self.uri.startsWith('s3://') || !has(self.cache)",fieldPath=".cache",message="must be left out: only a model of a hub or a bucket, hf:// or s3://, is loaded into a cache"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || !self.uri.startsWith('s3://') || has(self.cache)",fieldPath=".cache",message="must be set for s3://: not every engine reads a bucket, so a Job loads it into a claim"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('s3://') || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be left out: only a bucket, s3://, has credentials"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('oci://') || !has(self.path)",fieldPath=".path",message="must be left out: only an image, oci://, has a path; that of a claim is part of its uri"
+// +kubebuilder:validation:XValidation:rule="has(self.uri) != has(self.cacheRef)",message="must have either uri or cacheRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.cacheRef) || !(has(self.revision) || has(self.path) || has(self.cache) || has(self.tokenSecretRef) || has(self.credentialsSecretRef))",fieldPath=".cacheRef",message="must have nothing but name beside it: the ModelCache says where the weights come from"
 type Model struct {
 	// URI says where the weights are. With hf://{organization}/{name}, each engine downloads them
 	// from the Hugging Face Hub when it starts, unless there is a cache. With
@@ -25,10 +27,11 @@ type Model struct {
 	// With pvc://{claim}/{path}, they are in a PersistentVolumeClaim of the service's namespace,
 	// in each cluster that the service runs in. With oci://{image}, they are in an image, which
 	// Kubernetes 1.35 or later mounts as a volume. Caches, claims and images are mounted at
-	// /mnt/models, read-only.
+	// /mnt/models, read-only. Required, unless cacheRef is set.
+	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|s3://[a-z0-9][-a-z0-9.]*[a-z0-9](/[A-Za-z0-9_][-A-Za-z0-9._]*)*|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9_][-A-Za-z0-9._]*)*|oci://[A-Za-z0-9][-A-Za-z0-9._:/@]*)$`
-	URI string `json:"uri"`
+	URI string `json:"uri,omitempty"`
 
 	// Revision of a model of a hub: a branch, a tag or a commit. A commit keeps replicas that
 	// start later from loading other weights. Defaults to the hub's default branch.
@@ -66,6 +69,20 @@ type Model struct {
 	// it, each engine downloads them for itself.
 	// +optional
 	Cache *Cache `json:"cache,omitempty"`
+
+	// CacheRef names a ModelCache of the service's namespace, in place of uri, revision and cache.
+	// Several services can name it. New replicas wait until the weights are loaded in their
+	// cluster, and a service is placed only in clusters of the ModelCache.
+	// +optional
+	CacheRef *ModelCacheRef `json:"cacheRef,omitempty"`
+}
+
+// A ModelCacheRef names a ModelCache.
+type ModelCacheRef struct {
+	// Name of the ModelCache.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
 }
 
 // A SecretKeyRef is a key of a Secret in the service's namespace.
@@ -113,6 +130,8 @@ const (
 	defaultTokenKey = "token"
 	// maxURI is the limit of a model's URI.
 	maxURI = 512
+	// nameRule is what the name of a model has to be.
+	nameRule = "must consist of letters, digits, '-', '.', '_', '/' and ':', and start with a letter or digit"
 )
 
 // Source returns where the weights of a valid model are.
@@ -151,6 +170,9 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 	if m == nil {
 		return nil
 	}
+	if m.CacheRef != nil {
+		return validateCacheRef(at, m)
+	}
 	errs := check.Length(at.Child("uri"), m.URI, maxURI)
 	errs = append(errs, matches(at.Child("uri"), m.URI, modelURI, "must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}")...)
 	for _, f := range []struct {
@@ -159,7 +181,7 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 	}{
 		{"revision", m.Revision, schemeHub, "must be a branch, a tag or a commit", modelRevision},
 		{"path", m.Path, schemeImage, "must be a relative path of letters, digits, '-', '.' and '_'", modelPath},
-		{"name", m.Name, "", "must consist of letters, digits, '-', '.', '_', '/' and ':', and start with a letter or digit", modelName},
+		{"name", m.Name, "", nameRule, modelName},
 	} {
 		if f.value == "" {
 			continue

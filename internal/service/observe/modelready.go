@@ -38,6 +38,8 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 	switch {
 	case l.Done:
 		return v1alpha1.CacheReady, ""
+	case l.Shared != nil:
+		return l.Shared.State, clusterPrefix(c) + l.Shared.Message
 	case !l.Renders:
 		s := e.byKey[e.plan.ClaimKey(c)]
 		if s != nil && s.reason == ReasonDeleting {
@@ -66,7 +68,7 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 
 // modelReady tells of the clusters that have failed, or else of all that load.
 func (e *evaluator) modelReady() composite.Condition {
-	if e.plan.Weights == nil {
+	if e.plan.Weights == nil && e.plan.Shared == nil {
 		return composite.Condition{Type: ModelReady, Status: composite.True, Reason: ReasonNoCache}
 	}
 	said := map[v1alpha1.CacheState][]string{}
@@ -82,7 +84,7 @@ func (e *evaluator) modelReady() composite.Condition {
 		return composite.Condition{Type: ModelReady, Status: composite.False, Reason: ReasonLoadFailed, Message: text.Join(failed, text.MaxMessage)}
 	case len(loading) > 0:
 		return composite.Condition{Type: ModelReady, Status: composite.False, Reason: ReasonLoading, Message: text.Join(loading, text.MaxMessage)}
-	case len(said) == 0 && slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return len(c.Pending) > 0 }):
+	case len(said) == 0 && (e.plan.Service.OfCache || slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return len(c.Pending) > 0 })):
 		return composite.Condition{Type: ModelReady, Status: composite.False, Reason: ReasonLoading, Message: "the weights are loaded where capacity is reserved: see the condition Placed"}
 	}
 	return composite.Condition{Type: ModelReady, Status: composite.True, Reason: ReasonLoaded}
@@ -95,27 +97,31 @@ func (e *evaluator) modelStatus() *v1alpha1.ModelStatus {
 	for i := range e.plan.Clusters {
 		c := &e.plan.Clusters[i]
 		for _, cache := range c.Caches {
-			if c.Loading != nil && cache.Weights == e.plan.Weights.Hash {
+			if e.plan.Weights != nil && cache.Weights == e.plan.Weights.Hash {
 				continue
 			}
 			if s, ok := e.state.former(c, cache); ok {
 				all = append(all, s)
 			}
 		}
-		if c.Loading != nil && c.Loading.Wanted {
+		if e.plan.Weights != nil && c.Loading != nil && c.Loading.Wanted {
 			all = append(all, e.newestStatus(c))
 		}
 	}
-	if len(all) == 0 {
+	var used *v1alpha1.SharedCacheStatus
+	if s := e.plan.Shared; s != nil {
+		used = s.Used
+	}
+	if len(all) == 0 && used == nil {
 		return nil
 	}
-	return &v1alpha1.ModelStatus{Caches: all}
+	return &v1alpha1.ModelStatus{Caches: all, Shared: used}
 }
 
 // newestStatus is the status of the newest weights in a cluster.
 func (e *evaluator) newestStatus(c *plan.ClusterPlan) v1alpha1.CacheStatus {
-	state, _ := e.loading(c)
-	s := v1alpha1.CacheStatus{Cluster: c.Target.Cluster, ClaimName: e.plan.Weights.ClaimName, Weights: e.plan.Weights.Hash, State: state}
+	state, message := e.loading(c)
+	s := v1alpha1.CacheStatus{Cluster: c.Target.Cluster, ClaimName: e.plan.Weights.ClaimName, Weights: e.plan.Weights.Hash, State: state, Message: text.Cut(message, text.MaxMessage)}
 	if at := slices.IndexFunc(c.Caches, func(x plan.Cache) bool { return x.Loaded }); state == v1alpha1.CacheReady && at >= 0 {
 		s.ClaimUID = c.Caches[at].UID
 		if s.ClaimUID == "" { // The cluster does not answer.

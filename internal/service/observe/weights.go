@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -47,18 +48,14 @@ type job struct {
 	} `json:"status"`
 }
 
-// A loadedStatus is the part of the status of the last call that tells which weights are loaded.
+// A loadedStatus is the part of the status of the last call that tells which weights are loaded: of a
+// service in model, and of a ModelCache beside it.
 type loadedStatus struct {
 	Status struct {
 		Model struct {
-			Caches []struct {
-				Cluster   string              `json:"cluster"`
-				ClaimName string              `json:"claimName"`
-				Weights   string              `json:"weights"`
-				State     v1alpha1.CacheState `json:"state"`
-				ClaimUID  string              `json:"claimUID"`
-			} `json:"caches"`
+			Caches []v1alpha1.CacheStatus `json:"caches"`
 		} `json:"model"`
+		Caches []v1alpha1.CacheStatus `json:"caches"`
 	} `json:"status"`
 }
 
@@ -80,7 +77,7 @@ func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 	former := loadedStatus{}
 	_ = loadedView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.
 	v.Loaded = func(hash, claimName string) (string, bool) {
-		for _, s := range former.Status.Model.Caches {
+		for _, s := range slices.Concat(former.Status.Model.Caches, former.Status.Caches) {
 			if s.Cluster == c.Target.Cluster && s.Weights == hash && s.ClaimName == claimName && s.State == v1alpha1.CacheReady {
 				return s.ClaimUID, true
 			}

@@ -33,6 +33,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	policy := newTenantPolicy(s, in)
 	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &snapshot))...)
 	errs = append(errs, p.planWeights(spec, in, policy)...)
+	errs = append(errs, refuseOutsideFleet(spec)...)
 	p.warnWithoutRouter()
 	p.warnOfDisagreement()
 	p.warnOfContext(spec.ProfileName, in)
@@ -158,7 +159,7 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.
 
 // layout returns the plan of one cluster with all groups and replicas, and without gangs.
 func (p *Plan) layout(t scheduling.Target, groups *int32) ClusterPlan {
-	c := ClusterPlan{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint()}
+	c := ClusterPlan{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint(), ofCache: p.Service.OfCache}
 	n := int32(1)
 	if groups != nil {
 		n = *groups

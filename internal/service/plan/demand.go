@@ -21,6 +21,9 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, runn
 		HasFleetRoute: p.FleetRoute != nil,
 		HasGang:       gang.mode != v1alpha1.GangNone,
 	}
+	if p.Shared != nil {
+		d.Scope = p.Shared.Scope
+	}
 	if p.FleetRoute != nil {
 		d.Hostnames = p.FleetRoute.Hostnamed
 	}

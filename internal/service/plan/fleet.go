@@ -13,6 +13,7 @@ import (
 // schedule decides which clusters of the fleet the service runs in, and plans each of them.
 func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, demand *scheduling.Demand, snapshot *scheduling.Snapshot) {
 	p.Schedule = scheduling.Schedule(demand, snapshot)
+	p.nameClusters()
 	p.ReadsNamespace = p.Schedule.ReadsNamespace
 	for _, warning := range p.Schedule.Warnings {
 		p.Warnings = append(p.Warnings, Warning{Path: "spec.placement.clusters", Message: warning})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
@@ -41,6 +42,9 @@ type Cache struct {
 type Loading struct {
 	// Done tells that they are there.
 	Done bool
+	// Shared is what is known of them in the ModelCache that the service names. It is nil for a cache of
+	// its own. Then there is neither a Job.
+	Shared *v1alpha1.CacheStatus
 	// Wanted tells that they are to be there: otherwise no replica needs them.
 	Wanted bool
 	// Job that loads them. It is not rendered if Renders is false: the status says that they are
@@ -91,6 +95,10 @@ func (p *Plan) load(running *Running) {
 		if c.NotStarted || c.Unschedulable {
 			continue
 		}
+		if p.Shared != nil {
+			c.Loading = p.Shared.loading(c)
+			c.await(running)
+		}
 		view := running.Weights(c)
 		var newest *ClaimView
 		for j := range view.Claims {
@@ -131,10 +139,7 @@ func (c *ClusterPlan) usesFormer(running *Running) bool {
 func (c *ClusterPlan) loadNewest(w *Weights, claim *ClaimView, view *WeightsView, running *Running) {
 	l := &Loading{Job: c.Key(key.Job, w.Hash, running.Loader), JobName: w.LoaderName + "-" + running.Loader}
 	c.Loading = l
-	for range c.Replicas() {
-		l.Wanted = !c.Leaving
-		break
-	}
+	l.Wanted = c.wantsWeights()
 	uid, done := view.Loaded(w.Hash, w.ClaimName)
 	job := view.Job(l.Job)
 	current := job.Exists
@@ -162,6 +167,15 @@ func (c *ClusterPlan) loadNewest(w *Weights, claim *ClaimView, view *WeightsView
 	c.Caches = append(c.Caches, cache)
 }
 
+// wantsWeights tells whether the weights are to be there: for replicas, or because a ModelCache names the
+// cluster.
+func (c *ClusterPlan) wantsWeights() bool {
+	for range c.Replicas() {
+		return !c.Leaving
+	}
+	return c.ofCache && !c.Leaving
+}
+
 // await holds the replicas that run with another template until the newest weights are there.
 func (c *ClusterPlan) await(running *Running) {
 	if c.Loading.Done {
@@ -183,7 +197,7 @@ func (p *Plan) DeferForWeights(observed func(key.Key) bool) []Deferred {
 		if c.Loading == nil || c.Loading.Done {
 			continue
 		}
-		message := fmt.Sprintf("replicas wait until the weights are in claim %s: see the condition ModelReady", p.Weights.ClaimName)
+		message := fmt.Sprintf("replicas wait until the weights are in %s: see the condition ModelReady", p.whereWeightsAre())
 		for j := range c.Groups {
 			g := &c.Groups[j]
 			none := true

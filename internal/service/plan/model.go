@@ -48,7 +48,7 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 		switch mount := engine.Child("volumeMounts").Index(i).Child("mountPath"); {
 		case source.Hub == "" && at == modelsPath:
 			return nil, field.Invalid(mount, m.MountPath, "must be another path: spec.model is mounted there")
-		case p.model.weights != nil && p.model.weights.Own && strings.HasPrefix(at, modelsPath+"/"):
+		case (p.model.CacheRef != nil || p.model.weights != nil && p.model.weights.Own) && strings.HasPrefix(at, modelsPath+"/"):
 			return nil, field.Invalid(mount, m.MountPath, "must be another path: the cache of spec.model is mounted above, read-only, and has no such directory")
 		}
 	}
@@ -63,7 +63,7 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 	if err := p.addSource(spec, container, source); err != nil {
 		return nil, field.InternalError(engine, err)
 	}
-	if p.model.weights != nil {
+	if p.model.weights != nil || p.model.CacheRef != nil {
 		keepOwners(spec)
 	}
 	return doc, nil

@@ -32,6 +32,8 @@ type Plan struct {
 	Service naming.Identity
 	// Weights are those of spec.model, if a Job loads them into a claim. Otherwise nil.
 	Weights *Weights
+	// Shared is the ModelCache that spec.model names. Nil if it names none.
+	Shared *SharedCache
 	// Profile is what the status says of the serving profile. It is nil if the service names none.
 	Profile *v1alpha1.ProfileStatus
 	// Roles that serve, in the order of the spec, without the router.
@@ -134,6 +136,9 @@ type ClusterPlan struct {
 	Caches []Cache
 	// Loading is how the newest weights get here. It is nil without a cache.
 	Loading *Loading
+
+	// ofCache tells that the plan is that of a ModelCache, which wants weights without replicas.
+	ofCache bool
 }
 
 // An Endpoint is the Service of a service without a router.

@@ -108,7 +108,12 @@ func weightsOf(m *v1alpha1.Model, s naming.Identity) *Weights {
 }
 
 // name of what a service has for its weights. In another cluster, several tenants may share a namespace.
+// A ModelCache that is made anew has another claim: that of the former one may be there until no pod
+// uses it.
 func (w *Weights) name(s naming.Identity) string {
+	if s.OfCache {
+		return naming.Shorten(s.Name+"-cache", s.Namespace+"/"+s.Name+"/"+s.UID+"/"+w.Hash, naming.MaxLabel-jobSuffix)
+	}
 	return naming.Shorten(s.Name+"-model", s.Namespace+"/"+s.Name+"/"+w.Hash, naming.MaxLabel-jobSuffix)
 }
 

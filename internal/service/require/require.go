@@ -45,6 +45,8 @@ const (
 	clusterKind = kindOf + clusterDefinition
 	// Namespace is the name of the requirement for the tenant's namespace.
 	Namespace = "namespace"
+	// ModelCache is the name of the requirement for the ModelCache that the service names.
+	ModelCache = "model-cache"
 	// kindOf starts the name of the requirement for the definition of a kind.
 	kindOf = "kind/"
 )
@@ -131,6 +133,21 @@ func configs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 	r.Resources[Configs] = composite.InferenceClusters()
 }
 
+// modelCache selects the ModelCache that the service names, or the XR behind its claim. It is always in
+// the namespace of the tenant.
+func modelCache(p *plan.Plan) *fnv1.ResourceSelector {
+	s := &fnv1.ResourceSelector{ApiVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindModelCache}
+	if !p.Service.Claimed {
+		s.Namespace, s.Match = ptr.To(p.Service.Namespace), &fnv1.ResourceSelector_MatchName{MatchName: p.Shared.Name}
+		return s
+	}
+	s.Kind = v1alpha1.KindClaimedCache
+	s.Match = &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{
+		v1alpha1.LabelClaimName: p.Shared.Name, v1alpha1.LabelClaimNamespace: p.Service.Namespace,
+	}}}
+	return s
+}
+
 // ConfiguredClusters returns the InferenceClusters, for a service that names provider configurations
 // itself. It also tells whether Crossplane has answered which there are, or that it does not have
 // their kind.
@@ -152,6 +169,9 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	pods(r, p)
 	loaders(r, p)
 	clusters(req, r, p)
+	if p.Shared != nil {
+		r.Resources[ModelCache] = modelCache(p)
+	}
 	if p.ReadsNamespace {
 		r.Resources[Namespace] = &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Namespace", Match: &fnv1.ResourceSelector_MatchName{MatchName: p.Service.Namespace}}
 	}

@@ -55,8 +55,10 @@ func examples(t *testing.T, claimed bool) []*example {
 		}
 		e := &example{name: name, xr: docs[0]}
 		_, placement, _ := unstructured.NestedMap(e.xr.Object, "spec", "placement")
-		// Clusters of the fleet are TestFleet's, and models TestModels'.
-		if kind := e.xr.GetKind(); kind == "InferenceCluster" || kind == "InferenceModel" || (kind != "InferenceService") != claimed || placement {
+		// Clusters of the fleet are TestFleet's, and models TestModels'. A service that names a ModelCache
+		// needs that first.
+		_, shared, _ := unstructured.NestedMap(e.xr.Object, "spec", "model", "cacheRef")
+		if kind := e.xr.GetKind(); shared || kind == "InferenceCluster" || kind == "InferenceModel" || kind == "ModelCache" || (kind != "InferenceService") != claimed || placement {
 			continue
 		}
 		is := func(file string) bool {

@@ -60,7 +60,7 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 }
 
 func labels(p *plan.Plan) map[string]string {
-	return map[string]string{naming.LabelService: p.Service.Name}
+	return map[string]string{p.Service.Label(): p.Service.Name}
 }
 
 // requestOf is the service's capacity request. Each cluster finds it by a label of its own, which

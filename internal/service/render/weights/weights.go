@@ -17,47 +17,45 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// A Renderer renders the loading Jobs of one plan, which are the same in all clusters.
+// A Renderer renders the claims of one plan, and its loading Jobs, which are the same in all clusters.
 type Renderer struct {
+	// label has the name of the service or the ModelCache.
+	label string
+	// spec of the Jobs. Nil for a service without a cache of its own.
 	spec *structpb.Struct
 	hash string
 }
 
-// New renders what all loading Jobs have in common. It returns nil for a service without a cache.
+// New renders what all loading Jobs have in common.
 func New(p *plan.Plan) (*Renderer, error) {
 	if p.Weights == nil {
-		return nil, nil
+		return &Renderer{label: p.Service.Label()}, nil
 	}
 	spec, err := jobSpec(p.Weights)
 	if err != nil {
 		return nil, fmt.Errorf("cannot render the Job that loads the model: %w", err)
 	}
-	return &Renderer{spec: spec, hash: naming.Hash(kube.Text(spec))}, nil
+	return &Renderer{label: p.Service.Label(), spec: spec, hash: naming.Hash(kube.Text(spec))}, nil
 }
 
 // Hash of what the Jobs are made from. It is empty for a service without a cache.
-func (r *Renderer) Hash() string {
-	if r == nil {
-		return ""
-	}
-	return r.hash
-}
+func (r *Renderer) Hash() string { return r.hash }
 
 // Render returns the claims and the Job of a cluster.
 func (r *Renderer) Render(c *plan.ClusterPlan) ([]kube.Object, error) {
 	var all []kube.Object
 	for i := range c.Caches {
-		o, err := claim(c, &c.Caches[i])
+		o, err := r.claim(c, &c.Caches[i])
 		if err != nil {
 			return nil, fmt.Errorf("cannot render PersistentVolumeClaim %q: %w", c.Caches[i].ClaimName, err)
 		}
 		all = append(all, o)
 	}
-	if r == nil || c.Loading == nil || !c.Loading.Renders {
+	if r.spec == nil || c.Loading == nil || !c.Loading.Renders {
 		return all, nil
 	}
 	o, err := kube.Encode(batch.Job(c.Loading.JobName, c.Target.Namespace).
-		WithLabels(map[string]string{naming.LabelService: c.Base}))
+		WithLabels(map[string]string{r.label: c.Base}))
 	if err != nil {
 		return nil, fmt.Errorf("cannot render Job %q: %w", c.Loading.JobName, err)
 	}
@@ -65,7 +63,7 @@ func (r *Renderer) Render(c *plan.ClusterPlan) ([]kube.Object, error) {
 	return append(all, kube.Object{Key: c.Loading.Job, Resource: o}), nil
 }
 
-func claim(c *plan.ClusterPlan, cache *plan.Cache) (kube.Object, error) {
+func (r *Renderer) claim(c *plan.ClusterPlan, cache *plan.Cache) (kube.Object, error) {
 	size, err := resource.ParseQuantity(cache.Size)
 	if err != nil {
 		return kube.Object{}, err
@@ -77,7 +75,7 @@ func claim(c *plan.ClusterPlan, cache *plan.Cache) (kube.Object, error) {
 		spec.WithStorageClassName(cache.StorageClassName)
 	}
 	o, err := kube.Encode(apply.PersistentVolumeClaim(cache.ClaimName, c.Target.Namespace).
-		WithLabels(map[string]string{naming.LabelService: c.Base}).
+		WithLabels(map[string]string{r.label: c.Base}).
 		WithSpec(spec))
 	return kube.Object{Key: cache.Key, Resource: o}, err
 }

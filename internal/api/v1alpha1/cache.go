@@ -65,6 +65,25 @@ type ModelStatus struct {
 	// +listMapKey=claimName
 	// +listMapKey=weights
 	Caches []CacheStatus `json:"caches,omitempty"`
+
+	// Shared is the ModelCache whose weights the engines load, as it was known last.
+	// +optional
+	Shared *SharedCacheStatus `json:"shared,omitempty"`
+}
+
+// A SharedCacheStatus is the ModelCache whose weights the engines of a service load.
+type SharedCacheStatus struct {
+	// Name of the ModelCache.
+	Name string `json:"name"`
+
+	// ModelName is the name of its model.
+	ModelName string `json:"modelName"`
+
+	// ClaimName of the PersistentVolumeClaim with the weights.
+	ClaimName string `json:"claimName"`
+
+	// Directory of the weights in the claim.
+	Directory string `json:"directory"`
 }
 
 // A CacheStatus is the state of the weights in one claim.
@@ -78,8 +97,12 @@ type CacheStatus struct {
 	// Weights is a hash of the model's source and revision, and of its cache.
 	Weights string `json:"weights"`
 
-	// State of the weights.
+	// State of the weights: Loading, Failed or Ready.
 	State CacheState `json:"state"`
+
+	// Message says why they are not there.
+	// +optional
+	Message string `json:"message,omitempty"`
 
 	// ClaimUID is the UID of the claim that has the weights.
 	// +optional

@@ -1,0 +1,138 @@
+package v1alpha1_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/types/known/structpb"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/schematest"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// ofCache returns a ModelCache with these fields of the spec.
+func ofCache(fields string) string {
+	return `{metadata: {name: qwen, namespace: default}, spec: {` + fields + `}}`
+}
+
+func cacheProblems(t *testing.T, doc string) []string {
+	t.Helper()
+	b, err := yaml.YAMLToJSON([]byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &structpb.Struct{}
+	if err := s.UnmarshalJSON(b); err != nil {
+		t.Fatal(err)
+	}
+	xr := &v1alpha1.ModelCache{}
+	errs := kube.Decode(s, nil, xr)
+	errs = append(errs, composite.Without(v1alpha1.ValidateCache(xr, v1alpha1.ClaimReference{}), slices.Clone(errs))...)
+	var all []string
+	for _, e := range errs {
+		all = append(all, e.Error())
+	}
+	return all
+}
+
+// TestValidateModelCache shows what the schema and the function refuse of a ModelCache, in each flavour.
+func TestValidateModelCache(t *testing.T) {
+	const least = `uri: "hf://Qwen/Qwen3-8B", size: 40Gi`
+	cases := map[string]struct {
+		reason string
+		doc    string
+		// schema has the paths that an API server complains about.
+		schema []string
+		// want are the function's errors.
+		want []string
+	}{
+		"Least":  {reason: "A source and a size will do.", doc: ofCache(least)},
+		"Full":   {reason: "A cache of a hub may have all of these.", doc: ofCache(least + `, revision: main, tokenSecretRef: {name: hub}, storageClassName: nfs, accessMode: ReadWriteOnce, nodeSelector: {gpu: h100}, tolerations: [{key: gpu, operator: Exists}, {key: a, value: b, effect: NoSchedule}], clusters: [east, west]`)},
+		"Bucket": {reason: "A bucket has credentials.", doc: ofCache(`uri: "s3://models/qwen", credentialsSecretRef: {name: bucket}, size: 1Ti, clusterSelector: {}`)},
+		"Claim": {
+			reason: "What is in a claim already is not loaded.", doc: ofCache(`uri: "pvc://weights/qwen", size: 40Gi`),
+			schema: []string{"spec.uri"},
+			want:   []string{`spec.uri: Invalid value: "pvc://weights/qwen": must be hf://{organization}/{name} or s3://{bucket}/{prefix}`},
+		},
+		"NoSize": {
+			reason: "Nobody knows how large the files are.", doc: ofCache(`uri: "hf://Qwen/Qwen3-8B"`),
+			schema: []string{"spec.size"},
+			want:   []string{`spec.size: Invalid value: "0": must be more than 0`},
+		},
+		"Revision": {
+			reason: "A bucket has no revisions.", doc: ofCache(`uri: "s3://models/qwen", revision: main, size: 40Gi`),
+			schema: []string{"spec.revision"},
+			want:   []string{`spec.revision: Invalid value: "main": must be left out: only hf:// has it`},
+		},
+		"BothPlaces": {
+			reason: "Clusters are named or selected.", doc: ofCache(least + `, clusters: [east], clusterSelector: {}`),
+			schema: []string{"spec"},
+			want:   []string{"spec.clusterSelector: Forbidden: must be left out if clusters is set"},
+		},
+		"Cluster": {
+			reason: "The name of a cluster is a label.", doc: ofCache(least + `, clusters: [East/1]`),
+			schema: []string{"spec.clusters[0]"},
+			want:   []string{`spec.clusters[0]: Invalid value: "East/1": must consist of lower case letters, digits and '-', and start and end with a letter or digit`},
+		},
+		"Twice": {
+			reason: "A cluster has one claim.", doc: ofCache(least + `, clusters: [east, east]`),
+			schema: []string{"spec.clusters[1]"},
+			want:   []string{`spec.clusters[1]: Duplicate value: "east"`},
+		},
+		"Toleration": {
+			reason: "A toleration says of which taint it is.", doc: ofCache(least + `, tolerations: [{value: b}]`),
+			want: []string{`spec.tolerations[0].operator: Invalid value: "": must be Exists without a key`},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range schematest.Caches() {
+				s, err := schematest.New(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.schema, paths(s.Validate([]byte(tc.doc))), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("%s\nthe schema of the %s complains about: -want, +got:\n%s", tc.reason, f, diff)
+				}
+			}
+			if diff := cmp.Diff(tc.want, cacheProblems(t, tc.doc), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nerrors: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestModelCacheUpdate shows which fields of a ModelCache can be changed: none that says what the weights are.
+func TestModelCacheUpdate(t *testing.T) {
+	const before = `uri: "hf://a/b", revision: x, size: 1Gi, storageClassName: nfs, accessMode: ReadWriteMany`
+	cases := map[string]struct {
+		after  string
+		schema []string
+	}{
+		"Clusters":  {after: before + `, clusters: [east], tokenSecretRef: {name: hub}, nodeSelector: {a: b}`},
+		"Source":    {after: `uri: "hf://a/c", revision: x, size: 1Gi, storageClassName: nfs, accessMode: ReadWriteMany`, schema: []string{"spec.uri"}},
+		"Revision":  {after: `uri: "hf://a/b", size: 1Gi, storageClassName: nfs, accessMode: ReadWriteMany`, schema: []string{"spec.revision"}},
+		"Size":      {after: `uri: "hf://a/b", revision: x, size: 2Gi, storageClassName: nfs, accessMode: ReadWriteMany`, schema: []string{"spec.size"}},
+		"Class":     {after: `uri: "hf://a/b", revision: x, size: 1Gi, storageClassName: ceph, accessMode: ReadWriteMany`, schema: []string{"spec.storageClassName"}},
+		"AnyClass":  {after: `uri: "hf://a/b", revision: x, size: 1Gi, accessMode: ReadWriteMany`, schema: []string{"spec.storageClassName"}},
+		"OtherMode": {after: `uri: "hf://a/b", revision: x, size: 1Gi, storageClassName: nfs`, schema: []string{"spec.accessMode"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range schematest.Caches() {
+				s, err := schematest.New(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.schema, paths(s.ValidateUpdate([]byte(ofCache(tc.after)), []byte(ofCache(before)))), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("the schema of the %s complains about: -want, +got:\n%s", f, diff)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package observe
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// A modelCache is the part of a ModelCache that is read. Only Crossplane writes its status.
+type modelCache struct {
+	Spec struct {
+		Clusters        []string              `json:"clusters"`
+		ClusterSelector *metav1.LabelSelector `json:"clusterSelector"`
+	} `json:"spec"`
+	Status struct {
+		ModelName string                 `json:"modelName"`
+		ClaimName string                 `json:"claimName"`
+		Directory string                 `json:"directory"`
+		Caches    []v1alpha1.CacheStatus `json:"caches"`
+	} `json:"status"`
+}
+
+// A usedStatus is the part of the status of the last call that tells which shared weights engines load.
+type usedStatus struct {
+	Status struct {
+		Model struct {
+			Shared *v1alpha1.SharedCacheStatus `json:"shared"`
+		} `json:"model"`
+	} `json:"status"`
+}
+
+var (
+	modelCacheView = incoming.NewView[modelCache]()
+	usedView       = incoming.NewCompositeView[usedStatus]()
+)
+
+// CacheSnapshot reads what planning a ModelCache goes by. Where its claim exists, its place is taken.
+func CacheSnapshot(req incoming.Request, p *v1alpha1.Placement, now time.Time) scheduling.Snapshot {
+	snapshot := Snapshot(req, &v1alpha1.InferenceServiceSpec{Placement: p}, now)
+	for _, k := range req.ObservedKeys() {
+		at := snapshot.States[k.Cluster]
+		if k.Kind != key.PersistentVolumeClaim || at == nil || k.Cluster == "" || req.Observed(k).DeletionTimestamp() != "" {
+			continue
+		}
+		at.Present[plan.CacheReplica], at.Ready[plan.CacheReplica], at.WasReady[plan.CacheReplica] = true, true, true
+	}
+	return snapshot
+}
+
+// SharedCache returns what is known of the ModelCache that a service names. A ModelCache that is missing,
+// or goes, changes nothing of what runs: the engines keep what they were told last. It returns a
+// problem if engines run that were told nothing, because then nobody knows what they are to load.
+func SharedCache(req incoming.Request, name string) (*plan.SharedCache, field.ErrorList) {
+	s := &plan.SharedCache{Name: name, States: map[string]v1alpha1.CacheStatus{}}
+	last := usedStatus{}
+	_ = usedView.Read(req.Composite(), &last) // Fields of a wrong type count as absent.
+	if used := last.Status.Model.Shared; used != nil && used.Usable() {
+		s.Used = used
+	}
+	found, resolved := req.Required(require.ModelCache)
+	switch {
+	case !resolved:
+		s.Missing = "Crossplane has not answered yet which ModelCaches there are"
+		return s, nil
+	case len(found) == 0:
+		s.Missing = "there is no ModelCache " + name + " in the namespace of the service"
+	default:
+		readModelCache(s, found)
+	}
+	if s.Scope == nil {
+		s.Scope = &scheduling.Scope{Message: s.Missing}
+	}
+	runs := slices.ContainsFunc(req.ObservedKeys(), func(k key.Key) bool { return k.Kind == key.LeaderWorkerSet })
+	if s.Used == nil && runs {
+		return s, field.ErrorList{field.Invalid(field.NewPath("spec", "model", "cacheRef", "name"), text.Value(name), s.Missing+": what runs stays as it is")}
+	}
+	return s, nil
+}
+
+// readModelCache reads the ModelCache. Behind a claim that was made anew there may be two: one of them
+// is being deleted.
+func readModelCache(s *plan.SharedCache, found []incoming.Object) {
+	o := found[0]
+	if i := slices.IndexFunc(found, func(o incoming.Object) bool { return o.DeletionTimestamp() == "" }); i >= 0 {
+		o = found[i]
+	}
+	c := modelCache{}
+	_ = modelCacheView.Read(o, &c) // Fields of a wrong type count as absent.
+	s.Scope = &scheduling.Scope{Names: c.Spec.Clusters, Selector: c.Spec.ClusterSelector, Message: "ModelCache " + s.Name + " is not for this cluster"}
+	now := &v1alpha1.SharedCacheStatus{Name: s.Name, ModelName: c.Status.ModelName, ClaimName: c.Status.ClaimName, Directory: c.Status.Directory}
+	switch {
+	case o.DeletionTimestamp() != "":
+		s.Missing = "ModelCache " + s.Name + " is being deleted"
+		return
+	case !now.Usable():
+		s.Missing = "ModelCache " + s.Name + " does not say yet where its weights are: see its condition Accepted"
+		return
+	}
+	s.Used = now
+	for _, at := range c.Status.Caches {
+		s.States[at.Cluster] = at
+	}
+}

@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// CacheReplica stands for a ModelCache in a cluster of the fleet. It is a replica of no role, which
+// requests a place and no capacity. So a cluster decides as for a service whether the tenant may use
+// it, and makes the namespace.
+var CacheReplica = key.ReplicaOf("cache", 0)
+
+// BuildCache plans a ModelCache: a service without roles, whose plan has weights and clusters. errs are
+// the problems that validation found. With any problem it returns no plan. PlaceCache says where the
+// weights are loaded.
+func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alpha1.Input, snapshot scheduling.Snapshot, errs field.ErrorList) (*Plan, field.ErrorList) {
+	p := &Plan{
+		Service:        s,
+		PodLimit:       *in.PodObservationLimit,
+		FleetNamespace: in.Fleet.Namespace,
+		Labels:         in.Labels,
+		Annotations:    in.Annotations,
+		spec:           &v1alpha1.InferenceServiceSpec{Model: spec.Of(), Placement: spec.Placement()},
+		snapshot:       &snapshot,
+	}
+	policy := newTenantPolicy(s, in)
+	errs = append(errs, policy.checkCache(field.NewPath("spec"), p.spec.Model.Cache)...)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	p.inFleet = scheduling.InFleet(p.spec.Placement) || scheduling.LeavesFleet(&snapshot)
+	w := weightsOf(p.spec.Model, s)
+	// Nobody knows yet which pods will use it, so the ModelCache says where its Job may run.
+	nodes := &Role{Leader: PodTemplate{Spec: corev1.PodSpec{NodeSelector: spec.NodeSelector, Tolerations: tolerations(spec)}}}
+	w.Loader = loader(p.spec.Model, w, nodes, &in.ModelLoader)
+	if w.StorageClassName == "" {
+		w.StorageClassName = policy.ModelCaches.StorageClassName
+	}
+	p.Weights = w
+	if p.inFleet {
+		p.Secrets = p.secrets()
+	}
+	return p, nil
+}
+
+func tolerations(spec *v1alpha1.ModelCacheSpec) []corev1.Toleration {
+	all := make([]corev1.Toleration, 0, len(spec.Tolerations))
+	for _, t := range spec.Tolerations {
+		all = append(all, corev1.Toleration{Key: t.Key, Operator: t.Operator, Value: t.Value, Effect: t.Effect})
+	}
+	return all
+}
+
+// ModelName is the name of a ModelCache's model.
+func (p *Plan) ModelName() string { return p.spec.Model.Source().Name }
+
+// PlaceCache decides in which clusters the weights are loaded, and what is next in each.
+func (p *Plan) PlaceCache(running *Running) {
+	if p.inFleet {
+		p.schedule(p.spec, gangPolicy{}, p.cacheDemand(), p.snapshot)
+	} else {
+		p.Clusters = append(p.Clusters, p.layout(scheduling.Target{Namespace: p.Service.Namespace}, nil))
+	}
+	p.load(running)
+}
+
+// cacheDemand is a place in each cluster.
+func (p *Plan) cacheDemand() *scheduling.Demand {
+	const pod = "loader"
+	return &scheduling.Demand{
+		ServiceID:       reservation.ServiceID{Namespace: p.Service.Namespace, Name: p.Service.Name, UID: p.Service.UID},
+		Claimed:         p.Service.Claimed,
+		Placement:       p.spec.Placement,
+		Groups:          []reservation.ReplicaGroup{{Name: key.GroupOf(0), Replicas: []reservation.ReplicaRequest{{Name: CacheReplica, Pods: map[string]int64{pod: 1}}}}},
+		PodRequirements: map[string]capacity.PodRequirements{pod: {}},
+	}
+}
+
+// RefuseOtherWeights refuses a change of what the weights are. The schema refuses it too, but a ModelCache
+// may come without validation by it. Services that serve with the weights would lose them.
+func (p *Plan) RefuseOtherWeights(observed []key.Key) field.ErrorList {
+	for _, k := range observed {
+		if k.Kind == key.PersistentVolumeClaim && k.Name != p.Weights.Hash {
+			return field.ErrorList{field.Forbidden(field.NewPath("spec"), strings.Join([]string{"uri", "revision", "size", "storageClassName"}, ", ")+
+				" and accessMode cannot be changed: make another ModelCache, and name it in the services")}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package modelcache
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// A fleet has three clusters, and what asks them for a place.
+type fleet struct {
+	*testing.T
+
+	clusters map[string]*party
+	// members are a ModelCache and services, by their names.
+	members map[string]*party
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	fn := function.Start(t)
+	f := &fleet{T: t, clusters: map[string]*party{}, members: map[string]*party{}}
+	for _, name := range []string{"east", "south", "west"} {
+		f.clusters[name] = begin(t, fn, `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: `+name+`, uid: of-`+name+`, labels: {gpu: `+map[string]string{"west": "none"}[name]+`}}, spec: {providerConfigRef: {name: `+name+`}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 1}}]}}`)
+	}
+	return f
+}
+
+func (f *fleet) add(name, xr string) *party {
+	f.Helper()
+	f.members[name] = begin(f.T, f.clusters["east"].fn, xr)
+	return f.members[name]
+}
+
+// found is what a member finds: the clusters, and the ModelCache that it names.
+func (f *fleet) found() map[string][]string {
+	all := map[string][]string{}
+	for _, name := range fixture.Keys(f.clusters) {
+		all["fleet"] = append(all["fleet"], f.clusters[name].doc()...)
+	}
+	if c := f.members["qwen"]; c != nil {
+		all["model-cache"] = c.doc()
+	}
+	return all
+}
+
+// round calls everyone once, the members first. All of them read what the others have written before.
+func (f *fleet) round() {
+	f.Helper()
+	for _, name := range fixture.Keys(f.members) {
+		f.members[name].apply(f.found())
+	}
+	var requests []string
+	for _, name := range fixture.Keys(f.members) {
+		m := f.members[name]
+		if r := m.req.GetObserved().GetResources()["configmap/capacity-request"]; r != nil {
+			owner := fixture.YAML(f.T, `{of: [{controller: true, uid: of-`+name+`}]}`).GetFields()["of"]
+			b, err := kube.With(r.GetResource(), owner, "metadata", "ownerReferences").MarshalJSON()
+			if err != nil {
+				f.Fatal(err)
+			}
+			requests = append(requests, string(b))
+		}
+	}
+	for _, name := range fixture.Keys(f.clusters) {
+		var of []string
+		for _, r := range requests {
+			if strings.Contains(r, "capacity-request.fusioninfer.io/"+name) {
+				of = append(of, r)
+			}
+		}
+		f.clusters[name].apply(map[string][]string{"capacity-requests": of})
+	}
+}
+
+// in are the clusters in which a member has an object of a kind.
+func (f *fleet) in(member, kind string) []string {
+	all := []string{}
+	for _, k := range fixture.Keys(f.members[member].req.GetObserved().GetResources()) {
+		if rest, is := strings.CutPrefix(k, "cluster/"); is {
+			cluster, of, _ := strings.Cut(rest, "/")
+			if strings.HasPrefix(of, kind) {
+				all = append(all, cluster)
+			}
+		}
+	}
+	return slices.Compact(all)
+}
+
+// TestFleet proves that a ModelCache is loaded in the clusters that it names and in no other, before any
+// service exists, that each of these makes the namespace, and that services are placed in those only.
+func TestFleet(t *testing.T) {
+	f := newFleet(t)
+	cacheOf := f.add("qwen", cache(`, clusters: [east, south]`))
+	for range 4 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{"east", "south"}, f.in("qwen", "persistentvolumeclaim")); diff != "" {
+		t.Errorf("claims: -want +got:\n%s", diff)
+	}
+	for _, name := range []string{"east", "south", "west"} {
+		_, made := f.clusters[name].req.GetObserved().GetResources()["object/namespace/team"]
+		if want := name != "west"; made != want {
+			t.Errorf("%s has the namespace of the tenant: %v, want %v (%v)", name, made, want, fixture.Keys(f.clusters[name].req.GetObserved().GetResources()))
+		}
+	}
+	f.add("chat", service("chat", `placement: {policy: Spread, clusterSelector: {}},`))
+	for range 6 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{}, f.in("chat", "leaderworkerset")); diff != "" {
+		t.Errorf("replicas before the weights are there: -want +got:\n%s", diff)
+	}
+	cacheOf.complete()
+	for range 3 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{"east", "south"}, f.in("chat", "leaderworkerset")); diff != "" {
+		t.Errorf("replicas: -want +got:\n%s", diff)
+	}
+	if got := f.in("qwen", "job"); len(got) > 0 {
+		t.Errorf("Jobs stay in %v", got)
+	}
+	// A service that leaves takes nothing of the ModelCache with it.
+	delete(f.members, "chat")
+	f.round()
+	if diff := cmp.Diff([]string{"east", "south"}, f.in("qwen", "persistentvolumeclaim")); diff != "" {
+		t.Errorf("claims: -want +got:\n%s", diff)
+	}
+}
+
+// TestFleetUnknown proves that claims stay while Crossplane has not answered which clusters there are, and
+// while a cluster cannot be read.
+func TestFleetUnknown(t *testing.T) {
+	f := newFleet(t)
+	c := f.add("qwen", cache(`, clusterSelector: {}`))
+	for range 4 {
+		f.round()
+	}
+	c.complete()
+	f.round()
+	f.round()
+	before := fixture.Keys(c.req.GetObserved().GetResources())
+	if diff := cmp.Diff([]string{"east", "south", "west"}, f.in("qwen", "persistentvolumeclaim")); diff != "" {
+		t.Fatalf("claims: -want +got:\n%s", diff)
+	}
+	rsp, err := c.fn.RunFunction(t.Context(), c.req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, fixture.Keys(rsp.GetDesired().GetResources())); diff != "" {
+		t.Errorf("the fleet is not known: -before +after:\n%s", diff)
+	}
+	for k, r := range c.req.GetObserved().GetResources() {
+		if strings.HasPrefix(k, "cluster/west/") {
+			r.Resource = kube.With(r.GetResource(), structpb.NewStructValue(fixture.YAML(t, `{conditions: [{type: Synced, status: "False", reason: ReconcileError}]}`)), "status")
+		}
+	}
+	if diff := cmp.Diff(before, fixture.Keys(c.call(f.found()).GetDesired().GetResources())); diff != "" {
+		t.Errorf("west cannot be read: -before +after:\n%s", diff)
+	}
+	delete(f.clusters, "west")
+	if diff := cmp.Diff(before, fixture.Keys(c.call(f.found()).GetDesired().GetResources())); diff != "" {
+		t.Errorf("west has no profile any more: -before +after:\n%s", diff)
+	}
+}

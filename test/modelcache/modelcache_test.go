@@ -1,0 +1,339 @@
+// Package modelcache has tests of a ModelCache, and of services that share it, from call to call.
+package modelcache
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// cache returns the ModelCache qwen with these fields of the spec beside its source.
+func cache(fields string) string {
+	return `{apiVersion: fusioninfer.io/v1alpha1, kind: ModelCache, metadata: {name: qwen, namespace: team, uid: of-qwen, generation: 1, creationTimestamp: "2026-05-04T08:00:00Z"}, spec: {uri: "hf://Qwen/Qwen3-8B", size: 40Gi` + fields + `}}`
+}
+
+// service returns a service that names the ModelCache qwen, with more fields of the spec.
+func service(name, fields string) string {
+	return `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: ` + name + `, namespace: team, uid: of-` + name + `, generation: 1, creationTimestamp: "2026-05-04T09:00:00Z"}, spec: {` + fields + `
+  model: {cacheRef: {name: qwen}}, roles: [{name: w, componentType: worker, replicas: 2, template: {spec: {containers: [{name: vllm, image: vllm}]}}}]}}`
+}
+
+// A party is a composite resource from call to call.
+type party struct {
+	*testing.T
+
+	fn  *function.Client
+	req *fnv1.RunFunctionRequest
+}
+
+func begin(t *testing.T, fn *function.Client, xr string) *party {
+	t.Helper()
+	return &party{T: t, fn: fn, req: fixture.Request(t, xr, "")}
+}
+
+// call calls the function with what it requires, and returns its answer.
+func (p *party) call(found map[string][]string) *fnv1.RunFunctionResponse {
+	p.Helper()
+	rsp, _ := fixture.Reconcile(p, p.fn, p.req, found)
+	return rsp
+}
+
+// apply calls the function and applies its answer, as Crossplane and provider-kubernetes do. It returns the
+// keys of what is desired.
+func (p *party) apply(found map[string][]string) []string {
+	p.Helper()
+	rsp := p.call(found)
+	if fixture.IsFatal(rsp) {
+		p.Fatal(fixture.Fatals(rsp))
+	}
+	observed := map[string]*fnv1.Resource{}
+	for k, r := range rsp.GetDesired().GetResources() {
+		o := kube.With(r.GetResource(), structpb.NewStringValue("uid-"+k), "metadata", "uid")
+		o = kube.With(o, structpb.NewStringValue("2026-05-04T08:00:00Z"), "metadata", "creationTimestamp")
+		o = kube.With(o, structpb.NewStringValue("1"), "metadata", "resourceVersion")
+		if manifest := kube.Lookup(o, "spec", "forProvider", "manifest"); manifest != nil {
+			of := kube.With(manifest.GetStructValue(), structpb.NewStringValue("uid-of-"+k), "metadata", "uid")
+			o = kube.With(o, structpb.NewStructValue(fixture.YAML(p, `{conditions: [{type: Synced, status: "True"}]}`)), "status")
+			o = kube.With(o, structpb.NewStructValue(of), "status", "atProvider", "manifest")
+		}
+		observed[k] = &fnv1.Resource{Resource: o}
+	}
+	p.req.Observed.Resources = observed
+	status := rsp.GetDesired().GetComposite().GetResource().GetFields()["status"]
+	p.req.Observed.Composite.Resource = kube.With(p.req.GetObserved().GetComposite().GetResource(), proto.CloneOf(status), "status")
+	return fixture.Keys(rsp.GetDesired().GetResources())
+}
+
+// complete makes the loading Job complete, in the cluster or in another one.
+func (p *party) complete() {
+	p.Helper()
+	for k, r := range p.req.GetObserved().GetResources() {
+		if !strings.Contains(k, "job/") {
+			continue
+		}
+		status := structpb.NewStructValue(fixture.YAML(p, `{conditions: [{type: Complete, status: "True"}]}`))
+		o := kube.With(r.GetResource(), status, "status")
+		if strings.HasPrefix(k, "cluster/") {
+			o = kube.With(r.GetResource(), status, "status", "atProvider", "manifest", "status")
+		}
+		p.req.Observed.Resources[k] = &fnv1.Resource{Resource: o}
+	}
+}
+
+// serve makes the replicas ready.
+func (p *party) serve() {
+	p.Helper()
+	fixture.MakeReady(p, p.req)
+}
+
+// doc is the composite resource as others read it.
+func (p *party) doc() []string {
+	b, err := p.req.GetObserved().GetComposite().GetResource().MarshalJSON()
+	if err != nil {
+		p.Fatal(err)
+	}
+	return []string{string(b)}
+}
+
+// loaded returns a ModelCache whose weights are there.
+func loaded(t *testing.T, fn *function.Client) *party {
+	t.Helper()
+	c := begin(t, fn, cache(""))
+	c.apply(nil)
+	c.apply(nil)
+	c.complete()
+	c.apply(nil)
+	return c
+}
+
+func kinds(keys []string) []string {
+	var all []string
+	for _, k := range keys {
+		kind, _, _ := strings.Cut(k, "/")
+		all = append(all, kind)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// claims are the names of the claims that the pods of a response mount.
+func claims(rsp *fnv1.RunFunctionResponse) []string {
+	var all []string
+	for _, r := range rsp.GetDesired().GetResources() {
+		pod := kube.Lookup(r.GetResource(), "spec", "leaderWorkerTemplate", "workerTemplate", "spec").GetStructValue()
+		for _, v := range kube.Elements(pod, "volumes") {
+			if c := kube.Lookup(v.GetStructValue(), "persistentVolumeClaim"); c != nil {
+				all = append(all, kube.Lookup(v.GetStructValue(), "persistentVolumeClaim", "claimName").GetStringValue())
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// TestLoading follows a ModelCache until its weights are there: the claim, then the Job, which goes once the
+// status has that it is complete.
+func TestLoading(t *testing.T) {
+	c := begin(t, function.Start(t), cache(""))
+	const claim, job = "persistentvolumeclaim", "job"
+	want := func(reason, model string, keys ...string) {
+		t.Helper()
+		rsp := c.call(nil)
+		got := append(kinds(c.apply(nil)), fixture.Condition(rsp, "ModelReady"))
+		if diff := cmp.Diff(append(keys, model), got); diff != "" {
+			t.Errorf("%s\n-want +got:\n%s", reason, diff)
+		}
+	}
+	want("First the claim.", "FALSE Loading", claim)
+	want("Then the Job.", "FALSE Loading", job, claim)
+	c.complete()
+	want("It stays until the status has it.", "TRUE Loaded", job, claim)
+	want("Then it goes.", "TRUE Loaded", claim)
+}
+
+// TestShared proves that two services mount one claim, make neither a claim nor a Job, and that either of
+// them comes and goes without the other.
+func TestShared(t *testing.T) {
+	fn := function.Start(t)
+	c := begin(t, fn, cache(""))
+	c.apply(nil)
+	chat, code := begin(t, fn, service("chat", "")), begin(t, fn, service("code", ""))
+	for _, s := range []*party{chat, code} {
+		rsp := s.call(map[string][]string{"model-cache": c.doc()})
+		if got := kinds(fixture.Keys(rsp.GetDesired().GetResources())); slices.Contains(got, "leaderworkerset") {
+			t.Errorf("%s has replicas before the weights are there: %v", fixture.Name(s.req), got)
+		}
+		if diff := cmp.Diff("FALSE Loading", fixture.Condition(rsp, "ModelReady")); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", fixture.Name(s.req), diff)
+		}
+	}
+	c = loaded(t, fn)
+	for _, s := range []*party{chat, code} {
+		rsp := s.call(map[string][]string{"model-cache": c.doc()})
+		if diff := cmp.Diff([]string{"leaderworkerset", "poddisruptionbudget", "service"}, kinds(fixture.Keys(rsp.GetDesired().GetResources()))); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", fixture.Name(s.req), diff)
+		}
+		want := kube.Lookup(c.req.GetObserved().GetComposite().GetResource(), "status", "claimName").GetStringValue()
+		if diff := cmp.Diff([]string{want}, claims(rsp)); diff != "" || want == "" {
+			t.Errorf("%s: claims: -want +got:\n%s", fixture.Name(s.req), diff)
+		}
+	}
+}
+
+// TestWithout proves that nothing which runs changes while the ModelCache is missing, goes, or says nothing,
+// and that new replicas wait.
+func TestWithout(t *testing.T) {
+	fn := function.Start(t)
+	c := loaded(t, fn)
+	edited := func(change func(*structpb.Struct) *structpb.Struct) []string {
+		b, err := change(c.req.GetObserved().GetComposite().GetResource()).MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{string(b)}
+	}
+	cases := map[string]struct {
+		reason string
+		found  []string
+	}{
+		"Missing": {reason: "It was deleted.", found: nil},
+		"Deleting": {reason: "It is being deleted.", found: edited(func(s *structpb.Struct) *structpb.Struct {
+			return kube.With(s, structpb.NewStringValue("2026-05-05T08:00:00Z"), "metadata", "deletionTimestamp")
+		})},
+		"Silent": {reason: "It was made anew, and has no status.", found: edited(func(s *structpb.Struct) *structpb.Struct {
+			return kube.With(s, structpb.NewNullValue(), "status")
+		})},
+		"Hostile": {reason: "A status that is no name is none.", found: edited(func(s *structpb.Struct) *structpb.Struct {
+			return kube.With(s, structpb.NewStringValue("../../etc"), "status", "directory")
+		})},
+		"Wrong": {reason: "A status of another type is none.", found: edited(func(s *structpb.Struct) *structpb.Struct {
+			return kube.With(s, structpb.NewStringValue("x"), "status")
+		})},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, fn, service("chat", ""))
+			there := map[string][]string{"model-cache": c.doc()}
+			s.apply(there)
+			s.serve()
+			before := s.call(there)
+			after := s.call(map[string][]string{"model-cache": tc.found})
+			if diff := cmp.Diff(before.GetDesired().GetResources(), after.GetDesired().GetResources(), protocmp.Transform()); diff != "" {
+				t.Errorf("%s\n-before +after:\n%s", tc.reason, diff)
+			}
+			s.req.Observed.Composite.Resource = kube.With(s.req.GetObserved().GetComposite().GetResource(), fixture.YAML(t, strings.ReplaceAll(service("chat", ""), "replicas: 2", "replicas: 3")).GetFields()["spec"], "spec")
+			if got := kube.Lookup(s.req.GetObserved().GetComposite().GetResource(), "status", "model", "shared", "claimName").GetStringValue(); got == "" {
+				t.Fatal("the status does not say which claim the service has")
+			}
+			grown := s.call(map[string][]string{"model-cache": tc.found})
+			if diff := cmp.Diff(fixture.Keys(before.GetDesired().GetResources()), fixture.Keys(grown.GetDesired().GetResources())); diff != "" {
+				t.Errorf("a new replica starts: -before +after:\n%s", diff)
+			}
+			if diff := cmp.Diff("FALSE Loading", fixture.Condition(grown, "ModelReady")); diff != "" {
+				t.Errorf("ModelReady: -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAnother proves that a service which names another ModelCache keeps its pods until that is loaded, and
+// that one which does not exist is refused.
+func TestAnother(t *testing.T) {
+	fn := function.Start(t)
+	c := loaded(t, fn)
+	there := map[string][]string{"model-cache": c.doc()}
+	s := begin(t, fn, strings.Replace(service("chat", ""), "cacheRef: {name: qwen}", `uri: "hf://a/b"`, 1))
+	s.apply(nil)
+	s.serve()
+	s.req.Observed.Composite.Resource = kube.With(s.req.GetObserved().GetComposite().GetResource(), fixture.YAML(t, service("chat", "")).GetFields()["spec"], "spec")
+	rsp := s.call(nil)
+	if diff := cmp.Diff(`nothing was changed: spec.model.cacheRef.name: Invalid value: "qwen": there is no ModelCache qwen in the namespace of the service: what runs stays as it is`, fixture.Fatals(rsp)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	loading := begin(t, fn, cache(""))
+	loading.apply(nil)
+	for name, found := range map[string][]string{"held": loading.doc(), "updated": there["model-cache"]} {
+		want := map[string]float64{"held": 2, "updated": 1}[name]
+		got := 0.0
+		for k, r := range s.call(map[string][]string{"model-cache": found}).GetDesired().GetResources() {
+			if strings.HasPrefix(k, "leaderworkerset/") {
+				got += kube.Lookup(r.GetResource(), "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue()
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %v replicas are held, want %v", name, got, want)
+		}
+	}
+}
+
+// TestRefused shows what a ModelCache, and a service that names one, may not say.
+func TestRefused(t *testing.T) {
+	fn := function.Start(t)
+	cases := map[string]struct {
+		reason, xr, input, want string
+	}{
+		"Class": {
+			reason: "The policy for spec.model.cache holds for a ModelCache, too.", xr: cache(`, storageClassName: fast`),
+			want: `spec.storageClassName: Invalid value: "fast": must be left out: none is allowed in namespace team (modelCaches.allowedStorageClassNames in the Composition's input)`,
+		},
+		"Size": {
+			reason: "So does the largest size, for each tenant.", xr: cache(``),
+			input: `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, tenants: [{namespaces: [team], modelCaches: {maxSize: 10Gi}}]}`,
+			want:  `spec.size: Invalid value: "40Gi": must be at most 10Gi (modelCaches.maxSize in the Composition's input)`,
+		},
+		"Both": {
+			reason: "The ModelCache alone says where the weights come from.", xr: strings.Replace(service("chat", ""), "cacheRef:", `uri: "hf://a/b", cache: {size: 1Gi}, cacheRef:`, 1),
+			want: "spec.model.cache: Forbidden: must be left out with cacheRef: the ModelCache says where the weights come from; spec.model.uri: Forbidden: must be left out with cacheRef: the ModelCache says where the weights come from",
+		},
+		"OutsideFleet": {
+			reason: "A ModelCache knows nothing of such a cluster.", xr: service("chat", `placement: {clusters: [{name: edge, providerConfigRef: {name: edge}}]},`),
+			input: `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, allowedProviderConfigs: [{name: edge}]}`,
+			want:  `spec.model.cacheRef: Forbidden: must be left out while cluster "edge" has a providerConfigRef: a ModelCache is in clusters of the fleet, or in that of its object`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rsp, err := fn.RunFunction(t.Context(), fixture.Request(t, tc.xr, tc.input))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff("nothing was changed: "+tc.want, fixture.Fatals(rsp)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestOtherWeights proves that a ModelCache keeps what its weights are, and its claim with it.
+func TestOtherWeights(t *testing.T) {
+	c := loaded(t, function.Start(t))
+	c.req.Observed.Composite.Resource = kube.With(c.req.GetObserved().GetComposite().GetResource(), structpb.NewStringValue("other"), "spec", "revision")
+	want := "nothing was changed: spec: Forbidden: uri, revision, size, storageClassName and accessMode cannot be changed: make another ModelCache, and name it in the services"
+	if diff := cmp.Diff(want, fixture.Fatals(c.call(nil))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestAnew proves that a ModelCache which is made anew has another claim. The former one is there until no pod
+// uses it any more.
+func TestAnew(t *testing.T) {
+	fn := function.Start(t)
+	name := func(uid string) string {
+		rsp := begin(t, fn, strings.Replace(cache(""), "of-qwen", uid, 1)).call(nil)
+		return kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status", "claimName").GetStringValue()
+	}
+	if one, two := name("one"), name("two"); one == two || one == "" {
+		t.Errorf("the claims are %q and %q", one, two)
+	}
+}

@@ -133,7 +133,7 @@ func (m *Cache) Plan() error {
 		return err
 	}
 	state := observe.Read(m.call.Request, m.plan)
-	m.plan.PlaceCache(&plan.Running{Now: m.call.Now, Loader: m.renderer.Loader(), Weights: state.Weights})
+	m.plan.PlaceCache(observe.CacheUsers(m.call.Request), &plan.Running{Now: m.call.Now, Loader: m.renderer.Loader(), Weights: state.Weights})
 	return nil
 }
 

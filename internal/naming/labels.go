@@ -14,6 +14,9 @@ const (
 	LabelModelLoader = "fusioninfer.io/model-loader"
 	// LabelModelCache has the name of the ModelCache. It is on what that composes.
 	LabelModelCache = "fusioninfer.io/model-cache"
+	// LabelUsesModelCache has the name of the ModelCache that a service names. It is on the capacity
+	// request of the service, by which a ModelCache finds out where it is needed.
+	LabelUsesModelCache = "fusioninfer.io/uses-model-cache"
 )
 
 // Labels by which InferenceModels find the pools of their services, and by which people find what an

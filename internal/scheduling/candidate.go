@@ -38,8 +38,9 @@ type Candidate struct {
 	Uncounted bool
 	// RefusesGang tells that the service starts as a gang, which Kueue does not admit as one.
 	RefusesGang bool
-	// OutOfScope says why the service does not start there. Empty if it may.
-	OutOfScope string
+	// OutOfScope is the reason why the service does not start there, and OutOfScopeMessage says so. Both
+	// are empty if it may.
+	OutOfScope, OutOfScopeMessage string
 	// Reserved, Present and Ready replicas of the service there. Reserved are those whose
 	// reservation answers the current request, see reservation.ClusterRequest.Reserved. Present
 	// are those of which an object exists.

@@ -60,7 +60,7 @@ func (p *scheduler) eligibilityOf(c *Candidate) eligibility {
 	case c.RefusesGang:
 		return eligibility{ReasonGang, "Kueue admits each replica by itself there, and this service starts as a gang: set spec.schedulingStrategy.gang.mode to None", false}
 	case c.OutOfScope != "":
-		return eligibility{ReasonNoCache, c.OutOfScope, false}
+		return eligibility{c.OutOfScope, c.OutOfScopeMessage, false}
 	case p.Policy == v1alpha1.PlacementSpread && c.Weight == 0:
 		return eligibility{ReasonWeight, "its weight is 0", true}
 	}

@@ -61,7 +61,7 @@ func (v *view) candidate(m member) Candidate {
 	}
 	c.NotAllowed = v.notAllowed[m.inferenceCluster]
 	c.RefusesGang = v.demand.HasGang && ic.Spec.LocalQueue() != ""
-	c.OutOfScope = v.demand.Scope.without(ic)
+	c.OutOfScope, c.OutOfScopeMessage = v.demand.Scope.without(ic)
 	readCluster(&c, ic)
 	c.InOutage = c.Unreachable != nil && outageAt(v.snapshot.Clusters, *c.Unreachable)
 	v.readReserved(&c, ic, m.inferenceCluster)

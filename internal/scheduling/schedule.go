@@ -41,16 +41,16 @@ type Demand struct {
 type Scope struct {
 	Names    []string
 	Selector *metav1.LabelSelector
-	// Message says why a service starts in no other cluster.
-	Message string
+	// Reason and Message say why a service starts in no other cluster.
+	Reason, Message string
 }
 
-// without says why a service does not start in a cluster. It is empty if it may.
-func (s *Scope) without(c *v1alpha1.InferenceCluster) string {
+// without says why a service does not start in a cluster. Both are empty if it may.
+func (s *Scope) without(c *v1alpha1.InferenceCluster) (reason, message string) {
 	if s == nil || slices.Contains(s.Names, c.Name) || selects(s.Selector, c.Labels) {
-		return ""
+		return "", ""
 	}
-	return s.Message
+	return s.Reason, s.Message
 }
 
 // A Result is where a service runs.

@@ -1,6 +1,7 @@
 package modelcache
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,17 @@ func (f *fleet) found() map[string][]string {
 	}
 	if c := f.members["qwen"]; c != nil {
 		all["model-cache"] = c.doc()
+	}
+	for _, name := range fixture.Keys(f.members) {
+		r := f.members[name].req.GetObserved().GetResources()["configmap/capacity-request"]
+		if kube.Lookup(r.GetResource(), "metadata", "labels", "fusioninfer.io/uses-model-cache").GetStringValue() != "qwen" {
+			continue
+		}
+		b, err := r.GetResource().MarshalJSON()
+		if err != nil {
+			f.Fatal(err)
+		}
+		all["model-cache-users"] = append(all["model-cache-users"], string(b))
 	}
 	return all
 }
@@ -168,5 +180,71 @@ func TestFleetUnknown(t *testing.T) {
 	delete(f.clusters, "west")
 	if diff := cmp.Diff(before, fixture.Keys(c.call(f.found()).GetDesired().GetResources())); diff != "" {
 		t.Errorf("west has no profile any more: -before +after:\n%s", diff)
+	}
+}
+
+// TestOnDemand proves that a ModelCache with room in three clusters is loaded in the one where a service runs
+// that names it, that this starts once the weights are there, and that they stay when the service goes.
+func TestOnDemand(t *testing.T) {
+	f := newFleet(t)
+	c := f.add("qwen", cache(`, clusterSelector: {}, loadPolicy: OnDemand`))
+	for range 3 {
+		f.round()
+	}
+	rsp := c.call(f.found())
+	if diff := cmp.Diff([]string{"TRUE Placed", "TRUE NotNeeded"}, []string{fixture.Condition(rsp, "Placed"), fixture.Condition(rsp, "ModelReady")}); diff != "" {
+		t.Errorf("nobody needs it: -want +got:\n%s", diff)
+	}
+	f.add("chat", service("chat", `placement: {policy: Failover, clusterSelector: {matchLabels: {gpu: none}}},`))
+	for range 6 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{"west"}, f.in("qwen", "persistentvolumeclaim")); diff != "" {
+		t.Errorf("claims: -want +got:\n%s", diff)
+	}
+	c.complete()
+	for range 3 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{"west"}, f.in("chat", "leaderworkerset")); diff != "" {
+		t.Errorf("replicas: -want +got:\n%s", diff)
+	}
+	delete(f.members, "chat")
+	f.round()
+	f.round()
+	if diff := cmp.Diff([]string{"west"}, f.in("qwen", "persistentvolumeclaim")); diff != "" {
+		t.Errorf("claims without the service: -want +got:\n%s", diff)
+	}
+}
+
+// TestForgedDemand proves that a request which somebody writes by hand has weights loaded only in clusters that
+// the ModelCache is for.
+func TestForgedDemand(t *testing.T) {
+	f := newFleet(t)
+	c := f.add("qwen", cache(`, clusters: [east, south], loadPolicy: OnDemand`))
+	for range 3 {
+		f.round()
+	}
+	forged := func(clusters ...string) string {
+		for i, name := range clusters {
+			clusters[i] = fmt.Sprintf(`"%s":{"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}],"running":["w/0"]}`, name)
+		}
+		return `{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: team}, data: {request: '{"uid":"u","namespace":"team","name":"s","podRequirements":{"w":{}},"clusters":{` + strings.Join(clusters, ",") + `}}'}}`
+	}
+	found := f.found()
+	found["model-cache-users"] = []string{
+		forged("south", "west"), forged("../x"),
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: none, namespace: team}, data: {request: 'no request'}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: wrong, namespace: team}, data: 1}`,
+	}
+	request := c.call(found).GetDesired().GetResources()["configmap/capacity-request"].GetResource()
+	var asked []string
+	for _, l := range fixture.Keys(kube.Lookup(request, "metadata", "labels").GetStructValue().GetFields()) {
+		if cluster, is := strings.CutPrefix(l, "capacity-request.fusioninfer.io/"); is {
+			asked = append(asked, cluster)
+		}
+	}
+	if diff := cmp.Diff([]string{"south"}, asked); diff != "" {
+		t.Errorf("clusters that are asked: -want +got:\n%s", diff)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -335,5 +336,34 @@ func TestAnew(t *testing.T) {
 	}
 	if one, two := name("one"), name("two"); one == two || one == "" {
 		t.Errorf("the claims are %q and %q", one, two)
+	}
+}
+
+// TestRequirements shows what is read: nothing of other namespaces, in either flavour.
+func TestRequirements(t *testing.T) {
+	fn := function.Start(t)
+	claimed := func(xr string) string {
+		return strings.NewReplacer("kind: ", "kind: X", "namespace: team", `labels: {crossplane.io/claim-name: mine, crossplane.io/claim-namespace: team}`).Replace(xr)
+	}
+	cases := map[string]struct{ xr, name, want string }{
+		"Service":        {xr: service("chat", ""), name: "model-cache", want: `{apiVersion: fusioninfer.io/v1alpha1, kind: ModelCache, matchName: qwen, namespace: team}`},
+		"ClaimedService": {xr: claimed(service("chat", "")), name: "model-cache", want: `{apiVersion: fusioninfer.io/v1alpha1, kind: XModelCache, matchLabels: {labels: {crossplane.io/claim-name: qwen, crossplane.io/claim-namespace: team}}}`},
+		"Cache":          {xr: cache(`, clusters: [east], loadPolicy: OnDemand`), name: "model-cache-users", want: `{apiVersion: v1, kind: ConfigMap, matchLabels: {labels: {fusioninfer.io/uses-model-cache: qwen}}, namespace: team}`},
+		"ClaimedCache":   {xr: claimed(cache(`, clusters: [east], loadPolicy: OnDemand`)), name: "model-cache-users", want: `{apiVersion: v1, kind: ConfigMap, matchLabels: {labels: {fusioninfer.io/uses-model-cache: mine}}, namespace: team}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rsp, err := fn.RunFunction(t.Context(), fixture.Request(t, tc.xr, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := protojson.Marshal(rsp.GetRequirements().GetResources()[tc.name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(fixture.YAML(t, tc.want), fixture.YAML(t, string(b)), protocmp.Transform()); diff != "" {
+				t.Errorf("-want +got:\n%s\n%s", diff, fixture.Fatals(rsp))
+			}
+		})
 	}
 }

@@ -49,6 +49,7 @@ type ModelCache struct {
 // +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.tokenSecretRef)",fieldPath=".tokenSecretRef",message="must be left out: only a model of a hub, hf://, needs a token"
 // +kubebuilder:validation:XValidation:rule="self.uri.startsWith('s3://') || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be left out: only a bucket, s3://, has credentials"
 // +kubebuilder:validation:XValidation:rule="!has(self.clusters) || !has(self.clusterSelector)",message="must have at most one of clusters and clusterSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.loadPolicy) || has(self.clusters) || has(self.clusterSelector)",fieldPath=".loadPolicy",message="must be left out without clusters and clusterSelector"
 type ModelCacheSpec struct {
 	// URI says where the weights come from: hf://{organization}/{name} is a model of the Hugging
 	// Face Hub, and s3://{bucket}/{prefix} are the objects of a bucket. It cannot be changed.
@@ -118,7 +119,25 @@ type ModelCacheSpec struct {
 	// InferenceCluster that allows the namespace.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// LoadPolicy says in which of these clusters the weights are loaded. Everywhere loads them in
+	// all, before any service exists. OnDemand loads them where a service that names this
+	// ModelCache is placed. What is loaded stays. Defaults to Everywhere.
+	// +optional
+	LoadPolicy LoadPolicy `json:"loadPolicy,omitempty"`
 }
+
+// A LoadPolicy says in which of its clusters a ModelCache is loaded.
+// +kubebuilder:validation:Enum=Everywhere;OnDemand
+type LoadPolicy string
+
+// The policies of loading.
+const (
+	// LoadEverywhere loads in all clusters.
+	LoadEverywhere LoadPolicy = "Everywhere"
+	// LoadOnDemand loads where a service that names the ModelCache is placed.
+	LoadOnDemand LoadPolicy = "OnDemand"
+)
 
 // A CacheToleration is a taint that the loading Job tolerates, as in a pod.
 type CacheToleration struct {

@@ -52,7 +52,7 @@ func TestValidateModelCache(t *testing.T) {
 		want []string
 	}{
 		"Least":  {reason: "A source and a size will do.", doc: ofCache(least)},
-		"Full":   {reason: "A cache of a hub may have all of these.", doc: ofCache(least + `, revision: main, tokenSecretRef: {name: hub}, storageClassName: nfs, accessMode: ReadWriteOnce, nodeSelector: {gpu: h100}, tolerations: [{key: gpu, operator: Exists}, {key: a, value: b, effect: NoSchedule}], clusters: [east, west]`)},
+		"Full":   {reason: "A cache of a hub may have all of these.", doc: ofCache(least + `, revision: main, tokenSecretRef: {name: hub}, storageClassName: nfs, accessMode: ReadWriteOnce, nodeSelector: {gpu: h100}, tolerations: [{key: gpu, operator: Exists}, {key: a, value: b, effect: NoSchedule}], clusters: [east, west], loadPolicy: OnDemand`)},
 		"Bucket": {reason: "A bucket has credentials.", doc: ofCache(`uri: "s3://models/qwen", credentialsSecretRef: {name: bucket}, size: 1Ti, clusterSelector: {}`)},
 		"Claim": {
 			reason: "What is in a claim already is not loaded.", doc: ofCache(`uri: "pvc://weights/qwen", size: 40Gi`),
@@ -83,6 +83,11 @@ func TestValidateModelCache(t *testing.T) {
 			reason: "A cluster has one claim.", doc: ofCache(least + `, clusters: [east, east]`),
 			schema: []string{"spec.clusters[1]"},
 			want:   []string{`spec.clusters[1]: Duplicate value: "east"`},
+		},
+		"LoadPolicy": {
+			reason: "Without clusters there is nothing to choose.", doc: ofCache(least + `, loadPolicy: OnDemand`),
+			schema: []string{"spec.loadPolicy"},
+			want:   []string{"spec.loadPolicy: Forbidden: must be left out without clusters and clusterSelector"},
 		},
 		"Toleration": {
 			reason: "A toleration says of which taint it is.", doc: ofCache(least + `, tolerations: [{value: b}]`),

@@ -68,6 +68,10 @@ func validateCacheClusters(spec *field.Path, s *ModelCacheSpec) field.ErrorList 
 		errs = append(errs, check.Label(at, name)...)
 		errs = append(errs, names.check(at, name)...)
 	}
+	errs = append(errs, check.OneOf(spec.Child("loadPolicy"), s.LoadPolicy, LoadEverywhere, LoadOnDemand)...)
+	if s.LoadPolicy != "" && s.Placement() == nil {
+		errs = append(errs, field.Forbidden(spec.Child("loadPolicy"), "must be left out without clusters and clusterSelector"))
+	}
 	if s.ClusterSelector == nil {
 		return errs
 	}

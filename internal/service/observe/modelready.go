@@ -11,6 +11,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -84,10 +85,17 @@ func (e *evaluator) modelReady() composite.Condition {
 		return composite.Condition{Type: ModelReady, Status: composite.False, Reason: ReasonLoadFailed, Message: text.Join(failed, text.MaxMessage)}
 	case len(loading) > 0:
 		return composite.Condition{Type: ModelReady, Status: composite.False, Reason: ReasonLoading, Message: text.Join(loading, text.MaxMessage)}
+	case len(said) == 0 && e.plan.LoadsOnDemand && e.notNeeded():
+		return composite.Condition{Type: ModelReady, Status: composite.True, Reason: scheduling.ReasonNotNeeded, Message: "no service that names the ModelCache is placed so far"}
 	case len(said) == 0 && (e.plan.Service.OfCache || slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return len(c.Pending) > 0 })):
 		return composite.Condition{Type: ModelReady, Status: composite.False, Reason: ReasonLoading, Message: "the weights are loaded where capacity is reserved: see the condition Placed"}
 	}
 	return composite.Condition{Type: ModelReady, Status: composite.True, Reason: ReasonLoaded}
+}
+
+// notNeeded tells that no cluster is asked for a place.
+func (e *evaluator) notNeeded() bool {
+	return e.plan.Schedule != nil && !slices.ContainsFunc(e.plan.Schedule.Assignments, func(a scheduling.Assignment) bool { return a.Reason != scheduling.ReasonNotNeeded })
 }
 
 // modelStatus says which claims have weights. What it says of weights that are loaded is read by the

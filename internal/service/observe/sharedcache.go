@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
@@ -57,6 +59,25 @@ func CacheSnapshot(req incoming.Request, p *v1alpha1.Placement, now time.Time) s
 	return snapshot
 }
 
+// CacheUsers returns the InferenceClusters in which services are placed that name a ModelCache. Their capacity
+// requests say that. Whoever else writes such a request has a cache loaded that is the tenant's own.
+func CacheUsers(req incoming.Request) []string {
+	found, _ := req.Required(require.CacheUsers)
+	all := map[string]bool{}
+	for _, o := range found {
+		request, err := reservation.DecodeRequest(requestData.Text(o))
+		if err != nil {
+			continue // It is written again.
+		}
+		for name, at := range request.Clusters {
+			if len(at.Running) > 0 {
+				all[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
 // SharedCache returns what is known of the ModelCache that a service names. A ModelCache that is missing,
 // or goes, changes nothing of what runs: the engines keep what they were told last. It returns a
 // problem if engines run that were told nothing, because then nobody knows what they are to load.
@@ -78,7 +99,7 @@ func SharedCache(req incoming.Request, name string) (*plan.SharedCache, field.Er
 		readModelCache(s, found)
 	}
 	if s.Scope == nil {
-		s.Scope = &scheduling.Scope{Message: s.Missing}
+		s.Scope = &scheduling.Scope{Reason: scheduling.ReasonNoCache, Message: s.Missing}
 	}
 	runs := slices.ContainsFunc(req.ObservedKeys(), func(k key.Key) bool { return k.Kind == key.LeaderWorkerSet })
 	if s.Used == nil && runs {
@@ -96,7 +117,7 @@ func readModelCache(s *plan.SharedCache, found []incoming.Object) {
 	}
 	c := modelCache{}
 	_ = modelCacheView.Read(o, &c) // Fields of a wrong type count as absent.
-	s.Scope = &scheduling.Scope{Names: c.Spec.Clusters, Selector: c.Spec.ClusterSelector, Message: "ModelCache " + s.Name + " is not for this cluster"}
+	s.Scope = &scheduling.Scope{Names: c.Spec.Clusters, Selector: c.Spec.ClusterSelector, Reason: scheduling.ReasonNoCache, Message: "ModelCache " + s.Name + " is not for this cluster"}
 	now := &v1alpha1.SharedCacheStatus{Name: s.Name, ModelName: c.Status.ModelName, ClaimName: c.Status.ClaimName, Directory: c.Status.Directory}
 	switch {
 	case o.DeletionTimestamp() != "":

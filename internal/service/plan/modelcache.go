@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,7 @@ func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alp
 		Annotations:    in.Annotations,
 		spec:           &v1alpha1.InferenceServiceSpec{Model: spec.Of(), Placement: spec.Placement()},
 		snapshot:       &snapshot,
+		LoadsOnDemand:  spec.LoadPolicy == v1alpha1.LoadOnDemand,
 	}
 	policy := newTenantPolicy(s, in)
 	errs = append(errs, policy.checkCache(field.NewPath("spec"), p.spec.Model.Cache)...)
@@ -64,14 +66,30 @@ func tolerations(spec *v1alpha1.ModelCacheSpec) []corev1.Toleration {
 // ModelName is the name of a ModelCache's model.
 func (p *Plan) ModelName() string { return p.spec.Model.Source().Name }
 
-// PlaceCache decides in which clusters the weights are loaded, and what is next in each.
-func (p *Plan) PlaceCache(running *Running) {
+// PlaceCache decides in which clusters the weights are loaded, and what is next in each. Users are the
+// clusters in which services are placed that name the ModelCache.
+func (p *Plan) PlaceCache(users []string, running *Running) {
 	if p.inFleet {
-		p.schedule(p.spec, gangPolicy{}, p.cacheDemand(), p.snapshot)
+		demand := p.cacheDemand()
+		if p.LoadsOnDemand {
+			demand.Scope = p.onDemand(users)
+		}
+		p.schedule(p.spec, gangPolicy{}, demand, p.snapshot)
 	} else {
 		p.Clusters = append(p.Clusters, p.layout(scheduling.Target{Namespace: p.Service.Namespace}, nil))
 	}
 	p.load(running)
+}
+
+// onDemand are the clusters in which services need the weights, and those that have them.
+func (p *Plan) onDemand(users []string) *scheduling.Scope {
+	s := &scheduling.Scope{Names: slices.Clone(users), Reason: scheduling.ReasonNotNeeded, Message: "no service that names the ModelCache is placed there"}
+	for name, at := range p.snapshot.States {
+		if at.Present[CacheReplica] {
+			s.Names = append(s.Names, name)
+		}
+	}
+	return s
 }
 
 // cacheDemand is a place in each cluster.

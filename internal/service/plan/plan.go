@@ -34,6 +34,8 @@ type Plan struct {
 	Weights *Weights
 	// Shared is the ModelCache that spec.model names. Nil if it names none.
 	Shared *SharedCache
+	// LoadsOnDemand tells that a ModelCache is loaded only where services use it.
+	LoadsOnDemand bool
 	// Profile is what the status says of the serving profile. It is nil if the service names none.
 	Profile *v1alpha1.ProfileStatus
 	// Roles that serve, in the order of the spec, without the router.

@@ -47,6 +47,9 @@ const (
 	Namespace = "namespace"
 	// ModelCache is the name of the requirement for the ModelCache that the service names.
 	ModelCache = "model-cache"
+	// CacheUsers is the name of the requirement for the capacity requests of the services that name a
+	// ModelCache.
+	CacheUsers = "model-cache-users"
 	// kindOf starts the name of the requirement for the definition of a kind.
 	kindOf = "kind/"
 )
@@ -169,6 +172,12 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	pods(r, p)
 	loaders(r, p)
 	clusters(req, r, p)
+	if p.LoadsOnDemand {
+		r.Resources[CacheUsers] = &fnv1.ResourceSelector{
+			ApiVersion: "v1", Kind: "ConfigMap", Namespace: ptr.To(p.Service.Namespace),
+			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{naming.LabelUsesModelCache: p.Service.Name}}},
+		}
+	}
 	if p.Shared != nil {
 		r.Resources[ModelCache] = modelCache(p)
 	}

@@ -81,6 +81,9 @@ func requestOf(p *plan.Plan) (*apply.ConfigMapApplyConfiguration, error) {
 	for _, name := range append(slices.Sorted(maps.Keys(p.Schedule.Request.Clusters)), p.Schedule.Withdrawn...) {
 		l[reservation.RequestLabel(name)] = reservation.RequestLabelValue
 	}
+	if p.Shared != nil {
+		l[naming.LabelUsesModelCache] = p.Shared.Name
+	}
 	m := apply.ConfigMap(p.Service.RequestName(), p.Service.Namespace).WithLabels(l).WithData(map[string]string{reservation.RequestKey: text})
 	if v := p.Schedule.RequestVersion; v != "" {
 		m = m.WithResourceVersion(v)

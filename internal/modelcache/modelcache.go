@@ -10,6 +10,9 @@ plan.CacheReplica.
 package modelcache
 
 import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,6 +23,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -158,6 +162,9 @@ func (m *Cache) Respond() error {
 	if err := composite.Refusal(composite.ReasonNameConflict, state.Conflicts(m.objects)); err != nil {
 		return err
 	}
+	if err := composite.Refusal(composite.ReasonTooLarge, m.tooLarge()); err != nil {
+		return err
+	}
 	e := observe.Evaluate(m.plan, state, m.objects, nil)
 	conditions := conditionsOf(&e)
 	ready := true
@@ -168,6 +175,27 @@ func (m *Cache) Respond() error {
 		Objects: m.objects, Ready: e.Ready, Status: status(m.plan, &e), Conditions: conditions,
 		Deferred: !ready, Stable: e.Stable && ready, AwaitsFailover: e.AwaitsFailover,
 	})
+}
+
+// maxAnswer is the most bytes of a response, as for a service.
+const maxAnswer = 4<<20 - 64<<10
+
+// tooLarge refuses more clusters than a response can carry. A list of them is limited, and a selector is
+// not.
+func (m *Cache) tooLarge() field.ErrorList {
+	at := field.NewPath("spec", "clusterSelector")
+	if s := m.plan.Schedule; s != nil && len(s.Request.Clusters) > reservation.MaxClusters {
+		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d clusters", len(s.Request.Clusters)), fmt.Sprintf("selects too many clusters: must select at most %d", reservation.MaxClusters))}
+	}
+	total := proto.Size(m.call.Response)
+	for _, o := range m.objects {
+		total += proto.Size(o.Resource) + len(o.Key.String()) + 24
+	}
+	if total <= maxAnswer {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d bytes", total),
+		fmt.Sprintf("selects more clusters than fit into an answer of %d bytes, Crossplane's limit: select fewer, or load on demand", maxAnswer))}
 }
 
 // ConditionTypes are the types of all conditions, in the order of the response. They mean the same as those

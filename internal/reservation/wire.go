@@ -43,7 +43,6 @@ const maxResources = 64
 const (
 	maxRequestBytes    = 1 << 20
 	maxIdentity        = 253
-	maxClusters        = 1024
 	maxCreated         = 64
 	maxPodRequirements = 128
 	maxLabels          = 256
@@ -53,6 +52,9 @@ const (
 	maxReplicas      = 4096
 	maxRunning       = 2 * maxReplicas
 )
+
+// MaxClusters limits the clusters of a request.
+const MaxClusters = 1024
 
 // MaxRequested limits the replicas that a service requests in all clusters. A short text may
 // name many clusters, and each replica becomes an object in each of them.

@@ -134,8 +134,8 @@ func (req *CapacityRequest) addClusters(entries wireClusters) error {
 			}
 			req.Clusters[name] = e.ClusterRequest.rename(clusterItself, name)
 		}
-		if len(req.Clusters) > maxClusters {
-			return fmt.Errorf("there are %d clusters: at most %d are allowed", len(req.Clusters), maxClusters)
+		if len(req.Clusters) > MaxClusters {
+			return fmt.Errorf("there are %d clusters: at most %d are allowed", len(req.Clusters), MaxClusters)
 		}
 	}
 	return nil

@@ -18,7 +18,11 @@ import (
 // XR, and that of the claim where it has one.
 func definitionsOf(t *testing.T, flavour string) []*unstructured.Unstructured {
 	t.Helper()
-	return append(definitionsIn(t, flavour, "definition.yaml"), definitionsIn(t, flavour, "model-definition.yaml")...)
+	var all []*unstructured.Unstructured
+	for _, file := range []string{"definition.yaml", "model-definition.yaml", "cache-definition.yaml"} {
+		all = append(all, definitionsIn(t, flavour, file)...)
+	}
+	return all
 }
 
 func definitionsIn(t *testing.T, flavour, file string) []*unstructured.Unstructured {

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 	"github.com/fusioninfer/function-inferenceservice/test/function"
@@ -177,9 +179,65 @@ func TestFleetUnknown(t *testing.T) {
 	if diff := cmp.Diff(before, fixture.Keys(c.call(f.found()).GetDesired().GetResources())); diff != "" {
 		t.Errorf("west cannot be read: -before +after:\n%s", diff)
 	}
+	request := c.req.GetObserved().GetResources()["configmap/capacity-request"]
+	delete(c.req.GetObserved().GetResources(), "configmap/capacity-request")
+	if diff := cmp.Diff(before, fixture.Keys(c.call(f.found()).GetDesired().GetResources())); diff != "" {
+		t.Errorf("the request is lost: -before +after:\n%s", diff)
+	}
+	c.req.Observed.Resources["configmap/capacity-request"] = request
 	delete(f.clusters, "west")
 	if diff := cmp.Diff(before, fixture.Keys(c.call(f.found()).GetDesired().GetResources())); diff != "" {
 		t.Errorf("west has no profile any more: -before +after:\n%s", diff)
+	}
+}
+
+// TestLeaving proves that a cluster which the ModelCache no longer names is left, and no other.
+func TestLeaving(t *testing.T) {
+	f := newFleet(t)
+	c := f.add("qwen", cache(`, clusters: [east, south]`))
+	for range 4 {
+		f.round()
+	}
+	c.req.Observed.Composite.Resource = kube.With(c.req.GetObserved().GetComposite().GetResource(), fixture.YAML(t, cache(`, clusters: [south, west]`)).GetFields()["spec"], "spec")
+	for range 6 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{"south", "west"}, f.in("qwen", "persistentvolumeclaim")); diff != "" {
+		t.Errorf("claims: -want +got:\n%s", diff)
+	}
+}
+
+// TestTooMany proves that a selector of more clusters than fit into an answer, or into a request, is refused.
+func TestTooMany(t *testing.T) {
+	fn := function.Start(t)
+	cases := map[string]struct {
+		n     int
+		input string
+		want  string
+	}{
+		"Clusters": {n: 1025, want: `nothing was changed: spec.clusterSelector: Invalid value: "1025 clusters": selects too many clusters: must select at most 1024`},
+		"Bytes":    {n: 600, input: `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, annotations: {a: ` + strings.Repeat("x", 4<<10) + `}}`, want: "selects more clusters than fit into an answer"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := fixture.Request(t, cache(`, clusterSelector: {}`), tc.input)
+			var clusters []*structpb.Struct
+			var running []string
+			for i := range tc.n {
+				name := fmt.Sprintf("c%d", i)
+				clusters = append(clusters, fixture.YAML(t, fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %[1]s}, spec: {providerConfigRef: {name: %[1]s}, pools: [{name: p, nodeCount: 1}]}, status: {pools: [{name: p, nodeCount: 1, free: [{nodeCount: 1}]}], reservations: [{uid: of-qwen, namespace: team, name: qwen, replicas: [{role: cache, indexes: [0], generation: 1}], pods: 1}]}}`, name)))
+				running = append(running, fmt.Sprintf(`"%[1]s":{"name":"%[1]s","namespace":"team","groups":[{"name":"0","replicas":[{"name":"cache/0","pods":{"loader":1},"generation":1}]}],"running":["cache/0"]}`, name))
+			}
+			req.Observed.Resources["configmap/capacity-request"] = &fnv1.Resource{Resource: fixture.YAML(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: qwen-cache-request, namespace: team, resourceVersion: "1"}, data: {request: '{"uid":"of-qwen","namespace":"team","name":"qwen","generation":1,"podRequirements":{"loader":{}},"clusters":{`+strings.Join(running, ",")+`}}'}}`)}
+			req.RequiredResources = fixture.Fleet(t, "of-qwen", clusters...)
+			rsp, err := fn.RunFunction(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fixture.Fatals(rsp); !strings.Contains(got, tc.want) {
+				t.Errorf("want a Fatal with %q, got %q, %d objects", tc.want, got, len(rsp.GetDesired().GetResources()))
+			}
+		})
 	}
 }
 
@@ -227,7 +285,7 @@ func TestForgedDemand(t *testing.T) {
 	}
 	forged := func(clusters ...string) string {
 		for i, name := range clusters {
-			clusters[i] = fmt.Sprintf(`"%s":{"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}],"running":["w/0"]}`, name)
+			clusters[i] = fmt.Sprintf(`%q:{"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}],"running":["w/0"]}`, name)
 		}
 		return `{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: team}, data: {request: '{"uid":"u","namespace":"team","name":"s","podRequirements":{"w":{}},"clusters":{` + strings.Join(clusters, ",") + `}}'}}`
 	}

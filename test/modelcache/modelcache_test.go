@@ -326,6 +326,16 @@ func TestOtherWeights(t *testing.T) {
 	}
 }
 
+// TestMoved proves that weights in the cluster of the ModelCache do not go because it gets clusters.
+func TestMoved(t *testing.T) {
+	c := loaded(t, function.Start(t))
+	c.req.Observed.Composite.Resource = kube.With(c.req.GetObserved().GetComposite().GetResource(), fixture.YAML(t, cache(`, clusters: [east]`)).GetFields()["spec"], "spec")
+	want := "nothing was changed: spec.clusters: Forbidden: neither clusters nor clusterSelector can be added once the weights are in the cluster of this object: make another ModelCache, and name it in the services"
+	if diff := cmp.Diff(want, fixture.Fatals(c.call(nil))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestAnew proves that a ModelCache which is made anew has another claim. The former one is there until no pod
 // uses it any more.
 func TestAnew(t *testing.T) {

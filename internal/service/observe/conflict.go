@@ -213,7 +213,10 @@ func (r *ObservedState) pathOf(k key.Key) (*field.Path, string) {
 			return replica.Role.Path().Child("name"), "give this role or this service another name" + or
 		}
 	}
-	if c := k.Cluster; c != "" {
+	switch c := k.Cluster; {
+	case r.plan.Service.OfCache:
+		return field.NewPath("metadata", "name"), "give this ModelCache another name" + or
+	case c != "":
 		return field.NewPath("spec", "placement", "clusters").Key(c), "give this service another name" + or
 	}
 	return field.NewPath("metadata", "name"), "give this service another name" + or

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -104,13 +103,19 @@ func (p *Plan) cacheDemand() *scheduling.Demand {
 	}
 }
 
-// RefuseOtherWeights refuses a change of what the weights are. The schema refuses it too, but a ModelCache
-// may come without validation by it. Services that serve with the weights would lose them.
+// RefuseOtherWeights refuses a change of what the weights are, and clusters for a ModelCache that is loaded
+// in its own. The schema refuses the first too, but a ModelCache may come without validation by it.
+// Services that serve with the weights would lose them.
 func (p *Plan) RefuseOtherWeights(observed []key.Key) field.ErrorList {
+	const remedy = ": make another ModelCache, and name it in the services"
+	spec := field.NewPath("spec")
 	for _, k := range observed {
-		if k.Kind == key.PersistentVolumeClaim && k.Name != p.Weights.Hash {
-			return field.ErrorList{field.Forbidden(field.NewPath("spec"), strings.Join([]string{"uri", "revision", "size", "storageClassName"}, ", ")+
-				" and accessMode cannot be changed: make another ModelCache, and name it in the services")}
+		switch {
+		case k.Kind != key.PersistentVolumeClaim:
+		case k.Name != p.Weights.Hash:
+			return field.ErrorList{field.Forbidden(spec, "uri, revision, size, storageClassName and accessMode cannot be changed"+remedy)}
+		case k.Cluster == "" && p.spec.Placement != nil:
+			return field.ErrorList{field.Forbidden(spec.Child("clusters"), "neither clusters nor clusterSelector can be added once the weights are in the cluster of this object"+remedy)}
 		}
 	}
 	return nil

@@ -20,32 +20,38 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 		served = served || decisions[i].Serves && candidates[i].answers(&decisions[i])
 	}
 	for i := range decisions {
-		d, c := &decisions[i], &candidates[i]
+		d, c, extra := &decisions[i], &candidates[i], v.demand.Extra[members[i].target.Cluster]
 		// Where replicas wait for their capacity, extra ones may be all that serves.
 		if len(d.Run) == 0 && d.State != v1alpha1.StatePending {
-			if !c.MayReceiveTraffic || d.Abandoned || len(v.demand.Extra[c.Name]) == 0 {
+			if len(extra) == 0 || !c.MayReceiveTraffic || d.Abandoned {
 				continue
 			}
 			d.State, d.Reason, d.Serves = v1alpha1.StateLeaving, ReasonNotNeeded, !served
 			d.Message = "no replica is wanted here any more, and the cluster is left once no gateway sends requests to it"
 		}
 		d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}
-		for _, group := range v.demand.Extra[members[i].target.Cluster] {
-			group.Replicas = slices.Clone(group.Replicas)
-			if d.State != v1alpha1.StatePlaced || len(d.Pending) > 0 {
-				group.Replicas = slices.DeleteFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return !c.Present[r.Name] })
-			}
-			if len(group.Replicas) == 0 {
-				continue
-			}
-			d.Groups = append(slices.Clone(d.Groups), group)
-			for j := range group.Replicas {
-				r := &group.Replicas[j]
-				d.Extra[r.Name] = true
-				if c.existsOrReserved(r) {
-					d.Run[r.Name] = true
-				}
-			}
+		for _, group := range extra {
+			d.addExtra(c, group)
+		}
+	}
+}
+
+// addExtra adds a group of extra replicas. Where something is missing that is wanted, or the cluster is
+// left, only those are added that exist.
+func (d *Decision) addExtra(c *Candidate, group reservation.ReplicaGroup) {
+	group.Replicas = slices.Clone(group.Replicas)
+	if d.State != v1alpha1.StatePlaced || len(d.Pending) > 0 {
+		group.Replicas = slices.DeleteFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return !c.Present[r.Name] })
+	}
+	if len(group.Replicas) == 0 {
+		return
+	}
+	d.Groups = append(slices.Clone(d.Groups), group)
+	for j := range group.Replicas {
+		r := &group.Replicas[j]
+		d.Extra[r.Name] = true
+		if c.existsOrReserved(r) {
+			d.Run[r.Name] = true
 		}
 	}
 }

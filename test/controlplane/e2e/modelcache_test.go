@@ -110,7 +110,7 @@ func (h *hub) note(r *http.Request) {
 	h.whole[r.PathValue("sha")+"/"+r.PathValue("file")]++
 }
 
-// TestModelCache follows services whose weights come from a hub, a bucket, a claim and an image, on a control plane
+// TestModelCache follows services whose weights come from a hub, a bucket, a claim, an image and a ModelCache, on a control plane
 // whose node agent runs the commands of loading Jobs and mounts what pods say.
 func TestModelCache(t *testing.T) {
 	h, s3 := newHub(t), newBucket(t)
@@ -119,12 +119,13 @@ func TestModelCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubectl(t, c, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml")
-	kubectl(t, c, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml", "-f", compositionWith(t, "xr",
-		"modelCaches: {storageClassName: shared}\n"+
-			"modelLoader: {env: [{name: HF_ENDPOINT, value: '"+h.URL+"'}, {name: AWS_ENDPOINT_URL, value: '"+s3+"'}]}\n"))
+	input := "modelCaches: {storageClassName: shared}\n" +
+		"modelLoader: {env: [{name: HF_ENDPOINT, value: '" + h.URL + "'}, {name: AWS_ENDPOINT_URL, value: '" + s3 + "'}]}\n"
+	kubectl(t, c, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml", "-f", "package/xr/cache-definition.yaml",
+		"-f", compositionWith(t, "xr", input), "-f", cacheCompositionWith(t, input))
 	healthy(t, c, "Function", function, first)
 	kubectl(t, c, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
-	for i := range 4 {
+	for i := range 5 {
 		kubectl(t, c, "apply", "-f", written(t, fmt.Sprintf("volume-%d.yaml", i), fmt.Sprintf(`
 apiVersion: v1
 kind: PersistentVolume
@@ -151,6 +152,10 @@ spec:
 	t.Run("Image", func(t *testing.T) {
 		t.Parallel()
 		servesFromImage(t, c)
+	})
+	t.Run("Shared", func(t *testing.T) {
+		t.Parallel()
+		sharesCache(t, c)
 	})
 }
 

@@ -12,7 +12,8 @@ type Pins map[key.ReplicaID]*capacity.Pin
 // pins returns the pins of the pods that run in a cluster. A new replica is pinned to the pool of
 // its grant. One that exists keeps the pin that it has, or has none, whatever the cluster says now:
 // another pin is another pod template, which restarts its pods. A pin ends when the user selects
-// other nodes than those of its pool. That restarts the pods anyway.
+// other nodes than those of its pool. That restarts the pods anyway. Until then the object of the
+// replica notes the pin, so that it returns with the former selection.
 func (v *view) pins(m member, d *Decision) Pins {
 	if len(d.Run) == 0 {
 		return nil

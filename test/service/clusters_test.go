@@ -1,9 +1,12 @@
 package service
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -94,6 +97,57 @@ func TestClustersAreReplaced(t *testing.T) {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, refused, tc.refused)
 			}
 		})
+	}
+}
+
+// TestRoleAloneInCluster removes a role from a service that is spread over the fleet, while one cluster
+// runs no other role. Gateways send requests there until the fleet route has left the cluster.
+func TestRoleAloneInCluster(t *testing.T) {
+	fn := function.Start(t)
+	const (
+		router = `- {name: r, componentType: router, httproute: {parentRefs: [{name: gw}], hostnames: [h.example.com]}}` + "\n"
+		hub    = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, fleet: {parentRefs: [{name: hub}]}, routes: {allowedHostnames: ["*"]}}`
+	)
+	spec := func(roles string) string {
+		return "roles:\n" + router + roles + "placement: {policy: Spread, clusterSelector: {}}\n"
+	}
+	both := roleOf("a", "worker", 1, "v1") + roleOf("b", "worker", 1, "v1")
+	member := func(name, role string, reserved bool) string {
+		reservations := ""
+		if reserved {
+			reservations = fmt.Sprintf("{uid: me, namespace: team, name: chat, replicas: [{role: %s, indexes: [0], generation: 1}]}", role)
+		}
+		return fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s}, spec: {providerConfigRef: {name: %[1]s}, pools: []},
+		  status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [%s]}}`, name, reservations)
+	}
+	req := fixture.Request(t, fixture.Service(spec(both)), hub)
+	steps := []struct {
+		spec, refused string
+		want          []string
+	}{
+		{spec(both), "", nil},
+		{spec(both), "", []string{"us-east", "us-west"}},
+		{spec(both), "", []string{"us-east", "us-west"}},
+		{spec(roleOf("a", "worker", 1, "v1")), "Removed: b. Not ready: any other role in us-east. To remove a role at once, set its replicas to 0 first", []string{"us-east", "us-west"}},
+		{spec(both), "", []string{"us-east", "us-west"}},
+	}
+	for i, s := range steps {
+		req.Observed.Composite.Resource = kube.With(req.GetObserved().GetComposite().GetResource(), kube.Lookup(fixture.YAML(t, fixture.Service(s.spec)), "spec"), "spec")
+		rsp, _ := fixture.Reconcile(t, fn, req, map[string][]string{"fleet": {member("us-east", "b", i > 0), member("us-west", "a", i > 0)}})
+		if got := fixture.Fatals(rsp); !strings.Contains(got, s.refused) || got != "" && s.refused == "" {
+			t.Fatalf("step %d: got %q, want %q", i, got, s.refused)
+		} else if got != "" {
+			continue
+		}
+		if diff := cmp.Diff(s.want, remoteClusters(rsp)); diff != "" {
+			t.Fatalf("step %d: -want +got:\n%s", i, diff)
+		}
+		maps.DeleteFunc(req.GetObserved().GetResources(), func(k string, _ *fnv1.Resource) bool { return rsp.GetDesired().GetResources()[k] == nil })
+		fixture.Observe(req, rsp)
+		for k, r := range req.GetObserved().GetResources() {
+			req.Observed.Resources[k] = &fnv1.Resource{Resource: readyThere(t, r.GetResource())}
+		}
+		req.Observed.Composite.Resource = kube.With(req.GetObserved().GetComposite().GetResource(), kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status"), "status")
 	}
 }
 

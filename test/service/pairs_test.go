@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 )
 
@@ -51,7 +52,7 @@ func TestPairsKeepAnswering(t *testing.T) {
 		"ScaledWhileOneIsChanged": {
 			reason: "More decode replicas are divided among the units otherwise.",
 			before: pairs(2, "v1", 4, "v1", ""), edit: pairs(2, broken, 4, broken, ""),
-			stepsBetween: 1, then: pairs(2, broken, 6, broken, ""), images: "v1,v1,broken,broken,broken,broken,v1,broken",
+			stepsBetween: 1, then: pairs(2, broken, 6, broken, ""), images: "v1,v1,v1,broken,broken,broken,v1,v1",
 		},
 		"PausedWhileOneCrashes": {
 			reason: "The prefill replicas do not change, so one that crashes was not released.",
@@ -109,6 +110,73 @@ func TestPairsKeepAnswering(t *testing.T) {
 	}
 }
 
+// TestPairsChangeOneByOne shows edits after which there are more decode replicas than prefill replicas, or
+// none of one role before. Decode answers without prefill, so one decode replica at most is stopped.
+func TestPairsChangeOneByOne(t *testing.T) {
+	prefill := func(name string, replicas int, image string) string {
+		return roleOf(name, "prefiller", replicas, image)
+	}
+	decode := func(replicas int, image string) string { return roleOf("d", "decoder", replicas, image) }
+	cases := map[string]struct {
+		reason, before, after string
+		// fewest is the lowest number of decode replicas that served, or of prefill replicas while there was
+		// no decode.
+		fewest int
+	}{
+		"OnePrefill":        {"One prefill replica is no reason to stop all of decode.", decode(4, "v1") + prefill("p", 1, "v1"), decode(4, "v2") + prefill("p", 1, "v2"), 3},
+		"PrefillIsAdded":    {"The decode replicas answered alone before.", decode(4, "v1"), decode(4, "v1") + prefill("p", 1, "v1"), 3},
+		"BrokenPrefill":     {"It does not start, and decode goes on alone.", decode(4, "v1"), decode(4, "v1") + prefill("p", 4, broken), 3},
+		"FirstPrefill":      {"The role had no replicas, and the image changes too.", decode(4, "v1") + prefill("p", 0, "v1"), decode(4, "v2") + prefill("p", 1, "v2"), 3},
+		"FewerPrefill":      {"Three of four prefill replicas go with the former image.", decode(4, "v1") + prefill("p", 4, "v1"), decode(4, "v2") + prefill("p", 1, "v2"), 3},
+		"LargestIsRemoved":  {"A smaller prefill role is left.", decode(4, "v1") + prefill("p", 4, "v1") + prefill("q", 1, "v1"), decode(4, "v1") + prefill("q", 1, "v1"), 3},
+		"DecodeIsAdded":     {"The prefill replicas answered alone before.", prefill("p", 4, "v1"), decode(1, "v1") + prefill("p", 4, "v1"), 1},
+		"BrokenDecode":      {"The prefill replicas go on alone.", prefill("p", 4, "v1"), decode(1, broken) + prefill("p", 4, "v1"), 4},
+		"PrefillIsTwice":    {"There are more prefill replicas than decode replicas.", decode(2, "v1") + prefill("p", 4, "v1"), decode(2, "v2") + prefill("p", 4, "v2"), 1},
+		"PrefillIsStopped":  {"Decode is left alone.", decode(4, "v1") + prefill("p", 4, "v1"), decode(4, "v2") + prefill("p", 0, "v2"), 3},
+		"PrefillIsRemoved":  {"Decode is left alone.", decode(4, "v1") + prefill("p", 4, "v1"), decode(4, "v2"), 3},
+		"TwoForEachPrefill": {"Each decode replica changes alone.", decode(4, "v1") + prefill("p", 2, "v1"), decode(4, "v2") + prefill("p", 2, "v2"), 3},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := func(roles string) string { return "roles:\n- {name: r, componentType: router}\n" + roles }
+			w := newWorld(t, spec(tc.before))
+			w.rollOut(spec(tc.before))
+			w.start = 3
+			w.edit(spec(tc.after))
+			fewest := 1000
+			for range 60 {
+				w.step()
+				n := map[string]int{}
+				for _, name := range w.serving() {
+					n[name[:1]]++
+				}
+				if n["d"] == 0 {
+					n["d"] = n["p"]
+				}
+				fewest = min(fewest, n["d"])
+			}
+			if fewest != tc.fewest {
+				t.Errorf("%s\nat one time %d replicas answered, want %d", tc.reason, fewest, tc.fewest)
+			}
+			if waiting := w.waiting(); waiting != "" && !strings.Contains(tc.after, broken) {
+				t.Errorf("%s\nthese have a former template in the end: %s", tc.reason, waiting)
+			}
+		})
+	}
+}
+
+// waiting are the sets that are held.
+func (w *world) waiting() string {
+	var all []string
+	for key, r := range w.req.GetObserved().GetResources() {
+		if kube.Lookup(r.GetResource(), "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0 {
+			all = append(all, key)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
 // TestPairsScaledDuringSurge scales the roles while the extra unit serves in the place of one that is
 // replaced. The surge goes on to its end, and requests are answered all the time.
 func TestPairsScaledDuringSurge(t *testing.T) {
@@ -121,7 +189,7 @@ func TestPairsScaledDuringSurge(t *testing.T) {
 		"MoreOfBoth":   {"Each new pair starts with the new image.", 3, 3, "v2,v2,v2,v2,v2,v2"},
 		"MoreDecode":   {"The units have other replicas from then on.", 2, 4, "v2,v2,v2,v2,v2,v2"},
 		"LessOfBoth":   {"What is left is one unit, which is replaced with an extra one beside it.", 1, 1, "v2,v2"},
-		"FewerUnits":   {"All decode replicas are in one unit from then on.", 1, 2, "v2,v2,v2"},
+		"OnePrefill":   {"The decode replicas share a prefill replica from then on.", 1, 2, "v2,v2,v2"},
 		"MuchMoreOnes": {"The numbers of the extra unit are wanted now.", 6, 6, "v2,v2,v2,v2,v2,v2,v2,v2,v2,v2,v2,v2"},
 	}
 	for name, tc := range cases {

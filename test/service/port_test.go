@@ -78,8 +78,10 @@ func TestPortChanges(t *testing.T) {
 			serving: []string{"d/0", "p/0", "w/0"},
 		},
 		"OfAnotherRole": {
-			reason: "The Service is for the first role, which changes. No pod has a former template.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000),
-			steps: []string{worker("v", "v1", 1, 9000)}, serving: []string{"v/0"},
+			reason: "Clients of the Service use the port of the first role.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000),
+			steps:   []string{worker("v", "v1", 1, 9000)},
+			refused: "spec.roles: Forbidden: must keep role w, which serves: requests are sent to its port 8000, and the roles that are left answer on 9000. To remove it, set its replicas to 0 first",
+			serving: []string{"v/0", "w/0"},
 		},
 	}
 	for name, tc := range cases {

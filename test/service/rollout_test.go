@@ -36,11 +36,11 @@ type world struct {
 	behind int
 }
 
-// A set has the image and the template that run, the calls until they are ready, and its pods.
+// A set has the image, the template and the gang that run, the calls until they are ready, and its pods.
 type set struct {
-	image, template string
-	wait            int
-	size            float64
+	image, template, gang string
+	wait                  int
+	size                  float64
 }
 
 // broken is an image whose pods never become ready.
@@ -85,8 +85,26 @@ func (w *world) step() *fnv1.RunFunctionResponse {
 		}
 	}
 	w.behind = max(w.behind-1, 0)
+	w.checkGangs()
 	w.listLeaders()
 	return rsp
+}
+
+// checkGangs fails the test if pods name a PodGroup that does not exist. Volcano would not schedule them
+// again after an eviction.
+func (w *world) checkGangs() {
+	w.tb.Helper()
+	exist := map[string]bool{"": true}
+	for key, r := range w.req.GetObserved().GetResources() {
+		if strings.HasPrefix(key, "podgroup") {
+			exist[kube.Lookup(r.GetResource(), "metadata", "name").GetStringValue()] = true
+		}
+	}
+	for key, s := range w.sets {
+		if !exist[s.gang] {
+			w.tb.Fatalf("the pods of %s are in PodGroup %s, which does not exist", key, s.gang)
+		}
+	}
 }
 
 // follow lets one set follow its spec, and returns it with its status.
@@ -96,15 +114,16 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	containers := kube.Lookup(template, "workerTemplate", "spec", "containers").GetListValue().GetValues()
 	image, text := containers[0].GetStructValue().GetFields()["image"].GetStringValue(), kube.Text(template)
 	size := kube.Lookup(template, "size").GetNumberValue()
+	gang := kube.Lookup(template, "workerTemplate", "metadata", "annotations", "scheduling.k8s.io/group-name").GetStringValue()
 	held := kube.Lookup(o, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0
 	s := w.sets[key]
 	switch {
 	case s == nil:
-		w.sets[key] = &set{image: image, template: text, wait: w.start, size: size}
+		w.sets[key] = &set{image: image, template: text, gang: gang, wait: w.start, size: size}
 	case s.wait > 0:
 		s.wait--
 	case !held && s.template != text:
-		w.sets[key] = &set{image: image, template: text, wait: w.start, size: size}
+		w.sets[key] = &set{image: image, template: text, gang: gang, wait: w.start, size: size}
 		w.restarts[key]++
 		delete(w.crashed, key)
 	}

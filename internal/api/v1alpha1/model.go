@@ -192,18 +192,23 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child(f.name), text.Value(f.value), "must be left out: only "+f.of+" has it"))
 		}
 	}
-	if r := m.TokenSecretRef; r != nil {
-		at := at.Child("tokenSecretRef")
-		errs = append(errs, check.Name(at.Child("name"), r.Name)...)
-		if r.Key != "" {
-			errs = append(errs, check.Length(at.Child("key"), r.Key, MaxName)...)
-			errs = append(errs, matches(at.Child("key"), r.Key, secretKey, "must be a key of a Secret: letters, digits, '-', '.' and '_'")...)
-		}
-		if !strings.HasPrefix(m.URI, schemeHub) {
-			errs = append(errs, field.Invalid(at, object, "must be left out: only "+schemeHub+" needs a token"))
-		}
+	errs = append(errs, validateSecretKey(at.Child("tokenSecretRef"), m.TokenSecretRef)...)
+	if m.TokenSecretRef != nil && !strings.HasPrefix(m.URI, schemeHub) {
+		errs = append(errs, field.Invalid(at.Child("tokenSecretRef"), object, "must be left out: only "+schemeHub+" needs a token"))
 	}
 	return append(errs, validateCache(at, m)...)
+}
+
+func validateSecretKey(at *field.Path, r *SecretKeyRef) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	errs := check.Name(at.Child("name"), r.Name)
+	if r.Key != "" {
+		errs = append(errs, check.Length(at.Child("key"), r.Key, MaxName)...)
+		errs = append(errs, matches(at.Child("key"), r.Key, secretKey, "must be a key of a Secret: letters, digits, '-', '.' and '_'")...)
+	}
+	return errs
 }
 
 func matches(at *field.Path, v string, pattern *regexp.Regexp, message string) field.ErrorList {

@@ -11,7 +11,7 @@ import (
 
 // A Rollout says how a change of pods, such as of an image, reaches the replicas that run. What
 // changes together is one unit. Each replica of a worker is a unit. Prefill and decode have a unit
-// for each group, or, without spec.replicas, for each share of their replicas.
+// for each group, or, without spec.replicas, for each decode replica.
 // +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || self.maxUnavailable > 0 || (has(self.maxSurge) && self.maxSurge > 0)",fieldPath=".maxUnavailable",message="must be at least 1 if maxSurge is 0: nothing could be changed otherwise"
 type Rollout struct {
 	// MaxUnavailable is how many units may be stopped at once for a change, in all clusters and

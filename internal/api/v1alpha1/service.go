@@ -77,6 +77,12 @@ type InferenceServiceSpec struct {
 	// +optional
 	Model *Model `json:"model,omitempty"`
 
+	// AdapterCache is a claim for LoRA adapters that InferenceModels name. The engines mount it,
+	// and load an adapter when the first request asks for it. All engines have to be vLLM. Adding
+	// or removing it is a change of the pods, which spec.rollout paces.
+	// +optional
+	AdapterCache *AdapterCache `json:"adapterCache,omitempty"`
+
 	// Replicas is the number of groups. Each group has all replicas of all roles except the
 	// router, and a gang of its own. If replicas is not set, the service is one group, and
 	// its objects are named {service}-{role}-{replica}. If it is set, they are named

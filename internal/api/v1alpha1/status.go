@@ -23,6 +23,10 @@ type InferenceServiceStatus struct {
 	// +optional
 	Model *ModelStatus `json:"model,omitempty"`
 
+	// AdapterCache says where InferenceModels load adapters. Absent without spec.adapterCache.
+	// +optional
+	AdapterCache *AdapterCacheStatus `json:"adapterCache,omitempty"`
+
 	// Components is the state of each role, by the name of the role, summed over groups and
 	// clusters. The replicas of a router are its endpoint pickers.
 	// +optional

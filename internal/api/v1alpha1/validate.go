@@ -23,6 +23,7 @@ func Validate(xr *InferenceService, claim ClaimReference) field.ErrorList {
 		errs = append(errs, check.Label(spec.Child("profileName"), p)...)
 	}
 	errs = append(errs, validateModel(spec.Child("model"), xr.Spec.Model)...)
+	errs = append(errs, validateAdapterCache(spec.Child("adapterCache"), xr.Spec.AdapterCache)...)
 	errs = append(errs, validateRoles(spec.Child("roles"), xr.Spec.Roles)...)
 	if n := xr.Spec.Replicas; n != nil {
 		errs = append(errs, check.Between(spec.Child("replicas"), *n, 0, MaxGroups)...)

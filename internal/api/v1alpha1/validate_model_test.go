@@ -100,3 +100,66 @@ func TestModelSource(t *testing.T) {
 		})
 	}
 }
+
+func TestValidateAdapterCache(t *testing.T) {
+	cache := func(text string) string {
+		return "metadata: {name: svc, namespace: default}\nspec: {adapterCache: {" + text + "}, roles: [{name: w, componentType: worker, template: {spec: {containers: []}}}]}"
+	}
+	testValidate(t, map[string]validation{
+		"Size": {reason: "Everything but the size has a default.", doc: cache("size: 20Gi")},
+		"All": {
+			reason: "The service names the Secrets, which owners of models have no rights on.",
+			doc:    cache("size: 20Gi, storageClassName: nfs, accessMode: ReadWriteOnce, tokenSecretRef: {name: hf, key: HF_TOKEN}, credentialsSecretRef: {name: s3}"),
+		},
+		"Values": {
+			reason: "A claim has a size and a mode in which a Job can fill it.",
+			doc:    cache("size: -1Gi, accessMode: ReadOnlyMany, storageClassName: A_B, tokenSecretRef: {name: A, key: 'a/b'}, credentialsSecretRef: {name: B}"),
+			schema: []string{
+				"spec.adapterCache.accessMode", "spec.adapterCache.credentialsSecretRef.name", "spec.adapterCache.storageClassName",
+				"spec.adapterCache.tokenSecretRef.key", "spec.adapterCache.tokenSecretRef.name",
+			},
+			want: []string{
+				`spec.adapterCache.size: Invalid value: "-1Gi": must be more than 0`,
+				`spec.adapterCache.storageClassName: Invalid value: "A_B": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
+				`spec.adapterCache.accessMode: Unsupported value: "ReadOnlyMany": supported values: "ReadWriteMany", "ReadWriteOnce"`,
+				`spec.adapterCache.tokenSecretRef.name: Invalid value: "A": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
+				`spec.adapterCache.tokenSecretRef.key: Invalid value: "a/b": must be a key of a Secret: letters, digits, '-', '.' and '_'`,
+				`spec.adapterCache.credentialsSecretRef.name: Invalid value: "B": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
+			},
+		},
+	})
+}
+
+// TestAdapterCacheStays proves that a claim for adapters stays what it is, except for Secrets. It may come
+// and go.
+func TestAdapterCacheStays(t *testing.T) {
+	cache := func(text string) []byte {
+		return []byte("apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceService\nmetadata: {name: svc, namespace: default}\nspec: {" + text + "roles: [{name: w, componentType: worker, template: {spec: {containers: []}}}]}")
+	}
+	const full = "adapterCache: {size: 20Gi, storageClassName: nfs, accessMode: ReadWriteMany}, "
+	schemas, err := serviceSchemas()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason, old, to string
+		want            []string
+	}{
+		"Added":   {reason: "A service gets one.", to: full},
+		"Removed": {reason: "A service loses it.", old: full},
+		"Secrets": {reason: "Secrets are for the next adapter.", old: full, to: "adapterCache: {size: 20Gi, storageClassName: nfs, accessMode: ReadWriteMany, tokenSecretRef: {name: hf}}, "},
+		"Fields": {
+			reason: "The engines mount the claim.", old: full, to: "adapterCache: {size: 30Gi, accessMode: ReadWriteOnce}, ",
+			want: []string{"spec.adapterCache.accessMode", "spec.adapterCache.size", "spec.adapterCache.storageClassName"},
+		},
+		"NoMode": {reason: "No mode may mean another one.", old: full, to: "adapterCache: {size: 20Gi, storageClassName: nfs}, ", want: []string{"spec.adapterCache.accessMode"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for f, s := range schemas {
+				if diff := cmp.Diff(tc.want, paths(s.ValidateUpdate(cache(tc.to), cache(tc.old)))); diff != "" {
+					t.Errorf("%s\nschema of the %s: -want +got:\n%s", tc.reason, f, diff)
+				}
+			}
+		})
+	}
+}

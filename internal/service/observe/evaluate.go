@@ -137,7 +137,7 @@ func (e *evaluator) evaluateObjects(objects []kube.Object) {
 
 // status counts the replicas, and finds the URLs.
 func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
-	st := v1alpha1.InferenceServiceStatus{Clusters: e.clusters(), Profile: e.plan.Profile, Model: e.modelStatus()}
+	st := v1alpha1.InferenceServiceStatus{Clusters: e.clusters(), Profile: e.plan.Profile, Model: e.modelStatus(), AdapterCache: e.adapterStatus()}
 	e.noteWaits(st.Clusters)
 	if !e.plan.Service.Claimed {
 		// Crossplane copies the status to the claim, whose generation is another number

@@ -48,7 +48,7 @@ func TestPortChangedThere(t *testing.T) {
 			}
 			at, set := key.New("east", key.InferencePool), key.New(tc.cluster, key.LeaderWorkerSet, "w", "0")
 			replica := plan.Replica{Key: set, Role: &plan.Role{Name: "w", Replicas: 1}, Updated: tc.updated}
-			p := &plan.Plan{Clusters: []plan.ClusterPlan{{Target: scheduling.Target{Cluster: tc.cluster}, Groups: []plan.Group{{Replicas: []plan.Replica{replica}}}}}}
+			p := &plan.Plan{Roles: []*plan.Role{replica.Role}, Clusters: []plan.ClusterPlan{{Target: scheduling.Target{Cluster: tc.cluster}, Groups: []plan.Group{{Replicas: []plan.Replica{replica}}}}}}
 			r := Read(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{
 				at.String(): {Resource: pool(tc.was)}, set.String(): {Resource: object("LeaderWorkerSet", "")},
 			}}}), p)

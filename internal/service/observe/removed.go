@@ -23,20 +23,13 @@ func (r *ObservedState) mayServe(k key.Key) bool {
 // left serves. All that they run would be deleted at once. A role that is renamed is such a one. What is
 // being deleted already cannot be kept.
 func (r *ObservedState) servingRolesRemoved() field.ErrorList {
-	left := map[string]bool{}
-	for _, role := range r.plan.Roles {
-		left[role.Name] = true
-	}
-	removed, from := map[string]bool{}, map[string]bool{}
-	for _, k := range r.req.ObservedKeys() {
-		id, is := k.ReplicaID()
-		_, role, _, ok := id.Parts()
-		if is && ok && !left[role] && r.req.Observed(k).DeletionTimestamp() == "" && r.mayServe(k) {
-			removed[role], from[k.Cluster] = true, true
-		}
-	}
+	removed := r.removedRoles()
 	if len(removed) == 0 {
 		return nil
+	}
+	from := map[string]bool{}
+	for _, in := range removed {
+		maps.Copy(from, in)
 	}
 	waits := r.rolesNotReady(from)
 	if len(waits) == 0 {
@@ -45,6 +38,27 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "roles"), fmt.Sprintf(
 		"must keep roles that serve requests until the others do. Removed: %s. Not ready: %s. To remove a role at once, set its replicas to 0 first",
 		text.Names(slices.Sorted(maps.Keys(removed)), maxNames), text.Names(waits, maxNames)))}
+}
+
+// removedRoles returns the roles that may serve and are in the spec no more, each with its clusters.
+func (r *ObservedState) removedRoles() map[string]map[string]bool {
+	left := map[string]bool{}
+	for _, role := range r.plan.Roles {
+		left[role.Name] = true
+	}
+	removed := map[string]map[string]bool{}
+	for _, k := range r.req.ObservedKeys() {
+		id, is := k.ReplicaID()
+		_, role, _, ok := id.Parts()
+		if !is || !ok || left[role] || r.req.Observed(k).DeletionTimestamp() != "" || !r.mayServe(k) {
+			continue
+		}
+		if removed[role] == nil {
+			removed[role] = map[string]bool{}
+		}
+		removed[role][k.Cluster] = true
+	}
+	return removed
 }
 
 // rolesNotReady returns the roles that do not serve anywhere, or not in one of some clusters although they
@@ -71,7 +85,40 @@ func (r *ObservedState) rolesNotReady(in map[string]bool) []string {
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(waits))
+	all := slices.Sorted(maps.Keys(waits))
+	if len(all) == 0 {
+		all = r.nothingLeft(slices.Sorted(maps.Keys(in)))
+	}
+	return all
+}
+
+// nothingLeft says what is missing in clusters where no role would get requests any more.
+func (r *ObservedState) nothingLeft(in []string) []string {
+	var all []string
+	for _, name := range in {
+		// Gateways send requests there until the fleet route has left it, as it does for replicas that go.
+		if r.plan.FleetRoute != nil && !r.staysIn(name) {
+			all = append(all, "any other role in "+clusterName(name))
+		} else if r.noWayIn(name) {
+			all = append(all, "a role that gets requests without a router")
+		}
+	}
+	return slices.Compact(all)
+}
+
+// noWayIn tells whether requests come to a cluster by a Service that goes, and nothing replaces it. Prefill
+// and decode get none without a router.
+func (r *ObservedState) noWayIn(name string) bool {
+	return r.plan.Router == nil && slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool {
+		return c.Target.Cluster == name && c.Endpoint == nil && r.Observed(c.Key(key.Service))
+	})
+}
+
+// staysIn tells whether a cluster is to run any replica.
+func (r *ObservedState) staysIn(name string) bool {
+	return slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool {
+		return c.Target.Cluster == name && (c.Leaving || slices.ContainsFunc(r.plan.Roles, func(of *plan.Role) bool { return wants(&c, of) }))
+	})
 }
 
 // wants tells whether a cluster is to run replicas of a role.

@@ -27,6 +27,9 @@ type claim struct {
 			Requests map[string]string `json:"requests"`
 		} `json:"resources"`
 	} `json:"spec"`
+	Status struct {
+		Phase corev1.PersistentVolumeClaimPhase `json:"phase"`
+	} `json:"status"`
 }
 
 // A carriedClaim is an Object with a claim, as its cluster was told.
@@ -105,6 +108,9 @@ func (r *ObservedState) claim(k key.Key) plan.ClaimView {
 	}
 	if found, state := remote.Unwrap(observed); state.Readable() {
 		v.UID, v.Created = uid.Text(found), created(found)
+		there := claim{}
+		_ = claimView.Read(found, &there) // As above.
+		v.Bound = there.Status.Phase == corev1.ClaimBound
 		v.Deleting = v.Deleting || found.DeletionTimestamp() != ""
 	}
 	return v

@@ -33,6 +33,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	policy := newTenantPolicy(s, in)
 	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &snapshot))...)
 	errs = append(errs, p.planWeights(spec, in, policy)...)
+	errs = append(errs, p.planAdapters(spec, in, policy)...)
 	errs = append(errs, refuseOutsideFleet(spec)...)
 	p.warnWithoutRouter()
 	p.warnOfDisagreement()
@@ -91,7 +92,7 @@ func CheckTemplates(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input
 	pairs := hasPairs(spec)
 	for i := range spec.Roles {
 		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter {
-			_, _, more := planRole(i, spec.Roles[i], loadedModelOf(spec.Model, naming.Identity{}), in, pairs)
+			_, _, more := planRole(i, spec.Roles[i], loadsOf(spec, naming.Identity{}), in, pairs)
 			errs = append(errs, more...)
 		}
 	}
@@ -132,12 +133,12 @@ func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
 // planRoles plans the serving roles first, because the router depends on them.
 func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, access *routeAccess) field.ErrorList {
 	var errs field.ErrorList
-	pairs, model := hasPairs(spec), loadedModelOf(spec.Model, p.Service)
+	pairs, load := hasPairs(spec), loadsOf(spec, p.Service)
 	for i := range spec.Roles {
 		if spec.Roles[i].ComponentType == v1alpha1.ComponentTypeRouter {
 			continue
 		}
-		r, warnings, more := planRole(i, spec.Roles[i], model, in, pairs)
+		r, warnings, more := planRole(i, spec.Roles[i], load, in, pairs)
 		p.Warnings = append(p.Warnings, warnings...)
 		errs = append(errs, more...)
 		if r != nil {
@@ -262,13 +263,17 @@ func (p *Plan) replica(c *ClusterPlan, r *Role, group, i int32) Replica {
 	}
 }
 
+// podGroupKey is the key of a group's PodGroup.
+func (c *ClusterPlan) podGroupKey(p *Plan, g *Group) key.Key {
+	if p.Service.Grouped {
+		return c.Key(key.PodGroup, index(g.Index))
+	}
+	return c.Key(key.PodGroup)
+}
+
 // addGang gives a group of the cluster its PodGroup, for the replicas that the group has.
 func (c *ClusterPlan) addGang(p *Plan, g *Group, gang gangPolicy) {
-	k := c.Key(key.PodGroup)
-	if p.Service.Grouped {
-		k = c.Key(key.PodGroup, index(g.Index))
-	}
-	g.PodGroup = gang.podGroup(k, podGroupName(c.Base, p.Service, g.Index), p.Roles, g.Replicas)
+	g.PodGroup = gang.podGroup(c.podGroupKey(p, g), podGroupName(c.Base, p.Service, g.Index), p.Roles, g.Replicas)
 	if g.PodGroup != nil {
 		for j := range g.Replicas {
 			g.Replicas[j].PodGroup = g.PodGroup.Name

@@ -27,6 +27,8 @@ type rolePlanner struct {
 	path  *field.Path
 	// model is what the engines load. It is nil where the templates say that.
 	model *loadedModel
+	// adapters is the claim for LoRA adapters, or nil.
+	adapters *Adapters
 	// paired tells that the role is prefill or decode of a service that has both.
 	paired bool
 
@@ -37,13 +39,14 @@ type rolePlanner struct {
 
 // planRole plans one serving role. Pairs tells that the service has prefill and decode roles. planRole
 // returns the role even with errors, so that checks that need only its name and size can run.
-func planRole(i int, role v1alpha1.Role, model *loadedModel, in *inputv1alpha1.Input, pairs bool) (*Role, []Warning, field.ErrorList) {
+func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs bool) (*Role, []Warning, field.ErrorList) {
 	p := rolePlanner{
-		spec:   role,
-		input:  in,
-		model:  model,
-		path:   rolePath(i),
-		paired: pairs && role.ComponentType != v1alpha1.ComponentTypeWorker,
+		spec:     role,
+		input:    in,
+		model:    l.model,
+		adapters: l.adapters,
+		path:     rolePath(i),
+		paired:   pairs && role.ComponentType != v1alpha1.ComponentTypeWorker,
 		role: &Role{
 			Name:       role.Name,
 			Type:       role.ComponentType,
@@ -66,7 +69,11 @@ func planRole(i int, role v1alpha1.Role, model *loadedModel, in *inputv1alpha1.I
 		p.warnOfLifecycle()
 		p.checkPodResources()
 		p.warn()
+		p.checkServers()
 		p.names()
+		if len(p.errs) == 0 {
+			p.checkModel()
+		}
 		p.sum()
 	}
 	return p.role, p.warnings, p.errs
@@ -110,16 +117,26 @@ func (p *rolePlanner) templates() bool {
 
 func (p *rolePlanner) template(doc *kube.Document, path *field.Path) *PodTemplate {
 	t, warnings, errs := readTemplate(doc, path)
-	if t != nil && len(errs) == 0 && p.model != nil {
-		with, err := p.withModel(t, path)
+	add := func(with func(*PodTemplate, *field.Path) (*kube.Document, *field.Error)) {
+		doc, err := with(t, path)
 		if err != nil {
 			errs = append(errs, err)
-		} else {
-			before := t.words()
-			if t, warnings, errs = readTemplate(with, path); t != nil {
-				t.modelWord = insertedWord(before, t.words())
-			}
+			return
 		}
+		before, word := t.words(), t.modelWord
+		if t, warnings, errs = readTemplate(doc, path); t != nil {
+			t.modelWord = max(word, insertedWord(before, t.words()))
+		}
+	}
+	if p.model != nil && t != nil && len(errs) == 0 {
+		add(p.withModel)
+	}
+	if p.adapters != nil && t != nil && len(errs) == 0 {
+		p.warnOfAdapterVariables(t, path)
+		add(p.withAdapters)
+	}
+	if t != nil && len(errs) == 0 && p.endsInTime(t) > 0 {
+		add(p.withShutdown)
 	}
 	p.warnings = append(p.warnings, warnings...)
 	p.errs = append(p.errs, errs...)

@@ -305,7 +305,7 @@ func TestPlanRole(t *testing.T) {
 				tc.input(in)
 			}
 			tc.role.Template, tc.role.LeaderTemplate = document(t, tc.template), document(t, tc.leader)
-			got, warnings, errs := planRole(1, tc.role, nil, in, tc.pairs)
+			got, warnings, errs := planRole(1, tc.role, loads{}, in, tc.pairs)
 			if len(errs) > 0 {
 				t.Fatalf("%s: %v", tc.reason, errs)
 			}
@@ -416,7 +416,7 @@ func TestPlanRoleRefuses(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.role.Template, tc.role.LeaderTemplate = document(t, tc.template), document(t, tc.leader)
-			r, _, errs := planRole(0, tc.role, nil, defaultInput(), tc.pairs)
+			r, _, errs := planRole(0, tc.role, loads{}, defaultInput(), tc.pairs)
 			if r == nil {
 				t.Errorf("%s: want a role beside the errors", tc.reason)
 			}
@@ -471,11 +471,11 @@ func TestPlanRoleAnyType(t *testing.T) {
 	for _, n := range []int32{-1, 0, 1, 2, 2147483647} {
 		for _, l := range []v1alpha1.Launcher{"", "Nobody", v1alpha1.LauncherRay} {
 			role := v1alpha1.Role{Name: strings.Repeat("x", 100), ComponentType: "nothing", Replicas: ptr.To(n), Multinode: multinode(n, l), Template: document(t, seedWorker)}
-			if r, _, _ := planRole(0, role, nil, defaultInput(), true); r == nil || r.Nodes < 1 {
+			if r, _, _ := planRole(0, role, loads{}, defaultInput(), true); r == nil || r.Nodes < 1 {
 				t.Errorf("nodeCount %d, launcher %q: got %v", n, l, r)
 			}
 			role.Template = nil
-			if r, _, _ := planRole(0, role, nil, defaultInput(), true); r == nil {
+			if r, _, _ := planRole(0, role, loads{}, defaultInput(), true); r == nil {
 				t.Errorf("nodeCount %d, launcher %q without a template: want a role", n, l)
 			}
 		}

@@ -16,7 +16,7 @@ func flagDoubts(t *testing.T, container string, nodes int32, launcher v1alpha1.L
 	if nodes > 1 {
 		role.Multinode = multinode(nodes, launcher)
 	}
-	_, warnings, errs := planRole(0, role, nil, defaultInput(), false)
+	_, warnings, errs := planRole(0, role, loads{}, defaultInput(), false)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -29,7 +29,7 @@ func TestRefusedSizes(t *testing.T) {
 	for _, nodes := range []int32{2, 3, 100} {
 		role := v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeWorker, Multinode: multinode(nodes, v1alpha1.LauncherVLLMDataParallel)}
 		role.Template = document(t, "{spec: {containers: [{name: engine, image: 'vllm/vllm-openai:v0.11.0', readinessProbe: {exec: {command: [ok]}}, command: [vllm, serve], args: [m, --data-parallel-size, \"1\"]"+gpus8+"}]}}")
-		_, warnings, errs := planRole(0, role, nil, defaultInput(), false)
+		_, warnings, errs := planRole(0, role, loads{}, defaultInput(), false)
 		if len(errs) == 0 || len(warnings) > 0 {
 			t.Errorf("%d nodes: want the launcher's refusal alone, got errors %v and warnings %v", nodes, errs, warnings)
 		}

@@ -108,6 +108,9 @@ func (r Replica) in(a *scheduling.Assignment) Replica {
 		r.Held, r.Template, r.Nodes, r.Generation = true, told.Pods, cmp.Or(told.Nodes, r.Nodes), told.Generation
 	}
 	r.Pin, r.Note = a.Pins[r.ID], a.Notes[r.ID]
+	if a.Existing != nil {
+		r.FormerPin = a.Existing.Pins[r.ID]
+	}
 	return r
 }
 

@@ -25,6 +25,8 @@ type FleetRoute struct {
 	// Matches of the service's own route, one list for each rule. A rule with an empty list
 	// matches all requests.
 	Matches [][]any
+	// ClosedPaths are those that it does not pass on.
+	ClosedPaths []string
 	// Backends in the order of the placement: the clusters in which the service runs, and those
 	// that may still receive traffic.
 	Backends []Backend
@@ -72,7 +74,9 @@ func (p *Plan) fleetRoute(in *inputv1alpha1.Input) *FleetRoute {
 		Parents:   in.Fleet.ParentRefs,
 		Hostnames: r.Hostnames,
 		Matches:   matchesOf(r),
-		Hostnamed: hostnamed[in.Fleet.HostnameBackends],
+
+		ClosedPaths: r.ClosedPaths,
+		Hostnamed:   hostnamed[in.Fleet.HostnameBackends],
 	}
 }
 

@@ -4,8 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 )
 
@@ -66,6 +69,37 @@ func (t *PodTemplate) drain(drain, shutdown int32) {
 	t.DrainSeconds = drain
 }
 
+// firstShutdown is the first release of vLLM in the tables that has --shutdown-timeout (internal/engineflags).
+var firstShutdown = imageref.Version{0, 19, 0}
+
+// stopSeconds is the time that an engine needs to stop, after the last request is finished.
+const stopSeconds = 5
+
+// endsInTime returns how many seconds an engine may finish requests after SIGTERM, or 0 if it is not told. Only
+// vLLM of a release that is known to have the flag is: another one would not start. The workers of a replica
+// on several nodes end with their leader, so nothing can be finished there.
+func (p *rolePlanner) endsInTime(t *PodTemplate) int32 {
+	name, tag := imageref.Split(t.engine().Image)
+	v, known := imageref.ParseVersion(tag)
+	if p.role.Nodes > 1 || !known || v.Compare(firstShutdown) < 0 || name != vllmImage || p.engineOf(t) != launch.EngineVLLM || t.hasFlag("--config") {
+		return 0
+	}
+	_, _, shutdown := p.spec.LifecycleOf()
+	if own := t.Spec.TerminationGracePeriodSeconds; own != nil {
+		shutdown = int32(min(int64(shutdown), max(*own, 0))) //nolint:gosec // An hour at most.
+	}
+	return max(shutdown-stopSeconds, 0)
+}
+
+// withShutdown returns a template whose engine finishes requests before it ends, as if the user had written it.
+func (p *rolePlanner) withShutdown(t *PodTemplate, _ *field.Path) (*kube.Document, *field.Error) {
+	command := launch.WithShutdown(t.command(), p.endsInTime(t))
+	doc, _, container := t.editable()
+	kube.SetList(container, "command", texts(command.Command))
+	kube.SetList(container, "args", texts(command.Args))
+	return doc, nil
+}
+
 // ownPreStop tells whether the template has a preStop hook of its own.
 func (t *PodTemplate) ownPreStop() bool {
 	l := t.engine().Lifecycle
@@ -73,7 +107,10 @@ func (t *PodTemplate) ownPreStop() bool {
 }
 
 // entrypoints are images whose entrypoint is a known engine.
-var entrypoints = []string{"vllm-openai"}
+var entrypoints = []string{vllmImage}
+
+// vllmImage is the name of the image that vLLM's project releases.
+const vllmImage = "vllm-openai"
 
 // knowsHealth tells whether a template's engine answers at /health on its port: it is vLLM or
 // SGLang, by the command, by the launcher or by the entrypoint of the image.

@@ -10,6 +10,43 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
+// TestShutdownTimeout shows which engines are told to finish requests after SIGTERM.
+func TestShutdownTimeout(t *testing.T) {
+	cases := map[string]struct {
+		reason, image, pod string
+		args               string
+		role               v1alpha1.Role
+		want               string
+	}{
+		"Release":   {reason: "The tag says that the release has the flag.", image: "vllm/vllm-openai:v0.19.0", want: "--model m --shutdown-timeout 25"},
+		"Mirror":    {reason: "So does that of a copy.", image: "example.com/vllm-openai:v0.27.1@sha256:00", want: "--model m --shutdown-timeout 25"},
+		"Older":     {reason: "It would not start.", image: "vllm/vllm-openai:v0.11.0", want: "--model m"},
+		"Latest":    {reason: "Nobody knows which release that is.", image: "vllm/vllm-openai:latest", want: "--model m"},
+		"OwnImage":  {reason: "Nor does the tag of another image say it.", image: "example.com/mine:v0.27.1", want: "--model m"},
+		"Own":       {reason: "The user's value stays.", image: "vllm/vllm-openai:v0.19.0", args: ", --shutdown-timeout=5", want: "--model m --shutdown-timeout=5"},
+		"Config":    {reason: "The file may say it.", image: "vllm/vllm-openai:v0.19.0", args: ", --config=/c", want: "--model m --config=/c"},
+		"Longer":    {reason: "It follows the time that the pod has.", image: "vllm/vllm-openai:v0.19.0", role: v1alpha1.Role{Lifecycle: &v1alpha1.Lifecycle{ShutdownSeconds: ptr.To[int32](60)}}, want: "--model m --shutdown-timeout 55"},
+		"OwnGrace":  {reason: "So it does if the template says it.", image: "vllm/vllm-openai:v0.19.0", pod: "terminationGracePeriodSeconds: 20, ", want: "--model m --shutdown-timeout 15"},
+		"NoTime":    {reason: "There is no time to finish anything.", image: "vllm/vllm-openai:v0.19.0", pod: "terminationGracePeriodSeconds: 5, ", want: "--model m"},
+		"TwoNodes":  {reason: "The workers end at the same time.", image: "vllm/vllm-openai:v0.19.0", role: v1alpha1.Role{Multinode: multinode(2, v1alpha1.LauncherNone)}, want: "--model m"},
+		"OtherName": {reason: "The function does not know what it starts.", image: "vllm/vllm-openai:v0.19.0", args: "], command: [./start", want: "--model m"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := tc.role
+			role.Name, role.ComponentType = "w", v1alpha1.ComponentTypeWorker
+			role.Template = document(t, `{spec: {`+tc.pod+`containers: [{name: engine, image: "`+tc.image+`", args: [--model, m`+tc.args+`]}]}}`)
+			r, _, errs := planRole(0, role, loads{}, defaultInput(), false)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(r.Leader.engine().Args, " ")); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestLifecycle(t *testing.T) {
 	type want struct {
 		Probe              *Probe
@@ -118,7 +155,7 @@ func TestLifecycle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			role := tc.role
 			role.ComponentType, role.Template = v1alpha1.ComponentTypeWorker, document(t, "{spec: {"+tc.pod+"containers: ["+tc.container+"]}}")
-			r, warnings, errs := planRole(0, role, nil, defaultInput(), false)
+			r, warnings, errs := planRole(0, role, loads{}, defaultInput(), false)
 			if len(errs) > 0 {
 				t.Fatalf("%s\nwant no errors, got %v", tc.reason, errs)
 			}

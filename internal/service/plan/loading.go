@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
 /*
@@ -72,6 +75,8 @@ type ClaimView struct {
 	Size, StorageClassName, AccessMode string
 	Created                            time.Time
 	Deleting                           bool
+	// Bound tells that it is known to have a volume.
+	Bound bool
 }
 
 // A JobView is an observed loading Job.
@@ -100,17 +105,20 @@ func (p *Plan) load(running *Running) {
 			c.await(running)
 		}
 		view := running.Weights(c)
-		var newest *ClaimView
+		var newest, adapters *ClaimView
 		for j := range view.Claims {
 			switch claim := &view.Claims[j]; {
+			case IsForAdapters(claim.Key):
+				adapters = claim
 			case p.Weights != nil && claim.Key == c.claimKey(p.Weights):
 				newest = claim
 			case c.usesFormer(running):
-				c.Caches = append(c.Caches, claim.cache())
+				c.Caches = append(c.Caches, claim.cache(p.Service))
 			}
 		}
+		c.AdapterClaim = p.adapterClaim(c, adapters, running)
 		if p.Weights != nil {
-			c.loadNewest(p.Weights, newest, &view, running)
+			c.loadNewest(p, newest, &view, running)
 			c.await(running)
 		}
 	}
@@ -121,8 +129,13 @@ func (p *Plan) ClaimKey(c *ClusterPlan) key.Key { return c.claimKey(p.Weights) }
 
 func (c *ClusterPlan) claimKey(w *Weights) key.Key { return c.Key(key.PersistentVolumeClaim, w.Hash) }
 
-func (v *ClaimView) cache() Cache {
-	return Cache{Key: v.Key, ClaimName: v.Name, Weights: v.Key.Name, UID: v.UID, Size: v.Size, StorageClassName: v.StorageClassName, AccessMode: v.AccessMode}
+// cache keeps a claim as it was made. A name that cannot be read is the one that the service gives.
+func (v *ClaimView) cache(s naming.Identity) Cache {
+	name := v.Name
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		name = claimName(s, v.Key)
+	}
+	return Cache{Key: v.Key, ClaimName: name, Weights: v.Key.Name, UID: v.UID, Size: v.Size, StorageClassName: v.StorageClassName, AccessMode: v.AccessMode}
 }
 
 // usesFormer tells whether a replica may have pods with other than the newest template.
@@ -136,7 +149,8 @@ func (c *ClusterPlan) usesFormer(running *Running) bool {
 }
 
 // loadNewest decides how the newest weights get here. Claim is nil if it does not exist.
-func (c *ClusterPlan) loadNewest(w *Weights, claim *ClaimView, view *WeightsView, running *Running) {
+func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, view *WeightsView, running *Running) {
+	w := p.Weights
 	l := &Loading{Job: c.Key(key.Job, w.Hash, running.Loader), JobName: w.LoaderName + "-" + running.Loader}
 	c.Loading = l
 	l.Wanted = c.wantsWeights()
@@ -161,7 +175,7 @@ func (c *ClusterPlan) loadNewest(w *Weights, claim *ClaimView, view *WeightsView
 	}
 	cache := Cache{Key: c.claimKey(w), ClaimName: w.ClaimName, Weights: w.Hash, Size: w.Size, StorageClassName: w.StorageClassName, AccessMode: string(w.AccessMode)}
 	if claim != nil {
-		cache = claim.cache()
+		cache = claim.cache(p.Service)
 	}
 	cache.Loaded = l.Done
 	c.Caches = append(c.Caches, cache)

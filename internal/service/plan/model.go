@@ -30,8 +30,13 @@ const (
 // user had written all of it, so everything else holds for it, too.
 func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document, *field.Error) {
 	source := p.model.source()
+	// An adapter names the model by this path, which then has to stay the same when the revision changes.
+	within := p.adapters != nil && source.Claim != ""
 	load := launch.Model{Path: source.Hub, Name: source.Name, Revision: p.model.Revision}
-	if source.Hub == "" {
+	switch {
+	case within:
+		load.Path, load.Revision = modelsPath, ""
+	case source.Hub == "":
 		load.Path, load.Revision = path.Join(modelsPath, source.Path), ""
 	}
 	engine := t.enginePath(at)
@@ -52,21 +57,27 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 			return nil, field.Invalid(mount, m.MountPath, "must be another path: the cache of spec.model is mounted above, read-only, and has no such directory")
 		}
 	}
-	doc := kube.Copy(kube.WithoutNulls(t.Document))
-	spec := kube.Child(doc, "spec")
-	containers := slices.Clone(kube.Elements(spec, "containers"))
-	container := kube.Copy(containers[t.Engine].GetStructValue())
-	containers[t.Engine] = structpb.NewStructValue(container)
-	kube.SetList(spec, "containers", containers)
+	doc, spec, container := t.editable()
 	kube.SetList(container, "command", texts(command.Command))
 	kube.SetList(container, "args", texts(command.Args))
-	if err := p.addSource(spec, container, source); err != nil {
+	if err := p.addSource(spec, container, source, within); err != nil {
 		return nil, field.InternalError(engine, err)
 	}
 	if p.model.weights != nil || p.model.CacheRef != nil {
 		keepOwners(spec)
 	}
 	return doc, nil
+}
+
+// editable returns a copy of a template, and its spec and its engine's container in the copy.
+func (t *PodTemplate) editable() (doc *kube.Document, spec, engine *structpb.Struct) {
+	doc = kube.Copy(kube.WithoutNulls(t.Document))
+	spec = kube.Child(doc, "spec")
+	containers := slices.Clone(kube.Elements(spec, "containers"))
+	engine = kube.Copy(containers[t.Engine].GetStructValue())
+	containers[t.Engine] = structpb.NewStructValue(engine)
+	kube.SetList(spec, "containers", containers)
+	return doc, spec, engine
 }
 
 // keepOwners leaves the files of a volume as they are where its root has the right group. Otherwise
@@ -80,8 +91,9 @@ func keepOwners(spec *structpb.Struct) {
 	kube.Child(spec, "securityContext").Fields[policy] = structpb.NewStringValue(string(corev1.FSGroupChangeOnRootMismatch))
 }
 
-// addSource gives an engine the weights of a claim or an image, or the token of a hub.
-func (p *rolePlanner) addSource(spec, engine *structpb.Struct, source v1alpha1.ModelSource) error {
+// addSource gives an engine the weights of a claim or an image, or the token of a hub. Within tells that it
+// gets only the directory of the weights of a claim.
+func (p *rolePlanner) addSource(spec, engine *structpb.Struct, source v1alpha1.ModelSource, within bool) error {
 	volume := apply.Volume().WithName(kube.FreeName(modelVolume, kube.Elements(spec, "volumes")))
 	switch {
 	case source.Claim != "":
@@ -98,7 +110,11 @@ func (p *rolePlanner) addSource(spec, engine *structpb.Struct, source v1alpha1.M
 	if err := kube.Append(spec, "volumes", volume); err != nil {
 		return err
 	}
-	return kube.Append(engine, "volumeMounts", apply.VolumeMount().WithName(*volume.Name).WithMountPath(modelsPath).WithReadOnly(true))
+	mount := apply.VolumeMount().WithName(*volume.Name).WithMountPath(modelsPath).WithReadOnly(true)
+	if within && source.Path != "" {
+		mount.WithSubPath(source.Path)
+	}
+	return kube.Append(engine, "volumeMounts", mount)
 }
 
 func isHubToken(v *structpb.Value) bool {

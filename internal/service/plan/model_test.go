@@ -74,7 +74,7 @@ func TestModel(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			role := v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, tc.template)}
-			r, _, errs := planRole(0, role, &loadedModel{Model: &tc.model}, defaultInput(), false)
+			r, _, errs := planRole(0, role, loads{model: &loadedModel{Model: &tc.model}}, defaultInput(), false)
 			if len(errs) > 0 {
 				if diff := cmp.Diff(tc.want.Err, errs.ToAggregate().Error()); diff != "" {
 					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -104,7 +104,7 @@ func TestPathsWithModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			template := `{spec: {containers: [{name: engine, image: "vllm/vllm-openai:v0.19.0", command: ` + tc.command + ", args: " + tc.args + "}]}}"
 			role := v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, template)}
-			_, warnings, errs := planRole(0, role, &loadedModel{Model: &v1alpha1.Model{URI: "hf://org/m"}}, defaultInput(), false)
+			_, warnings, errs := planRole(0, role, loads{model: &loadedModel{Model: &v1alpha1.Model{URI: "hf://org/m"}}}, defaultInput(), false)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}

@@ -18,6 +18,7 @@ import (
 // further adapters.
 func (p *rolePlanner) names() {
 	t := &p.role.Leader
+	p.role.model = launch.ModelOf(t.command())
 	p.role.names = launch.NamesOf(t.command(), p.engineOf(t))
 	open := p.role.line != nil && p.role.line.Open
 	if e := t.engine(); open || len(e.EnvFrom) > 0 || slices.ContainsFunc(e.Env, addsNames) {
@@ -28,7 +29,7 @@ func (p *rolePlanner) names() {
 // addsNames tells whether a variable makes vLLM answer names that its command does not have
 // (vllm/envs.py of vLLM v0.11.0).
 func addsNames(v corev1.EnvVar) bool {
-	return slices.Contains([]string{"VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_SKIP_MODEL_NAME_VALIDATION"}, v.Name) || strings.HasPrefix(v.Name, "VLLM_LORA_RESOLVER_")
+	return slices.Contains([]string{loraUpdating, "VLLM_SKIP_MODEL_NAME_VALIDATION"}, v.Name) || strings.HasPrefix(v.Name, "VLLM_LORA_RESOLVER_")
 }
 
 // maxModelNames is the most names that the status of a service has of each kind.

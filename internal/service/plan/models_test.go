@@ -89,7 +89,7 @@ func TestNamesOfRoles(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			role, _, errs := planRole(0, v1alpha1.Role{Template: document(t, tc.template)}, nil, defaultInput(), false)
+			role, _, errs := planRole(0, v1alpha1.Role{Template: document(t, tc.template)}, loads{}, defaultInput(), false)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}

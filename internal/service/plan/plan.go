@@ -10,7 +10,6 @@ Plan.
 package plan
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +31,8 @@ type Plan struct {
 	Service naming.Identity
 	// Weights are those of spec.model, if a Job loads them into a claim. Otherwise nil.
 	Weights *Weights
+	// Adapters is the claim for LoRA adapters. Nil without spec.adapterCache.
+	Adapters *Adapters
 	// Shared is the ModelCache that spec.model names. Nil if it names none.
 	Shared *SharedCache
 	// LoadsOnDemand tells that a ModelCache is loaded only where services use it.
@@ -134,8 +135,13 @@ type ClusterPlan struct {
 	// Abandoned tells that the cluster is out of service: deleting its Objects must not wait for
 	// the cluster.
 	Abandoned bool
+	// FormerAccounts are service accounts of pods here whose sidecar may read the pool as before. Pods of
+	// former templates may have them.
+	FormerAccounts []string
 	// Caches are the claims with weights that the service has here.
 	Caches []Cache
+	// AdapterClaim is the claim for LoRA adapters here. It is nil if there is none to be.
+	AdapterClaim *Cache
 	// Loading is how the newest weights get here. It is nil without a cache.
 	Loading *Loading
 
@@ -186,8 +192,9 @@ type Replica struct {
 	Workload string
 	// Nodes that the replica has now. It has as many pods.
 	Nodes int32
-	// Pin of its pods to a pool of the cluster, if they have one.
-	Pin *capacity.Pin
+	// Pin of its pods to a pool of the cluster, if they have one. FormerPin is that of the pods that run,
+	// which the newest node selector may not admit.
+	Pin, FormerPin *capacity.Pin
 	// Note is written on its object.
 	Note scheduling.Note
 	// Recovery is noted on its LeaderWorkerSet. Remade tells that its pods are made anew now, because
@@ -257,6 +264,8 @@ type Role struct {
 
 	// path of the role in the spec, for errors that are found later.
 	path *field.Path
+	// model that the leader's engine loads, as its command has it. Empty if that is not known.
+	model string
 	// names of models that the engines answer.
 	names launch.Names
 	// replicaResources are the requests of all pods of one replica. leaderRequests and
@@ -331,17 +340,6 @@ func (r *Role) templates() []locatedTemplate {
 	all := []locatedTemplate{{&r.Worker, r.path.Child("template")}}
 	if r.Leader.Document != r.Worker.Document {
 		all = append(all, locatedTemplate{&r.Leader, r.path.Child("leaderTemplate")})
-	}
-	return all
-}
-
-// SidecarAccounts returns the service accounts of pods whose sidecar reads the pool, each once.
-func (p *Plan) SidecarAccounts() []string {
-	var all []string
-	for _, r := range p.Roles {
-		if s := r.Sidecar; s != nil && s.PoolOnly && !slices.Contains(all, s.ServiceAccount) {
-			all = append(all, s.ServiceAccount)
-		}
 	}
 	return all
 }

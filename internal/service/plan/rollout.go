@@ -20,7 +20,7 @@ type Rollout struct {
 	// Surge tells that replicas beyond those that are wanted run.
 	Surge bool
 	// Gap tells that nothing serves while a change of pods takes place: prefill with decode is one unit,
-	// without an extra one.
+	// and there is no extra one.
 	Gap bool
 }
 
@@ -49,6 +49,8 @@ type Running struct {
 	// PoolType returns the type of role whose pods the InferencePool of that key selects, and whether it
 	// exists. No type means the pods of all roles.
 	PoolType func(key.Key) (t v1alpha1.ComponentType, exists bool)
+	// SidecarAccounts returns the service accounts that the RoleBinding of that key names.
+	SidecarAccounts func(key.Key) []string
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string
 	// Weights returns what is known of the weights in a cluster. It is nil where nothing is.
@@ -72,14 +74,17 @@ func (p *Plan) RollOut(running *Running) {
 	released := rollout.Release(states, policy)
 	p.leaveFirst(units, states, released)
 	for i := range units {
+		starts := released[i] && units[i].startsDecode(running)
 		for _, r := range units[i].replicas {
 			r.BelowPartition = units[i].index < *p.Rollout.Partition
-			r.hold(running, released[i])
+			waits := starts && r.Role.Type == v1alpha1.ComponentTypePrefiller && running.Replica(r.Key).Serving
+			r.hold(running, released[i] && !waits)
 		}
 	}
 	p.holdLeaving(running)
 	p.recount(running)
 	p.keepEndpoints(running)
+	p.keepAccounts(running)
 	p.selectPods(running)
 	p.inspect(running)
 }
@@ -164,10 +169,16 @@ func (p *Plan) recount(running *Running) {
 		c := &p.Clusters[i]
 		for j := range c.Groups {
 			g := &c.Groups[j]
-			if g.PodGroup == nil || !slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held }) {
+			if !slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held }) {
 				continue
 			}
-			view := running.PodGroup(g.PodGroup.Key)
+			view := running.PodGroup(c.podGroupKey(p, g))
+			if p.gang.mode == v1alpha1.GangNone {
+				if view.Observed {
+					g.PodGroup = c.former(p, g, view)
+				}
+				continue
+			}
 			counted := Group{Index: g.Index, Replicas: g.counted(view)}
 			// A PodGroup that exists stays: leaving it out would delete it.
 			if c.addGang(p, &counted, p.gang); counted.PodGroup != nil || !view.Observed {
@@ -175,6 +186,23 @@ func (p *Plan) recount(running *Running) {
 			}
 		}
 	}
+}
+
+// former returns the PodGroup of held replicas after their service has lost its gang. Their pods name it, so
+// Volcano could not schedule one that was evicted without it.
+func (c *ClusterPlan) former(p *Plan, g *Group, view PodGroupView) *PodGroup {
+	held := slices.DeleteFunc(g.counted(view), func(r Replica) bool { return !r.Held })
+	if len(held) == 0 {
+		held = slices.DeleteFunc(slices.Clone(g.Replicas), func(r Replica) bool { return !r.Held })
+	}
+	gang := p.gang
+	gang.mode = v1alpha1.GangAllOrNothing
+	if len(view.SubGroupSizes) > 0 {
+		gang.mode = v1alpha1.GangMinimumFirst
+	}
+	kept := Group{Index: g.Index, Replicas: held}
+	c.addGang(p, &kept, gang)
+	return kept.PodGroup
 }
 
 // counted gives held replicas the nodes that their gang counts, and returns the replicas that it is to
@@ -193,173 +221,4 @@ func (g *Group) counted(view PodGroupView) []Replica {
 		}
 	}
 	return all
-}
-
-// pairKind is the kind of units of prefill and decode replicas.
-const pairKind = ""
-
-// A unit is what changes together.
-type unit struct {
-	cluster  string
-	replicas []*Replica
-	// kind is the role of a single replica, or pairKind.
-	kind  string
-	index int32
-	extra bool
-	// kept units are extra ones that nothing is to rely on.
-	kept bool
-}
-
-// state of the unit, by the states of its replicas.
-func (u *unit) state(running *Running) rollout.Unit {
-	s, former := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}, false
-	for _, r := range u.replicas {
-		state := running.Replica(r.Key)
-		state.Serving = state.Serving && !r.Remade && !r.Partial
-		updated := state.Updated(running.Revision[r.Role.Name])
-		s.Outdated = s.Outdated || state.Exists && !updated
-		s.Started = s.Started || state.Exists && updated && !state.Serving
-		s.Serving = s.Serving && state.Serving
-		s.Broken = s.Broken || state.Broken
-		// Prefill answers no request by itself. Decode does, where it has no prefill.
-		answers := u.kind != pairKind || r.Role.Type != v1alpha1.ComponentTypePrefiller
-		former = former || answers && state.Exists && !updated && state.Serving
-		s.Unknown = s.Unknown || answers && state.Exists && !updated && !state.Broken && !r.Partial
-		s.Blocked = s.Blocked || r.Held
-	}
-	s.Serving = s.Serving || former
-	if u.kept {
-		s.Serving, s.Blocked = false, true
-	}
-	return s
-}
-
-// units returns the units of all clusters that are not left.
-func (p *Plan) units() []unit {
-	var all []unit
-	for i := range p.Clusters {
-		if c := &p.Clusters[i]; !c.Leaving {
-			all = append(all, p.unitsOf(c)...)
-			all = append(all, p.absent(c)...)
-		}
-	}
-	return all
-}
-
-// absent returns the units that are wanted in a cluster where the service runs, and have no capacity
-// there. They do not serve, like those whose pods wait for a node. A cluster in which nothing of the
-// service runs so far holds up no rollout in the others.
-func (p *Plan) absent(c *ClusterPlan) []unit {
-	there := p.unitsOf(c)
-	if len(there) == 0 {
-		return nil
-	}
-	seen := map[int32]bool{}
-	for _, u := range there {
-		seen[u.index] = seen[u.index] || u.kind == pairKind
-	}
-	var all []unit
-	for i := range c.Pending {
-		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
-		if u.kind == pairKind && seen[u.index] {
-			continue
-		}
-		all = append(all, u)
-		seen[u.index] = seen[u.index] || u.kind == pairKind
-	}
-	return all
-}
-
-// unitsOf returns the units of a cluster. Prefill and decode of different versions may refuse
-// each other, so they change together: in a grouped service by groups. Otherwise the replicas of
-// each role are spread evenly over the units. Each replica of a worker is a unit.
-func (p *Plan) unitsOf(c *ClusterPlan) []unit {
-	var all []unit
-	at := map[int32]int{}
-	for r := range c.Replicas() {
-		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept}
-		i, has := at[u.index]
-		switch {
-		case u.kind != pairKind:
-			all = append(all, u)
-		case has:
-			all[i].replicas = append(all[i].replicas, r)
-		default:
-			at[u.index] = len(all)
-			all = append(all, u)
-		}
-	}
-	return all
-}
-
-// ChangesInPairs tells whether prefill and decode replicas change together. They then have one
-// revision, which changes with the template of each of these roles.
-func (p *Plan) ChangesInPairs() bool {
-	return p.most(v1alpha1.ComponentTypePrefiller) >= 0 && p.most(v1alpha1.ComponentTypeDecoder) >= 0
-}
-
-// InPair tells whether the replicas of a role change together with those of other roles. Workers
-// answer requests by themselves, so they never do.
-func (p *Plan) InPair(r *Role) bool {
-	return r.Type != v1alpha1.ComponentTypeWorker && p.ChangesInPairs()
-}
-
-// most is the number of replicas of the largest role of a type. It is -1 if there is none.
-func (p *Plan) most(t v1alpha1.ComponentType) int32 {
-	n := int32(-1)
-	for _, r := range p.Roles {
-		if r.Type == t {
-			n = max(n, r.Replicas)
-		}
-	}
-	return n
-}
-
-// pairs is the number of units of prefill and decode replicas in a service without groups: each unit
-// has a replica of the largest role of both types. A further small role does not join units that can
-// change one after the other. Without replicas of one type, those of the other count.
-func (p *Plan) pairs() int32 {
-	prefill, decode := p.most(v1alpha1.ComponentTypePrefiller), p.most(v1alpha1.ComponentTypeDecoder)
-	if prefill == 0 || decode == 0 {
-		return max(prefill, decode, 1)
-	}
-	return min(prefill, decode)
-}
-
-// pair is the unit of a replica of a role: the replicas of each role are spread evenly.
-func (p *Plan) pair(r *Role, index int32) int32 {
-	units := p.pairs()
-	if index < r.Replicas {
-		return index * units / r.Replicas
-	}
-	return units + (index-r.Replicas)/p.perPair(r)
-}
-
-// extraOf is how many replicas of a role a rollout may run beyond those that are wanted, in each
-// group.
-func (p *Plan) extraOf(r *Role) int32 {
-	switch {
-	case p.Service.Grouped, r.Replicas == 0:
-		return 0
-	case p.InPair(r):
-		return *p.Rollout.MaxSurge * p.perPair(r)
-	}
-	return *p.Rollout.MaxSurge
-}
-
-// extraGroups is how many groups it may run beyond those that are wanted.
-func (p *Plan) extraGroups() int32 {
-	if p.Service.Grouped {
-		return *p.Rollout.MaxSurge
-	}
-	return 0
-}
-
-// HasGang tells whether the pods start as a gang.
-func (p *Plan) HasGang() bool { return p.gang.mode != v1alpha1.GangNone && p.gang.mode != "" }
-
-// perPair is the most replicas of a role in one unit.
-func (p *Plan) perPair(r *Role) int32 {
-	units := p.pairs()
-	return max((r.Replicas+units-1)/units, 1)
 }

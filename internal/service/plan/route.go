@@ -49,6 +49,7 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 			return append(checkGateway(p, &g), access.checkGateway(p, &g)...)
 		})...)
 	}
+	r.rules = spec.Rules
 	own := len(spec.ParentRefs) > 0 || spec.UseDefaultGateways != "" && spec.UseDefaultGateways != gateway.GatewayDefaultScopeNone
 	if !own && !r.HasGateway {
 		r.Parents = access.platform

@@ -2,6 +2,7 @@ package plan
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -44,6 +45,8 @@ type Router struct {
 	Parents []inputv1alpha1.ParentRef
 	// Hostnames of the HTTPRoute: its own, or the one that the platform team gives it.
 	Hostnames []string
+	// ClosedPaths are those that no route passes on.
+	ClosedPaths []string
 	// HasRoute and HasGateway tell whether an HTTPRoute and a Gateway are rendered.
 	HasRoute, HasGateway bool
 	// Gateway is the spec of the Gateway as the user wrote it.
@@ -54,6 +57,9 @@ type Router struct {
 	Models []modelroute.Model
 	// Names of models that the engines of the pool answer.
 	Names launch.Names
+
+	// rules of Route, as far as they can be read.
+	rules []gateway.HTTPRouteRule
 }
 
 // An EndpointPickerPod is what the endpoint picker's pods get.

@@ -26,6 +26,11 @@ func (p *Plan) secrets() []string {
 			found[s] = true
 		}
 	}
+	if p.Adapters != nil {
+		for _, s := range p.Adapters.secrets() {
+			found[s] = true
+		}
+	}
 	delete(found, "")
 	return slices.Sorted(maps.Keys(found))
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -29,6 +30,52 @@ func (p *rolePlanner) sidecar(spec *corev1.PodSpec) *Sidecar {
 		s.AsRoot = *c.RunAsUser == 0
 	}
 	return s
+}
+
+// SidecarAccounts returns the service accounts of pods in a cluster whose sidecar reads the pool, each once.
+func (p *Plan) SidecarAccounts(c *ClusterPlan) []string {
+	all := slices.Clone(c.FormerAccounts)
+	for _, r := range p.Roles {
+		if s := r.Sidecar; s != nil && s.PoolOnly && !slices.Contains(all, s.ServiceAccount) {
+			all = append(all, s.ServiceAccount)
+		}
+	}
+	return all
+}
+
+// maxFormerAccounts limits the service accounts that only pods of former templates may have. A tenant may
+// edit a template again and again while all pods are held.
+const maxFormerAccounts = 16
+
+// keepAccounts lets sidecars of pods with a former template read the pool until the pods of the newest one
+// serve. Without that right they serve nothing after a restart. Who was given it first keeps it: pods that
+// were held all the time have the oldest template.
+func (p *Plan) keepAccounts(running *Running) {
+	newest := p.SidecarAccounts(&ClusterPlan{})
+	for i := range p.Clusters {
+		c, former := &p.Clusters[i], 0
+		if !c.mayRunFormer(running) {
+			continue
+		}
+		for _, a := range running.SidecarAccounts(c.SidecarKey(key.RoleBinding)) {
+			if !slices.Contains(newest, a) {
+				former++
+			}
+			if former <= maxFormerAccounts || slices.Contains(newest, a) {
+				c.FormerAccounts = append(c.FormerAccounts, a)
+			}
+		}
+	}
+}
+
+// mayRunFormer tells whether pods here may be made from a former template.
+func (c *ClusterPlan) mayRunFormer(running *Running) bool {
+	for r := range c.Replicas() {
+		if state := running.Replica(r.Key); state.Exists && !(r.Updated && state.Serving) {
+			return true
+		}
+	}
+	return false
 }
 
 // planConnector sets the connector of the service's sidecars, if the service names one. It

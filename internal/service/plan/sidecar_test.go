@@ -7,6 +7,8 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
 
 // TestSidecar proves that a client's header leads the sidecar to pods of the service only,
@@ -52,7 +54,7 @@ func TestSidecar(t *testing.T) {
 			in := &inputv1alpha1.Input{Sidecar: tc.in}
 			inputv1alpha1.Default(in)
 			role := v1alpha1.Role{Name: "d", ComponentType: decoder, Template: document(t, "spec: {"+tc.spec+"}")}
-			got, _, errs := planRole(1, role, nil, in, true)
+			got, _, errs := planRole(1, role, loads{}, in, true)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
@@ -60,8 +62,41 @@ func TestSidecar(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			p := &Plan{Roles: []*Role{{Name: "p"}, got, got}}
-			if diff := cmp.Diff(tc.accounts, p.SidecarAccounts()); diff != "" {
+			if diff := cmp.Diff(tc.accounts, p.SidecarAccounts(&ClusterPlan{})); diff != "" {
 				t.Errorf("%s\naccounts: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestFormerAccounts proves that sidecars of pods that may have a former template go on reading the pool,
+// and that only those of the newest one do otherwise.
+func TestFormerAccounts(t *testing.T) {
+	serves := rollout.State{Exists: true, Revision: "new", Serving: true}
+	cases := map[string]struct {
+		reason string
+		state  rollout.State
+		held   bool
+		before []string
+		want   []string
+	}{
+		"Serves":    {reason: "Its pods are of the newest template.", state: serves, before: []string{"one", "new"}, want: []string{"new"}},
+		"Held":      {reason: "Its pods are of a former template.", state: rollout.State{Exists: true, Revision: "old", Serving: true}, held: true, before: []string{"one"}, want: []string{"one", "new"}},
+		"BeingMade": {reason: "Its pods are being replaced.", state: rollout.State{Exists: true, Revision: "new"}, before: []string{"one", "new"}, want: []string{"one", "new"}},
+		"PutBack":   {reason: "The order stays: the oldest come first.", state: rollout.State{Exists: true, Revision: "new"}, before: []string{"new", "one", "two"}, want: []string{"new", "one", "two"}},
+		"Absent":    {reason: "It starts with the newest template.", before: []string{"one"}, want: []string{"new"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := &Role{Name: "d", Type: decoder, Sidecar: &Sidecar{PoolOnly: true, ServiceAccount: "new"}}
+			r := Replica{Role: role, Held: tc.held, Updated: tc.state.Exists && !tc.held}
+			p := &Plan{Roles: []*Role{role}, Clusters: []ClusterPlan{{Groups: []Group{{Replicas: []Replica{r}}}}}}
+			p.keepAccounts(&Running{
+				Replica:         func(key.Key) rollout.State { return tc.state },
+				SidecarAccounts: func(key.Key) []string { return tc.before },
+			})
+			if diff := cmp.Diff(tc.want, p.SidecarAccounts(&p.Clusters[0])); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -64,7 +64,7 @@ func TestTemplateDoubts(t *testing.T) {
 			if tc.leader != "" {
 				role.Multinode = multinode(2, v1alpha1.LauncherRay)
 			}
-			_, got, errs := planRole(0, role, nil, defaultInput(), false)
+			_, got, errs := planRole(0, role, loads{}, defaultInput(), false)
 			if len(errs) > 0 {
 				t.Fatalf("%s\nwant no errors, got %v", tc.reason, errs)
 			}
@@ -81,7 +81,7 @@ func TestTemplateDoubtsAreLimited(t *testing.T) {
 	for i := range 900 {
 		fields = append(fields, fmt.Sprintf("%s%03d: 1", strings.Repeat("x", 1000), i))
 	}
-	_, warnings, errs := planRole(0, v1alpha1.Role{Template: document(t, strings.Replace(seedWorker, "{containers:", "{"+strings.Join(fields, ", ")+", containers:", 1))}, nil, defaultInput(), false)
+	_, warnings, errs := planRole(0, v1alpha1.Role{Template: document(t, strings.Replace(seedWorker, "{containers:", "{"+strings.Join(fields, ", ")+", containers:", 1))}, loads{}, defaultInput(), false)
 	if len(errs) > 0 || len(warnings) != kube.MaxProblems {
 		t.Fatalf("want %d warnings and no errors, got %d and %v", kube.MaxProblems, len(warnings), errs)
 	}

@@ -112,7 +112,7 @@ func TestSidecarFits(t *testing.T) {
 	} {
 		role := v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder,
 			Template: document(t, `{spec: {resources: {limits: {cpu: `+limit+`}}, containers: [{name: vllm, image: x, args: [--model, M], resources: {requests: {cpu: 8}}}]}}`)}
-		_, _, errs := planRole(0, role, nil, in, true)
+		_, _, errs := planRole(0, role, loads{}, in, true)
 		if diff := cmp.Diff(want, sorted(errs)); diff != "" {
 			t.Errorf("limit %s: -want +got:\n%s", limit, diff)
 		}

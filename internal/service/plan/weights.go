@@ -65,12 +65,19 @@ type loadedModel struct {
 	weights *Weights
 }
 
-// loadedModelOf returns the model of a service, or nil if it has none.
-func loadedModelOf(m *v1alpha1.Model, s naming.Identity) *loadedModel {
-	if m == nil {
-		return nil
+// loads is what all engines of a service load, besides what their templates say.
+type loads struct {
+	// model is nil without spec.model, and adapters without spec.adapterCache.
+	model    *loadedModel
+	adapters *Adapters
+}
+
+func loadsOf(spec *v1alpha1.InferenceServiceSpec, s naming.Identity) loads {
+	l := loads{adapters: adaptersOf(spec.AdapterCache, s)}
+	if m := spec.Model; m != nil {
+		l.model = &loadedModel{Model: m, weights: weightsOf(m, s)}
 	}
-	return &loadedModel{Model: m, weights: weightsOf(m, s)}
+	return l
 }
 
 // source is where the engines find the weights: what is loaded into a claim, there.
@@ -196,25 +203,13 @@ func (w *Weights) secrets() []string {
 // loader returns how weights are loaded. The pods of a role say who will read them, and where.
 func loader(m *v1alpha1.Model, w *Weights, r *Role, in *inputv1alpha1.ModelLoaderSettings) Loader {
 	pod := &r.Leader.Spec
-	l := Loader{
-		Resources: *in.Resources, NodeSelector: pod.NodeSelector, Tolerations: slices.Clone(pod.Tolerations),
-		User: *in.RunAsUser, Group: *in.RunAsUser, VolumeGroup: *in.RunAsUser,
-	}
+	l := Loader{Resources: *in.Resources, NodeSelector: pod.NodeSelector, Tolerations: slices.Clone(pod.Tolerations)}
+	l.User, l.Group, l.VolumeGroup = usersOf(pod, *in.RunAsUser)
 	for _, s := range in.ImagePullSecrets {
 		l.ImagePullSecrets = append(l.ImagePullSecrets, s.Name)
 	}
 	if pod.Affinity != nil {
 		l.NodeAffinity = pod.Affinity.NodeAffinity
-	}
-	if s := pod.SecurityContext; s != nil {
-		// It never runs as root, which can read what anybody else has written.
-		if u := ptr.Deref(s.RunAsUser, 0); u > 0 {
-			l.User, l.Group = u, u
-		}
-		if g := ptr.Deref(s.RunAsGroup, 0); g > 0 {
-			l.Group = g
-		}
-		l.VolumeGroup = ptr.Deref(s.FSGroup, l.Group)
 	}
 	// Nodes with devices often have a taint of the device's name. Kubernetes lets pods that request
 	// the device pass it (plugin/pkg/admission/extendedresourcetoleration).
@@ -232,6 +227,24 @@ func loader(m *v1alpha1.Model, w *Weights, r *Role, in *inputv1alpha1.ModelLoade
 	}
 	l.Env = append(l.Env, own...)
 	return l
+}
+
+// usersOf returns the user, the group and the volumes' group of a Job that loads what the engines of a pod
+// read: those of the engines, as far as the pod says. It never runs as root, which can read what anybody
+// else has written.
+func usersOf(pod *corev1.PodSpec, otherwise int64) (user, group, volumes int64) {
+	user, group, volumes = otherwise, otherwise, otherwise
+	s := pod.SecurityContext
+	if s == nil {
+		return user, group, volumes
+	}
+	if u := ptr.Deref(s.RunAsUser, 0); u > 0 {
+		user, group = u, u
+	}
+	if g := ptr.Deref(s.RunAsGroup, 0); g > 0 {
+		group = g
+	}
+	return user, group, ptr.Deref(s.FSGroup, group)
 }
 
 // The scripts of the loading Job. The first argument is the directory, and the second one the source. A

@@ -117,6 +117,9 @@ func route(p *plan.Plan) map[string]any {
 		}
 		rules = append(rules, rule)
 	}
+	if closed := plan.ClosedRule(p.FleetRoute.ClosedPaths); closed != nil {
+		rules = append(rules, closed)
+	}
 	spec := map[string]any{"parentRefs": p.FleetRoute.Parents, "rules": rules}
 	if len(p.FleetRoute.Hostnames) > 0 {
 		spec["hostnames"] = p.FleetRoute.Hostnames

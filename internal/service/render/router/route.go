@@ -70,6 +70,9 @@ func (r *rendering) rules(spec map[string]any) []any {
 		}
 		rules = append(rules, g)
 	}
+	if closed := plan.ClosedRule(r.router.ClosedPaths); closed != nil {
+		rules = append(rules, closed)
+	}
 	return rules
 }
 

@@ -215,6 +215,14 @@ func TestRoute(t *testing.T) {
 				"timeouts":    unlimited,
 			}}},
 		},
+		"ClosedPaths": {
+			reason: "Paths that are not passed on have a rule without a backend.",
+			change: func(p *plan.Plan) { p.Router.ClosedPaths = []string{"/x"} },
+			want: map[string]any{"rules": []any{
+				map[string]any{"backendRefs": []any{pool}, "timeouts": unlimited},
+				map[string]any{"matches": []any{map[string]any{"path": map[string]any{"type": "Exact", "value": "/x"}}}},
+			}},
+		},
 		"ParentsOfThePlatform": {
 			reason: "A route that names no gateway gets the platform team's.",
 			change: func(p *plan.Plan) {

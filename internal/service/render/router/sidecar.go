@@ -12,7 +12,7 @@ import (
 // RenderSidecarAccess returns what the routing sidecars in one cluster may read. A sidecar serves
 // nothing before it was able to list the pool. The list may be empty, so there need not be a router.
 func RenderSidecarAccess(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
-	accounts := p.SidecarAccounts()
+	accounts := p.SidecarAccounts(cluster)
 	if len(accounts) == 0 {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-// Package weights renders the claims that have weights, and the Jobs that load these.
+// Package weights renders the claims that have weights, the Jobs that load these, and the claims for adapters.
 package weights
 
 import (
@@ -48,6 +48,13 @@ func (r *Renderer) Render(c *plan.ClusterPlan) ([]kube.Object, error) {
 		o, err := r.claim(c, &c.Caches[i])
 		if err != nil {
 			return nil, fmt.Errorf("cannot render PersistentVolumeClaim %q: %w", c.Caches[i].ClaimName, err)
+		}
+		all = append(all, o)
+	}
+	if a := c.AdapterClaim; a != nil {
+		o, err := r.claim(c, a)
+		if err != nil {
+			return nil, fmt.Errorf("cannot render PersistentVolumeClaim %q: %w", a.ClaimName, err)
 		}
 		all = append(all, o)
 	}

@@ -26,6 +26,16 @@ spec:
   resources: {requests: {storage: 40Gi}}
   storageClassName: nfs
 ---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  labels: {fusioninfer.io/service: chat}
+  name: chat-adapters
+  namespace: team
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 20Gi}}
+---
 apiVersion: batch/v1
 kind: Job
 metadata:
@@ -68,7 +78,7 @@ spec:
       - {emptyDir: {}, name: home}
 `
 
-// TestRender shows a claim and its Job: the Job restarts its container in the same pod for ever, has no
+// TestRender shows the claims and the Job: the Job restarts its container in the same pod for ever, has no
 // right in the cluster and removes nothing of itself.
 func TestRender(t *testing.T) {
 	p := &plan.Plan{Weights: &plan.Weights{ClaimName: "chat-model-1", LoaderName: "chat-model-1", Loader: plan.Loader{
@@ -77,8 +87,9 @@ func TestRender(t *testing.T) {
 	}}}
 	c := &plan.ClusterPlan{
 		Target: scheduling.Target{Namespace: "team"}, Base: "chat",
-		Caches:  []plan.Cache{{Key: key.New("", key.PersistentVolumeClaim, "1"), ClaimName: "chat-model-1", Size: "40Gi", StorageClassName: "nfs", AccessMode: "ReadWriteMany"}},
-		Loading: &plan.Loading{Job: key.New("", key.Job, "1", "HASH"), JobName: "chat-model-1-HASH", Renders: true},
+		Caches:       []plan.Cache{{Key: key.New("", key.PersistentVolumeClaim, "1"), ClaimName: "chat-model-1", Size: "40Gi", StorageClassName: "nfs", AccessMode: "ReadWriteMany"}},
+		AdapterClaim: &plan.Cache{Key: key.New("", key.PersistentVolumeClaim, "adapters"), ClaimName: "chat-adapters", Size: "20Gi", AccessMode: "ReadWriteOnce"},
+		Loading:      &plan.Loading{Job: key.New("", key.Job, "1", "HASH"), JobName: "chat-model-1-HASH", Renders: true},
 	}
 	r, err := New(p)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
 // A pin is a template and the node selector that is added to it.
@@ -42,9 +43,17 @@ func (t *template) pinned(p *capacity.Pin) *template {
 	return &template{spec: structpb.NewStructValue(spec), metadata: t.metadata}
 }
 
-// mark notes the pin in the metadata of a LeaderWorkerSet, from which it is read. It is not in the
-// metadata of the pods, which say it by their node selector.
-func mark(metadata *structpb.Struct, p *capacity.Pin) {
+// mark notes the pin of a replica's pods in the metadata of its LeaderWorkerSet, from which it is read. It
+// is not in the metadata of the pods, which say it by their node selector. A former template that is put
+// back has to have the pin again, or it would restart pods that were held meanwhile.
+func mark(metadata *structpb.Struct, replica *plan.Replica) {
+	p := replica.Pin
+	if replica.Held {
+		p = replica.FormerPin
+	}
+	if p == nil {
+		return
+	}
 	kube.Child(metadata, "labels").Fields[naming.LabelPool] = structpb.NewStringValue(p.Pool)
 	kube.Child(metadata, "annotations").Fields[naming.AnnotationPoolNodeSelector] = structpb.NewStringValue(p.Text())
 }

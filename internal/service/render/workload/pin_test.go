@@ -82,6 +82,28 @@ spec:
 	}
 }
 
+// TestPinOfHeld proves that the pin of pods that run stays noted while they are held, although the newest
+// template does not have it. It is gone once they are replaced.
+func TestPinOfHeld(t *testing.T) {
+	pin := &capacity.Pin{Pool: "h100", NodeSelector: map[string]string{"gpu": "h100"}}
+	for held, want := range map[bool]string{true: "h100", false: ""} {
+		p := service("svc", &plan.Role{
+			Name: "w", Type: v1alpha1.ComponentTypeWorker, Nodes: 1, Replicas: 1, Port: 8000, EnginePort: 8000,
+			Leader: pods(t, "spec: {nodeSelector: {gpu: l40s}, containers: [{name: vllm, image: vllm}]}"),
+		})
+		r := &p.Clusters[0].Groups[0].Replicas[0]
+		r.FormerPin, r.Held = pin, held
+		o := render(t, p)[0].Resource
+		if diff := cmp.Diff(want, kube.Lookup(o, "metadata", "labels", naming.LabelPool).GetStringValue()); diff != "" {
+			t.Errorf("held %t: pool: -want, +got:\n%s", held, diff)
+		}
+		selector := kube.Lookup(o, "spec", "leaderWorkerTemplate", "workerTemplate", "spec", "nodeSelector").GetStructValue().AsMap()
+		if diff := cmp.Diff(map[string]any{"gpu": "l40s"}, selector); diff != "" {
+			t.Errorf("held %t: node selector: -want, +got:\n%s", held, diff)
+		}
+	}
+}
+
 // without returns a LeaderWorkerSet without what a pin adds.
 func without(o *structpb.Struct) *structpb.Struct {
 	o = kube.Copy(o)

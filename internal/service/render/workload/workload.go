@@ -215,8 +215,8 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 
 	if replica.Pin != nil {
 		s = r.pinned(s, replica.Pin)
-		mark(metadata, replica.Pin)
 	}
+	mark(metadata, replica)
 	note(metadata, replica.Note)
 	if replica.Extra {
 		annotate(metadata, naming.AnnotationExtra, "true")

@@ -1,0 +1,83 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// An adapterStatus is the part of the status of the last call that tells where adapters are loaded.
+type adapterStatus struct {
+	Status struct {
+		AdapterCache struct {
+			Clusters []v1alpha1.AdapterClaimStatus `json:"clusters"`
+		} `json:"adapterCache"`
+	} `json:"status"`
+}
+
+var adapterView = incoming.NewCompositeView[adapterStatus]()
+
+// adapterStatus says where InferenceModels load adapters. It is nil without spec.adapterCache.
+func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
+	a := e.plan.Adapters
+	if a == nil {
+		return nil
+	}
+	st := &v1alpha1.AdapterCacheStatus{
+		ModelName: a.ModelName, RunAsUser: a.User, RunAsGroup: a.Group, FSGroup: a.VolumeGroup,
+		TokenSecretRef: a.TokenSecretRef, CredentialsSecretRef: a.CredentialsSecretRef,
+	}
+	former := adapterStatus{}
+	_ = adapterView.Read(e.state.req.Composite(), &former) // Fields of a wrong type count as absent.
+	for i := range e.plan.Clusters {
+		if c := &e.plan.Clusters[i]; c.AdapterClaim != nil {
+			st.Clusters = append(st.Clusters, e.state.adapterClaim(c, former.Status.AdapterCache.Clusters)...)
+		}
+	}
+	slices.SortFunc(st.Clusters, func(a, b v1alpha1.AdapterClaimStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return st
+}
+
+// adapterClaim returns the claim of a cluster if it has a volume. A claim that cannot be read is where it was.
+func (r *ObservedState) adapterClaim(c *plan.ClusterPlan, former []v1alpha1.AdapterClaimStatus) []v1alpha1.AdapterClaimStatus {
+	if !r.Observed(c.AdapterClaim.Key) {
+		return nil
+	}
+	at := v1alpha1.AdapterClaimStatus{Name: c.Target.Cluster, ClaimName: c.AdapterClaim.ClaimName}
+	switch claim := r.claim(c.AdapterClaim.Key); {
+	case claim.Deleting:
+		return nil
+	case claim.UID == "":
+		i := slices.IndexFunc(former, func(s v1alpha1.AdapterClaimStatus) bool { return s.Name == at.Name && s.ClaimName == at.ClaimName })
+		if i < 0 {
+			return nil
+		}
+		at.UID = former[i].UID
+	case !claim.Bound:
+		return nil
+	default:
+		at.UID = claim.UID
+	}
+	return []v1alpha1.AdapterClaimStatus{at}
+}
+
+// adapterCacheChanged finds a claim for adapters that was made with something else than what the spec says.
+// Engines mount it, so it stays.
+func (r *ObservedState) adapterCacheChanged() field.ErrorList {
+	for _, k := range r.req.ObservedKeys() {
+		if !plan.IsForAdapters(k) {
+			continue
+		}
+		if claim := r.claim(k); !claim.Deleting {
+			if errs := r.plan.RefuseOtherClaim(&claim); len(errs) > 0 {
+				return errs
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package plan
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	apply "k8s.io/client-go/applyconfigurations/core/v1"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+/*
+Adapters are loaded into a claim by the Jobs of InferenceModels. The engines mount it from the start, and
+vLLM reads an adapter when the first request asks for it: each adapter is a directory of its name, whose
+adapter_config.json has the engines' model in base_model_name_or_path
+(vllm/plugins/lora_resolvers/filesystem_resolver.py of vLLM v0.9.0 and later).
+
+vLLM loads the resolver's plugin by itself. Naming it in VLLM_PLUGINS would turn off all other plugins, such
+as those of hardware.
+*/
+
+// Adapters is the claim for LoRA adapters that the engines of a service mount.
+type Adapters struct {
+	// ClaimName is the same in all clusters.
+	ClaimName string
+	// Size, StorageClassName and AccessMode of a new claim. An empty class is the cluster's.
+	Size, StorageClassName string
+	AccessMode             corev1.PersistentVolumeAccessMode
+	// ModelName is the model that all engines load, as their commands have it.
+	ModelName string
+	// User, Group and VolumeGroup are those of the Jobs that load adapters.
+	User, Group, VolumeGroup int64
+	// TokenSecretRef and CredentialsSecretRef are those of the spec.
+	TokenSecretRef       *v1alpha1.SecretKeyRef
+	CredentialsSecretRef *v1alpha1.SecretRef
+}
+
+const (
+	// adaptersPath is where the claim is mounted.
+	adaptersPath = "/mnt/adapters"
+	// adaptersVolume is the name of its volume, unless the template has one of that name.
+	adaptersVolume = "adapters"
+	// forAdapters is the name in the claim's key.
+	forAdapters = "adapters"
+
+	// The variables by which vLLM finds adapters at run time (vllm/envs.py of vLLM v0.9.0).
+	loraUpdating = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+	loraCacheDir = "VLLM_LORA_RESOLVER_CACHE_DIR"
+	vllmPlugins  = "VLLM_PLUGINS"
+	loraResolver = "lora_filesystem_resolver"
+)
+
+// listAdapters is the remedy where engines cannot load adapters at run time.
+const listAdapters = "leave spec.adapterCache out, and list adapters in the engine's args, which spec.rollout paces"
+
+// IsForAdapters tells whether a key is that of a claim for adapters.
+func IsForAdapters(k key.Key) bool {
+	return k.Kind == key.PersistentVolumeClaim && k.Name == forAdapters
+}
+
+// claimName is the name of a claim that a service makes.
+func claimName(s naming.Identity, k key.Key) string {
+	if IsForAdapters(k) {
+		return naming.Shorten(s.Name+"-adapters", s.Namespace+"/"+s.Name, naming.MaxLabel)
+	}
+	return (&Weights{Hash: k.Name}).name(s)
+}
+
+// adaptersOf returns what templates need of the claim, or nil without one.
+func adaptersOf(c *v1alpha1.AdapterCache, s naming.Identity) *Adapters {
+	if c == nil {
+		return nil
+	}
+	return &Adapters{
+		ClaimName: claimName(s, key.Key{Kind: key.PersistentVolumeClaim, Name: forAdapters}),
+		Size:      c.Size.String(), StorageClassName: c.StorageClassName, AccessMode: c.Mode(),
+		TokenSecretRef: c.TokenSecretRef, CredentialsSecretRef: c.CredentialsSecretRef,
+	}
+}
+
+// planAdapters completes the claim by the Input and the roles, and refuses what cannot work.
+func (p *Plan) planAdapters(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
+	c := spec.AdapterCache
+	if c == nil || len(p.Roles) == 0 {
+		return nil
+	}
+	at := field.NewPath("spec", "adapterCache")
+	a := adaptersOf(c, p.Service)
+	errs := policy.checkCache(at, &v1alpha1.Cache{Size: &c.Size, StorageClassName: c.StorageClassName})
+	if a.StorageClassName == "" {
+		a.StorageClassName = policy.ModelCaches.StorageClassName
+	}
+	a.User, a.Group, a.VolumeGroup = usersOf(&p.Roles[0].Leader.Spec, *in.ModelLoader.RunAsUser)
+	errs = append(errs, a.findModel(p.Roles)...)
+	if p.Router != nil {
+		errs = append(errs, p.Router.close()...)
+	}
+	if a.AccessMode == corev1.ReadWriteOnce {
+		p.Warnings = append(p.Warnings, Warning{
+			Path:    at.Child("accessMode").String(),
+			Message: "lets only one node mount the claim: engines, and Jobs that load adapters, stay Pending on other nodes. Use ReadWriteMany with a class that nodes can share",
+		})
+	}
+	p.Adapters = a
+	return errs
+}
+
+// findModel finds the model that all engines load. An adapter names it, and so fits one only.
+func (a *Adapters) findModel(roles []*Role) field.ErrorList {
+	var errs field.ErrorList
+	for _, r := range roles {
+		switch {
+		case a.ModelName == "":
+			a.ModelName = r.model
+		case r.model != "" && r.model != a.ModelName:
+			errs = append(errs, field.Invalid(r.path.Child("template"), text.Value(r.model), fmt.Sprintf(
+				"must have the same model as all roles, because an adapter in spec.adapterCache fits one: another role has %s", text.Value(a.ModelName))))
+		}
+	}
+	return errs
+}
+
+// secrets returns the names of the Secrets that loading adapters may need.
+func (a *Adapters) secrets() []string {
+	var all []string
+	if r := a.TokenSecretRef; r != nil {
+		all = append(all, r.Name)
+	}
+	if r := a.CredentialsSecretRef; r != nil {
+		all = append(all, r.Name)
+	}
+	return all
+}
+
+// adapterClaim is the claim for adapters in a cluster. It is there from the first replica on. It goes with
+// the cluster, or without spec.adapterCache once no pod can have it. What it was made with stays.
+func (p *Plan) adapterClaim(c *ClusterPlan, exists *ClaimView, running *Running) *Cache {
+	switch {
+	case exists != nil && (p.Adapters != nil || c.usesFormer(running)):
+		claim := exists.cache(p.Service)
+		return &claim
+	case exists != nil || p.Adapters == nil:
+		return nil
+	}
+	for range c.Replicas() {
+		a := p.Adapters
+		return &Cache{Key: c.Key(key.PersistentVolumeClaim, forAdapters), ClaimName: a.ClaimName, Size: a.Size, StorageClassName: a.StorageClassName, AccessMode: string(a.AccessMode)}
+	}
+	return nil
+}
+
+// RefuseOtherClaim refuses a spec that says something else than what the claim for adapters was made with. The
+// schema refuses such a change, too. A claim may have grown.
+func (p *Plan) RefuseOtherClaim(claim *ClaimView) field.ErrorList {
+	c := p.spec.AdapterCache
+	if c == nil {
+		return nil
+	}
+	at := field.NewPath("spec", "adapterCache")
+	const again = " has it: remove adapterCache, wait until the rollout is complete, and add it again"
+	var errs field.ErrorList
+	if size, err := kube.ParseQuantity(claim.Size); err == nil && c.Size.Cmp(size) > 0 {
+		errs = append(errs, field.Invalid(at.Child("size"), text.Value(c.Size.String()), fmt.Sprintf(
+			"must be at most %s, as the claim %s has it: to grow it, change the PersistentVolumeClaim itself, in each cluster", size.String(), claim.Name)))
+	}
+	for _, f := range []struct{ name, want, has string }{
+		{"storageClassName", c.StorageClassName, claim.StorageClassName},
+		{"accessMode", string(c.Mode()), claim.AccessMode},
+	} {
+		if f.want != "" && f.has != "" && f.want != f.has {
+			errs = append(errs, field.Invalid(at.Child(f.name), text.Value(f.want), fmt.Sprintf("must be %q, as the claim %s", text.Value(f.has), claim.Name)+again))
+		}
+	}
+	return errs
+}
+
+// firstRelease is the first release of vLLM that has the resolver.
+var firstRelease = imageref.Version{0, 9, 0}
+
+// withAdapters returns a template whose engine loads adapters of the claim. It is the template as if the
+// user had written all of it, so everything else holds for it, too.
+func (p *rolePlanner) withAdapters(t *PodTemplate, at *field.Path) (*kube.Document, *field.Error) {
+	engine := t.enginePath(at)
+	name, tag := imageref.Split(t.engine().Image)
+	v, known := imageref.ParseVersion(tag)
+	switch {
+	case p.engineOf(t) != launch.EngineVLLM:
+		return nil, field.Invalid(engine.Child("image"), text.Value(t.engine().Image), "must be vLLM, because only vLLM is known to load adapters of spec.adapterCache at run time: "+listAdapters)
+	case known && slices.Contains(releaseImages, name) && v.Compare(firstRelease) < 0:
+		return nil, field.Invalid(engine.Child("image"), text.Value(t.engine().Image), fmt.Sprintf("must be vLLM v%s or later, which loads adapters of spec.adapterCache at run time: or %s", firstRelease, listAdapters))
+	}
+	command, err := launch.WithAdapters(t.command())
+	if err != nil {
+		part, shown := "args", t.engine().Args
+		if len(shown) == 0 {
+			part, shown = "command", t.engine().Command
+		}
+		return nil, field.Invalid(engine.Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error())
+	}
+	for i, m := range t.engine().VolumeMounts {
+		if mounted := path.Clean(m.MountPath); mounted == adaptersPath || strings.HasPrefix(mounted, adaptersPath+"/") {
+			return nil, field.Invalid(engine.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath, "must be another path: spec.adapterCache is mounted there")
+		}
+	}
+	doc, spec, container := t.editable()
+	kube.SetList(container, "command", texts(command.Command))
+	kube.SetList(container, "args", texts(command.Args))
+	volume := apply.Volume().WithName(kube.FreeName(adaptersVolume, kube.Elements(spec, "volumes"))).
+		WithPersistentVolumeClaim(apply.PersistentVolumeClaimVolumeSource().WithClaimName(p.adapters.ClaimName).WithReadOnly(true))
+	if err := kube.Append(spec, "volumes", volume); err != nil {
+		return nil, field.InternalError(engine, err)
+	}
+	if err := kube.Append(container, "volumeMounts", apply.VolumeMount().WithName(*volume.Name).WithMountPath(adaptersPath).WithReadOnly(true)); err != nil {
+		return nil, field.InternalError(engine, err)
+	}
+	for _, e := range t.missing(adapterVariables()) {
+		if err := kube.Append(container, "env", &e); err != nil {
+			return nil, field.InternalError(engine, err)
+		}
+	}
+	keepOwners(spec)
+	return doc, nil
+}
+
+func adapterVariables() []corev1.EnvVar {
+	return []corev1.EnvVar{{Name: loraUpdating, Value: "true"}, {Name: loraCacheDir, Value: adaptersPath}}
+}
+
+// warnOfAdapterVariables warns of variables of a template with which vLLM finds no adapter of the claim.
+func (p *rolePlanner) warnOfAdapterVariables(t *PodTemplate, at *field.Path) {
+	for i, e := range t.engine().Env {
+		if e.ValueFrom != nil || strings.Contains(e.Value, "$(") {
+			continue
+		}
+		var remedy string
+		switch {
+		case e.Name == loraUpdating && !slices.Contains([]string{"1", "true"}, strings.ToLower(strings.TrimSpace(e.Value))):
+			remedy = "leave it out"
+		case e.Name == loraCacheDir && path.Clean(e.Value) != adaptersPath:
+			remedy = "leave it out"
+		case e.Name == vllmPlugins && !slices.Contains(strings.Split(e.Value, ","), loraResolver):
+			remedy = "add " + loraResolver + ", or leave it out"
+		default:
+			continue
+		}
+		p.warnings = append(p.warnings, Warning{
+			Path:    t.enginePath(at).Child("env").Index(i).Child("value").String(),
+			Message: "with this value, vLLM finds no adapter of spec.adapterCache: " + remedy,
+		})
+	}
+}
+
+// checkModel refuses a command that does not say which model the engine loads.
+func (p *rolePlanner) checkModel() {
+	if t := &p.role.Leader; p.adapters != nil && p.role.model == "" {
+		p.errs = append(p.errs, field.Invalid(t.enginePath(p.leaderPath()).Child("args"), text.Cut(strings.Join(t.words(), " "), maxCommand),
+			"must name the model in plain text, because each adapter in spec.adapterCache has to have it as base_model_name_or_path: write it behind vllm serve, or set spec.model"))
+	}
+}
+
+// oneServer are flags of vLLM with which each engine has one API server, however many ranks there are.
+var oneServer = []string{"--data-parallel-rank", "--data-parallel-external-lb", "--data-parallel-multi-port-external-lb"}
+
+// checkServers refuses several API servers. vLLM does not start with them where adapters are loaded at run
+// time, and its newer releases start one for each data-parallel rank (vllm/entrypoints/cli/serve.py).
+func (p *rolePlanner) checkServers() {
+	l := p.role.line
+	if p.adapters == nil || l == nil {
+		return
+	}
+	const flag, remedy = "--api-server-count", "vLLM loads adapters of spec.adapterCache only with one API server: "
+	if g, given := l.Get(flag); given {
+		if g.Known() && g.Value != "1" {
+			p.errs = append(p.errs, field.Invalid(l.pathOf(flag), text.Value(g.Value), remedy+"set it to 1"))
+		}
+		return
+	}
+	all, _ := l.number(1, "--data-parallel-size")
+	local, _ := l.number(1, "--data-parallel-size-local")
+	if max(all, local) > 1 && !l.Has(oneServer...) {
+		p.errs = append(p.errs, field.Invalid(l.pathOf("--data-parallel-size", "--data-parallel-size-local"), max(all, local), remedy+"add "+flag+" 1"+p.where()))
+	}
+}
+
+// where says where a flag of the leader alone has to be.
+func (p *rolePlanner) where() string {
+	if p.role.Nodes > 1 && !p.ownLeader() {
+		return " in a leaderTemplate, because workers serve no requests"
+	}
+	return ""
+}

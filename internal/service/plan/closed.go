@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// loadingPaths are those at which vLLM loads and unloads adapters from anywhere, for whoever reaches them.
+var loadingPaths = []string{"/v1/load_lora_adapter", "/v1/unload_lora_adapter"}
+
+// close keeps requests that load adapters from passing the router's routes.
+func (r *Router) close() field.ErrorList {
+	r.ClosedPaths = leadingTo(loadingPaths, r.rules)
+	at, remedy := field.NewPath("spec", "adapterCache"), ": one rule more keeps clients from loading adapters themselves"
+	matches := len(r.ClosedPaths)
+	for i := range r.rules {
+		matches += max(len(r.rules[i].Matches), 1)
+	}
+	switch {
+	case len(r.rules) >= maxRouteRules:
+		return field.ErrorList{field.Invalid(at, len(r.rules), fmt.Sprintf("must be left out while the router's httproute has more than %d rules%s", maxRouteRules-1, remedy))}
+	case len(r.ClosedPaths) > maxRuleMatches, matches > maxRouteMatches:
+		return field.ErrorList{field.Invalid(at, matches, fmt.Sprintf("must be left out while the router's httproute has that many matches%s, which would make more than %d, or more than %d in that rule",
+			remedy, maxRouteMatches, maxRuleMatches))}
+	}
+	return nil
+}
+
+// leadingTo returns paths, and those that the rules of a route rewrite into them.
+func leadingTo(paths []string, rules []gateway.HTTPRouteRule) []string {
+	all := slices.Clone(paths)
+	for i := range rules {
+		for _, to := range rewrites(&rules[i]) {
+			for _, from := range prefixes(&rules[i]) {
+				for _, p := range paths {
+					rest, below := strings.CutPrefix(p, strings.TrimSuffix(to, "/"))
+					if below && (rest == "" || rest[0] == '/') {
+						all = append(all, cmp.Or(strings.TrimSuffix(from, "/")+rest, "/"))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// rewrites returns what a rule puts in the place of its prefixes.
+func rewrites(rule *gateway.HTTPRouteRule) []string {
+	var all []string
+	add := func(filters []gateway.HTTPRouteFilter) {
+		for i := range filters {
+			if w := filters[i].URLRewrite; w != nil && w.Path != nil && w.Path.ReplacePrefixMatch != nil {
+				all = append(all, *w.Path.ReplacePrefixMatch)
+			}
+		}
+	}
+	add(rule.Filters)
+	for i := range rule.BackendRefs {
+		add(rule.BackendRefs[i].Filters)
+	}
+	return all
+}
+
+// prefixes returns the prefixes of paths that a rule matches. Without matches, that is every path.
+func prefixes(rule *gateway.HTTPRouteRule) []string {
+	if len(rule.Matches) == 0 {
+		return []string{"/"}
+	}
+	var all []string
+	for i := range rule.Matches {
+		p := ptr.Deref(rule.Matches[i].Path, gateway.HTTPPathMatch{})
+		if ptr.Deref(p.Type, gateway.PathMatchPathPrefix) == gateway.PathMatchPathPrefix {
+			all = append(all, ptr.Deref(p.Value, "/"))
+		}
+	}
+	return all
+}
+
+// ClosedRule is the rule of a route for paths that it does not pass on, or nil without any. It has no
+// backend, so a gateway answers with an error. An exact path takes precedence over every other match.
+func ClosedRule(paths []string) map[string]any {
+	if len(paths) == 0 {
+		return nil
+	}
+	matches := make([]any, len(paths))
+	for i, p := range paths {
+		matches[i] = map[string]any{"path": map[string]any{"type": string(gateway.PathMatchExact), "value": p}}
+	}
+	return map[string]any{"matches": matches}
+}

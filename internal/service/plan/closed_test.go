@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestClosedPaths proves that no route passes on requests that load adapters, whatever its rules are, and
+// that the rule for this fits into the route.
+func TestClosedPaths(t *testing.T) {
+	const full = "spec.adapterCache: Invalid value: "
+	rewrite := func(matches, to string) string {
+		return "{matches: [" + matches + "], filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: " + to + "}}}]}"
+	}
+	load, unload := "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
+	match := func(n int) string {
+		return "{matches: [" + strings.TrimSuffix(strings.Repeat("{path: {value: /x}}, ", n), ", ") + "]}"
+	}
+	cases := map[string]struct {
+		reason string
+		rules  []string
+		want   []string
+		err    string
+	}{
+		"NoRules": {reason: "Everything goes to the pool otherwise.", want: []string{load, unload}},
+		"Prefix": {
+			reason: "A prefix that is removed is in front of them.", rules: []string{rewrite("{path: {type: PathPrefix, value: /chat}}, {path: {value: /b/}}", "/")},
+			want: []string{"/b" + load, "/b" + unload, "/chat" + load, "/chat" + unload, load, unload},
+		},
+		"Part": {
+			reason: "A part of them may be written in another way.", rules: []string{rewrite("{path: {value: /api}}", "/v1")},
+			want: []string{"/api/load_lora_adapter", "/api/unload_lora_adapter", load, unload},
+		},
+		"Whole":     {reason: "So may a whole path.", rules: []string{rewrite("{path: {value: /l}}", load)}, want: []string{"/l", load, unload}},
+		"Elsewhere": {reason: "Other prefixes lead elsewhere.", rules: []string{rewrite("{path: {value: /a}}", "/v2"), rewrite("{path: {value: /a}}", "/v1/load"), rewrite("{path: {type: Exact, value: /a}}", "/")}, want: []string{load, unload}},
+		"Rules": {
+			reason: "A route has a number of rules.", rules: strings.Split(strings.TrimSuffix(strings.Repeat("{};", 16), ";"), ";"),
+			err: full + "16: must be left out while the router's httproute has more than 15 rules: one rule more keeps clients from loading adapters themselves",
+		},
+		"Matches": {
+			reason: "And a number of matches.", rules: []string{match(63), match(64)},
+			err: full + "129: must be left out while the router's httproute has that many matches: one rule more keeps clients from loading adapters themselves, which would make more than 128, or more than 64 in that rule",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := adapted("", "image: vllm, command: [vllm, serve, m]") + "- {name: r, componentType: router, httproute: {parentRefs: [{name: gw}], rules: [" + strings.Join(tc.rules, ", ") + "]}}\n"
+			p, err := build(t, spec, "")
+			if err != nil || tc.err != "" {
+				got := ""
+				if err != nil {
+					got = err.Error()
+				}
+				if diff := cmp.Diff(tc.err, got); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.want, p.Router.ClosedPaths); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			p, err = build(t, strings.Replace(spec, "adapterCache: {size: 20Gi}", "", 1), "")
+			if err != nil || p.Router.ClosedPaths != nil {
+				t.Errorf("without adapters: %v, %v", p, err)
+			}
+		})
+	}
+}
+
+// TestClosedRule shows the rule for paths that are not passed on.
+func TestClosedRule(t *testing.T) {
+	want := map[string]any{"matches": []any{map[string]any{"path": map[string]any{"type": "Exact", "value": "/x"}}}}
+	if diff := cmp.Diff(want, ClosedRule([]string{"/x"})); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got := ClosedRule(nil); got != nil {
+		t.Errorf("without paths: %v", got)
+	}
+}

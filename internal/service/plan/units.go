@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+)
+
+// pairKind is the kind of units of prefill and decode replicas.
+const pairKind = ""
+
+// A unit is what changes together.
+type unit struct {
+	cluster  string
+	replicas []*Replica
+	// kind is the role of a single replica, or pairKind.
+	kind  string
+	index int32
+	extra bool
+	// kept units are extra ones that nothing is to rely on.
+	kept bool
+}
+
+// state of the unit, by the states of its replicas.
+func (u *unit) state(running *Running) rollout.Unit {
+	s, former := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}, false
+	for _, r := range u.replicas {
+		state := running.Replica(r.Key)
+		state.Serving = state.Serving && !r.Remade && !r.Partial
+		updated := state.Updated(running.Revision[r.Role.Name])
+		s.Outdated = s.Outdated || state.Exists && !updated
+		s.Started = s.Started || state.Exists && updated && !state.Serving
+		s.Serving = s.Serving && state.Serving
+		s.Broken = s.Broken || state.Broken
+		// Prefill answers no request by itself. Decode does, where it has no prefill.
+		answers := u.kind != pairKind || r.Role.Type != v1alpha1.ComponentTypePrefiller
+		former = former || answers && state.Exists && !updated && state.Serving
+		s.Unknown = s.Unknown || answers && state.Exists && !updated && !state.Broken && !r.Partial
+		s.Blocked = s.Blocked || r.Held
+	}
+	s.Serving = s.Serving || former
+	if u.kept {
+		s.Serving, s.Blocked = false, true
+	}
+	return s
+}
+
+// startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill
+// without decode may answer requests until then.
+func (u *unit) startsDecode(running *Running) bool {
+	starts := false
+	for _, r := range u.replicas {
+		if r.Role.Type != v1alpha1.ComponentTypeDecoder {
+			continue
+		}
+		s := running.Replica(r.Key)
+		if s.Serving || s.Exists && !s.Updated(running.Revision[r.Role.Name]) {
+			return false
+		}
+		starts = true
+	}
+	return starts
+}
+
+// units returns the units of all clusters that are not left.
+func (p *Plan) units() []unit {
+	var all []unit
+	for i := range p.Clusters {
+		if c := &p.Clusters[i]; !c.Leaving {
+			all = append(all, p.unitsOf(c)...)
+			all = append(all, p.absent(c)...)
+		}
+	}
+	return all
+}
+
+// absent returns the units that are wanted in a cluster where the service runs, and have no capacity
+// there. They do not serve, like those whose pods wait for a node. A cluster in which nothing of the
+// service runs so far holds up no rollout in the others.
+func (p *Plan) absent(c *ClusterPlan) []unit {
+	there := p.unitsOf(c)
+	if len(there) == 0 {
+		return nil
+	}
+	seen := map[int32]bool{}
+	for _, u := range there {
+		seen[u.index] = seen[u.index] || u.kind == pairKind
+	}
+	var all []unit
+	for i := range c.Pending {
+		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
+		if u.kind == pairKind && seen[u.index] {
+			continue
+		}
+		all = append(all, u)
+		seen[u.index] = seen[u.index] || u.kind == pairKind
+	}
+	return all
+}
+
+// unitsOf returns the units of a cluster. Prefill and decode of different versions may refuse
+// each other, so they change together: in a grouped service by groups. Otherwise the replicas of
+// each role are spread evenly over the units. Each replica of a worker is a unit.
+func (p *Plan) unitsOf(c *ClusterPlan) []unit {
+	var all []unit
+	at := map[int32]int{}
+	for r := range c.Replicas() {
+		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept}
+		i, has := at[u.index]
+		switch {
+		case u.kind != pairKind:
+			all = append(all, u)
+		case has:
+			all[i].replicas = append(all[i].replicas, r)
+		default:
+			at[u.index] = len(all)
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// ChangesInPairs tells whether prefill and decode replicas change together. They then have one
+// revision, which changes with the template of each of these roles.
+func (p *Plan) ChangesInPairs() bool {
+	return p.most(v1alpha1.ComponentTypePrefiller) >= 0 && p.most(v1alpha1.ComponentTypeDecoder) >= 0
+}
+
+// InPair tells whether the replicas of a role change together with those of other roles. Workers
+// answer requests by themselves, so they never do.
+func (p *Plan) InPair(r *Role) bool {
+	return r.Type != v1alpha1.ComponentTypeWorker && p.ChangesInPairs()
+}
+
+// most is the number of replicas of the largest role of a type. It is -1 if there is none.
+func (p *Plan) most(t v1alpha1.ComponentType) int32 {
+	n := int32(-1)
+	for _, r := range p.Roles {
+		if r.Type == t {
+			n = max(n, r.Replicas)
+		}
+	}
+	return n
+}
+
+// pairs is the number of units of prefill and decode replicas in a service without groups: each replica
+// of the largest decode role is in another one. Decode whose revision has no prefill answers requests by
+// itself, so one prefill replica does not make all decode replicas change at once. Without decode, each
+// prefill replica is a unit.
+func (p *Plan) pairs() int32 {
+	if decode := p.most(v1alpha1.ComponentTypeDecoder); decode > 0 {
+		return decode
+	}
+	return max(p.most(v1alpha1.ComponentTypePrefiller), 1)
+}
+
+// pair is the unit of a replica of a role: the replicas of each role are spread evenly. A single prefill
+// replica is in the unit that changes last, so a change that fails leaves it to the others.
+func (p *Plan) pair(r *Role, index int32) int32 {
+	units := p.pairs()
+	if index < r.Replicas {
+		return index * units / r.Replicas
+	}
+	return units + (index-r.Replicas)/p.perPair(r)
+}
+
+// extraOf is how many replicas of a role a rollout may run beyond those that are wanted, in each
+// group.
+func (p *Plan) extraOf(r *Role) int32 {
+	switch {
+	case p.Service.Grouped, r.Replicas == 0:
+		return 0
+	case p.InPair(r):
+		return *p.Rollout.MaxSurge * p.perPair(r)
+	}
+	return *p.Rollout.MaxSurge
+}
+
+// extraGroups is how many groups it may run beyond those that are wanted.
+func (p *Plan) extraGroups() int32 {
+	if p.Service.Grouped {
+		return *p.Rollout.MaxSurge
+	}
+	return 0
+}
+
+// HasGang tells whether the pods start as a gang.
+func (p *Plan) HasGang() bool { return p.gang.mode != v1alpha1.GangNone && p.gang.mode != "" }
+
+// perPair is the most replicas of a role in one unit.
+func (p *Plan) perPair(r *Role) int32 {
+	units := p.pairs()
+	return max((r.Replicas+units-1)/units, 1)
+}

@@ -1,0 +1,171 @@
+package service
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+)
+
+const (
+	adapting = `
+model: {uri: "hf://Qwen/Qwen3-8B", name: qwen}
+adapterCache: {size: 20Gi, tokenSecretRef: {name: hf}}
+roles:
+- {name: w, componentType: worker, replicas: 2, template: {spec: {containers: [{name: vllm, image: vllm}]}}}
+`
+	bound = `{phase: Bound}`
+)
+
+func withAdapters() string { return fixture.Service(adapting) }
+
+func withoutAdapters() string {
+	return fixture.Service(strings.Replace(adapting, "adapterCache: {size: 20Gi, tokenSecretRef: {name: hf}}\n", "", 1))
+}
+
+// clusters is what the status says of the claims for adapters.
+func (l *loading) clusters() string {
+	st := kube.Lookup(l.req.GetObserved().GetComposite().GetResource(), "status", "adapterCache", "clusters")
+	var all []string
+	for _, c := range st.GetListValue().GetValues() {
+		f := c.GetStructValue().GetFields()
+		all = append(all, f["name"].GetStringValue()+"/"+f["claimName"].GetStringValue()+" "+f["uid"].GetStringValue())
+	}
+	return strings.Join(all, ", ")
+}
+
+func (l *loading) wantClusters(reason, want string) {
+	l.Helper()
+	if got := l.clusters(); got != want {
+		l.Errorf("%s\nwant %s\ngot  %s", reason, want, got)
+	}
+}
+
+const claimed = "chat-adapters-cf7105df2d03"
+
+// TestAdapters follows a running service that gets a claim for adapters, and loses it. Replicas are restarted
+// one after the other, and the claim is there as long as one of them may mount it.
+func TestAdapters(t *testing.T) {
+	const claim, replica, kept, none = "PersistentVolumeClaim", "LeaderWorkerSet", "LeaderWorkerSet held", "TRUE NoCache"
+	l := begin(t, withoutAdapters())
+	l.want("Nothing is loaded.", none, replica, replica)
+	l.settle()
+	l.spec(withAdapters())
+	l.want("One replica after the other mounts the claim.", none, replica, kept, claim)
+	l.wantClusters("It has no volume yet.", "")
+	l.set(claim, bound)
+	l.settle()
+	l.want("The second replica follows.", none, replica, replica, claim)
+	l.wantClusters("The claim has a volume, so adapters can be loaded.", "/"+claimed+" uid-persistentvolumeclaim/adapters")
+	l.settle()
+	l.want("Both mount it.", none, replica, replica, claim)
+
+	l.spec(withoutAdapters())
+	l.want("One replica still mounts it, and the other may.", none, replica, kept, claim)
+	l.wantClusters("No adapter is loaded any more.", "")
+	l.settle()
+	l.want("So may the second replica, which is restarted now.", none, replica, replica, claim)
+	l.settle()
+	l.want("Nobody mounts it.", none, replica, replica)
+}
+
+// TestAdaptersStay proves that the claim stays as it is, whatever else changes.
+func TestAdaptersStay(t *testing.T) {
+	spec := func(size, storage string, replicas string) string {
+		s := strings.Replace(withAdapters(), "size: 20Gi", "size: "+size+storage, 1)
+		return strings.Replace(s, "replicas: 2", "replicas: "+replicas, 1)
+	}
+	cases := map[string]struct {
+		reason string
+		change func(*loading)
+		size   string
+	}{
+		"StatusLost": {reason: "The claim does not depend on the status.", size: "20Gi", change: func(l *loading) {
+			l.req.Observed.Composite.Resource = kube.With(l.req.GetObserved().GetComposite().GetResource(), structpb.NewNullValue(), "status")
+		}},
+		"Class": {reason: "A claim keeps its class.", size: "20Gi", change: func(l *loading) {
+			l.req.Input = fixture.YAML(l, loaderInput+`modelCaches: {storageClassName: other}}`)
+		}},
+		"Grown": {reason: "Whoever grows the claim is not undone.", size: "50Gi", change: func(l *loading) {
+			const key = "persistentvolumeclaim/adapters"
+			o := l.req.GetObserved().GetResources()[key].GetResource()
+			l.req.Observed.Resources[key] = &fnv1.Resource{Resource: kube.With(o, structpb.NewStringValue("50Gi"), "spec", "resources", "requests", "storage")}
+		}},
+		"Unnamed": {reason: "The service knows the name of its claim.", size: "20Gi", change: func(l *loading) {
+			const key = "persistentvolumeclaim/adapters"
+			o := l.req.GetObserved().GetResources()[key].GetResource()
+			l.req.Observed.Resources[key] = &fnv1.Resource{Resource: kube.With(o, structpb.NewStringValue(""), "metadata", "name")}
+		}},
+		"Stopped": {reason: "A service that is scaled to nothing keeps what is loaded.", size: "20Gi", change: func(l *loading) { l.spec(spec("20Gi", "", "0")) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, withAdapters())
+			l.call()
+			l.settle()
+			l.set("PersistentVolumeClaim", bound)
+			l.call()
+			tc.change(l)
+			l.call()
+			if name := kube.Lookup(l.req.GetObserved().GetResources()["persistentvolumeclaim/adapters"].GetResource(), "metadata", "name").GetStringValue(); name != claimed {
+				t.Errorf("%s\nwant %s\ngot  %s", tc.reason, claimed, name)
+			}
+			want := map[string]any{"accessModes": []any{"ReadWriteMany"}, "resources": map[string]any{"requests": map[string]any{"storage": tc.size}}}
+			got := kube.AsMap(kube.Lookup(l.req.GetObserved().GetResources()["persistentvolumeclaim/adapters"].GetResource(), "spec").GetStructValue())
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			l.wantClusters(tc.reason, "/"+claimed+" uid-persistentvolumeclaim/adapters")
+		})
+	}
+}
+
+// TestAdaptersChanged proves that a claim which exists has to be what the spec says, and that the service
+// keeps it until then. The schema refuses such a change, too.
+func TestAdaptersChanged(t *testing.T) {
+	const again = ": remove adapterCache, wait until the rollout is complete, and add it again"
+	cases := map[string]struct{ reason, change, want string }{
+		"Mode":    {"A claim keeps its mode.", "size: 20Gi, accessMode: ReadWriteOnce", `nothing was changed: spec.adapterCache.accessMode: Invalid value: "ReadWriteOnce": must be "ReadWriteMany", as the claim ` + claimed + " has it" + again},
+		"Class":   {"A claim keeps its class.", "size: 20Gi, storageClassName: fast", `nothing was changed: spec.adapterCache.storageClassName: Invalid value: "fast": must be "nfs", as the claim ` + claimed + " has it" + again},
+		"Same":    {"Its class may be named.", "size: 20Gi, storageClassName: nfs", ""},
+		"Smaller": {"Whoever has grown the claim need not say so.", "size: 10Gi", ""},
+		"Larger":  {"Storage may not be able to grow.", "size: 0.5Ti", `nothing was changed: spec.adapterCache.size: Invalid value: "512Gi": must be at most 20Gi, as the claim ` + claimed + " has it: to grow it, change the PersistentVolumeClaim itself, in each cluster"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, withAdapters())
+			l.req.Input = fixture.YAML(l, loaderInput+`modelCaches: {storageClassName: nfs, allowedStorageClassNames: [fast]}}`)
+			l.call()
+			l.spec(strings.Replace(withAdapters(), "size: 20Gi", tc.change, 1))
+			if diff := cmp.Diff(tc.want, fixture.Fatals(l.fn.Run(l, l.req))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestAdaptersElsewhere proves that a cluster that does not answer takes back nothing.
+func TestAdaptersElsewhere(t *testing.T) {
+	const claim, replica = "PersistentVolumeClaim", "LeaderWorkerSet"
+	const want = "east/" + claimed + " uid-cluster/east/persistentvolumeclaim/adapters"
+	l := begin(t, withAdapters()+"\n  placement: {clusters: [{name: east, providerConfigRef: {name: east}}]}")
+	l.req.Input = fixture.YAML(t, loaderInput+`allowedProviderConfigs: [{name: east}]}`)
+	l.req.RequiredResources = map[string]*fnv1.Resources{"provider-configs": {}}
+	l.want("Claim and replicas are made at once.", "TRUE NoCache", replica, replica, claim)
+	l.wantClusters("The cluster has not answered.", "")
+	l.set(claim, bound)
+	l.answer("True")
+	l.call()
+	l.wantClusters("The claim has a volume.", want)
+	l.answer("False")
+	l.want("The cluster does not answer.", "TRUE NoCache", replica, replica, claim)
+	l.wantClusters("The claim is where it was.", want)
+	l.spec(withoutAdapters() + "\n  placement: {clusters: [{name: east, providerConfigRef: {name: east}}]}")
+	l.want("Nobody knows which replicas mount it.", "TRUE NoCache", replica, replica, claim)
+}

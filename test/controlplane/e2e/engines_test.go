@@ -304,7 +304,7 @@ func setEnv(role map[string]any, name, value string) {
 }
 
 // enginePods are the pods of a service's engines, in the order of their names.
-func enginePods(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) []*corev1.Pod {
+func enginePods(t *testing.T, c api, s *unstructured.Unstructured) []*corev1.Pod {
 	t.Helper()
 	var all []*corev1.Pod
 	for _, o := range list(t, c, podKind, s.GetNamespace()) {

@@ -93,11 +93,14 @@ func examples(t *testing.T, claimed bool) []*example {
 	return all
 }
 
-// volumeFor makes the volume to which the claim of an example's model is bound, if it has a cache. KWOK
-// says that the loading Job is complete.
+// volumeFor makes the volume to which the claim of an example is bound, if it has a cache for its model or
+// for adapters. KWOK says that the loading Job is complete.
 func volumeFor(t *testing.T, c *cluster.Cluster, e *example) {
 	t.Helper()
 	cache, has, _ := unstructured.NestedMap(e.xr.Object, "spec", "model", "cache")
+	if !has {
+		cache, has, _ = unstructured.NestedMap(e.xr.Object, "spec", "adapterCache")
+	}
 	if !has {
 		return
 	}

@@ -477,7 +477,7 @@ func written(t *testing.T, name, content string) string {
 	return file
 }
 
-func kubectl(t *testing.T, c *cluster.Cluster, args ...string) string {
+func kubectl(t *testing.T, c api, args ...string) string {
 	t.Helper()
 	out, err := c.Kubectl(t.Context(), args...)
 	if err != nil {

@@ -113,33 +113,24 @@ func (h *hub) note(r *http.Request) {
 // TestModelCache follows services whose weights come from a hub, a bucket, a claim, an image and a ModelCache, on a control plane
 // whose node agent runs the commands of loading Jobs and mounts what pods say.
 func TestModelCache(t *testing.T) {
-	h, s3 := newHub(t), newBucket(t)
-	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 2, GPUs: 8, Engines: true, CoreArgs: cluster.RecommendedCoreArgs})
-	if err := c.PushPackages(first); err != nil {
-		t.Fatal(err)
-	}
-	kubectl(t, c, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml")
+	models, s3 := newHub(t), newBucket(t)
+	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 2, GPUs: 8, Engines: true, Clusters: 3, CoreArgs: cluster.RecommendedCoreArgs})}
 	input := "modelCaches: {storageClassName: shared}\n" +
-		"modelLoader: {env: [{name: HF_ENDPOINT, value: '" + h.URL + "'}, {name: AWS_ENDPOINT_URL, value: '" + s3 + "'}]}\n"
-	kubectl(t, c, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml", "-f", "package/xr/cache-definition.yaml",
-		"-f", compositionWith(t, "xr", input), "-f", cacheCompositionWith(t, input))
-	healthy(t, c, "Function", function, first)
-	kubectl(t, c, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
-	for i := range 5 {
-		kubectl(t, c, "apply", "-f", written(t, fmt.Sprintf("volume-%d.yaml", i), fmt.Sprintf(`
-apiVersion: v1
-kind: PersistentVolume
-metadata: {name: shared-%d}
-spec:
-  accessModes: [ReadWriteMany]
-  capacity: {storage: 1Gi}
-  storageClassName: shared
-  hostPath: {path: /none}
-`, i)))
+		"modelLoader: {env: [{name: HF_ENDPOINT, value: '" + models.URL + "'}, {name: AWS_ENDPOINT_URL, value: '" + s3 + "'}]}\n"
+	kubectl(t, h, "apply", "-f", "package/xr/cache-definition.yaml", "-f", cacheCompositionWith(t, input))
+	h.installWith(t, input)
+	c := h.Cluster
+	volumes(t, c, 5)
+	for _, r := range h.Remotes() {
+		volumes(t, r, 2)
 	}
+	t.Run("Fleet", func(t *testing.T) {
+		t.Parallel()
+		loadsWhereItRuns(t, h)
+	})
 	t.Run("Hub", func(t *testing.T) {
 		t.Parallel()
-		loadsFromHub(t, c, h)
+		loadsFromHub(t, c, models)
 	})
 	t.Run("Bucket", func(t *testing.T) {
 		t.Parallel()

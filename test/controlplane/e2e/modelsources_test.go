@@ -63,7 +63,7 @@ spec:
 }
 
 // answers wants every engine of a service to answer by the name of its model.
-func answers(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, model string) {
+func answers(t *testing.T, c api, s *unstructured.Unstructured, model string) {
 	t.Helper()
 	pods := enginePods(t, c, s)
 	if len(pods) == 0 {

@@ -361,6 +361,7 @@ type api interface {
 	Get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error)
 	List(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error)
 	Until(ctx context.Context, what string, done func(context.Context) (bool, error)) error
+	Kubectl(ctx context.Context, args ...string) (string, error)
 }
 
 func list(t *testing.T, c api, gvk schema.GroupVersionKind, namespace string) []unstructured.Unstructured {

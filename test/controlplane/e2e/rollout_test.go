@@ -156,6 +156,7 @@ func updatesTo(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, i
 		setImage(r, image)
 	}
 	apply(t, c, s)
+	kubectl(t, c, "wait", "--for=condition=RolledOut", "--timeout=5m", "--namespace="+s.GetNamespace(), "inferenceservices.fusioninfer.io/"+s.GetName())
 	settled(t, c, s)
 	if n := fewestReady(t, pods, before, unitOf); n < least {
 		t.Errorf("image %s: %d units were ready at one time, want %d at least", image, n, least)

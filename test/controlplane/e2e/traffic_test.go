@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/traffic"
@@ -18,6 +21,7 @@ func TestTraffic(t *testing.T) {
 	h.install(t)
 	t.Run("Workers", func(t *testing.T) { testTrafficToWorkers(t, h.Cluster) })
 	t.Run("Pairs", func(t *testing.T) { testTrafficToPairs(t, h.Cluster) })
+	t.Run("OnePrefill", func(t *testing.T) { testTrafficToOnePrefill(t, h.Cluster) })
 	t.Run("Nodes", func(t *testing.T) { testTrafficToNodes(t, h.Cluster) })
 	t.Run("Clusters", func(t *testing.T) { testTrafficToClusters(t, h) })
 	t.Run("Upgrade", func(t *testing.T) { testTrafficInUpgrade(t, h) })
@@ -107,6 +111,23 @@ func testTrafficToPairs(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
+// testTrafficToOnePrefill changes two decode replicas that share one of prefill. Each answers alone while no prefill
+// has its version.
+func testTrafficToOnePrefill(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	prefill, decode := briefly(engine("prefill", "prefiller", 1, 1), 5), briefly(engine("decode", "decoder", 2, 1), 5)
+	router := picker("shared.example.com")
+	router["strategy"] = "pd-disaggregation"
+	shared := inference(ns, "shared", prefill, decode, router)
+	apply(t, c, shared)
+	settled(t, c, shared)
+
+	l := send(t, c, ns, "shared.example.com")
+	l.while("another image", func() {
+		updatesTo(t, c, shared, nextImage, 1, everyPod, prefill, decode)
+	})
+}
+
 // testTrafficToNodes changes replicas on two nodes each, whose leader waits for its worker.
 func testTrafficToNodes(t *testing.T, c *cluster.Cluster) {
 	ns := namespace(t, c)
@@ -119,6 +140,49 @@ func testTrafficToNodes(t *testing.T, c *cluster.Cluster) {
 	l.while("another image", func() {
 		updatesTo(t, c, wide, nextImage, 1, replica, worker)
 	})
+	spec := wide.Object["spec"].(map[string]any)
+	for _, nodes := range []int64{3, 1} {
+		l.while(fmt.Sprintf("nodeCount %d", nodes), func() {
+			before := identities(t, c, "Pod", wide)
+			setNodes(worker, nodes)
+			spec["rollout"] = map[string]any{"paused": true}
+			apply(t, c, wide)
+			rolledOut(t, c, wide, "False Paused: .*")
+			same(t, "paused", only(before, "wide-worker-"), only(identities(t, c, "Pod", wide), "wide-worker-"))
+			restarts(t, c, wide, "wide-worker-1-0-1")
+			delete(spec, "rollout")
+			apply(t, c, wide)
+			settled(t, c, wide)
+		})
+	}
+}
+
+// restarts evicts a pod of a service, and waits until all its pods are ready again.
+func restarts(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, pod string) {
+	t.Helper()
+	before := engineUIDs(t, c, s)
+	if _, err := c.Kubectl(t.Context(), "delete", "pod", "--namespace="+s.GetNamespace(), pod); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, pod+" is back", func(context.Context) (bool, error) {
+		pods := enginePods(t, c, s)
+		for _, p := range pods {
+			if p.Name == pod && string(p.UID) == before[pod] || !isReady(p) {
+				return false, fmt.Errorf("%s is not ready", p.Name)
+			}
+		}
+		return len(pods) == len(before), nil
+	})
+}
+
+// setNodes gives each replica of a role so many nodes.
+func setNodes(role map[string]any, nodes int64) {
+	delete(role, "multinode")
+	if nodes > 1 {
+		role["multinode"] = map[string]any{"nodeCount": nodes}
+	}
+	container := podSpec(role)["containers"].([]any)[0].(map[string]any)
+	container["args"] = []any{"--model=Qwen/Qwen3-8B", fmt.Sprintf("--tensor-parallel-size=%d", nodes)}
 }
 
 // A caller sends requests to a service until the test ends.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -99,7 +101,31 @@ func (s *server) knows(model string) (adapter string, known bool) {
 	if _, ok := s.loras[model]; ok {
 		return model, true
 	}
+	if path := s.resolve(model); path != "" {
+		s.loras[model] = path
+		return model, true
+	}
 	return "", false
+}
+
+// resolve finds an adapter on the disk, as vLLM's lora_filesystem_resolver.
+func (s *server) resolve(name string) (path string) {
+	if s.resolverDir == "" || name == "" {
+		return ""
+	}
+	path = filepath.Join(s.resolverDir, name)
+	text, err := os.ReadFile(filepath.Join(path, "adapter_config.json")) //nolint:gosec // vLLM does not check the name either.
+	if err != nil {
+		return ""
+	}
+	var adapter struct {
+		Type  string `json:"peft_type"`
+		Model string `json:"base_model_name_or_path"`
+	}
+	if json.Unmarshal(text, &adapter) != nil || adapter.Type != "LORA" || adapter.Model != s.model {
+		return ""
+	}
+	return path
 }
 
 // admit waits until a request may run, and counts it until done is called.

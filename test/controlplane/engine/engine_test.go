@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +186,65 @@ func TestLora(t *testing.T) {
 	}
 	if code, _, _ := ask(t, quick("M"), http.MethodPost, "/v1/load_lora_adapter", `{"lora_name":"a","lora_path":"/a"}`); code != http.StatusNotFound {
 		t.Errorf("without --enable-lora: answer %d, want 404", code)
+	}
+}
+
+// TestResolver proves that an adapter on the disk is found when a request asks for it, also if it came there
+// later.
+func TestResolver(t *testing.T) {
+	dir := t.TempDir()
+	s := quick("vllm-model --served-model-name M --enable-lora")
+	s.resolverDir = dir
+	request := func(model string) (int, string) {
+		code, body, _ := ask(t, s, http.MethodPost, "/v1/completions", `{"model":"`+model+`","prompt":"a","max_tokens":1}`)
+		var answer struct{ Model string }
+		_ = json.Unmarshal([]byte(body), &answer)
+		return code, answer.Model
+	}
+	if code, _ := request("a"); code != http.StatusNotFound {
+		t.Errorf("without the adapter: answer %d", code)
+	}
+	for name, config := range map[string]string{
+		"a":     `{"peft_type": "LORA", "base_model_name_or_path": "vllm-model"}`,
+		"other": `{"peft_type": "LORA", "base_model_name_or_path": "M"}`,
+		"type":  `{"peft_type": "IA3", "base_model_name_or_path": "vllm-model"}`,
+	} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "adapter_config.json"), []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, model := request("a"); code != http.StatusOK || model != "a" {
+		t.Errorf("with the adapter: answer %d of model %q", code, model)
+	}
+	for _, name := range []string{"other", "type", "missing"} {
+		if code, _ := request(name); code != http.StatusNotFound {
+			t.Errorf("adapter %s: answer %d", name, code)
+		}
+	}
+}
+
+// TestResolverFlags proves that the resolver is on only with all that vLLM needs for it.
+func TestResolverFlags(t *testing.T) {
+	all := map[string]string{"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true", "VLLM_LORA_RESOLVER_CACHE_DIR": "/d", "STANDIN_MOUNTS": "/tmp/v=/mnt/models"}
+	for name, tc := range map[string]struct{ args, variable, value, dir string }{
+		"All":      {"/tmp/v --enable-lora", "A", "", "/d"},
+		"NoLora":   {"/tmp/v", "A", "", ""},
+		"Updating": {"/tmp/v --enable-lora", "VLLM_ALLOW_RUNTIME_LORA_UPDATING", "0", ""},
+		"Plugins":  {"/tmp/v --enable-lora", "VLLM_PLUGINS", "other", ""},
+		"Named":    {"/tmp/v --enable-lora", "VLLM_PLUGINS", "other,lora_filesystem_resolver", "/d"},
+	} {
+		c := parse(vllm, strings.Fields(tc.args), func(key string) string {
+			if key == tc.variable {
+				return tc.value
+			}
+			return all[key]
+		})
+		if diff := cmp.Diff([]string{tc.dir, "/mnt/models"}, []string{c.resolverDir, c.model}); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", name, diff)
+		}
 	}
 }
 

@@ -33,6 +33,10 @@ type config struct {
 	loras map[string]string
 	// runtimeLoras tells that adapters may be loaded later.
 	runtimeLoras bool
+	// resolverDir has further adapters, which are loaded when a request asks for one. Empty means none.
+	resolverDir string
+	// model that is loaded: a path, or a name in a hub.
+	model string
 	// group is how the nodes of the replica find each other.
 	group group
 	// headless tells that this node serves no requests.
@@ -149,8 +153,13 @@ func parse(e engine, args []string, env func(string) string) config {
 		sideChannelHost: or(env("VLLM_NIXL_SIDE_CHANNEL_HOST"), "localhost"),
 	}
 	c.sideChannelPort, _ = strconv.Atoi(or(env("VLLM_NIXL_SIDE_CHANNEL_PORT"), "5600"))
+	model := f.text(f.text("Qwen/Qwen3-0.6B", "--model", "--model-path"), "")
+	c.model = inside(model, env("STANDIN_MOUNTS"))
 	if len(c.models) == 0 {
-		c.models = []string{f.text(f.text("Qwen/Qwen3-0.6B", "--model", "--model-path"), "")}
+		c.models = []string{model}
+	}
+	if plugins := env("VLLM_PLUGINS"); c.runtimeLoras && (plugins == "" || slices.Contains(strings.Split(plugins, ","), "lora_filesystem_resolver")) {
+		c.resolverDir = env("VLLM_LORA_RESOLVER_CACHE_DIR")
 	}
 	c.loadError = loads(f.text("", "--model", "--model-path"), env("STANDIN_MOUNTS"))
 	for i, m := range c.models {

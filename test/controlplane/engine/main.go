@@ -12,7 +12,8 @@ which it is called:
 
 It answers OpenAI's requests as they do, streams too, with words that name the pod and the model. It
 knows the flags that matter to a control plane and ignores all others: names of models, address and
-port, the nodes of a replica, LoRA adapters, how the KV cache is transferred, and how to shut down.
+port, the nodes of a replica, LoRA adapters, how the KV cache is transferred, and how to shut down. It
+finds adapters at run time by the variables of vLLM.
 
 These environment variables are its own:
 

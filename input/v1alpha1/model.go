@@ -29,6 +29,11 @@ type ModelInput struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Tenants []ModelTenant `json:"tenants,omitempty"`
 
+	// ModelLoader configures the Jobs that load adapters. They run as users of the engines.
+	// A change applies to adapters that are not loaded yet.
+	// +optional
+	ModelLoader LoaderSettings `json:"modelLoader,omitempty"`
+
 	// MissingKinds says what happens while the control plane does not have InferenceObjectives
 	// or InferenceModelRewrites. Fail returns them all the same, and applying them fails. Skip
 	// leaves them out. Defaults to Fail.
@@ -78,6 +83,7 @@ const (
 // DefaultModel sets the defaults of a ModelInput.
 func DefaultModel(in *ModelInput) {
 	in.MissingKinds = cmp.Or(in.MissingKinds, MissingKindsFail)
+	in.ModelLoader.setDefaults()
 }
 
 // ValidateModel returns all errors of a ModelInput. No API server validates it, because it is
@@ -91,6 +97,7 @@ func ValidateModel(in *ModelInput, root *field.Path) field.ErrorList {
 		errs = append(errs, validateTenantNamespaces(at.Child("namespaces"), t.Namespaces)...)
 		errs = append(errs, validatePriorities(at.Child("priorities"), t.Priorities)...)
 	}
+	errs = append(errs, validateLoader(root.Child("modelLoader"), &in.ModelLoader)...)
 	errs = append(errs, check.OneOf(root.Child("missingKinds"), in.MissingKinds, MissingKindsFail, MissingKindsSkip)...)
 	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)
 	return append(errs, check.Annotations(root.Child("annotations"), in.Annotations)...)

@@ -15,6 +15,19 @@ import (
 // ModelLoaderSettings configure the Jobs that load the weights of spec.model into caches. A
 // change applies to weights that are not loaded yet, and starts no other Job.
 type ModelLoaderSettings struct {
+	LoaderSettings `json:",inline"`
+
+	// RunAsUser is the user and the group that the Jobs run as, and the group of the volume. Where
+	// the engine's template says which user or which fsGroup its pods have, that counts. Defaults to
+	// 1000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+}
+
+// LoaderSettings configure the Jobs that load weights or adapters.
+type LoaderSettings struct {
 	// HubImage is the image that loads models of a hub. It has a shell and hf, the command of
 	// huggingface_hub 0.34 or later. Defaults to vllm/vllm-openai:v0.27.1, which nodes with
 	// engines often have already.
@@ -45,14 +58,6 @@ type ModelLoaderSettings struct {
 	// Resources of the Jobs. Defaults to requests of one CPU and 4 GiB of memory.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-
-	// RunAsUser is the user and the group that the Jobs run as, and the group of the volume. Where
-	// the engine's template says which user or which fsGroup its pods have, that counts. Defaults to
-	// 1000.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2147483647
-	RunAsUser *int64 `json:"runAsUser,omitempty"`
 }
 
 // A LoaderVariable is an environment variable of the loading Jobs.
@@ -104,12 +109,16 @@ const (
 )
 
 func (s *ModelLoaderSettings) setDefaults() {
-	s.HubImage = cmp.Or(s.HubImage, DefaultHubImage)
-	s.BucketImage = cmp.Or(s.BucketImage, DefaultBucketImage)
+	s.LoaderSettings.setDefaults()
 	if s.RunAsUser == nil {
 		user := int64(DefaultLoaderUser)
 		s.RunAsUser = &user
 	}
+}
+
+func (s *LoaderSettings) setDefaults() {
+	s.HubImage = cmp.Or(s.HubImage, DefaultHubImage)
+	s.BucketImage = cmp.Or(s.BucketImage, DefaultBucketImage)
 	if s.Resources == nil {
 		s.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi"),
@@ -118,6 +127,14 @@ func (s *ModelLoaderSettings) setDefaults() {
 }
 
 func validateModelLoader(at *field.Path, s *ModelLoaderSettings) field.ErrorList {
+	errs := validateLoader(at, &s.LoaderSettings)
+	if u := s.RunAsUser; u != nil {
+		errs = append(errs, check.Between(at.Child("runAsUser"), *u, 1, maxUser)...)
+	}
+	return errs
+}
+
+func validateLoader(at *field.Path, s *LoaderSettings) field.ErrorList {
 	errs := check.Length(at.Child("hubImage"), s.HubImage, maxImage)
 	errs = append(errs, check.Length(at.Child("bucketImage"), s.BucketImage, maxImage)...)
 	for i, secret := range s.ImagePullSecrets {
@@ -136,9 +153,6 @@ func validateModelLoader(at *field.Path, s *ModelLoaderSettings) field.ErrorList
 		}
 		seen[e.Name] = true
 		errs = append(errs, check.Length(at.Child("value"), e.Value, maxVariable)...)
-	}
-	if u := s.RunAsUser; u != nil {
-		errs = append(errs, check.Between(at.Child("runAsUser"), *u, 1, maxUser)...)
 	}
 	return append(errs, check.Resources(at.Child("resources"), s.Resources)...)
 }

@@ -38,16 +38,27 @@ const (
 )
 
 // ConditionTypes are the types of all conditions, in the order of the response.
-func ConditionTypes() []string { return []string{composite.Accepted, NoWarnings, Answered} }
+func ConditionTypes() []string {
+	return []string{composite.Accepted, NoWarnings, AdaptersLoaded, Answered}
+}
 
 // evaluate answers with the objects, the status and the conditions of a model.
 func evaluate(p *parsed, state *observedState, objects []kube.Object, left deferred) composite.Answer {
 	a := composite.Answer{Ready: make(map[key.Key]bool, len(objects))}
 	var missing []string
 	inCluster := map[string]string{}
+	for i := range state.loading {
+		if cluster := state.pools[i].Target.Cluster; state.loading[i].waits {
+			inCluster[cluster] = "the InferenceModelRewrite waits until the adapters are loaded: see the condition " + AdaptersLoaded
+			missing = append(missing, in(rewriteKey(cluster), inCluster[cluster]))
+		}
+	}
 	for _, o := range objects {
 		if _, is := left[o.Key]; !is {
 			a.Objects = append(a.Objects, o)
+		}
+		if o.Key.Kind == key.Job {
+			continue // The condition AdaptersLoaded tells of them.
 		}
 		why := state.notReady(o, left)
 		a.Ready[o.Key] = why == ""
@@ -59,16 +70,26 @@ func evaluate(p *parsed, state *observedState, objects []kube.Object, left defer
 	a.Status = status(p, state, inCluster)
 	unknown := state.unknownTargets(p)
 	answered := state.answered(p, missing, unknown)
+	loaded := state.adaptersLoaded(p, left)
+	for i := range state.loading {
+		for _, j := range state.loading[i].jobs {
+			a.Ready[j.key] = j.done
+		}
+	}
 	a.Conditions = []composite.Condition{
 		{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted},
 		noWarnings(unknown),
+		loaded,
 		answered,
 	}
-	a.Stable = answered.Status == composite.True
-	// The XR is ready once requests for the name are answered.
+	a.Stable = answered.Status == composite.True && loaded.Status == composite.True
+	// The XR is ready once requests for the name are answered, by the targets of the spec.
 	a.Deferred = !a.Stable
 	return a
 }
+
+// notResolved is for a service of which nothing is known.
+const notResolved = "Crossplane has not answered yet which services there are"
 
 // in says in which cluster something is.
 func in(k key.Key, what string) string {
@@ -104,7 +125,11 @@ func (r *observedState) unknownTargets(p *parsed) []string {
 		return nil
 	}
 	m := r.service.Status.ModelRouting
-	return modelroute.Known(m.ServedNames, m.AdapterNames).Unknown(&p.model)
+	adapters := slices.Clone(m.AdapterNames)
+	for i := range r.adapters {
+		adapters = append(adapters, r.adapters[i].target)
+	}
+	return modelroute.Known(m.ServedNames, adapters).Unknown(&p.model)
 }
 
 func noWarnings(unknown []string) composite.Condition {
@@ -126,7 +151,7 @@ func (r *observedState) answered(p *parsed, missing, unknown []string) composite
 	name := "service " + p.spec.ServiceName
 	switch {
 	case !r.resolved:
-		return composite.Condition{Type: Answered, Status: composite.Unknown, Reason: reasonNotResolved, Message: "Crossplane has not answered yet which services there are"}
+		return composite.Condition{Type: Answered, Status: composite.Unknown, Reason: reasonNotResolved, Message: notResolved}
 	case !r.held && len(r.pools) == 0:
 		return no(reasonNotCreated, text.List(missing))
 	case r.service == nil:
@@ -158,7 +183,7 @@ func (r *observedState) serviceReady() (why string, ready bool) {
 
 // status returns the status of a model. notReady says by the cluster why an object there is not as desired.
 func status(p *parsed, state *observedState, notReady map[string]string) v1alpha1.InferenceModelStatus {
-	st := v1alpha1.InferenceModelStatus{ModelName: p.model.Name}
+	st := v1alpha1.InferenceModelStatus{ModelName: p.model.Name, Adapters: state.adapterStatuses()}
 	if !p.identity.Claimed {
 		// The generation of a claim is another number than that of the XR behind it.
 		st.ObservedGeneration = p.identity.Generation

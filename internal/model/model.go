@@ -57,8 +57,9 @@ func (m *Model) Parse() error {
 
 // Observe reads the service and its pools, and what the model has composed.
 func (m *Model) Observe() error {
-	m.state = observe(m.call.Request, m.parsed)
-	return nil
+	var err error
+	m.state, err = observeModel(m.call.Request, m.parsed, m.call.Now)
+	return err
 }
 
 // Plan refuses a name that the model may not have.

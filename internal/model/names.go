@@ -27,8 +27,15 @@ func (p *parsed) labels() map[string]string {
 	return map[string]string{naming.LabelModel: p.identity.Name}
 }
 
+// loaderName is the label of the pods that load the model's adapters.
+func (p *parsed) loaderName() string {
+	return naming.Shorten(p.identity.Name+"-adapter", p.identity.Namespace+"/"+p.identity.Name, naming.MaxLabel)
+}
+
 // The names of requirements.
 const (
+	// loadersRequirement is for the pods that load adapters in the cluster of the InferenceModel.
+	loadersRequirement = "loaders"
 	// serviceRequirement is for the service.
 	serviceRequirement = "service"
 	// localRequirement is for the service's pool in the cluster of the InferenceModel.

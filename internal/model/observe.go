@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -28,6 +29,10 @@ type observedState struct {
 	own map[string]remote.PoolLocation
 	// pools are those that have the model, or get it, in the order of their clusters.
 	pools []remote.PoolLocation
+	// adapters are those of the targets, and loading is how far they are in each of the pools. Without
+	// adapters both are empty.
+	adapters []adapter
+	loading  []loading
 	// moved are the clusters in which the model is in a pool that is gone, and another one is there.
 	moved map[string]bool
 }
@@ -52,17 +57,18 @@ type service struct {
 			Name string `json:"name"`
 		} `json:"servedModels"`
 		ModelRouting *v1alpha1.ModelRoutingStatus `json:"modelRouting"`
+		AdapterCache *v1alpha1.AdapterCacheStatus `json:"adapterCache"`
 	} `json:"status"`
 }
 
 var serviceView = incoming.NewView[service]()
 
-func observe(req incoming.Request, p *parsed) *observedState {
+func observeModel(req incoming.Request, p *parsed, now time.Time) (*observedState, error) {
 	r := &observedState{req: req, held: req.Observed(lockKey).Exists(), moved: map[string]bool{}}
 	r.readOwn()
 	r.readService()
 	r.readPools(p)
-	return r
+	return r, r.readAdapters(p, now)
 }
 
 // readService reads the service. Behind a claim that was made anew there may be two: one of them is being

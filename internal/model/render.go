@@ -24,7 +24,7 @@ func render(p *parsed, state *observedState) ([]kube.Object, error) {
 	}
 	all := []kube.Object{o}
 	for i := range state.pools {
-		objects, err := inPool(p, &state.pools[i])
+		objects, err := inPool(p, &state.pools[i], state.loadingIn(i), state.adapters)
 		if err != nil {
 			return nil, err
 		}
@@ -34,30 +34,47 @@ func render(p *parsed, state *observedState) ([]kube.Object, error) {
 }
 
 // inPool returns the objects of the model for one pool.
-func inPool(p *parsed, l *remote.PoolLocation) ([]kube.Object, error) {
+func inPool(p *parsed, l *remote.PoolLocation, adapters *loading, of []adapter) ([]kube.Object, error) {
 	meta := modelroute.Meta{Name: naming.ModelObject(l.Pool, p.spec.ModelName), Namespace: l.Target.Namespace, Labels: p.labels()}
-	values := map[key.Key]any{rewriteKey(l.Target.Cluster): p.model.Rewrite(meta, l.Pool)}
-	if p.model.Priority != nil {
-		values[objectiveKey(l.Target.Cluster)] = p.model.Objective(meta, l.Pool)
-	}
 	var all []kube.Object
-	for _, k := range []key.Key{objectiveKey(l.Target.Cluster), rewriteKey(l.Target.Cluster)} {
-		v, is := values[k]
-		if !is {
-			continue
-		}
+	add := func(k key.Key, v any) error {
 		o, err := encode(p, k, v)
+		all = append(all, o)
+		return err
+	}
+	if p.model.Priority != nil {
+		if err := add(objectiveKey(l.Target.Cluster), p.model.Objective(meta, l.Pool)); err != nil {
+			return nil, err
+		}
+	}
+	m, serves := p.model, true
+	if adapters != nil {
+		m, serves = adapters.served(p, of)
+		meta.Annotations = adapters.annotations()
+		for i := range adapters.jobs {
+			o, err := adapters.jobs[i].render(p, l.Target.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, o)
+		}
+	}
+	if serves {
+		if err := add(rewriteKey(l.Target.Cluster), m.Rewrite(meta, l.Pool)); err != nil {
+			return nil, err
+		}
+	}
+	if !l.Target.Remote() {
+		return all, nil
+	}
+	for i, o := range all {
+		w, err := remote.Wrap(o, p.identity, l.Target, l.Abandoned)
 		if err != nil {
 			return nil, err
 		}
-		if l.Target.Remote() {
-			if o, err = remote.Wrap(o, p.identity, l.Target, l.Abandoned); err != nil {
-				return nil, err
-			}
-			o = remote.WithLabels(o, p.labels())
-			o.Resource = composite.Decorate(o.Resource, p.input.Labels, p.input.Annotations)
-		}
-		all = append(all, o)
+		w = remote.WithLabels(w, p.labels())
+		w.Resource = composite.Decorate(w.Resource, p.input.Labels, p.input.Annotations)
+		all[i] = w
 	}
 	return all, nil
 }

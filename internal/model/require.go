@@ -15,6 +15,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 )
 
@@ -42,6 +43,9 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *parsed, sta
 		r.pools()
 	}
 	for _, o := range objects {
+		if o.Key.Kind == key.Job && o.Key.Cluster == "" {
+			r.all[loadersRequirement] = p.selectLoaders()
+		}
 		if req.Observed(o.Key).Exists() {
 			continue
 		}
@@ -64,6 +68,14 @@ func (p *parsed) selectService() *fnv1.ResourceSelector {
 		v1alpha1.LabelClaimName: p.spec.ServiceName, v1alpha1.LabelClaimNamespace: p.identity.Namespace,
 	}}}
 	return s
+}
+
+// selectLoaders selects the pods that load the model's adapters, which say why they fail.
+func (p *parsed) selectLoaders() *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: "v1", Kind: "Pod", Namespace: &p.identity.Namespace,
+		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{naming.LabelModelLoader: p.loaderName()}}},
+	}
 }
 
 // pools requires the pools of the service where it has some. A requirement for a missing kind fails the
@@ -100,7 +112,7 @@ func (r *requirer) available(name, apiVersion string) bool {
 // blocked says why an object that does not exist yet is left out: its kind is missing, or another object
 // has its name.
 func (r *requirer) blocked(o kube.Object) string {
-	if o.Key != lockKey && o.Key.Cluster == "" && !r.available(definitionOf(o.Key), modelroute.APIVersion) {
+	if o.Key != lockKey && o.Key.Kind != key.Job && o.Key.Cluster == "" && !r.available(definitionOf(o.Key), modelroute.APIVersion) {
 		return fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), modelroute.APIVersion)
 	}
 	s := &fnv1.ResourceSelector{ApiVersion: o.APIVersion(), Kind: o.Kind(), Match: &fnv1.ResourceSelector_MatchName{MatchName: o.Name()}}

@@ -84,6 +84,8 @@ type Meta struct {
 	Name      string            `json:"name"`
 	Namespace string            `json:"namespace"`
 	Labels    map[string]string `json:"labels,omitempty"`
+
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // An InferenceObjective gives requests a priority.

@@ -90,3 +90,26 @@ func ModelObject(pool, model string) string {
 	base := strings.TrimSuffix(pool, PoolSuffix)
 	return Shorten(base+"-"+DNSLabel(model), "inferencemodel/"+base+"/"+model, MaxLabel)
 }
+
+// AdapterClaim is the name of the claim for adapters of a service. It is the same in all clusters: in
+// another cluster, several tenants may share a namespace.
+func AdapterClaim(service, namespace string) string {
+	return Shorten(service+"-adapters", namespace+"/"+service, MaxLabel)
+}
+
+// AdapterDirectory is the name of an adapter in its claim, and the one that engines have for it. An adapter of
+// another InferenceModel, of another source or for another model of the engines has another one. So none
+// replaces another that serves.
+func AdapterDirectory(owner, target string, source ...string) string {
+	base := DNSLabel(target)
+	if base == "" {
+		base = "adapter"
+	}
+	return Shorten(base, Digest(append([]string{owner, target}, source...)...), MaxLabel)
+}
+
+// AdapterJob is the name of a Job that loads an adapter. It has a hash of what its pods are made from, because
+// the template of a Job cannot change, and of the claim, because one that is made anew is empty.
+func AdapterJob(s Identity, directory, claimUID, pods string) string {
+	return Shorten(s.Name+"-adapter", Digest("adapter", s.Namespace, s.Name, directory, claimUID, pods), MaxLabel)
+}

@@ -28,6 +28,10 @@ const (
 	LabelModel = "fusioninfer.io/model"
 )
 
+// AnnotationAdapterClaim has the UID of the claim into which the adapters of an InferenceModelRewrite are
+// loaded.
+const AnnotationAdapterClaim = "fusioninfer.io/adapter-claim-uid"
+
 // AnnotationPoolNodeSelector has the labels of the nodes of the pool to which a LeaderWorkerSet is
 // pinned. They stay what they were when it was created.
 const AnnotationPoolNodeSelector = "fusioninfer.io/pool-node-selector"

@@ -62,9 +62,10 @@ func TestAdapters(t *testing.T) {
 	l.set(claim, bound)
 	l.settle()
 	l.want("The second replica follows.", none, replica, replica, claim)
-	l.wantClusters("The claim has a volume, so adapters can be loaded.", "/"+claimed+" uid-persistentvolumeclaim/adapters")
+	l.wantClusters("The claim has a volume, and the second replica did not mount it so far.", "")
 	l.settle()
 	l.want("Both mount it.", none, replica, replica, claim)
+	l.wantClusters("Adapters can be loaded.", "/"+claimed+" uid-persistentvolumeclaim/adapters")
 
 	l.spec(withoutAdapters())
 	l.want("One replica still mounts it, and the other may.", none, replica, kept, claim)

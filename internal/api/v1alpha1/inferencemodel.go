@@ -75,8 +75,41 @@ type InferenceModelSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
-	Targets []ModelTarget `json:"targets,omitempty"`
+	Targets []OwnedTarget `json:"targets,omitempty"`
 }
+
+// An OwnedTarget answers requests for an InferenceModel.
+type OwnedTarget struct {
+	ModelTarget `json:",inline"`
+
+	// Adapter is a LoRA adapter that is loaded into the service's adapterCache. The target gets
+	// requests once it is loaded, and engines know it by the name in status.adapters. Without it,
+	// the engines have to know the name of the target.
+	// +optional
+	Adapter *Adapter `json:"adapter,omitempty"`
+}
+
+// An Adapter says where a LoRA adapter comes from.
+// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only an adapter of a hub, hf://, has revisions"
+type Adapter struct {
+	// URI says where the adapter is. With hf://{organization}/{name}, it is a repository of the
+	// Hugging Face Hub. With s3://{bucket}/{prefix}, it is the objects of a bucket. It needs
+	// adapter_config.json and the weights in the format of PEFT.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|s3://[a-z0-9][-a-z0-9.]*[a-z0-9](/[A-Za-z0-9_][-A-Za-z0-9._]*)*)$`
+	URI string `json:"uri"`
+
+	// Revision in the hub: a branch, a tag or a commit. Another revision is another adapter, which is
+	// loaded beside the former one. What a branch gets later is never loaded, so name a commit.
+	// Defaults to the hub's default branch.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-A-Za-z0-9._/]*$`
+	Revision string `json:"revision,omitempty"`
+}
+
+// Source returns where a valid adapter is.
+func (a *Adapter) Source() ModelSource { return (&Model{URI: a.URI}).Source() }
 
 // An InferenceModelStatus is the observed state of an InferenceModel.
 type InferenceModelStatus struct {
@@ -108,6 +141,26 @@ type InferenceModelStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Clusters []ModelClusterStatus `json:"clusters,omitempty"`
+
+	// Adapters are those of the targets.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Adapters []AdapterStatus `json:"adapters,omitempty"`
+}
+
+// An AdapterStatus is the state of the adapter of one target.
+type AdapterStatus struct {
+	// Name of the target.
+	Name string `json:"name"`
+
+	// Directory of the adapter in the service's adapterCache. It is the name that engines have for
+	// the adapter, in their metrics and their list of models.
+	Directory string `json:"directory"`
+
+	// LoadedClusters is the number of clusters in which the adapter is loaded, of those in which the
+	// service has a pool.
+	LoadedClusters int32 `json:"loadedClusters"`
 }
 
 // A ModelClusterStatus says whether the service's pool in one cluster has the model.
@@ -138,7 +191,11 @@ func DefaultModel(s *InferenceModelSpec, name string) {
 
 // Served returns the model as a router of a service has its own.
 func (s *InferenceModelSpec) Served() ServedModel {
-	return ServedModel{Name: s.ModelName, Priority: s.Priority, Criticality: s.Criticality, Targets: s.Targets}
+	m := ServedModel{Name: s.ModelName, Priority: s.Priority, Criticality: s.Criticality}
+	for _, t := range s.Targets {
+		m.Targets = append(m.Targets, t.ModelTarget)
+	}
+	return m
 }
 
 // ModelIdentity returns the name of a model as its users know it, and the namespace of its tenant, as

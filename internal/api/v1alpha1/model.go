@@ -114,6 +114,7 @@ type ModelSource struct {
 // The patterns of the schema.
 var (
 	modelURI      = regexp.MustCompile(`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|s3://[a-z0-9][-a-z0-9.]*[a-z0-9](/[A-Za-z0-9_][-A-Za-z0-9._]*)*|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[A-Za-z0-9_][-A-Za-z0-9._]*)*|oci://[A-Za-z0-9][-A-Za-z0-9._:/@]*)$`)
+	adapterURI    = regexp.MustCompile(`^(hf://([A-Za-z0-9][-A-Za-z0-9._]*/)?[A-Za-z0-9][-A-Za-z0-9._]*|s3://[a-z0-9][-a-z0-9.]*[a-z0-9](/[A-Za-z0-9_][-A-Za-z0-9._]*)*)$`)
 	modelRevision = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._/]*$`)
 	modelPath     = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9._]*(/[A-Za-z0-9_][-A-Za-z0-9._]*)*$`)
 	modelName     = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._/:]*$`)

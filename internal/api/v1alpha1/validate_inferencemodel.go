@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -20,7 +22,28 @@ func ValidateModel(xr *InferenceModel, claim ClaimReference) field.ErrorList {
 	errs = append(errs, validateServiceName(spec.Child("serviceName"), xr.Spec.ServiceName)...)
 	errs = append(errs, validateModelName(spec.Child("modelName"), xr.Spec.ModelName, unique{})...)
 	errs = append(errs, validatePriority(spec, xr.Spec.Priority, xr.Spec.Criticality)...)
-	return append(errs, validateTargets(spec.Child("targets"), xr.Spec.Targets)...)
+	errs = append(errs, validateTargets(spec.Child("targets"), xr.Spec.Served().Targets)...)
+	for i := range min(len(xr.Spec.Targets), MaxTargets) {
+		errs = append(errs, validateAdapter(spec.Child("targets").Index(i).Child("adapter"), xr.Spec.Targets[i].Adapter)...)
+	}
+	return errs
+}
+
+func validateAdapter(at *field.Path, a *Adapter) field.ErrorList {
+	if a == nil {
+		return nil
+	}
+	errs := check.Length(at.Child("uri"), a.URI, maxURI)
+	errs = append(errs, matches(at.Child("uri"), a.URI, adapterURI, "must be hf://{organization}/{name} or s3://{bucket}/{prefix}")...)
+	if a.Revision == "" {
+		return errs
+	}
+	errs = append(errs, check.Length(at.Child("revision"), a.Revision, MaxName)...)
+	errs = append(errs, matches(at.Child("revision"), a.Revision, modelRevision, "must be a branch, a tag or a commit")...)
+	if !strings.HasPrefix(a.URI, schemeHub) {
+		errs = append(errs, field.Invalid(at.Child("revision"), text.Value(a.Revision), "must be left out: only an adapter of a hub, "+schemeHub+", has revisions"))
+	}
+	return errs
 }
 
 func validateServiceName(path *field.Path, name string) field.ErrorList {

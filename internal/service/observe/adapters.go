@@ -43,23 +43,23 @@ func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
 	return st
 }
 
-// adapterClaim returns the claim of a cluster if it has a volume. A claim that cannot be read is where it was.
+// adapterClaim returns the claim of a cluster once it has a volume, and all replicas mount it. A claim that
+// cannot be read is where it was. What was said once stays: later templates mount it, too.
 func (r *ObservedState) adapterClaim(c *plan.ClusterPlan, former []v1alpha1.AdapterClaimStatus) []v1alpha1.AdapterClaimStatus {
 	if !r.Observed(c.AdapterClaim.Key) {
 		return nil
 	}
 	at := v1alpha1.AdapterClaimStatus{Name: c.Target.Cluster, ClaimName: c.AdapterClaim.ClaimName}
+	i := slices.IndexFunc(former, func(s v1alpha1.AdapterClaimStatus) bool { return s.Name == at.Name && s.ClaimName == at.ClaimName })
 	switch claim := r.claim(c.AdapterClaim.Key); {
 	case claim.Deleting:
 		return nil
-	case claim.UID == "":
-		i := slices.IndexFunc(former, func(s v1alpha1.AdapterClaimStatus) bool { return s.Name == at.Name && s.ClaimName == at.ClaimName })
-		if i < 0 {
-			return nil
-		}
-		at.UID = former[i].UID
-	case !claim.Bound:
+	case claim.UID == "" && i < 0, claim.UID != "" && !claim.Bound:
 		return nil
+	case i < 0 && c.WithoutAdapters:
+		return nil
+	case claim.UID == "":
+		at.UID = former[i].UID
 	default:
 		at.UID = claim.UID
 	}

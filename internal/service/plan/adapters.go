@@ -16,6 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/loader"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -39,8 +40,9 @@ type Adapters struct {
 	AccessMode             corev1.PersistentVolumeAccessMode
 	// ModelName is the model that all engines load, as their commands have it.
 	ModelName string
-	// User, Group and VolumeGroup are those of the Jobs that load adapters.
-	User, Group, VolumeGroup int64
+	// Users are those of the Jobs that load adapters.
+	loader.Users
+
 	// TokenSecretRef and CredentialsSecretRef are those of the spec.
 	TokenSecretRef       *v1alpha1.SecretKeyRef
 	CredentialsSecretRef *v1alpha1.SecretRef
@@ -48,7 +50,7 @@ type Adapters struct {
 
 const (
 	// adaptersPath is where the claim is mounted.
-	adaptersPath = "/mnt/adapters"
+	adaptersPath = loader.AdaptersPath
 	// adaptersVolume is the name of its volume, unless the template has one of that name.
 	adaptersVolume = "adapters"
 	// forAdapters is the name in the claim's key.
@@ -72,7 +74,7 @@ func IsForAdapters(k key.Key) bool {
 // claimName is the name of a claim that a service makes.
 func claimName(s naming.Identity, k key.Key) string {
 	if IsForAdapters(k) {
-		return naming.Shorten(s.Name+"-adapters", s.Namespace+"/"+s.Name, naming.MaxLabel)
+		return naming.AdapterClaim(s.Name, s.Namespace)
 	}
 	return (&Weights{Hash: k.Name}).name(s)
 }
@@ -101,7 +103,7 @@ func (p *Plan) planAdapters(spec *v1alpha1.InferenceServiceSpec, in *inputv1alph
 	if a.StorageClassName == "" {
 		a.StorageClassName = policy.ModelCaches.StorageClassName
 	}
-	a.User, a.Group, a.VolumeGroup = usersOf(&p.Roles[0].Leader.Spec, *in.ModelLoader.RunAsUser)
+	a.Users = usersOf(&p.Roles[0].Leader.Spec, *in.ModelLoader.RunAsUser)
 	errs = append(errs, a.findModel(p.Roles)...)
 	if p.Router != nil {
 		errs = append(errs, p.Router.close()...)

@@ -117,6 +117,7 @@ func (p *Plan) load(running *Running) {
 			}
 		}
 		c.AdapterClaim = p.adapterClaim(c, adapters, running)
+		c.WithoutAdapters = c.hasFormer(running)
 		if p.Weights != nil {
 			c.loadNewest(p, newest, &view, running)
 			c.await(running)
@@ -136,6 +137,17 @@ func (v *ClaimView) cache(s naming.Identity) Cache {
 		name = claimName(s, v.Key)
 	}
 	return Cache{Key: v.Key, ClaimName: name, Weights: v.Key.Name, UID: v.UID, Size: v.Size, StorageClassName: v.StorageClassName, AccessMode: v.AccessMode}
+}
+
+// hasFormer tells whether a replica is there that does not have the newest template. One that has it, and
+// does not serve yet, gets no requests until it does.
+func (c *ClusterPlan) hasFormer(running *Running) bool {
+	for r := range c.Replicas() {
+		if s := running.Replica(r.Key); s.Exists && !s.Updated(running.Revision[r.Role.Name]) {
+			return true
+		}
+	}
+	return false
 }
 
 // usesFormer tells whether a replica may have pods with other than the newest template.

@@ -13,6 +13,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/loader"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -21,9 +22,6 @@ const (
 	modelsPath = "/mnt/models"
 	// modelVolume is the name of their volume, unless the template has one of that name.
 	modelVolume = "model"
-	// hubToken is the variable from which the Hugging Face libraries read a token
-	// (src/huggingface_hub/constants.py).
-	hubToken = "HF_TOKEN"
 )
 
 // withModel returns a template whose engine loads the model of the service. It is the template as if the
@@ -104,7 +102,7 @@ func (p *rolePlanner) addSource(spec, engine *structpb.Struct, source v1alpha1.M
 		return nil
 	default:
 		ref := p.model.TokenSecretRef
-		return kube.Append(engine, "env", apply.EnvVar().WithName(hubToken).
+		return kube.Append(engine, "env", apply.EnvVar().WithName(loader.TokenVariable).
 			WithValueFrom(apply.EnvVarSource().WithSecretKeyRef(apply.SecretKeySelector().WithName(ref.Name).WithKey(ref.TokenKey()))))
 	}
 	if err := kube.Append(spec, "volumes", volume); err != nil {
@@ -118,7 +116,7 @@ func (p *rolePlanner) addSource(spec, engine *structpb.Struct, source v1alpha1.M
 }
 
 func isHubToken(v *structpb.Value) bool {
-	return v.GetStructValue().GetFields()["name"].GetStringValue() == hubToken
+	return v.GetStructValue().GetFields()["name"].GetStringValue() == loader.TokenVariable
 }
 
 func texts(words []string) []*structpb.Value {

@@ -43,7 +43,7 @@ func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alp
 	w := weightsOf(p.spec.Model, s)
 	// Nobody knows yet which pods will use it, so the ModelCache says where its Job may run.
 	nodes := &Role{Leader: PodTemplate{Spec: corev1.PodSpec{NodeSelector: spec.NodeSelector, Tolerations: tolerations(spec)}}}
-	w.Loader = loader(p.spec.Model, w, nodes, &in.ModelLoader)
+	w.Loader = loaderOf(p.spec.Model, w, nodes, &in.ModelLoader)
 	if w.StorageClassName == "" {
 		w.StorageClassName = policy.ModelCaches.StorageClassName
 	}

@@ -12,6 +12,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/loader"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -33,25 +34,7 @@ type Weights struct {
 	Size, StorageClassName string
 	AccessMode             corev1.PersistentVolumeAccessMode
 	// Loader is how they are loaded.
-	Loader Loader
-}
-
-// A Loader is what the pod of a loading Job is made from.
-type Loader struct {
-	Image string
-	// Command is whole: the image's entrypoint does not count.
-	Command []string
-	Env     []corev1.EnvVar
-	// ImagePullSecrets and Resources are the platform team's.
-	ImagePullSecrets []string
-	Resources        corev1.ResourceRequirements
-	// User, Group and VolumeGroup are those of the engines, as far as their template says.
-	User, Group, VolumeGroup int64
-	// NodeSelector, NodeAffinity and Tolerations are those of the engines: the claim may be bound
-	// where the Job runs first.
-	NodeSelector map[string]string
-	NodeAffinity *corev1.NodeAffinity
-	Tolerations  []corev1.Toleration
+	Loader loader.Loader
 }
 
 // WeightsPath is where the loading Job has the claim, and where engines have it.
@@ -138,7 +121,7 @@ func (p *Plan) planWeights(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha
 	}
 	at := field.NewPath("spec", "model", "cache")
 	w := weightsOf(spec.Model, p.Service)
-	w.Loader = loader(spec.Model, w, p.Roles[0], &in.ModelLoader)
+	w.Loader = loaderOf(spec.Model, w, p.Roles[0], &in.ModelLoader)
 	errs := policy.checkCache(at, spec.Model.Cache)
 	if !w.Own {
 		errs = append(errs, refuseSharedNamespaces(at.Child("claimName"), p.Service, spec)...)
@@ -200,14 +183,11 @@ func (w *Weights) secrets() []string {
 	return all
 }
 
-// loader returns how weights are loaded. The pods of a role say who will read them, and where.
-func loader(m *v1alpha1.Model, w *Weights, r *Role, in *inputv1alpha1.ModelLoaderSettings) Loader {
+// loaderOf returns how weights are loaded. The pods of a role say who will read them, and where.
+func loaderOf(m *v1alpha1.Model, w *Weights, r *Role, in *inputv1alpha1.ModelLoaderSettings) loader.Loader {
 	pod := &r.Leader.Spec
-	l := Loader{Resources: *in.Resources, NodeSelector: pod.NodeSelector, Tolerations: slices.Clone(pod.Tolerations)}
-	l.User, l.Group, l.VolumeGroup = usersOf(pod, *in.RunAsUser)
-	for _, s := range in.ImagePullSecrets {
-		l.ImagePullSecrets = append(l.ImagePullSecrets, s.Name)
-	}
+	l := loader.New(&in.LoaderSettings)
+	l.NodeSelector, l.Tolerations, l.Users = pod.NodeSelector, slices.Clone(pod.Tolerations), usersOf(pod, *in.RunAsUser)
 	if pod.Affinity != nil {
 		l.NodeAffinity = pod.Affinity.NodeAffinity
 	}
@@ -218,105 +198,28 @@ func loader(m *v1alpha1.Model, w *Weights, r *Role, in *inputv1alpha1.ModelLoade
 			l.Tolerations = append(l.Tolerations, corev1.Toleration{Key: string(name), Operator: corev1.TolerationOpExists})
 		}
 	}
-	own := l.commandOf(m, w, in)
-	l.Env = make([]corev1.EnvVar, 0, len(in.Env)+len(own))
-	for _, e := range in.Env {
-		if !slices.ContainsFunc(own, func(o corev1.EnvVar) bool { return o.Name == e.Name }) {
-			l.Env = append(l.Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
-		}
-	}
-	l.Env = append(l.Env, own...)
+	s := m.Source()
+	l.Weights(path.Join(WeightsPath, w.Directory), loader.Source{
+		Hub: s.Hub, Revision: m.Revision, Bucket: s.Bucket, Path: s.Path, TokenSecretRef: m.TokenSecretRef, CredentialsSecretRef: m.CredentialsSecretRef,
+	}, &in.LoaderSettings, w.Own)
 	return l
 }
 
 // usersOf returns the user, the group and the volumes' group of a Job that loads what the engines of a pod
 // read: those of the engines, as far as the pod says. It never runs as root, which can read what anybody
 // else has written.
-func usersOf(pod *corev1.PodSpec, otherwise int64) (user, group, volumes int64) {
-	user, group, volumes = otherwise, otherwise, otherwise
+func usersOf(pod *corev1.PodSpec, otherwise int64) loader.Users {
+	of := loader.Users{User: otherwise, Group: otherwise, VolumeGroup: otherwise}
 	s := pod.SecurityContext
 	if s == nil {
-		return user, group, volumes
+		return of
 	}
 	if u := ptr.Deref(s.RunAsUser, 0); u > 0 {
-		user, group = u, u
+		of.User, of.Group = u, u
 	}
 	if g := ptr.Deref(s.RunAsGroup, 0); g > 0 {
-		group = g
+		of.Group = g
 	}
-	return user, group, ptr.Deref(s.FSGroup, group)
+	of.VolumeGroup = ptr.Deref(s.FSGroup, of.Group)
+	return of
 }
-
-// The scripts of the loading Job. The first argument is the directory, and the second one the source. A
-// file beside the directory tells that the weights are complete. Both commands keep the files that
-// they have loaded before, so a Job that starts again goes on where it was. How much there is in the
-// end is the pod's last word, in KiB: see Loaded in package observe.
-const (
-	scriptBegin = `set -eu
-umask 022
-if [ -e "$1.complete" ]; then exit 0; fi
-mkdir -p "$1"
-trap 'if [ -w /dev/termination-log ]; then du -sk "$1" | cut -f1 > /dev/termination-log; fi' EXIT
-`
-	scriptEnd = `
-: > "$1.complete"
-`
-	// hf puts a file at its place once all of it has come (src/huggingface_hub/file_download.py).
-	scriptHub = `hf download "$2" --local-dir "$1"`
-	// aws writes into a file of another name first (awscli/customizations/s3).
-	scriptBucket = `aws s3 sync "$2" "$1" --no-progress --only-show-errors`
-	// It removes what a killed one left behind. In a claim that services share, that may be what the Job
-	// of another one writes.
-	scriptClean = ` --delete`
-	// An empty listing is no error for aws.
-	scriptNotEmpty = `
-if [ -z "$(ls -A "$1")" ]; then echo "$2 has no objects" >&2; exit 1; fi`
-)
-
-// commandOf sets the image and the command, and returns the variables that the command needs. Names of
-// sources are arguments of the script and no part of it.
-func (l *Loader) commandOf(m *v1alpha1.Model, w *Weights, in *inputv1alpha1.ModelLoaderSettings) []corev1.EnvVar {
-	dir := path.Join(WeightsPath, w.Directory)
-	// No home directory of an image is writable for any user.
-	env := []corev1.EnvVar{{Name: "HOME", Value: loaderHome}}
-	secret := func(variable, name, key string, optional *bool) {
-		env = append(env, corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key, Optional: optional,
-		}}})
-	}
-	script := func(load string, args ...string) {
-		l.Command = append([]string{"sh", "-c", scriptBegin + load + scriptEnd, "load", dir}, args...)
-	}
-	if source := m.Source(); source.Bucket != "" {
-		l.Image = in.BucketImage
-		load := scriptBucket
-		if w.Own {
-			load += scriptClean
-		}
-		if ref := m.CredentialsSecretRef; ref != nil {
-			secret("AWS_ACCESS_KEY_ID", ref.Name, "AWS_ACCESS_KEY_ID", nil)
-			secret("AWS_SECRET_ACCESS_KEY", ref.Name, "AWS_SECRET_ACCESS_KEY", nil)
-			secret("AWS_SESSION_TOKEN", ref.Name, "AWS_SESSION_TOKEN", ptr.To(true))
-		} else {
-			load += " --no-sign-request"
-		}
-		// A tenant must not read with the credentials of a node.
-		env = append(env, corev1.EnvVar{Name: "AWS_EC2_METADATA_DISABLED", Value: "true"})
-		script(load+scriptNotEmpty, "s3://"+path.Join(source.Bucket, source.Path))
-		return env
-	}
-	l.Image = in.HubImage
-	env = append(env, corev1.EnvVar{Name: "HF_HOME", Value: path.Join(loaderHome, "huggingface")})
-	if ref := m.TokenSecretRef; ref != nil {
-		secret(hubToken, ref.Name, ref.TokenKey(), nil)
-	}
-	if m.Revision == "" {
-		script(scriptHub, m.Source().Hub)
-	} else {
-		script(scriptHub+` --revision "$3"`, m.Source().Hub, m.Revision)
-	}
-	return env
-}
-
-// loaderHome is where the loading Job may write, besides the claim.
-const loaderHome = "/tmp"

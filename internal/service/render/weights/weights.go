@@ -3,10 +3,8 @@ package weights
 
 import (
 	"fmt"
-	"math"
 
 	"google.golang.org/protobuf/types/known/structpb"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	batch "k8s.io/client-go/applyconfigurations/batch/v1"
@@ -31,7 +29,7 @@ func New(p *plan.Plan) (*Renderer, error) {
 	if p.Weights == nil {
 		return &Renderer{label: p.Service.Label()}, nil
 	}
-	spec, err := jobSpec(p.Weights)
+	spec, err := p.Weights.Loader.JobSpec(p.Weights.LoaderName, p.Weights.ClaimName, plan.WeightsPath)
 	if err != nil {
 		return nil, fmt.Errorf("cannot render the Job that loads the model: %w", err)
 	}
@@ -85,106 +83,4 @@ func (r *Renderer) claim(c *plan.ClusterPlan, cache *plan.Cache) (kube.Object, e
 		WithLabels(map[string]string{r.label: c.Base}).
 		WithSpec(spec))
 	return kube.Object{Key: cache.Key, Resource: o}, err
-}
-
-// The volumes of a loading Job.
-const (
-	volumeWeights = "weights"
-	volumeHome    = "home"
-)
-
-// gracePeriod is how many seconds a loader has to end. Its shell passes no signal on, and files that are
-// complete are kept in any case.
-const gracePeriod = 5
-
-// jobSpec is the spec of all loading Jobs. Its container starts again in the same pod for ever: a pod
-// that stays shows why it fails, and a cause that goes away needs no repair. A pod that is replaced is
-// gone before the next one writes.
-func jobSpec(w *plan.Weights) (*structpb.Struct, error) {
-	l := &w.Loader
-	container := apply.Container().
-		WithName("loader").
-		WithImage(l.Image).
-		WithCommand(l.Command...).
-		WithVolumeMounts(
-			apply.VolumeMount().WithName(volumeWeights).WithMountPath(plan.WeightsPath),
-			apply.VolumeMount().WithName(volumeHome).WithMountPath("/tmp")).
-		WithSecurityContext(apply.SecurityContext().
-			WithAllowPrivilegeEscalation(false).
-			WithCapabilities(apply.Capabilities().WithDrop("ALL")))
-	if r := resources(&l.Resources); r != nil {
-		container.WithResources(r)
-	}
-	pod := apply.PodSpec().
-		WithRestartPolicy(corev1.RestartPolicyOnFailure).
-		WithTerminationGracePeriodSeconds(gracePeriod).
-		WithAutomountServiceAccountToken(false).
-		WithEnableServiceLinks(false).
-		WithSecurityContext(apply.PodSecurityContext().
-			WithRunAsNonRoot(true).WithRunAsUser(l.User).WithRunAsGroup(l.Group).
-			WithFSGroup(l.VolumeGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
-			WithSeccompProfile(apply.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithVolumes(
-			apply.Volume().WithName(volumeWeights).WithPersistentVolumeClaim(apply.PersistentVolumeClaimVolumeSource().WithClaimName(w.ClaimName)),
-			apply.Volume().WithName(volumeHome).WithEmptyDir(apply.EmptyDirVolumeSource()))
-	for _, s := range l.ImagePullSecrets {
-		pod.WithImagePullSecrets(apply.LocalObjectReference().WithName(s))
-	}
-	if len(l.NodeSelector) > 0 {
-		pod.WithNodeSelector(l.NodeSelector)
-	}
-	spec, err := kube.Encode(batch.JobSpec().
-		WithBackoffLimit(math.MaxInt32).
-		WithPodReplacementPolicy(batchv1.Failed))
-	if err != nil {
-		return nil, err
-	}
-	c, err := kube.Encode(container)
-	if err != nil {
-		return nil, err
-	}
-	for i := range l.Env {
-		if err := kube.Append(c, "env", &l.Env[i]); err != nil {
-			return nil, err
-		}
-	}
-	p, err := kube.Encode(pod)
-	if err != nil {
-		return nil, err
-	}
-	p.Fields["containers"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(c)}})
-	for i := range l.Tolerations {
-		if err := kube.Append(p, "tolerations", &l.Tolerations[i]); err != nil {
-			return nil, err
-		}
-	}
-	if l.NodeAffinity != nil {
-		a, err := kube.Encode(&corev1.Affinity{NodeAffinity: l.NodeAffinity})
-		if err != nil {
-			return nil, err
-		}
-		p.Fields["affinity"] = structpb.NewStructValue(a)
-	}
-	metadata, err := kube.Encode(map[string]any{"labels": map[string]any{naming.LabelModelLoader: w.LoaderName}})
-	if err != nil {
-		return nil, err
-	}
-	spec.Fields["template"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
-		"metadata": structpb.NewStructValue(metadata), "spec": structpb.NewStructValue(p),
-	}})
-	return spec, nil
-}
-
-func resources(of *corev1.ResourceRequirements) *apply.ResourceRequirementsApplyConfiguration {
-	r := apply.ResourceRequirements()
-	if len(of.Limits) > 0 {
-		r.WithLimits(of.Limits)
-	}
-	if len(of.Requests) > 0 {
-		r.WithRequests(of.Requests)
-	}
-	if r.Limits == nil && r.Requests == nil {
-		return nil
-	}
-	return r
 }

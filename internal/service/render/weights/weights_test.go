@@ -10,6 +10,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/loader"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -81,8 +82,8 @@ spec:
 // TestRender shows the claims and the Job: the Job restarts its container in the same pod for ever, has no
 // right in the cluster and removes nothing of itself.
 func TestRender(t *testing.T) {
-	p := &plan.Plan{Weights: &plan.Weights{ClaimName: "chat-model-1", LoaderName: "chat-model-1", Loader: plan.Loader{
-		Image: "hf", Command: []string{"sh", "-c", "load"}, Env: []corev1.EnvVar{{Name: "HOME", Value: "/tmp"}}, User: 1, Group: 2, VolumeGroup: 3,
+	p := &plan.Plan{Weights: &plan.Weights{ClaimName: "chat-model-1", LoaderName: "chat-model-1", Loader: loader.Loader{
+		Image: "hf", Command: []string{"sh", "-c", "load"}, Env: []corev1.EnvVar{{Name: "HOME", Value: "/tmp"}}, Users: loader.Users{User: 1, Group: 2, VolumeGroup: 3},
 		NodeSelector: map[string]string{"gpu": "h100"}, Tolerations: []corev1.Toleration{{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists}},
 	}}}
 	c := &plan.ClusterPlan{
@@ -115,8 +116,8 @@ func TestRender(t *testing.T) {
 // TestHash proves that whatever the Job's template is made from is in its hash, because the template of
 // a Job cannot change.
 func TestHash(t *testing.T) {
-	hash := func(change func(*plan.Loader)) string {
-		w := &plan.Weights{ClaimName: "c", Loader: plan.Loader{Image: "i", User: 1}}
+	hash := func(change func(*loader.Loader)) string {
+		w := &plan.Weights{ClaimName: "c", Loader: loader.Loader{Image: "i", Users: loader.Users{User: 1}}}
 		change(&w.Loader)
 		r, err := New(&plan.Plan{Weights: w})
 		if err != nil {
@@ -124,14 +125,14 @@ func TestHash(t *testing.T) {
 		}
 		return r.Hash()
 	}
-	same := hash(func(*plan.Loader) {})
-	for name, change := range map[string]func(*plan.Loader){
-		"image":   func(l *plan.Loader) { l.Image = "j" },
-		"command": func(l *plan.Loader) { l.Command = []string{"x"} },
-		"env":     func(l *plan.Loader) { l.Env = []corev1.EnvVar{{Name: "A"}} },
-		"user":    func(l *plan.Loader) { l.User = 2 },
-		"secrets": func(l *plan.Loader) { l.ImagePullSecrets = []string{"s"} },
-		"nodes":   func(l *plan.Loader) { l.NodeAffinity = &corev1.NodeAffinity{} },
+	same := hash(func(*loader.Loader) {})
+	for name, change := range map[string]func(*loader.Loader){
+		"image":   func(l *loader.Loader) { l.Image = "j" },
+		"command": func(l *loader.Loader) { l.Command = []string{"x"} },
+		"env":     func(l *loader.Loader) { l.Env = []corev1.EnvVar{{Name: "A"}} },
+		"user":    func(l *loader.Loader) { l.User = 2 },
+		"secrets": func(l *loader.Loader) { l.ImagePullSecrets = []string{"s"} },
+		"nodes":   func(l *loader.Loader) { l.NodeAffinity = &corev1.NodeAffinity{} },
 	} {
 		if hash(change) == same {
 			t.Errorf("the hash does not change with the %s", name)

@@ -1,0 +1,148 @@
+// Package loader has what the pods of Jobs are made from that load weights or adapters into a claim.
+package loader
+
+import (
+	"path"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// A Loader is what the pod of a loading Job is made from.
+type Loader struct {
+	Image string
+	// Command is whole: the image's entrypoint does not count.
+	Command []string
+	Env     []corev1.EnvVar
+	// ImagePullSecrets and Resources are the platform team's.
+	ImagePullSecrets []string
+	Resources        corev1.ResourceRequirements
+	Users
+	// NodeSelector, NodeAffinity and Tolerations are those of the engines: the claim may be bound
+	// where the Job runs first.
+	NodeSelector map[string]string
+	NodeAffinity *corev1.NodeAffinity
+	Tolerations  []corev1.Toleration
+}
+
+// Users are the user, the group and the volumes' group of a Job. They are those of the engines that read
+// what it loads, as far as the engines' template says.
+type Users struct {
+	User, Group, VolumeGroup int64
+}
+
+// A Source is where a Job loads from. One of Hub and Bucket is set.
+type Source struct {
+	// Hub is the name in the Hugging Face Hub. An empty revision is the hub's default branch.
+	Hub, Revision string
+	// Bucket of S3, and the path in it.
+	Bucket, Path string
+	// TokenSecretRef has the token for the hub, if there is one.
+	TokenSecretRef *v1alpha1.SecretKeyRef
+	// CredentialsSecretRef has the credentials for the bucket. Without it, the bucket is read without.
+	CredentialsSecretRef *v1alpha1.SecretRef
+}
+
+// TokenVariable is the variable from which the Hugging Face libraries read a token
+// (src/huggingface_hub/constants.py).
+const TokenVariable = "HF_TOKEN"
+
+// home is where a loading Job may write, besides the claim.
+const home = "/tmp"
+
+// New returns a loader by the platform team's settings. It has no command yet.
+func New(in *inputv1alpha1.LoaderSettings) Loader {
+	l := Loader{Resources: *in.Resources}
+	for _, s := range in.ImagePullSecrets {
+		l.ImagePullSecrets = append(l.ImagePullSecrets, s.Name)
+	}
+	return l
+}
+
+// The commands that load a source into a directory. The first argument of a script is the directory, the
+// second one the source, and the third one the revision. Both commands keep the files that they have loaded
+// before, so a Job that starts again goes on where it was.
+const (
+	// hf puts a file at its place once all of it has come (src/huggingface_hub/file_download.py).
+	loadHub         = `hf download "$2" --local-dir "$1"`
+	loadHubRevision = loadHub + ` --revision "$3"`
+	// aws writes into a file of another name first (awscli/customizations/s3).
+	loadBucket = `aws s3 sync "$2" "$1" --no-progress --only-show-errors`
+	// It removes what a killed one left behind. In a claim that services share, that may be what the Job
+	// of another one writes.
+	loadBucketClean = ` --delete`
+	loadAnonymous   = ` --no-sign-request`
+	// An empty listing is no error for aws.
+	loadNotEmpty = `
+if [ -z "$(ls -A "$1")" ]; then echo "$2 has no objects" >&2; exit 1; fi`
+)
+
+// loadFrom sets the image and the variables that loading needs, and returns the command with its source, and
+// with the revision if there is one.
+func (l *Loader) loadFrom(s Source, in *inputv1alpha1.LoaderSettings, clean bool) (load string, from []string) {
+	// No home directory of an image is writable for any user.
+	own := []corev1.EnvVar{{Name: "HOME", Value: home}}
+	secret := func(variable, name, key string, optional *bool) {
+		own = append(own, corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key, Optional: optional,
+		}}})
+	}
+	if s.Bucket != "" {
+		l.Image, load = in.BucketImage, loadBucket
+		if clean {
+			load += loadBucketClean
+		}
+		if ref := s.CredentialsSecretRef; ref != nil {
+			secret("AWS_ACCESS_KEY_ID", ref.Name, "AWS_ACCESS_KEY_ID", nil)
+			secret("AWS_SECRET_ACCESS_KEY", ref.Name, "AWS_SECRET_ACCESS_KEY", nil)
+			secret("AWS_SESSION_TOKEN", ref.Name, "AWS_SESSION_TOKEN", ptr.To(true))
+		} else {
+			load += loadAnonymous
+		}
+		// A tenant must not read with the credentials of a node.
+		own = append(own, corev1.EnvVar{Name: "AWS_EC2_METADATA_DISABLED", Value: "true"})
+		load, from = load+loadNotEmpty, []string{"s3://" + path.Join(s.Bucket, s.Path)}
+	} else {
+		l.Image, load, from = in.HubImage, loadHub, []string{s.Hub}
+		own = append(own, corev1.EnvVar{Name: "HF_HOME", Value: path.Join(home, "huggingface")})
+		if ref := s.TokenSecretRef; ref != nil {
+			secret(TokenVariable, ref.Name, ref.TokenKey(), nil)
+		}
+		if s.Revision != "" {
+			load, from = loadHubRevision, []string{s.Hub, s.Revision}
+		}
+	}
+	l.Env = make([]corev1.EnvVar, 0, len(in.Env)+len(own))
+	for _, e := range in.Env {
+		if !slices.ContainsFunc(own, func(o corev1.EnvVar) bool { return o.Name == e.Name }) {
+			l.Env = append(l.Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
+		}
+	}
+	l.Env = append(l.Env, own...)
+	return load, from
+}
+
+// The script that loads weights. A file beside the directory tells that they are complete. How much there is
+// in the end is the pod's last word, in KiB: see Loaded in package observe.
+const (
+	weightsBegin = `set -eu
+umask 022
+if [ -e "$1.complete" ]; then exit 0; fi
+mkdir -p "$1"
+trap 'if [ -w /dev/termination-log ]; then du -sk "$1" | cut -f1 > /dev/termination-log; fi' EXIT
+`
+	weightsEnd = `
+: > "$1.complete"
+`
+)
+
+// Weights makes the loader load weights into a directory of the claim. Clean tells that nobody else writes
+// there. Names of sources are arguments of the script and no part of it.
+func (l *Loader) Weights(dir string, s Source, in *inputv1alpha1.LoaderSettings, clean bool) {
+	load, from := l.loadFrom(s, in, clean)
+	l.Command = append([]string{"sh", "-c", weightsBegin + load + weightsEnd, "load", dir}, from...)
+}

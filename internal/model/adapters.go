@@ -1,0 +1,374 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	batch "k8s.io/client-go/applyconfigurations/batch/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/loader"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+)
+
+/*
+Adapters are loaded into the claim of the service in these steps, in each cluster by itself:
+
+ 1. The status of the service says which claim is bound there, and which model the engines load.
+ 2. A Job loads each adapter into a directory of its own. Engines know the adapter by the directory's name.
+ 3. Once all adapters that get requests are complete, the InferenceModelRewrite names them.
+ 4. Once such a rewrite is observed, the Jobs go. The rewrite is the record of what is loaded into which
+    claim, so there is no other one that could differ from it.
+
+Until step 3, a rewrite that exists stays as it is: whoever gets requests keeps them.
+
+No directory is ever changed or removed. So a stale read, or a Job that is made once more, harms nothing: an
+adapter that the engines have is always there. A Job that finds its directory ends at once.
+*/
+
+// An adapter is that of one target.
+type adapter struct {
+	target string
+	// directory is empty while the engines' model is not known.
+	directory string
+	// used tells that the target gets requests.
+	used bool
+	// spec of its Jobs, and the hash of it.
+	spec *structpb.Struct
+	hash string
+}
+
+// loading is what is loaded in the cluster of one pool.
+type loading struct {
+	// claimUID is empty while no bound claim is known.
+	claimUID string
+	// former is the rewrite that exists. It is nil without one, or if it cannot be read.
+	former *rewrite
+	// loaded are the directories that are complete in the claim.
+	loaded []string
+	// jobs are those that are desired, in the order of the adapters.
+	jobs []job
+	// complete tells that all adapters that get requests are loaded, so that the rewrite names them.
+	complete bool
+	// waits tells that there is no rewrite until then.
+	waits bool
+}
+
+// A job loads an adapter.
+type job struct {
+	adapter *adapter
+	key     key.Key
+	name    string
+	done    bool
+}
+
+// A rewrite is the part of an InferenceModelRewrite that is read.
+type rewrite struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Rules []struct {
+			Targets []struct {
+				ModelRewrite string `json:"modelRewrite"`
+				Weight       int32  `json:"weight"`
+			} `json:"targets"`
+		} `json:"rules"`
+	} `json:"spec"`
+}
+
+// A carriedRewrite is an Object for an InferenceModelRewrite.
+type carriedRewrite struct {
+	Spec struct {
+		ForProvider struct {
+			Manifest rewrite `json:"manifest"`
+		} `json:"forProvider"`
+	} `json:"spec"`
+}
+
+// A jobStatus is the part of a loading Job that is read.
+type jobStatus struct {
+	Metadata struct {
+		DeletionTimestamp string `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Status struct {
+		Active     int32 `json:"active"`
+		Ready      int32 `json:"ready"`
+		Conditions []struct {
+			Type               string `json:"type"`
+			Status             string `json:"status"`
+			LastTransitionTime string `json:"lastTransitionTime"`
+		} `json:"conditions"`
+	} `json:"status"`
+}
+
+var (
+	rewriteView        = incoming.NewView[rewrite]()
+	carriedRewriteView = incoming.NewView[carriedRewrite]()
+	jobView            = incoming.NewView[jobStatus]()
+)
+
+const (
+	// maxJobs is the most Jobs of a model at once, in all clusters that answer.
+	maxJobs = 128
+	// retryAfter is how long after it has failed for good a Job is made anew. Only somebody else can fail
+	// it: its own container starts again for ever.
+	retryAfter = 10 * time.Minute
+)
+
+// readAdapters finds what the service says of its claims, and what is loaded where.
+func (r *observedState) readAdapters(p *parsed, now time.Time) error {
+	cache := r.adapterCache()
+	for i := range p.spec.Targets {
+		t := &p.spec.Targets[i]
+		if t.Adapter == nil {
+			continue
+		}
+		a := adapter{target: t.Name, used: *t.Weight > 0}
+		if cache != nil {
+			if err := a.plan(p, t.Adapter, cache); err != nil {
+				return err
+			}
+		}
+		r.adapters = append(r.adapters, a)
+	}
+	if len(r.adapters) == 0 {
+		return nil
+	}
+	r.loading = make([]loading, len(r.pools))
+	for i := range r.pools {
+		cluster := r.pools[i].Target.Cluster
+		r.loading[i] = loading{former: r.formerRewrite(cluster), claimUID: r.claimUID(p, cache, cluster)}
+		r.read(&r.loading[i], p, cluster, now)
+	}
+	r.limitJobs()
+	return nil
+}
+
+// plan says where an adapter is loaded, and how. The claims of all clusters have one name.
+func (a *adapter) plan(p *parsed, from *v1alpha1.Adapter, cache *v1alpha1.AdapterCacheStatus) error {
+	a.directory = naming.AdapterDirectory(p.identity.Name, a.target, from.URI, from.Revision, cache.ModelName)
+	s := from.Source()
+	l := loader.New(&p.input.ModelLoader)
+	l.Users = loader.Users{User: cache.RunAsUser, Group: cache.RunAsGroup, VolumeGroup: cache.FSGroup}
+	l.Adapter(a.directory, cache.ModelName, loader.Source{
+		Hub: s.Hub, Revision: from.Revision, Bucket: s.Bucket, Path: s.Path,
+		TokenSecretRef: cache.TokenSecretRef, CredentialsSecretRef: cache.CredentialsSecretRef,
+	}, &p.input.ModelLoader)
+	var err error
+	if a.spec, err = l.JobSpec(p.loaderName(), naming.AdapterClaim(p.spec.ServiceName, p.identity.Namespace), loader.AdaptersPath); err != nil {
+		return fmt.Errorf("cannot render the Job that loads the adapter of target %q: %w", a.target, err)
+	}
+	a.hash = naming.Hash(kube.Text(a.spec))
+	return nil
+}
+
+// read finds what is loaded in a cluster, and which Jobs are to load the rest.
+func (r *observedState) read(l *loading, p *parsed, cluster string, now time.Time) {
+	l.complete = true
+	for i := range r.adapters {
+		a := &r.adapters[i]
+		recorded := l.former.names(a.directory) && (l.claimUID == "" || l.former.Metadata.Annotations[naming.AnnotationAdapterClaim] == l.claimUID)
+		done := a.directory != "" && recorded
+		if a.directory != "" && !recorded && l.claimUID != "" {
+			name := naming.AdapterJob(p.identity, a.directory, l.claimUID, a.hash)
+			j := job{adapter: a, name: name, key: key.New(cluster, key.Job, name)}
+			var failed bool
+			if j.done, failed = r.job(j.key, now); !failed {
+				l.jobs = append(l.jobs, j)
+			}
+			done = j.done
+		}
+		if done {
+			l.loaded = append(l.loaded, a.directory)
+		}
+		l.complete = l.complete && (done || !a.used)
+	}
+	if l.former == nil && r.req.Observed(rewriteKey(cluster)).Exists() {
+		// Somebody else has changed the rewrite so that it cannot be read. It is made right at once, because
+		// whatever is left out is deleted.
+		l.complete = true
+	}
+	l.waits = !l.complete && l.former == nil
+}
+
+// job tells whether a Job is complete, or failed so long ago that it is left out once, and so made anew.
+func (r *observedState) job(k key.Key, now time.Time) (done, failed bool) {
+	found, state := remote.Unwrap(r.req.Observed(k))
+	if !state.Readable() {
+		return false, false
+	}
+	j := jobStatus{}
+	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
+	for _, c := range j.Status.Conditions {
+		switch {
+		case c.Status != string(composite.True):
+		case c.Type == string(batchv1.JobComplete):
+			done = j.Metadata.DeletionTimestamp == ""
+		case c.Type == string(batchv1.JobFailed):
+			at, err := time.Parse(time.RFC3339, c.LastTransitionTime)
+			failed = err == nil && now.Sub(at) > retryAfter
+		}
+	}
+	return done, failed
+}
+
+// limitJobs bounds the Jobs. Those that exist come first, so that none of them has to go for another. In a
+// cluster that does not answer, they take nobody's place.
+func (r *observedState) limitJobs() {
+	n := 0
+	for _, existing := range []bool{true, false} {
+		for i := range r.loading {
+			l := &r.loading[i]
+			l.jobs = slices.DeleteFunc(l.jobs, func(j job) bool {
+				observed := r.req.Observed(j.key)
+				if observed.Exists() != existing {
+					return false
+				}
+				if _, state := remote.Unwrap(observed); existing && !state.Readable() {
+					return false
+				}
+				n++
+				return n > maxJobs
+			})
+		}
+	}
+}
+
+// served returns what the endpoint picker gets: the spec, or while adapters are being loaded, what it has. It
+// is false if that is nothing.
+func (l *loading) served(p *parsed, adapters []adapter) (modelroute.Model, bool) {
+	m := modelroute.Model{Name: p.model.Name, Priority: p.model.Priority}
+	if l.waits {
+		return m, false
+	}
+	if !l.complete {
+		for _, t := range l.former.Spec.Rules[0].Targets {
+			m.Targets = append(m.Targets, modelroute.Target{Name: t.ModelRewrite, Weight: t.Weight})
+		}
+		return m, true
+	}
+	directories := map[string]string{}
+	for i := range adapters {
+		directories[adapters[i].target] = adapters[i].directory
+	}
+	for _, t := range p.model.Targets {
+		m.Targets = append(m.Targets, modelroute.Target{Name: cmp.Or(directories[t.Name], t.Name), Weight: t.Weight})
+	}
+	return m, true
+}
+
+// annotations of the rewrite say into which claim its adapters are loaded.
+func (l *loading) annotations() map[string]string {
+	uid := l.claimUID
+	if !l.complete || uid == "" {
+		uid = ""
+		if l.former != nil {
+			uid = l.former.Metadata.Annotations[naming.AnnotationAdapterClaim]
+		}
+	}
+	if uid == "" {
+		return nil
+	}
+	return map[string]string{naming.AnnotationAdapterClaim: uid}
+}
+
+// render returns a Job for its namespace.
+func (j *job) render(p *parsed, namespace string) (kube.Object, error) {
+	o, err := kube.Encode(batch.Job(j.name, namespace).WithLabels(p.labels()))
+	if err != nil {
+		return kube.Object{}, fmt.Errorf("cannot render Job %q: %w", j.name, err)
+	}
+	o.Fields["spec"] = structpb.NewStructValue(j.adapter.spec)
+	return kube.Object{Key: j.key, Resource: composite.Decorate(o, p.input.Labels, p.input.Annotations)}, nil
+}
+
+// adapterCache is what the service says of its claims, or nil. Whoever may write the status of services could
+// write anything there, so nothing that no service says counts.
+func (r *observedState) adapterCache() *v1alpha1.AdapterCacheStatus {
+	if r.service == nil {
+		return nil
+	}
+	c := r.service.Status.AdapterCache
+	if c == nil || c.ModelName == "" || min(c.RunAsUser, c.RunAsGroup, c.FSGroup) <= 0 || strings.ContainsFunc(c.ModelName, func(c rune) bool { return c < ' ' }) {
+		return nil
+	}
+	if t := c.TokenSecretRef; t != nil && (len(validation.IsDNS1123Subdomain(t.Name)) > 0 || len(validation.IsConfigMapKey(t.TokenKey())) > 0) {
+		return nil
+	}
+	if s := c.CredentialsSecretRef; s != nil && len(validation.IsDNS1123Subdomain(s.Name)) > 0 {
+		return nil
+	}
+	return c
+}
+
+// claimUID returns the UID of the bound claim in a cluster, or nothing.
+func (r *observedState) claimUID(p *parsed, c *v1alpha1.AdapterCacheStatus, cluster string) string {
+	if c == nil {
+		return ""
+	}
+	for _, s := range c.Clusters {
+		if s.Name == cluster && s.ClaimName == naming.AdapterClaim(p.spec.ServiceName, p.identity.Namespace) {
+			return s.UID
+		}
+	}
+	return ""
+}
+
+// formerRewrite reads the rewrite of a cluster.
+func (r *observedState) formerRewrite(cluster string) *rewrite {
+	observed := r.req.Observed(rewriteKey(cluster))
+	if !observed.Exists() {
+		return nil
+	}
+	w, problems := rewrite{}, 0
+	if remote.IsObject(observed) {
+		c := carriedRewrite{}
+		problems = len(carriedRewriteView.Read(observed, &c))
+		w = c.Spec.ForProvider.Manifest
+	} else {
+		problems = len(rewriteView.Read(observed, &w))
+	}
+	if problems > 0 || len(w.Spec.Rules) != 1 || len(w.Spec.Rules[0].Targets) == 0 || len(w.Spec.Rules[0].Targets) > v1alpha1.MaxTargets {
+		return nil
+	}
+	for _, t := range w.Spec.Rules[0].Targets {
+		if t.ModelRewrite == "" || t.Weight < 1 || t.Weight > v1alpha1.MaxWeight {
+			return nil
+		}
+	}
+	return &w
+}
+
+// names tells whether a rewrite gives requests to a target.
+func (w *rewrite) names(target string) bool {
+	if w == nil {
+		return false
+	}
+	for _, t := range w.Spec.Rules[0].Targets {
+		if t.ModelRewrite == target {
+			return true
+		}
+	}
+	return false
+}
+
+// loadingIn returns what is loaded for a pool, or nil without adapters.
+func (r *observedState) loadingIn(pool int) *loading {
+	if len(r.loading) == 0 {
+		return nil
+	}
+	return &r.loading[pool]
+}

@@ -1,0 +1,204 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// claimName is that of the service chat in the namespace team.
+const claimName = "chat-adapters-cf7105df2d03"
+
+// claims is the status of the service's claims, by their clusters and UIDs.
+func claims(of ...string) string {
+	var all []string
+	for _, c := range of {
+		cluster, uid, _ := strings.Cut(c, "=")
+		all = append(all, fmt.Sprintf(`{name: "%s", claimName: %s, uid: %s}`, cluster, claimName, uid))
+	}
+	return `modelRouting: {servedNames: [base]}, adapterCache: {modelName: acme/base, runAsUser: 1, runAsGroup: 2, fsGroup: 3, clusters: [` + strings.Join(all, ", ") + `]}`
+}
+
+// targets are adapters with weights, each from a repository of its name or of another one.
+func targets(of ...string) string {
+	var all []string
+	for _, t := range of {
+		f := append(strings.Fields(t), strings.Fields(t)[0])
+		all = append(all, fmt.Sprintf(`{name: %s, weight: %s, adapter: {uri: "hf://acme/%s"}}`, f[0], f[1], f[2]))
+	}
+	return `, targets: [` + strings.Join(all, ", ") + `]`
+}
+
+// A run is an InferenceModel over several calls.
+type run struct {
+	*testing.T
+
+	fn  fixture.Function
+	req *fnv1.RunFunctionRequest
+	w   world
+	rsp *fnv1.RunFunctionResponse
+	// done are Jobs that are complete from then on.
+	done map[string]bool
+	// seen are the directories of each target, in the order in which they came up.
+	seen map[string][]string
+}
+
+func begin(t *testing.T, status, spec string) *run {
+	t.Helper()
+	r := &run{T: t, fn: function.Start(t), req: fixture.Request(t, xr(spec), ""), w: alone(ready + status), done: map[string]bool{}, seen: map[string][]string{}}
+	return r
+}
+
+func (r *run) spec(fields string) {
+	r.Helper()
+	r.req.Observed.Composite.Resource = fixture.YAML(r, xr(fields))
+}
+
+// call calls the function until nothing changes any more. Jobs are complete as far as they were said to be, and
+// one that is made anew is not.
+func (r *run) call() {
+	r.Helper()
+	for range 6 {
+		r.rsp, _ = fixture.Reconcile(r, r.fn, r.req, r.w)
+		if fixture.IsFatal(r.rsp) {
+			r.Fatal(fixture.Fatals(r.rsp))
+		}
+		apply(r.T, r.req, r.rsp)
+		all := r.req.GetObserved().GetResources()
+		for k := range r.done {
+			if o := all[k]; o != nil {
+				o.Resource = kube.With(o.GetResource(), structpb.NewStructValue(fixture.YAML(r, `{conditions: [{type: Complete, status: "True"}]}`)), "status")
+			} else {
+				delete(r.done, k)
+			}
+		}
+	}
+}
+
+// finish completes all Jobs.
+func (r *run) finish() {
+	r.Helper()
+	for k := range r.req.GetObserved().GetResources() {
+		if strings.Contains(k, "job/") {
+			r.done[k] = true
+		}
+	}
+	r.call()
+}
+
+// state is what there is: the Jobs by their directories, the targets of the rewrite, and the condition.
+func (r *run) state() string {
+	r.Helper()
+	var all []string
+	for k, o := range r.rsp.GetDesired().GetResources() {
+		switch {
+		case strings.Contains(k, "job/"):
+			c := kube.Lookup(o.GetResource(), "spec", "template", "spec", "containers").GetListValue().GetValues()[0].GetStructValue()
+			dir := kube.Lookup(c, "command").GetListValue().GetValues()[4].GetStringValue()
+			all = append(all, "Job "+r.short(strings.TrimPrefix(dir, "/mnt/adapters/.")))
+		case k == rewrite:
+			for _, v := range kube.Lookup(o.GetResource(), "spec", "rules").GetListValue().GetValues()[0].GetStructValue().GetFields()["targets"].GetListValue().GetValues() {
+				f := v.GetStructValue().GetFields()
+				all = append(all, fmt.Sprintf("%s %v", r.short(f["modelRewrite"].GetStringValue()), f["weight"].GetNumberValue()))
+			}
+		}
+	}
+	slices.Sort(all)
+	for _, c := range r.rsp.GetConditions() {
+		if c.GetType() == "AdaptersLoaded" || c.GetType() == "Answered" {
+			all = append(all, c.GetReason())
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// short is a directory with its number in place of the hash.
+func (r *run) short(directory string) string {
+	i := strings.LastIndexByte(directory, '-')
+	if i < 0 || len(directory)-i != 13 {
+		return directory
+	}
+	target := directory[:i]
+	if !slices.Contains(r.seen[target], directory) {
+		r.seen[target] = append(r.seen[target], directory)
+	}
+	return fmt.Sprintf("%s#%d", target, 1+slices.Index(r.seen[target], directory))
+}
+
+func (r *run) want(reason, want string) {
+	r.Helper()
+	r.call()
+	if diff := cmp.Diff(want, r.state()); diff != "" {
+		r.Errorf("%s\n-want, +got:\n%s", reason, diff)
+	}
+}
+
+// TestAdapters follows the adapters of a model from the first call on. Whoever gets requests keeps them until
+// its successors are loaded.
+func TestAdapters(t *testing.T) {
+	r := begin(t, claims("=u1"), targets("v1 90", "v2 10"))
+	r.want("Both are loaded first.", "Job v1#1, Job v2#1, Loading, NotCreated")
+	r.finish()
+	r.want("Both get requests, and the Jobs have gone.", "v1#1 90, v2#1 10, Loaded, Answered")
+	r.spec(targets("v1 50", "v2 50"))
+	r.want("Weights change without a Job.", "v1#1 50, v2#1 50, Loaded, Answered")
+	r.spec(targets("v1 50", "v2 50 other"))
+	r.want("Another source is another directory, which is loaded beside the former.", "Job v2#2, v1#1 50, v2#1 50, Loading, Answered")
+	r.spec(targets("v1 100", "v2 0 other"))
+	r.want("What gets no requests holds nothing up.", "Job v2#2, v1#1 100, Loading, Answered")
+	r.finish()
+	r.want("It is ready for requests. Its Job stays, because the rewrite does not name it.", "Job v2#2, v1#1 100, Loaded, Answered")
+	r.spec(targets("v1 90", "v2 10 other"))
+	r.want("It gets them.", "v1#1 90, v2#2 10, Loaded, Answered")
+	r.spec(`, targets: [{name: base}]`)
+	r.want("What is no adapter needs no Job.", "base 1, NoAdapters, Answered")
+	r.spec(targets("v1 1"))
+	r.want("A Job looks whether the adapter is still there.", "Job v1#1, base 1, Loading, Answered")
+	r.finish()
+	r.want("It was.", "v1#1 1, Loaded, Answered")
+}
+
+// TestAdaptersStay proves that whoever gets requests keeps them, whatever is missing.
+func TestAdaptersStay(t *testing.T) {
+	const serving = "v1#1 90, v2#1 10"
+	cases := map[string]struct {
+		reason string
+		change func(*run)
+		want   string
+	}{
+		"NoService":  {"Nothing is known of the service.", func(r *run) { r.w = world{"service": {}, "pool": {pool}} }, serving + ", ServiceNotFound, ServiceNotFound"},
+		"NoCache":    {"The service gives its claim up.", func(r *run) { r.w = alone(ready + routing) }, serving + ", NoAdapterCache, Answered"},
+		"NoClaim":    {"The claim is not bound for a moment.", func(r *run) { r.w = alone(ready + claims()) }, serving + ", Loaded, Answered"},
+		"NewClaim":   {"A claim that was made anew is empty, and is filled again.", func(r *run) { r.w = alone(ready + claims("=u2")) }, "Job v1#1, Job v2#1, " + serving + ", Loading, Answered"},
+		"OtherClaim": {"A claim of another name is not the service's.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u2"), claimName, "data")) }, serving + ", Loaded, Answered"},
+		"Root":       {"A user who may read everything is none that the service says.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u2"), "runAsUser: 1", "runAsUser: 0")) }, serving + ", NoAdapterCache, Answered"},
+		"OtherModel": {"Adapters for another model are others.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u1"), "acme/base", "acme/next")) }, "Job v1#2, Job v2#2, " + serving + ", Loading, Answered"},
+		"Edited": {"A rewrite that cannot be read is made right.", func(r *run) {
+			o := r.req.GetObserved().GetResources()[rewrite]
+			o.Resource = kube.With(o.GetResource(), structpb.NewStringValue("x"), "spec", "rules")
+		}, serving + ", Loaded, Answered"},
+		"JobLost": {"Whoever deletes a rewrite gets it back.", func(r *run) { delete(r.req.GetObserved().GetResources(), rewrite); r.call(); r.finish() }, serving + ", Loaded, Answered"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := begin(t, claims("=u1"), targets("v1 90", "v2 10"))
+			r.want("Both are loaded.", "Job v1#1, Job v2#1, Loading, NotCreated")
+			r.finish()
+			tc.change(r)
+			r.call()
+			if diff := cmp.Diff(tc.want, r.state()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

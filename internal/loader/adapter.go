@@ -2,6 +2,7 @@ package loader
 
 import (
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -59,13 +60,17 @@ mv -T "$1" "$ADAPTER_DIRECTORY"
 
 // Adapter makes the loader load an adapter into a directory of the claim. The model is the one that engines
 // load, as their commands have it. Names are arguments and variables of the script, and no part of it.
-func (l *Loader) Adapter(directory, model string, s Source, in *inputv1alpha1.LoaderSettings) {
+func (l *Loader) Adapter(directory, model string, s Source, in *inputv1alpha1.LoaderSettings) error {
+	text, err := json.Marshal(model)
+	if err != nil {
+		return fmt.Errorf("cannot write the name of the model %q: %w", model, err)
+	}
 	load, from := l.loadFrom(s, in, true)
 	l.Command = append([]string{"sh", "-c", adapterBegin + load + adapterEnd, "load", path.Join(AdaptersPath, "."+directory)}, from...)
-	text, _ := json.Marshal(model) // Any string has a form in JSON.
 	l.set("ADAPTER_DIRECTORY", path.Join(AdaptersPath, directory))
 	l.set("ADAPTER_MODEL", string(text))
 	l.set("ADAPTER_MODEL_EDIT", strings.NewReplacer(`\`, `\\`, `&`, `\&`, `%`, `\%`).Replace(string(text)))
+	return nil
 }
 
 // set sets a variable. Kubernetes would put other variables in the place of $(NAME).

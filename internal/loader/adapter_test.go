@@ -60,7 +60,9 @@ func TestAdapter(t *testing.T) {
 			write(t, claim, tc.before)
 			write(t, bin, map[string]string{"hf": "#!/bin/sh\n[ \"$2 $3 $5 $6\" = 'org/name --local-dir --revision main' ] && cp -R " + hub + "/. \"$4\"\n"})
 			l := New(settings())
-			l.Adapter("d", model, Source{Hub: "org/name", Revision: "main"}, settings())
+			if err := l.Adapter("d", model, Source{Hub: "org/name", Revision: "main"}, settings()); err != nil {
+				t.Fatal(err)
+			}
 			command := make([]string, 0, len(l.Command))
 			for _, w := range l.Command {
 				command = append(command, strings.ReplaceAll(w, AdaptersPath, claim))
@@ -100,7 +102,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(text), 0o700); err != nil { //nolint:gosec // Some are commands.
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +116,7 @@ func read(t *testing.T, dir string) map[string]string {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // The test has written it.
+		text, err := os.ReadFile(path)
 		all[strings.TrimPrefix(path, dir+"/")] = string(text)
 		return err
 	})

@@ -163,10 +163,12 @@ func (a *adapter) plan(p *parsed, from *v1alpha1.Adapter, cache *v1alpha1.Adapte
 	s := from.Source()
 	l := loader.New(&p.input.ModelLoader)
 	l.Users = loader.Users{User: cache.RunAsUser, Group: cache.RunAsGroup, VolumeGroup: cache.FSGroup}
-	l.Adapter(a.directory, cache.ModelName, loader.Source{
+	if err := l.Adapter(a.directory, cache.ModelName, loader.Source{
 		Hub: s.Hub, Revision: from.Revision, Bucket: s.Bucket, Path: s.Path,
 		TokenSecretRef: cache.TokenSecretRef, CredentialsSecretRef: cache.CredentialsSecretRef,
-	}, &p.input.ModelLoader)
+	}, &p.input.ModelLoader); err != nil {
+		return err
+	}
 	var err error
 	if a.spec, err = l.JobSpec(p.loaderName(), naming.AdapterClaim(p.spec.ServiceName, p.identity.Namespace), loader.AdaptersPath); err != nil {
 		return fmt.Errorf("cannot render the Job that loads the adapter of target %q: %w", a.target, err)
@@ -333,7 +335,8 @@ func (r *observedState) formerRewrite(cluster string) *rewrite {
 	if !observed.Exists() {
 		return nil
 	}
-	w, problems := rewrite{}, 0
+	var w rewrite
+	var problems int
 	if remote.IsObject(observed) {
 		c := carriedRewrite{}
 		problems = len(carriedRewriteView.Read(observed, &c))

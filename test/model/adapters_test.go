@@ -24,7 +24,7 @@ func claims(of ...string) string {
 	var all []string
 	for _, c := range of {
 		cluster, uid, _ := strings.Cut(c, "=")
-		all = append(all, fmt.Sprintf(`{name: "%s", claimName: %s, uid: %s}`, cluster, claimName, uid))
+		all = append(all, fmt.Sprintf(`{name: %q, claimName: %s, uid: %s}`, cluster, claimName, uid))
 	}
 	return `modelRouting: {servedNames: [base]}, adapterCache: {modelName: acme/base, runAsUser: 1, runAsGroup: 2, fsGroup: 3, clusters: [` + strings.Join(all, ", ") + `]}`
 }

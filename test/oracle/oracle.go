@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,7 @@ func Check(tb testing.TB, req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionRes
 			objects[key] = r.GetResource()
 		}
 	}
-	checkObjects(tb, objects)
+	checkObjects(tb, objects, req.GetObserved().GetResources())
 }
 
 // nameLock is the key of the name lock of an InferenceModel.
@@ -83,7 +84,7 @@ func stillWanted(req *fnv1.RunFunctionRequest, key string) bool {
 }
 
 // checkObjects checks objects, by their keys, against the rules of Kubernetes and Volcano.
-func checkObjects(tb testing.TB, objects map[string]*structpb.Struct) {
+func checkObjects(tb testing.TB, objects map[string]*structpb.Struct, observed map[string]*fnv1.Resource) {
 	tb.Helper()
 	groups := map[string]*structpb.Struct{}
 	for _, key := range fixture.Keys(objects) {
@@ -104,7 +105,11 @@ func checkObjects(tb testing.TB, objects map[string]*structpb.Struct) {
 	for _, key := range fixture.Keys(objects) {
 		if o := objects[key]; kind(o) == "LeaderWorkerSet" {
 			checkGang(tb, key, o, groups)
-			checkTemplates(tb, key, o)
+			was := observed[key].GetResource()
+			if manifest := kube.Lookup(was, "spec", "forProvider", "manifest").GetStructValue(); manifest != nil {
+				was = manifest
+			}
+			checkTemplates(tb, key, o, was)
 		}
 	}
 	for _, g := range groups {
@@ -198,12 +203,13 @@ func checkRevisions(tb testing.TB, objects map[string]*structpb.Struct) {
 	}
 }
 
-// checkTemplates checks that rendered templates are valid. The user's template was validated, but the function adds to it.
-func checkTemplates(tb testing.TB, key string, lws *structpb.Struct) {
+// checkTemplates checks that rendered templates are valid. The user's template was validated, but the function adds to it. A
+// template that was there already is kept, whatever a fuzzer has made of it.
+func checkTemplates(tb testing.TB, key string, lws, was *structpb.Struct) {
 	tb.Helper()
 	for _, field := range []string{"leaderTemplate", "workerTemplate"} {
 		doc := kube.Lookup(lws, "spec", "leaderWorkerTemplate", field).GetStructValue()
-		if doc == nil {
+		if doc == nil || proto.Equal(doc, kube.Lookup(was, "spec", "leaderWorkerTemplate", field).GetStructValue()) {
 			continue
 		}
 		tpl := struct {

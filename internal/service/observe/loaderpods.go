@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,8 +12,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// LoaderFailures returns what fails in pods that load adapters, by the names of their Jobs. A container that
-// has failed, and is started again, counts as failing until it has ended well.
+// LoaderFailures returns what fails in pods that load adapters, by the names of their Jobs.
 func LoaderFailures(pods []incoming.Object) map[string][]string {
 	all := map[string][]string{}
 	for _, o := range pods {
@@ -20,19 +20,7 @@ func LoaderFailures(pods []incoming.Object) map[string][]string {
 		_ = podView.Read(o, p) // Fields of a wrong type count as absent.
 		failure := p.failure()
 		for i := range p.Status.ContainerStatuses {
-			c := &p.Status.ContainerStatuses[i]
-			for _, t := range []*terminated{c.State.Terminated, c.LastState.Terminated} {
-				if t == nil || t.failure() == "" || c.Name != loader.ContainerName {
-					continue
-				}
-				if failure == "" {
-					failure = fmt.Sprintf("container %s: %s", c.Name, t.failure())
-				}
-				// With this exit code, the message is the loader's own.
-				if t.ExitCode == loader.NoAdapter && t.Message != "" {
-					failure = text.Cut(text.OneLine(t.Message), maxLastWord)
-				}
-			}
+			failure = cmp.Or(p.Status.ContainerStatuses[i].noAdapter(), failure, p.Status.ContainerStatuses[i].failedBefore())
 		}
 		if job := p.Metadata.Labels[batchv1.JobNameLabel]; failure != "" && job != "" {
 			all[job] = append(all[job], fmt.Sprintf("pod %s: %s", p.Metadata.Name, failure))
@@ -43,6 +31,26 @@ func LoaderFailures(pods []incoming.Object) map[string][]string {
 		slices.Sort(failures)
 	}
 	return all
+}
+
+// noAdapter returns the last word of a loader that has found no adapter, or nothing. With this exit code, the
+// message is the loader's own.
+func (c *containerStatus) noAdapter() string {
+	for _, t := range []*terminated{c.State.Terminated, c.LastState.Terminated} {
+		if t != nil && c.Name == loader.ContainerName && t.ExitCode == loader.NoAdapter {
+			return text.Cut(text.OneLine(t.Message), maxLastWord)
+		}
+	}
+	return ""
+}
+
+// failedBefore returns why a container ended that was started again and runs, or nothing.
+func (c *containerStatus) failedBefore() string {
+	t := c.LastState.Terminated
+	if t == nil || t.failure() == "" || c.State.Terminated != nil {
+		return ""
+	}
+	return fmt.Sprintf("container %s: %s", c.Name, t.failure())
 }
 
 // maxLastWord is the most bytes of a loader's last word.

@@ -60,7 +60,7 @@ type containerStatus struct {
 type terminated struct {
 	Reason   string `json:"reason"`
 	ExitCode int32  `json:"exitCode"`
-	// Message is read of loaders only, which write a number.
+	// Message is read of loaders only, which write a number, or why they have found no adapter.
 	Message    string `json:"message"`
 	FinishedAt string `json:"finishedAt"`
 }

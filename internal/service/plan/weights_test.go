@@ -101,14 +101,14 @@ roles: [{name: w, componentType: worker, template: {spec: {securityContext: {run
 				t.Fatal(err)
 			}
 			l := p.Weights.Loader
-			script := ""
+			script := &strings.Builder{}
 			for line := range strings.Lines(l.Command[2]) {
 				if strings.HasPrefix(line, "hf ") || strings.HasPrefix(line, "aws ") {
-					script += strings.TrimSuffix(line, "\n")
+					script.WriteString(strings.TrimSuffix(line, "\n"))
 				}
 			}
 			got := want{
-				Image: l.Image, Script: script, Args: l.Command[3:], Secrets: p.Weights.secrets(),
+				Image: l.Image, Script: script.String(), Args: l.Command[3:], Secrets: p.Weights.secrets(),
 				User: l.User, Group: l.Group, VolumeGroup: l.VolumeGroup, NodeSelector: l.NodeSelector,
 			}
 			for _, e := range l.Env {

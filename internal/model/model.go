@@ -14,6 +14,8 @@ pool exists. So nothing is lost while the service is missing in one call.
 package model
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -86,5 +88,9 @@ func (m *Model) Require() error {
 
 // Respond answers with the objects, the status and the conditions.
 func (m *Model) Respond() error {
+	if total := m.call.Size(m.objects); total > composite.MaxAnswer {
+		return composite.Refusal(composite.ReasonTooLarge, field.ErrorList{field.Invalid(field.NewPath("spec", "targets"), fmt.Sprintf("%d bytes", total), fmt.Sprintf(
+			"makes more for the %d clusters of the service than fits into an answer of %d bytes, Crossplane's limit: have fewer targets", len(m.state.pools), composite.MaxAnswer))})
+	}
 	return m.call.Accept(evaluate(m.parsed, m.state, m.objects, m.left))
 }

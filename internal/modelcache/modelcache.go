@@ -12,7 +12,6 @@ package modelcache
 import (
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -177,9 +176,6 @@ func (m *Cache) Respond() error {
 	})
 }
 
-// maxAnswer is the most bytes of a response, as for a service.
-const maxAnswer = 4<<20 - 64<<10
-
 // tooLarge refuses more clusters than a response can carry. A list of them is limited, and a selector is
 // not.
 func (m *Cache) tooLarge() field.ErrorList {
@@ -187,15 +183,12 @@ func (m *Cache) tooLarge() field.ErrorList {
 	if s := m.plan.Schedule; s != nil && len(s.Request.Clusters) > reservation.MaxClusters {
 		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d clusters", len(s.Request.Clusters)), fmt.Sprintf("selects too many clusters: must select at most %d", reservation.MaxClusters))}
 	}
-	total := proto.Size(m.call.Response)
-	for _, o := range m.objects {
-		total += proto.Size(o.Resource) + len(o.Key.String()) + 24
-	}
-	if total <= maxAnswer {
+	total := m.call.Size(m.objects)
+	if total <= composite.MaxAnswer {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d bytes", total),
-		fmt.Sprintf("selects more clusters than fit into an answer of %d bytes, Crossplane's limit: select fewer, or load on demand", maxAnswer))}
+		fmt.Sprintf("selects more clusters than fit into an answer of %d bytes, Crossplane's limit: select fewer, or load on demand", composite.MaxAnswer))}
 }
 
 // ConditionTypes are the types of all conditions, in the order of the response. They mean the same as those

@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// maxAnswer is the most bytes of a response: Crossplane's client takes 4 MiB, which
-	// cannot be raised. The rest is for status, conditions and requirements.
-	maxAnswer = 4<<20 - 64<<10
 	// maxObject is etcd's limit for one object.
 	maxObject = 3 << 19
 )
@@ -38,7 +35,7 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, objects []k
 		}
 	}
 	later := comingObjects(p)
-	if most < maxObject && most*len(objects)+later+proto.Size(c.Request.Desired()) < maxAnswer {
+	if most < maxObject && most*len(objects)+later+proto.Size(c.Request.Desired()) < composite.MaxAnswer {
 		return nil
 	}
 	// By now the response has the desired state of earlier functions, and the requirements.
@@ -62,7 +59,7 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, objects []k
 				fmt.Sprintf("makes a %s that no cluster can store: at most %d bytes", o.Kind(), maxObject)))
 		}
 	}
-	if total > maxAnswer && len(errs) == 0 {
+	if total > composite.MaxAnswer && len(errs) == 0 {
 		errs = append(errs, tooMany(p, sizes, total))
 	}
 	return errs
@@ -167,16 +164,16 @@ func tooMany(p *plan.Plan, sizes map[key.Key]int, total int) *field.Error {
 		for i := range p.Clusters {
 			groups += len(p.Clusters[i].Groups)
 		}
-		fit := max(0, int(int64(groups)*maxAnswer/int64(total))) / len(p.Clusters)
+		fit := max(0, int(int64(groups)*composite.MaxAnswer/int64(total))) / len(p.Clusters)
 		return field.Invalid(field.NewPath("spec", "replicas"), groups/len(p.Clusters),
-			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, maxAnswer, fit))
+			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, composite.MaxAnswer, fit))
 	}
 	each := max(1, bytes[most]/max(1, count[most])*len(p.Clusters))
-	fit := int(most.Replicas) - (total-maxAnswer+each-1)/each
+	fit := int(most.Replicas) - (total-composite.MaxAnswer+each-1)/each
 	if fit < 0 {
 		return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", len(sizes)),
-			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, maxAnswer, total/maxAnswer+1))
+			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, composite.MaxAnswer, total/composite.MaxAnswer+1))
 	}
 	return field.Invalid(most.Path().Child("replicas"), most.Replicas,
-		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, maxAnswer, fit))
+		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, composite.MaxAnswer, fit))
 }

@@ -76,11 +76,16 @@ func (r *run) call() {
 		apply(r.T, r.req, r.rsp)
 		all := r.req.GetObserved().GetResources()
 		for k := range r.done {
-			if o := all[k]; o != nil {
-				o.Resource = kube.With(o.GetResource(), structpb.NewStructValue(fixture.YAML(r, `{conditions: [{type: Complete, status: "True"}]}`)), "status")
-			} else {
+			o := all[k]
+			if o == nil {
 				delete(r.done, k)
+				continue
 			}
+			at := []string{"status"}
+			if strings.HasPrefix(k, "cluster/") {
+				at = []string{"status", "atProvider", "manifest", "status"}
+			}
+			o.Resource = kube.With(o.GetResource(), structpb.NewStructValue(fixture.YAML(r, `{conditions: [{type: Complete, status: "True"}]}`)), at...)
 		}
 	}
 }
@@ -201,4 +206,96 @@ func TestAdaptersStay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAdapterJob shows what a Job may reach: the claim of the service, with the Secrets and the users that the
+// service says, and nothing that the owner could name.
+func TestAdapterJob(t *testing.T) {
+	status := strings.Replace(claims("=u1"), "runAsUser", "tokenSecretRef: {name: hf, key: t}, runAsUser", 1)
+	r := begin(t, status, `, targets: [{name: v1, adapter: {uri: "hf://acme/v1", revision: abc}}]`)
+	r.call()
+	var pod map[string]any
+	for k, o := range r.rsp.GetDesired().GetResources() {
+		if strings.HasPrefix(k, "job/") {
+			pod = kube.AsMap(kube.Lookup(o.GetResource(), "spec", "template", "spec").GetStructValue())
+		}
+	}
+	container, _ := pod["containers"].([]any)[0].(map[string]any)
+	var env []string
+	for _, e := range container["env"].([]any) {
+		v, _ := e.(map[string]any)
+		if from, is := v["valueFrom"]; is {
+			env = append(env, fmt.Sprintf("%v from %v", v["name"], from))
+		}
+	}
+	want := []any{
+		[]any{map[string]any{"name": "weights", "persistentVolumeClaim": map[string]any{"claimName": claimName}}, map[string]any{"name": "home", "emptyDir": map[string]any{}}},
+		[]string{"HF_TOKEN from map[secretKeyRef:map[key:t name:hf]]"},
+		map[string]any{"runAsNonRoot": true, "runAsUser": int64(1), "runAsGroup": int64(2), "fsGroup": int64(3), "fsGroupChangePolicy": "OnRootMismatch", "seccompProfile": map[string]any{"type": "RuntimeDefault"}},
+		[]any{"hf://acme/v1"},
+	}
+	args, _ := container["command"].([]any)
+	got := []any{pod["volumes"], env, pod["securityContext"], []any{"hf://" + fmt.Sprint(args[5])}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestAdapterDirectory proves that adapters share a directory only if they are the same in every respect.
+func TestAdapterDirectory(t *testing.T) {
+	seen := map[string]string{}
+	for name, tc := range map[string]struct{ owner, target, model string }{
+		"First":      {"bot", `{name: v1, adapter: {uri: "hf://acme/v1"}}`, "acme/base"},
+		"Owner":      {"other", `{name: v1, adapter: {uri: "hf://acme/v1"}}`, "acme/base"},
+		"Target":     {"bot", `{name: V1, adapter: {uri: "hf://acme/v1"}}`, "acme/base"},
+		"Repository": {"bot", `{name: v1, adapter: {uri: "hf://acme/v2"}}`, "acme/base"},
+		"Bucket":     {"bot", `{name: v1, adapter: {uri: "s3://acme/v1"}}`, "acme/base"},
+		"Revision":   {"bot", `{name: v1, adapter: {uri: "hf://acme/v1", revision: a}}`, "acme/base"},
+		"Model":      {"bot", `{name: v1, adapter: {uri: "hf://acme/v1"}}`, "acme/next"},
+	} {
+		r := begin(t, strings.ReplaceAll(claims("=u1"), "acme/base", tc.model), `, targets: [`+tc.target+`]`)
+		r.req.Observed.Composite.Resource = kube.With(r.req.GetObserved().GetComposite().GetResource(), structpb.NewStringValue(tc.owner), "metadata", "name")
+		r.call()
+		all := kube.Lookup(r.rsp.GetDesired().GetComposite().GetResource(), "status", "adapters").GetListValue().GetValues()
+		dir := all[0].GetStructValue().GetFields()["directory"].GetStringValue()
+		if other, is := seen[dir]; is {
+			t.Errorf("%s and %s have the directory %s", name, other, dir)
+		}
+		seen[dir] = name
+	}
+}
+
+// TestAdaptersInFleet follows adapters in two clusters, of which the second one gets its claim later.
+func TestAdaptersInFleet(t *testing.T) {
+	pools := []string{poolIn("east", "of-chat", ""), poolIn("west", "of-chat", "")}
+	in := func(of ...string) world {
+		return world{"service": {service(ready + `clusters: [{name: east, state: Placed}, {name: west, state: Placed}], ` + claims(of...))}, "pools": pools}
+	}
+	r := begin(t, claims(), targets("v1 1"))
+	composed := func(reason, want string) {
+		t.Helper()
+		r.call()
+		var all []string
+		for _, k := range keys(r.rsp) {
+			if i := strings.Index(k, "job/"); i >= 0 {
+				k = k[:i] + "job"
+			}
+			all = append(all, k)
+		}
+		if diff := cmp.Diff(want, strings.Join(all, " ")+", "+fixture.Condition(r.rsp, "AdaptersLoaded")+", "+fixture.Condition(r.rsp, "Answered")); diff != "" {
+			t.Errorf("%s\n-want, +got:\n%s", reason, diff)
+		}
+	}
+	r.w = in("east=u1")
+	composed("One cluster has a claim.", "cluster/east/job configmap/model-name, FALSE Loading, FALSE NotCreated")
+	r.w = in("east=u1", "west=u2")
+	composed("The other one follows.", "cluster/east/job cluster/west/job configmap/model-name, FALSE Loading, FALSE NotCreated")
+	for k := range r.req.GetObserved().GetResources() {
+		if strings.HasPrefix(k, "cluster/east/job") {
+			r.done[k] = true
+		}
+	}
+	composed("Each cluster is by itself.", "cluster/east/inferencemodelrewrite cluster/west/job configmap/model-name, FALSE Loading, FALSE NotCreated")
+	r.finish()
+	composed("Both have it.", "cluster/east/inferencemodelrewrite cluster/west/inferencemodelrewrite configmap/model-name, TRUE Loaded, TRUE Answered")
 }

@@ -299,3 +299,54 @@ func TestAdaptersInFleet(t *testing.T) {
 	r.finish()
 	composed("Both have it.", "cluster/east/inferencemodelrewrite cluster/west/inferencemodelrewrite configmap/model-name, TRUE Loaded, TRUE Answered")
 }
+
+// TestAdapterJobsAreLimited proves that a model has a bounded number of Jobs at once, and that one that runs is never
+// left out for another.
+func TestAdapterJobsAreLimited(t *testing.T) {
+	var all, placed, pools, with []string
+	for i := range 16 {
+		all = append(all, fmt.Sprintf("v%d 1", i))
+	}
+	for i := range 10 {
+		c := fmt.Sprintf("c%d", i)
+		placed, pools, with = append(placed, "{name: "+c+", state: Placed}"), append(pools, poolIn(c, "of-chat", "")), append(with, c+"=u"+c)
+	}
+	r := begin(t, "", targets(all...))
+	// The first clusters come up last.
+	for _, from := range []int{5, 0} {
+		r.w = world{"service": {service(ready + "clusters: [" + strings.Join(placed, ", ") + "], " + claims(with[from:]...))}, "pools": pools}
+		before := map[string]bool{}
+		for k := range r.req.GetObserved().GetResources() {
+			before[k] = strings.Contains(k, "job/")
+		}
+		r.call()
+		n := 0
+		for k := range r.rsp.GetDesired().GetResources() {
+			if strings.Contains(k, "job/") {
+				n++
+			}
+			delete(before, k)
+		}
+		if want := min(128, 16*(10-from)); n != want || len(before) > 0 {
+			t.Errorf("from cluster %d on: %d Jobs, want %d, and these are left out: %v", from, n, want, before)
+		}
+	}
+}
+
+// TestTooLarge proves that what no answer can carry is refused, with what to do.
+func TestTooLarge(t *testing.T) {
+	var names, placed, pools []string
+	for i := range 16 {
+		names = append(names, fmt.Sprintf("{name: %s%d}", strings.Repeat("x", 240), i))
+	}
+	for i := range 900 {
+		c := fmt.Sprintf("c%d", i)
+		placed, pools = append(placed, "{name: "+c+", state: Placed}"), append(pools, poolIn(c, "of-chat", ""))
+	}
+	req := fixture.Request(t, xr(", targets: ["+strings.Join(names, ", ")+"]"), "")
+	w := world{"service": {service(ready + "clusters: [" + strings.Join(placed, ", ") + "], " + routing)}, "pools": pools}
+	rsp := reconciled(t, function.Start(t), req, w)
+	if got := fixture.Fatals(rsp); !strings.Contains(got, "makes more for the 900 clusters of the service than fits into an answer of 4128768 bytes") {
+		t.Errorf("got %q", got)
+	}
+}

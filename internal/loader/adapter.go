@@ -19,42 +19,68 @@ const AdaptersPath = "/mnt/adapters"
 // termination message says why. It is EX_DATAERR of sysexits.h.
 const NoAdapter = 65
 
+// The reasons for which a loader finds no adapter. Each is its whole last word.
+const (
+	noConfig  = "it has no adapter_config.json, so it is no adapter in the format of PEFT"
+	noWeights = "it has no adapter_model.safetensors, so it is no adapter in the format of PEFT"
+	noLoRA    = "its peft_type is not LORA, and engines load no other adapters"
+	noObject  = "its adapter_config.json is no object of JSON"
+)
+
+// IsReason tells whether a text is a reason for which a loader finds no adapter.
+func IsReason(s string) bool {
+	return slices.Contains([]string{noConfig, noWeights, noLoRA, noObject}, s)
+}
+
 /*
 The script that loads an adapter into a directory beside its own, and renames that one once it is complete. A
-directory of the adapter's name is thus always a whole adapter.
+directory of the adapter's name is thus always a whole adapter. Each pod has a directory of its own, because a pod
+that is replaced may still write for a moment. Only files of adapters are loaded: a whole model would fill the
+claim. Pods of another user, and of the same group, take over what is left behind.
 
 vLLM loads an adapter whose peft_type is LORA, and whose base_model_name_or_path is what the engine has as its
 model (vllm/plugins/lora_resolvers/filesystem_resolver.py). That may be a path where the adapter has a name in
-a hub, so the script writes what the engines have. A line break is only white space in JSON, so the script
-takes the file as one line.
+a hub, so the script writes what the engines have, and gives what was there another name. Python goes by the last
+one of several fields of one name. A line break is only white space in JSON, so the script takes the file as one
+line.
 */
 const (
 	adapterBegin = `set -eu
-umask 022
-if [ -e "$ADAPTER_DIRECTORY" ]; then exit 0; fi
+umask 002
+hidden=$1
+shift
+if [ -e "$ADAPTER_DIRECTORY" ]; then
+  rm -rf "$hidden".*
+  exit 0
+fi
+set -- "$hidden.${HOSTNAME:-0}" "$@"
 no() {
   echo "$1" >&2
   if [ -w /dev/termination-log ]; then printf '%s' "$1" > /dev/termination-log; fi
+  rm -rf "$hidden".*
   exit 65
 }
 mkdir -p "$1"
 `
+	hubFilesOfAdapters    = ` --include 'adapter_*'`
+	bucketFilesOfAdapters = ` --exclude '*' --include 'adapter_*'`
+
 	adapterEnd = `
 file="$1/adapter_config.json"
-[ -f "$file" ] || no "it has no adapter_config.json, so it is no adapter in the format of PEFT"
-ls "$1"/adapter_model.* > /dev/null 2>&1 || no "it has no adapter_model.safetensors, so it is no adapter in the format of PEFT"
+[ -f "$file" ] || no "` + noConfig + `"
+[ -f "$1/adapter_model.safetensors" ] || [ -f "$1/adapter_model.bin" ] || [ -f "$1/adapter_model.pt" ] || no "` + noWeights + `"
 config=$(tr -d '\r\n' < "$file")
-has() { printf '%s\n' "$config" | grep -Eq "$1"; }
-has '"peft_type"[[:space:]]*:[[:space:]]*"LORA"' || no "its peft_type is not LORA, and engines load no other adapters"
-if has '"base_model_name_or_path"[[:space:]]*:'; then
-  edit='s%"base_model_name_or_path"[[:space:]]*:[[:space:]]*("(\\.|[^"\\])*"|null)%"base_model_name_or_path": '"$ADAPTER_MODEL_EDIT"'%g'
-else
-  edit='s%^[[:space:]]*\{%{"base_model_name_or_path": '"$ADAPTER_MODEL_EDIT"', %'
-fi
-printf '%s\n' "$config" | sed -E "$edit" > "$file.new"
-grep -qF "\"base_model_name_or_path\": $ADAPTER_MODEL" "$file.new" || no "its adapter_config.json has a base_model_name_or_path that is no text"
+case "$(printf '%s\n' "$config" | grep -Eo '"peft_type"[[:space:]]*:[[:space:]]*("[A-Z]*")?' | tr -d ' \t')" in
+'"peft_type":"LORA"') ;;
+*) no "` + noLoRA + `" ;;
+esac
+printf '%s\n' "$config" | sed -E \
+  -e 's%"base_model_name_or_path"%"former_base_model_name_or_path"%g' \
+  -e 's%^[[:space:]]*\{%{"base_model_name_or_path": '"$ADAPTER_MODEL_EDIT"', %' > "$file.new"
+grep -qF "{\"base_model_name_or_path\": $ADAPTER_MODEL, " "$file.new" || no "` + noObject + `"
 mv "$file.new" "$file"
 mv -T "$1" "$ADAPTER_DIRECTORY"
+rm -rf "$hidden".*
 `
 )
 
@@ -66,6 +92,11 @@ func (l *Loader) Adapter(directory, model string, s Source, in *inputv1alpha1.Lo
 		return fmt.Errorf("cannot write the name of the model %q: %w", model, err)
 	}
 	load, from := l.loadFrom(s, in, true)
+	if s.Bucket != "" {
+		load += bucketFilesOfAdapters
+	} else {
+		load += hubFilesOfAdapters
+	}
 	l.Command = append([]string{"sh", "-c", adapterBegin + load + adapterEnd, "load", path.Join(AdaptersPath, "."+directory)}, from...)
 	l.set("ADAPTER_DIRECTORY", path.Join(AdaptersPath, directory))
 	l.set("ADAPTER_MODEL", string(text))

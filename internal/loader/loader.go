@@ -105,7 +105,7 @@ func (l *Loader) loadFrom(s Source, in *inputv1alpha1.LoaderSettings, clean bool
 		}
 		// A tenant must not read with the credentials of a node.
 		own = append(own, corev1.EnvVar{Name: "AWS_EC2_METADATA_DISABLED", Value: "true"})
-		load, from = load+loadNotEmpty, []string{"s3://" + path.Join(s.Bucket, s.Path)}
+		from = []string{"s3://" + path.Join(s.Bucket, s.Path)}
 	} else {
 		l.Image, load, from = in.HubImage, loadHub, []string{s.Hub}
 		own = append(own, corev1.EnvVar{Name: "HF_HOME", Value: path.Join(home, "huggingface")})
@@ -144,5 +144,8 @@ trap 'if [ -w /dev/termination-log ]; then du -sk "$1" | cut -f1 > /dev/terminat
 // there. Names of sources are arguments of the script and no part of it.
 func (l *Loader) Weights(dir string, s Source, in *inputv1alpha1.LoaderSettings, clean bool) {
 	load, from := l.loadFrom(s, in, clean)
+	if s.Bucket != "" {
+		load += loadNotEmpty
+	}
 	l.Command = append([]string{"sh", "-c", weightsBegin + load + weightsEnd, "load", dir}, from...)
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -29,8 +30,8 @@ Adapters are loaded into the claim of the service in these steps, in each cluste
  1. The status of the service says which claim is bound there, and which model the engines load.
  2. A Job loads each adapter into a directory of its own. Engines know the adapter by the directory's name.
  3. Once all adapters that get requests are complete, the InferenceModelRewrite names them.
- 4. Once such a rewrite is observed, the Jobs go. The rewrite is the record of what is loaded into which
-    claim, so there is no other one that could differ from it.
+ 4. An annotation of the rewrite records what is loaded into which claim. Once that is observed, the Jobs
+    go.
 
 Until step 3, a rewrite that exists stays as it is: whoever gets requests keeps them.
 
@@ -58,12 +59,17 @@ type loading struct {
 	former *rewrite
 	// loaded are the directories that are complete in the claim.
 	loaded []string
+	// recordUID is the claim, and recorded are the directories in it, that the former rewrite has in its record.
+	recordUID string
+	recorded  []string
 	// jobs are those that are desired, in the order of the adapters.
 	jobs []job
 	// complete tells that all adapters that get requests are loaded, so that the rewrite names them.
 	complete bool
 	// waits tells that there is no rewrite until then.
 	waits bool
+	// unknown tells that the former rewrite cannot be read.
+	unknown bool
 }
 
 // A job loads an adapter.
@@ -151,6 +157,7 @@ func (r *observedState) readAdapters(p *parsed, now time.Time) error {
 	for i := range r.pools {
 		cluster := r.pools[i].Target.Cluster
 		r.loading[i] = loading{former: r.formerRewrite(cluster), claimUID: r.claimUID(p, cache, cluster)}
+		r.loading[i].readRecord()
 		r.read(&r.loading[i], p, cluster, now)
 	}
 	r.limitJobs()
@@ -182,8 +189,8 @@ func (r *observedState) read(l *loading, p *parsed, cluster string, now time.Tim
 	l.complete = true
 	for i := range r.adapters {
 		a := &r.adapters[i]
-		recorded := l.former.names(a.directory) && (l.claimUID == "" || l.former.Metadata.Annotations[naming.AnnotationAdapterClaim] == l.claimUID)
-		done := a.directory != "" && recorded
+		recorded := a.directory != "" && slices.Contains(l.recorded, a.directory)
+		done := recorded
 		if a.directory != "" && !recorded && l.claimUID != "" {
 			name := naming.AdapterJob(p.identity, a.directory, l.claimUID, a.hash)
 			j := job{adapter: a, name: name, key: key.New(cluster, key.Job, name)}
@@ -200,8 +207,8 @@ func (r *observedState) read(l *loading, p *parsed, cluster string, now time.Tim
 	}
 	if l.former == nil && r.req.Observed(rewriteKey(cluster)).Exists() {
 		// Somebody else has changed the rewrite so that it cannot be read. It is made right at once, because
-		// whatever is left out is deleted.
-		l.complete = true
+		// whatever is left out is deleted. What is loaded is not known, so it is no record.
+		l.complete, l.unknown = true, true
 	}
 	l.waits = !l.complete && l.former == nil
 }
@@ -227,8 +234,8 @@ func (r *observedState) job(k key.Key, now time.Time) (done, failed bool) {
 	return done, failed
 }
 
-// limitJobs bounds the Jobs. Those that exist come first, so that none of them has to go for another. In a
-// cluster that does not answer, they take nobody's place.
+// limitJobs bounds the Jobs. None that exists goes for another. In a cluster that does not answer, they take
+// nobody's place.
 func (r *observedState) limitJobs() {
 	n := 0
 	for _, existing := range []bool{true, false} {
@@ -239,11 +246,11 @@ func (r *observedState) limitJobs() {
 				if observed.Exists() != existing {
 					return false
 				}
-				if _, state := remote.Unwrap(observed); existing && !state.Readable() {
+				if _, state := remote.Unwrap(observed); state.Reason == remote.NotSynced {
 					return false
 				}
 				n++
-				return n > maxJobs
+				return !existing && n > maxJobs
 			})
 		}
 	}
@@ -272,20 +279,36 @@ func (l *loading) served(p *parsed, adapters []adapter) (modelroute.Model, bool)
 	return m, true
 }
 
-// annotations of the rewrite say into which claim its adapters are loaded.
+// readRecord reads what the former rewrite says of what is loaded. A claim that was made anew is empty.
+func (l *loading) readRecord() {
+	if l.former == nil {
+		return
+	}
+	record := strings.Fields(l.former.Metadata.Annotations[naming.AnnotationLoadedAdapters])
+	if len(record) == 0 || len(record) > maxRecord || l.claimUID != "" && l.claimUID != record[0] {
+		return
+	}
+	l.recordUID, l.recorded = record[0], record[1:]
+}
+
+// annotations of the rewrite record what is loaded, and into which claim. What the former rewrite names stays in
+// the record as long as that rewrite stays.
 func (l *loading) annotations() map[string]string {
-	uid := l.claimUID
-	if !l.complete || uid == "" {
-		uid = ""
-		if l.former != nil {
-			uid = l.former.Metadata.Annotations[naming.AnnotationAdapterClaim]
+	all, uid := slices.Clone(l.loaded), cmp.Or(l.claimUID, l.recordUID)
+	for _, d := range l.recorded {
+		if !l.complete && l.former.names(d) {
+			all = append(all, d)
 		}
 	}
-	if uid == "" {
+	if uid == "" || len(all) == 0 || l.unknown {
 		return nil
 	}
-	return map[string]string{naming.AnnotationAdapterClaim: uid}
+	slices.Sort(all)
+	return map[string]string{naming.AnnotationLoadedAdapters: strings.Join(append([]string{uid}, slices.Compact(all)...), " ")}
 }
+
+// maxRecord is the most words of a record: the claim, the targets of the former rewrite, and those of the spec.
+const maxRecord = 1 + 2*v1alpha1.MaxTargets
 
 // render returns a Job for its namespace.
 func (j *job) render(p *parsed, namespace string) (kube.Object, error) {
@@ -304,7 +327,7 @@ func (r *observedState) adapterCache() *v1alpha1.AdapterCacheStatus {
 		return nil
 	}
 	c := r.service.Status.AdapterCache
-	if c == nil || c.ModelName == "" || min(c.RunAsUser, c.RunAsGroup, c.FSGroup) <= 0 || strings.ContainsFunc(c.ModelName, func(c rune) bool { return c < ' ' }) {
+	if c == nil || c.ModelName == "" || min(c.RunAsUser, c.RunAsGroup) < 1 || c.FSGroup < 0 || max(c.RunAsUser, c.RunAsGroup, c.FSGroup) > math.MaxInt32 || strings.ContainsFunc(c.ModelName, func(c rune) bool { return c < ' ' }) {
 		return nil
 	}
 	if t := c.TokenSecretRef; t != nil && (len(validation.IsDNS1123Subdomain(t.Name)) > 0 || len(validation.IsConfigMapKey(t.TokenKey())) > 0) {
@@ -322,7 +345,7 @@ func (r *observedState) claimUID(p *parsed, c *v1alpha1.AdapterCacheStatus, clus
 		return ""
 	}
 	for _, s := range c.Clusters {
-		if s.Name == cluster && s.ClaimName == naming.AdapterClaim(p.spec.ServiceName, p.identity.Namespace) {
+		if s.Name == cluster && s.ClaimName == naming.AdapterClaim(p.spec.ServiceName, p.identity.Namespace) && len(validation.IsDNS1123Label(s.UID)) == 0 {
 			return s.UID
 		}
 	}

@@ -9,7 +9,8 @@ object and one requirement, however many models there are. To compare the ages o
 instead, each call would have to read all of them, and each change would call all of them.
 
 What a model composes for a pool stays as long as the pool does, and as long as it is not known whether the
-pool exists. So nothing is lost while the service is missing in one call.
+pool exists. So nothing is lost while the service is missing in one call. Only Jobs go then, because the service
+says how their pods run. The next ones go on where they were.
 */
 package model
 

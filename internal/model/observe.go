@@ -91,7 +91,7 @@ func (r *observedState) readService() {
 func (r *observedState) readOwn() {
 	r.own = map[string]remote.PoolLocation{}
 	for _, k := range r.req.ObservedKeys() {
-		if k.Kind != key.InferenceModelRewrite {
+		if k.Kind != key.InferenceModelRewrite && k.Kind != key.InferenceObjective {
 			continue
 		}
 		if l, ok := remote.PoolAt(k, r.req.Observed(k)); ok {
@@ -178,8 +178,8 @@ func (r *observedState) forbidden(p *parsed) field.ErrorList {
 	if r.service == nil || r.service.Status.ModelRouting == nil || !slices.Contains(r.service.Status.ModelRouting.ServedNames, p.model.Name) {
 		return errs
 	}
-	for _, t := range p.model.Targets {
-		if t.Name != p.model.Name {
+	for _, t := range p.spec.Targets {
+		if t.Name != p.model.Name || t.Adapter != nil {
 			errs = append(errs, field.Forbidden(spec.Child("targets"), fmt.Sprintf(
 				"must be left out: %s is the name of the model that the engines of service %s serve, whose requests only the service may give to others, in servedModels of its router",
 				text.Value(p.model.Name), p.spec.ServiceName)))

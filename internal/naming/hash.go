@@ -105,7 +105,9 @@ func AdapterDirectory(owner, target string, source ...string) string {
 	if base == "" {
 		base = "adapter"
 	}
-	return Shorten(base, Digest(append([]string{owner, target}, source...)...), MaxLabel)
+	// Owners choose what goes into the hash, so it is long enough that none finds the directory of another.
+	hash := Digest(append([]string{owner, target}, source...)...)[:20]
+	return strings.TrimRight(base[:min(len(base), MaxLabel-len(hash)-1)], "-") + "-" + hash
 }
 
 // AdapterJob is the name of a Job that loads an adapter. It has a hash of what its pods are made from, because

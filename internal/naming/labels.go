@@ -28,9 +28,9 @@ const (
 	LabelModel = "fusioninfer.io/model"
 )
 
-// AnnotationAdapterClaim has the UID of the claim into which the adapters of an InferenceModelRewrite are
-// loaded.
-const AnnotationAdapterClaim = "fusioninfer.io/adapter-claim-uid"
+// AnnotationLoadedAdapters is on an InferenceModelRewrite. It has the UID of a claim, and the directories of the
+// adapters that are loaded into it.
+const AnnotationLoadedAdapters = "fusioninfer.io/loaded-adapters"
 
 // AnnotationPoolNodeSelector has the labels of the nodes of the pool to which a LeaderWorkerSet is
 // pinned. They stay what they were when it was created.

@@ -130,7 +130,7 @@ func (r *run) state() string {
 // short is a directory with its number in place of the hash.
 func (r *run) short(directory string) string {
 	i := strings.LastIndexByte(directory, '-')
-	if i < 0 || len(directory)-i != 13 {
+	if i < 0 || len(directory)-i != 21 {
 		return directory
 	}
 	target := directory[:i]
@@ -162,9 +162,11 @@ func TestAdapters(t *testing.T) {
 	r.spec(targets("v1 100", "v2 0 other"))
 	r.want("What gets no requests holds nothing up.", "Job v2#2, v1#1 100, Loading, Answered")
 	r.finish()
-	r.want("It is ready for requests. Its Job stays, because the rewrite does not name it.", "Job v2#2, v1#1 100, Loaded, Answered")
+	r.want("It is ready for requests.", "v1#1 100, Loaded, Answered")
 	r.spec(targets("v1 90", "v2 10 other"))
 	r.want("It gets them.", "v1#1 90, v2#2 10, Loaded, Answered")
+	r.spec(targets("v1 100", "v2 0 other"))
+	r.want("It stays loaded.", "v1#1 100, Loaded, Answered")
 	r.spec(`, targets: [{name: base}]`)
 	r.want("What is no adapter needs no Job.", "base 1, NoAdapters, Answered")
 	r.spec(targets("v1 1"))
@@ -188,10 +190,10 @@ func TestAdaptersStay(t *testing.T) {
 		"OtherClaim": {"A claim of another name is not the service's.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u2"), claimName, "data")) }, serving + ", Loaded, Answered"},
 		"Root":       {"A user who may read everything is none that the service says.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u2"), "runAsUser: 1", "runAsUser: 0")) }, serving + ", NoAdapterCache, Answered"},
 		"OtherModel": {"Adapters for another model are others.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u1"), "acme/base", "acme/next")) }, "Job v1#2, Job v2#2, " + serving + ", Loading, Answered"},
-		"Edited": {"A rewrite that cannot be read is made right.", func(r *run) {
+		"Edited": {"A rewrite that cannot be read is made right, and Jobs look for what it names.", func(r *run) {
 			o := r.req.GetObserved().GetResources()[rewrite]
 			o.Resource = kube.With(o.GetResource(), structpb.NewStringValue("x"), "spec", "rules")
-		}, serving + ", Loaded, Answered"},
+		}, "Job v1#1, Job v2#1, " + serving + ", Loading, Answered"},
 		"JobLost": {"Whoever deletes a rewrite gets it back.", func(r *run) { delete(r.req.GetObserved().GetResources(), rewrite); r.call(); r.finish() }, serving + ", Loaded, Answered"},
 	}
 	for name, tc := range cases {

@@ -177,6 +177,7 @@ func TestRefused(t *testing.T) {
 		"Taken":       {world: world{"existing/configmap/model-name": {held}}, want: []string{"spec.modelName"}, reason: "NameConflict"},
 		"OfService":   {world: alone(ready + `servedModels: [{name: bot}], ` + routing), want: []string{"spec.modelName"}, reason: "NameConflict"},
 		"Redirect":    {spec: `, modelName: base, targets: [{name: v1}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
+		"RedirectTo":  {spec: `, modelName: base, targets: [{name: base, adapter: {uri: "hf://evil/x"}}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
 		"RedirectOne": {spec: `, modelName: base, targets: [{name: base}, {name: v1}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
 	}
 	for name, tc := range cases {

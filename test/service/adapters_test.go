@@ -170,3 +170,33 @@ func TestAdaptersElsewhere(t *testing.T) {
 	l.spec(withoutAdapters() + "\n  placement: {clusters: [{name: east, providerConfigRef: {name: east}}]}")
 	l.want("Nobody knows which replicas mount it.", "TRUE NoCache", replica, replica, claim)
 }
+
+// TestAdaptersModel proves that engines which serve adapters keep their model: an adapter names it, and some engines
+// would know none of them during the rollout.
+func TestAdaptersModel(t *testing.T) {
+	l := begin(t, withAdapters())
+	l.call()
+	l.settle()
+	l.set("PersistentVolumeClaim", bound)
+	l.call()
+	l.settle()
+	l.wantClusters("Adapters can be loaded.", "/"+claimed+" uid-persistentvolumeclaim/adapters")
+	other := strings.Replace(withAdapters(), "Qwen3-8B\"", "Qwen3-8B-FP8\"", 1)
+	l.spec(other)
+	const want = "nothing was changed: spec.model: Forbidden: must stay Qwen/Qwen3-8B while engines serve adapters of spec.adapterCache, and is Qwen/Qwen3-8B-FP8: an adapter is for one model. " +
+		"Make another service, or set replicas to 0 first. With spec.model.cache from the start, only the weights change, and not the name"
+	if diff := cmp.Diff(want, fixture.Fatals(l.fn.Run(l, l.req))); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	l.spec(strings.Replace(withAdapters(), "replicas: 2", "replicas: 0", 1))
+	l.call()
+	l.settle()
+	l.call()
+	l.spec(strings.Replace(other, "replicas: 2", "replicas: 0", 1))
+	l.call()
+	l.spec(other)
+	l.call()
+	if got := kube.Lookup(l.req.GetObserved().GetComposite().GetResource(), "status", "adapterCache", "modelName").GetStringValue(); got != "Qwen/Qwen3-8B-FP8" {
+		t.Errorf("without engines, the model is still %s", got)
+	}
+}

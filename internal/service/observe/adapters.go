@@ -2,6 +2,7 @@ package observe
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -9,13 +10,15 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // An adapterStatus is the part of the status of the last call that tells where adapters are loaded.
 type adapterStatus struct {
 	Status struct {
 		AdapterCache struct {
-			Clusters []v1alpha1.AdapterClaimStatus `json:"clusters"`
+			ModelName string                        `json:"modelName"`
+			Clusters  []v1alpha1.AdapterClaimStatus `json:"clusters"`
 		} `json:"adapterCache"`
 	} `json:"status"`
 }
@@ -69,6 +72,9 @@ func (r *ObservedState) adapterClaim(c *plan.ClusterPlan, former []v1alpha1.Adap
 // adapterCacheChanged finds a claim for adapters that was made with something else than what the spec says.
 // Engines mount it, so it stays.
 func (r *ObservedState) adapterCacheChanged() field.ErrorList {
+	if err := r.otherModel(); err != nil {
+		return field.ErrorList{err}
+	}
 	for _, k := range r.req.ObservedKeys() {
 		if !plan.IsForAdapters(k) {
 			continue
@@ -77,6 +83,26 @@ func (r *ObservedState) adapterCacheChanged() field.ErrorList {
 			if errs := r.plan.RefuseOtherClaim(&claim); len(errs) > 0 {
 				return errs
 			}
+		}
+	}
+	return nil
+}
+
+// otherModel refuses that engines which load adapters get another model. Each adapter has the name of the model in
+// it. So in a rollout either the former replicas or the new ones would refuse requests for adapters.
+func (r *ObservedState) otherModel() *field.Error {
+	a, former := r.plan.Adapters, adapterStatus{}
+	_ = adapterView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.
+	was := former.Status.AdapterCache.ModelName
+	if a == nil || was == "" || was == a.ModelName || len(former.Status.AdapterCache.Clusters) == 0 {
+		return nil
+	}
+	for _, replica := range r.plan.Replicas() {
+		if r.mayServe(replica.Key) {
+			return field.Forbidden(field.NewPath("spec", "model"), fmt.Sprintf(
+				"must stay %s while engines serve adapters of spec.adapterCache, and is %s: an adapter is for one model. "+
+					"Make another service, or set replicas to 0 first. With spec.model.cache from the start, only the weights change, and not the name",
+				text.Value(was), text.Value(a.ModelName)))
 		}
 	}
 	return nil

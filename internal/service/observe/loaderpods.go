@@ -9,7 +9,6 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/loader"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // LoaderFailures returns what fails in pods that load adapters, by the names of their Jobs.
@@ -33,12 +32,12 @@ func LoaderFailures(pods []incoming.Object) map[string][]string {
 	return all
 }
 
-// noAdapter returns the last word of a loader that has found no adapter, or nothing. With this exit code, the
-// message is the loader's own.
+// noAdapter returns the last word of a loader that has found no adapter, or nothing. Any pod could have the labels of
+// a loader, so no other text is told.
 func (c *containerStatus) noAdapter() string {
 	for _, t := range []*terminated{c.State.Terminated, c.LastState.Terminated} {
-		if t != nil && c.Name == loader.ContainerName && t.ExitCode == loader.NoAdapter {
-			return text.Cut(text.OneLine(t.Message), maxLastWord)
+		if t != nil && c.Name == loader.ContainerName && t.ExitCode == loader.NoAdapter && loader.IsReason(t.Message) {
+			return t.Message
 		}
 	}
 	return ""
@@ -52,6 +51,3 @@ func (c *containerStatus) failedBefore() string {
 	}
 	return fmt.Sprintf("container %s: %s", c.Name, t.failure())
 }
-
-// maxLastWord is the most bytes of a loader's last word.
-const maxLastWord = 200

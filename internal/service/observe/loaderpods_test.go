@@ -26,8 +26,9 @@ func TestLoaderFailures(t *testing.T) {
 		"Runs":      {"It has not failed.", container("loader", `state: {running: {}}`), map[string][]string{}},
 		"Complete":  {"It has ended well.", container("loader", `state: {terminated: {exitCode: 0, message: "7"}}`), map[string][]string{}},
 		"NoSecret":  {"A Secret is missing.", container("loader", `state: {waiting: {reason: CreateContainerConfigError}}`), map[string][]string{"j": {"pod p: container loader: CreateContainerConfigError"}}},
-		"NoAdapter": {"The loader says what it has found.", container("loader", `state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 65, message: "it is\nno adapter"}}`), map[string][]string{"j": {"pod p: it is no adapter"}}},
+		"NoAdapter": {"The loader says what it has found.", container("loader", `state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 65, message: "its peft_type is not LORA, and engines load no other adapters"}}`), map[string][]string{"j": {"pod p: its peft_type is not LORA, and engines load no other adapters"}}},
 		"Again":     {"It is tried again.", container("loader", `state: {running: {}}, lastState: {terminated: {exitCode: 1, reason: Error, message: secret}}`), map[string][]string{"j": {"pod p: container loader: Error (exit code 1)"}}},
+		"Forged":    {"Any pod could have these labels.", container("loader", `state: {terminated: {exitCode: 65, reason: Error, message: "call this number"}}`), map[string][]string{"j": {"pod p: container loader: Error (exit code 65)"}}},
 		"Other":     {"Another container says nothing.", container("other", `state: {terminated: {exitCode: 65, reason: Error, message: secret}}`), map[string][]string{"j": {"pod p: container other: Error (exit code 65)"}}},
 		"Evicted":   {"The pod has failed.", pod(`phase: Failed, reason: Evicted`), map[string][]string{"j": {"pod p: Evicted"}}},
 	}

@@ -135,6 +135,26 @@ func TestCrashLoop(t *testing.T) {
 	}
 }
 
+// TestLastWords proves that a container's termination message is in its status, and that each start has its own.
+func TestLastWords(t *testing.T) {
+	client, dir := agent(t)
+	once := filepath.Join(dir, "once")
+	create(t, client, shell(`if [ -e `+once+` ]; then exit 8; fi; : > `+once+`
+if [ -w /dev/termination-log ]; then echo no adapter > /dev/termination-log; fi; exit 7`))
+	ended := func(code int32) string {
+		return main0(until(t, client, fmt.Sprintf("it has ended with code %d", code), func(p *corev1.Pod) bool {
+			end := main0(p).LastTerminationState.Terminated
+			return end != nil && end.ExitCode == code
+		})).LastTerminationState.Terminated.Message
+	}
+	if got, want := ended(7), "no adapter\n"; got != want {
+		t.Errorf("its last words are %q, want %q", got, want)
+	}
+	if got := ended(8); got != "" {
+		t.Errorf("its last words are still %q", got)
+	}
+}
+
 // TestImageUnknown proves that an image that nothing stands for cannot be pulled.
 func TestImageUnknown(t *testing.T) {
 	client, _ := agent(t)

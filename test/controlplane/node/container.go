@@ -85,7 +85,7 @@ func (c *container) run(ctx context.Context) {
 			return
 		}
 		end := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ExitCode: code, Reason: reason, StartedAt: metav1.NewTime(begun), FinishedAt: metav1.Now(),
+			ExitCode: code, Reason: reason, Message: c.pod.lastWords(c.spec), StartedAt: metav1.NewTime(begun), FinishedAt: metav1.Now(),
 		}}
 		c.set(func(f *containerFacts) { f.state, f.ready, f.started = end, false, false })
 		c.pod.log(c.pod.spec, "container %s has ended: %s, exit code %d", c.spec.Name, reason, code)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -74,10 +75,16 @@ func (r *pod) prepare(ctx context.Context, c *corev1.Container, image Image) (*l
 	if err != nil {
 		return nil, err
 	}
+	last := filepath.Join(dir, lastWordsFile)
+	if err := os.WriteFile(last, nil, 0o600); err != nil {
+		return nil, err
+	}
+	paths := maps.Clone(mounts)
+	paths[or(c.TerminationMessagePath, corev1.TerminationMessagePathDefault)] = last
 	expanded := func(words []string) []string {
 		all := make([]string, len(words))
 		for i, w := range words {
-			all[i] = within(expand(w, env), mounts)
+			all[i] = within(expand(w, env), paths)
 		}
 		return all
 	}
@@ -108,6 +115,19 @@ func (r *pod) prepare(ctx context.Context, c *corev1.Container, image Image) (*l
 		return l, r.substitute(ctx, l, image, Call{Args: expanded(c.Args), Mounts: mounts, Address: r.ip, Dir: dir, Ports: r.Ports})
 	}
 	return l, nil
+}
+
+// lastWordsFile is the file in the directory of a container that stands for its termination message.
+const lastWordsFile = "termination-log"
+
+// lastWords is what a container that has ended has left as its termination message. A kubelet cuts it, too.
+func (r *pod) lastWords(c *corev1.Container) string {
+	b, err := os.ReadFile(filepath.Join(r.volumes(), "containers", c.Name, lastWordsFile))
+	if err != nil {
+		return "" // It was not started.
+	}
+	const longest = 4096
+	return string(b[:min(len(b), longest)])
 }
 
 // mountLines are lines of DIRECTORY=PATH.

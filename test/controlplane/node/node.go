@@ -19,6 +19,7 @@ What differs from a kubelet:
   - Back-off is shorter and startup probes are more frequent by Options.Hasten. Probes have as long in
     total.
   - There are no limits of resources, no postStart hooks and no security contexts. All mounts are writable.
+  - A termination message is what a container writes to its file. It is never taken from the log.
 */
 package node
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -30,12 +29,22 @@ const (
 // newBucket serves a bucket with a model by the protocol of S3 to whoever signs requests with the right key.
 func newBucket(t *testing.T) (address string) {
 	t.Helper()
+	objects := map[string]string{}
+	for _, name := range append([]string{"extra/tokenizer.json"}, files...) {
+		objects["qwen/8b/"+name] = "{}"
+	}
+	return bucketOf(t, objects)
+}
+
+// bucketOf serves the bucket models with these objects, in the same way.
+func bucketOf(t *testing.T, objects map[string]string) (address string) {
+	t.Helper()
 	all := s3mem.New()
 	if err := all.CreateBucket(t.Context(), "models"); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append([]string{"extra/tokenizer.json"}, files...) {
-		if _, err := all.PutObject(t.Context(), "models", "qwen/8b/"+name, nil, bytes.NewReader([]byte("{}")), 2); err != nil {
+	for name, content := range objects {
+		if _, err := all.PutObject(t.Context(), "models", name, nil, strings.NewReader(content), int64(len(content))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -265,7 +265,7 @@ func (a *adapters) answered() {
 // directory is where requests for a target go, as the rewrite says.
 func (a *adapters) directory(target string) string {
 	a.t.Helper()
-	is := regexp.MustCompile("^" + target + "-[0-9a-f]{12}$")
+	is := regexp.MustCompile("^" + target + "-[0-9a-f]{20}$")
 	var found []string
 	for _, o := range list(a.t, a.c, rewriteKind, a.namespace) {
 		rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules")

@@ -73,6 +73,16 @@ func TestValidateInferenceModel(t *testing.T) {
 			schema: []string{"spec"},
 			want:   []string{`spec.criticality: Invalid value: "Standard": must be left out if priority is set: both set the priority of the model`},
 		},
+		"Adapters": {reason: "An adapter is in a hub or in a bucket.", doc: ofModel(`serviceName: chat, targets: [{name: a, adapter: {uri: "hf://acme/a", revision: v1}}, {name: b, adapter: {uri: "s3://loras/b"}}]`)},
+		"OtherAdapters": {
+			reason: "A claim holds them, and is no source. Only a hub has revisions.", doc: ofModel(`serviceName: chat, targets: [{name: a, adapter: {uri: "pvc://claim/a"}}, {name: b, adapter: {uri: "s3://loras/b", revision: "-v1"}}]`),
+			schema: []string{"spec.targets[0].adapter.uri", "spec.targets[1].adapter.revision"},
+			want: []string{
+				`spec.targets[0].adapter.uri: Invalid value: "pvc://claim/a": must be hf://{organization}/{name} or s3://{bucket}/{prefix}`,
+				`spec.targets[1].adapter.revision: Invalid value: "-v1": must be a branch, a tag or a commit`,
+				`spec.targets[1].adapter.revision: Invalid value: "-v1": must be left out: only an adapter of a hub, hf://, has revisions`,
+			},
+		},
 		"NoWeight": {
 			reason: "At least one target needs a weight above 0.", doc: ofModel(`serviceName: chat, targets: [{name: a, weight: 0}]`),
 			schema: []string{"spec"},

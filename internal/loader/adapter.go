@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,11 +26,12 @@ const (
 	noWeights = "it has no adapter_model.safetensors, so it is no adapter in the format of PEFT"
 	noLoRA    = "its peft_type is not LORA, and engines load no other adapters"
 	noObject  = "its adapter_config.json is no object of JSON"
+	noRank    = "its rank is above --max-lora-rank of the engines, which is 16 by default"
 )
 
 // IsReason tells whether a text is a reason for which a loader finds no adapter.
 func IsReason(s string) bool {
-	return slices.Contains([]string{noConfig, noWeights, noLoRA, noObject}, s)
+	return slices.Contains([]string{noConfig, noWeights, noLoRA, noObject, noRank}, s)
 }
 
 /*
@@ -74,6 +76,9 @@ case "$(printf '%s\n' "$config" | grep -Eo '"peft_type"[[:space:]]*:[[:space:]]*
 '"peft_type":"LORA"') ;;
 *) no "` + noLoRA + `" ;;
 esac
+for rank in $(printf '%s\n' "$config" | grep -Eo '"r"[[:space:]]*:[[:space:]]*[0-9]{1,9}' | grep -Eo '[0-9]+$'); do
+  [ "$ADAPTER_MAX_RANK" -eq 0 ] || [ "$rank" -le "$ADAPTER_MAX_RANK" ] || no "` + noRank + `"
+done
 printf '%s\n' "$config" | sed -E \
   -e 's%"base_model_name_or_path"%"former_base_model_name_or_path"%g' \
   -e 's%^[[:space:]]*\{%{"base_model_name_or_path": '"$ADAPTER_MODEL_EDIT"', %' > "$file.new"
@@ -84,12 +89,20 @@ rm -rf "$hidden".*
 `
 )
 
-// Adapter makes the loader load an adapter into a directory of the claim. The model is the one that engines
-// load, as their commands have it. Names are arguments and variables of the script, and no part of it.
-func (l *Loader) Adapter(directory, model string, s Source, in *inputv1alpha1.LoaderSettings) error {
-	text, err := json.Marshal(model)
+// An Engine is what adapters have to fit.
+type Engine struct {
+	// Model is the one that the engines load, as their commands have it.
+	Model string
+	// MaxRank is the highest rank that they serve. It is 0 if it is not known.
+	MaxRank int32
+}
+
+// Adapter makes the loader load an adapter into a directory of the claim. Names are arguments and variables of
+// the script, and no part of it.
+func (l *Loader) Adapter(directory string, of Engine, s Source, in *inputv1alpha1.LoaderSettings) error {
+	text, err := json.Marshal(of.Model)
 	if err != nil {
-		return fmt.Errorf("cannot write the name of the model %q: %w", model, err)
+		return fmt.Errorf("cannot write the name of the model %q: %w", of.Model, err)
 	}
 	load, from := l.loadFrom(s, in, true)
 	if s.Bucket != "" {
@@ -99,6 +112,7 @@ func (l *Loader) Adapter(directory, model string, s Source, in *inputv1alpha1.Lo
 	}
 	l.Command = append([]string{"sh", "-c", adapterBegin + load + adapterEnd, "load", path.Join(AdaptersPath, "."+directory)}, from...)
 	l.set("ADAPTER_DIRECTORY", path.Join(AdaptersPath, directory))
+	l.set("ADAPTER_MAX_RANK", strconv.Itoa(int(of.MaxRank)))
 	l.set("ADAPTER_MODEL", string(text))
 	l.set("ADAPTER_MODEL_EDIT", strings.NewReplacer(`\`, `\\`, `&`, `\&`, `%`, `\%`).Replace(string(text)))
 	return nil

@@ -55,6 +55,8 @@ func TestAdapter(t *testing.T) {
 		"NoWeights": {reason: "Nothing could be loaded.", files: map[string]string{"adapter_config.json": lora, "adapter_model.safetensors.index.json": ""}, exit: NoAdapter, stderr: noWeights},
 		"NoLoRA":    {reason: "vLLM would not find it.", files: files(`{"peft_type": "IA3"}`), exit: NoAdapter, stderr: noLoRA},
 		"TwoTypes":  {reason: "vLLM reads one of them.", files: files(`{"x": {"peft_type": "LORA"}, "peft_type": "IA3"}`), exit: NoAdapter, stderr: noLoRA},
+		"Rank":      {reason: "The highest rank that the engines serve.", files: files(`{"peft_type": "LORA", "r" : 16, "lora_alpha": 64}`), want: done(`{` + base + `, "peft_type": "LORA", "r" : 16, "lora_alpha": 64}`)},
+		"TooHigh":   {reason: "Engines would refuse all requests for it.", files: files(`{"peft_type": "LORA", "r":17}`), exit: NoAdapter, stderr: noRank},
 		"NoObject":  {reason: "vLLM could not read it.", files: files(`["peft_type": "LORA"]`), exit: NoAdapter, stderr: noObject},
 		"Again":     {reason: "A killed loader is taken up again, and what others left behind goes.", files: files(lora), before: map[string]string{".d.pod/adapter_config.json": "{", ".d.other/" + weights: "half"}, want: done(`{` + base + `, "peft_type": "LORA", "r": 8}`)},
 		"Slower":    {reason: "What a slower loader left behind goes.", before: map[string]string{"d/adapter_config.json": "{}", ".d.pod/" + weights: "half"}, want: map[string]string{"d/adapter_config.json": "{}"}},
@@ -67,7 +69,7 @@ func TestAdapter(t *testing.T) {
 			write(t, claim, tc.before)
 			write(t, bin, map[string]string{"hf": "#!/bin/sh\n[ \"$2 $3 $5 $6 $7 $8\" = 'org/name --local-dir --revision main --include adapter_*' ] && cp -R " + hub + "/. \"$4\"\n"})
 			l := New(settings())
-			if err := l.Adapter("d", model, Source{Hub: "org/name", Revision: "main"}, settings()); err != nil {
+			if err := l.Adapter("d", Engine{Model: model, MaxRank: 16}, Source{Hub: "org/name", Revision: "main"}, settings()); err != nil {
 				t.Fatal(err)
 			}
 			command := make([]string, 0, len(l.Command))

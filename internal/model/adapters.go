@@ -170,7 +170,7 @@ func (a *adapter) plan(p *parsed, from *v1alpha1.Adapter, cache *v1alpha1.Adapte
 	s := from.Source()
 	l := loader.New(&p.input.ModelLoader)
 	l.Users = loader.Users{User: cache.RunAsUser, Group: cache.RunAsGroup, VolumeGroup: cache.FSGroup}
-	if err := l.Adapter(a.directory, cache.ModelName, loader.Source{
+	if err := l.Adapter(a.directory, loader.Engine{Model: cache.ModelName, MaxRank: cache.MaxRank}, loader.Source{
 		Hub: s.Hub, Revision: from.Revision, Bucket: s.Bucket, Path: s.Path,
 		TokenSecretRef: cache.TokenSecretRef, CredentialsSecretRef: cache.CredentialsSecretRef,
 	}, &p.input.ModelLoader); err != nil {
@@ -327,7 +327,7 @@ func (r *observedState) adapterCache() *v1alpha1.AdapterCacheStatus {
 		return nil
 	}
 	c := r.service.Status.AdapterCache
-	if c == nil || c.ModelName == "" || min(c.RunAsUser, c.RunAsGroup) < 1 || c.FSGroup < 0 || max(c.RunAsUser, c.RunAsGroup, c.FSGroup) > math.MaxInt32 || strings.ContainsFunc(c.ModelName, func(c rune) bool { return c < ' ' }) {
+	if c == nil || c.ModelName == "" || min(c.RunAsUser, c.RunAsGroup) < 1 || min(c.FSGroup, int64(c.MaxRank)) < 0 || max(c.RunAsUser, c.RunAsGroup, c.FSGroup) > math.MaxInt32 || strings.ContainsFunc(c.ModelName, func(c rune) bool { return c < ' ' }) {
 		return nil
 	}
 	if t := c.TokenSecretRef; t != nil && (len(validation.IsDNS1123Subdomain(t.Name)) > 0 || len(validation.IsConfigMapKey(t.TokenKey())) > 0) {

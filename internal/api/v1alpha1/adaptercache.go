@@ -54,6 +54,11 @@ type AdapterCacheStatus struct {
 	// adapter has to have it as base_model_name_or_path.
 	ModelName string `json:"modelName"`
 
+	// MaxRank is the highest rank of an adapter that all engines serve, by --max-lora-rank. An adapter
+	// with a higher one is not loaded. Absent if the engines' commands do not say it.
+	// +optional
+	MaxRank int32 `json:"maxRank,omitempty"`
+
 	// RunAsUser is the user of the Jobs that load adapters, as far as possible that of the engines.
 	RunAsUser int64 `json:"runAsUser"`
 

@@ -32,7 +32,7 @@ func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
 		return nil
 	}
 	st := &v1alpha1.AdapterCacheStatus{
-		ModelName: a.ModelName, RunAsUser: a.User, RunAsGroup: a.Group, FSGroup: a.VolumeGroup,
+		ModelName: a.ModelName, MaxRank: a.MaxRank, RunAsUser: a.User, RunAsGroup: a.Group, FSGroup: a.VolumeGroup,
 		TokenSecretRef: a.TokenSecretRef, CredentialsSecretRef: a.CredentialsSecretRef,
 	}
 	former := adapterStatus{}

@@ -40,6 +40,8 @@ type Adapters struct {
 	AccessMode             corev1.PersistentVolumeAccessMode
 	// ModelName is the model that all engines load, as their commands have it.
 	ModelName string
+	// MaxRank is the highest rank of adapters that all engines serve. It is 0 if a command does not say.
+	MaxRank int32
 	// Users are those of the Jobs that load adapters.
 	loader.Users
 
@@ -105,6 +107,7 @@ func (p *Plan) planAdapters(spec *v1alpha1.InferenceServiceSpec, in *inputv1alph
 	}
 	a.Users = usersOf(&p.Roles[0].Leader.Spec, *in.ModelLoader.RunAsUser)
 	errs = append(errs, a.findModel(p.Roles)...)
+	a.MaxRank = maxRank(p.Roles)
 	if p.Router != nil {
 		errs = append(errs, p.Router.close()...)
 	}
@@ -131,6 +134,28 @@ func (a *Adapters) findModel(roles []*Role) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// defaultRank is the highest rank that vLLM serves without --max-lora-rank (vllm/config/lora.py).
+const defaultRank = 16
+
+// maxRank returns the highest rank of adapters that all engines serve, or 0 if that is not known. Engines refuse
+// requests for adapters of a higher one.
+func maxRank(roles []*Role) int32 {
+	least := 0
+	for _, r := range roles {
+		if r.line == nil || r.line.Has("--config") {
+			return 0
+		}
+		n, ok := r.line.number(defaultRank, "--max-lora-rank")
+		if !ok {
+			return 0
+		}
+		if least == 0 || n < least {
+			least = n
+		}
+	}
+	return int32(least) //nolint:gosec // number returns at most maxParallel.
 }
 
 // secrets returns the names of the Secrets that loading adapters may need.

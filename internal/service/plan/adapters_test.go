@@ -230,3 +230,32 @@ func TestAdaptersName(t *testing.T) {
 		t.Errorf("the claims are %s and %s", one, other)
 	}
 }
+
+// TestMaxRank shows which rank an adapter may have so that all engines serve it.
+func TestMaxRank(t *testing.T) {
+	const image = `image: "vllm/vllm-openai:v0.19.0", `
+	cases := map[string]struct {
+		reason, spec string
+		want         int32
+	}{
+		"Default": {"vLLM's own.", adapted("", image+`args: [--model, M]`), 16},
+		"Flag":    {"The engines' command says it.", adapted("", image+`args: [--model, M, --max-lora-rank=64]`), 64},
+		"Least": {
+			"An adapter has to fit all engines.",
+			adapted("", image+`args: [--model, M, --max-lora-rank, "64"]`) + `- {name: v, componentType: worker, template: {spec: {containers: [{name: vllm, ` + image + `args: [--model, M, --max-lora-rank, "32"]}]}}}`, 32,
+		},
+		"Variable": {"The value is not known.", adapted("", image+`args: [--model, M, --max-lora-rank, $(RANK)]`), 0},
+		"File":     {"A file of flags may have it.", adapted("", image+`args: [--model, M, --config, f.yaml]`), 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, tc.spec, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.Adapters.MaxRank; got != tc.want {
+				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

@@ -155,7 +155,7 @@ func maxRank(roles []*Role) int32 {
 			least = n
 		}
 	}
-	return int32(least) //nolint:gosec // number returns at most maxParallel.
+	return int32(least)
 }
 
 // secrets returns the names of the Secrets that loading adapters may need.

@@ -13,6 +13,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/engineflags"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // An engineLine is the command line of an engine, as the user wrote it.
@@ -88,6 +89,7 @@ func (p *rolePlanner) warnOfFlags() {
 	if p.ownLeader() {
 		p.warnOfProblems(p.engineLine(&p.role.Worker, p.path.Child("template")))
 	}
+	p.warnOfRay()
 	if l := p.role.line; l != nil && !l.Open {
 		p.warnOfNodes(l)
 		p.warnOfSizes(l)
@@ -109,6 +111,25 @@ var connects = []string{
 	"--data-parallel-rank", "--data-parallel-start-rank", "--data-parallel-address", "--data-parallel-size-local", "--data-parallel-backend",
 	"--data-parallel-external-lb", "--data-parallel-hybrid-lb", "--data-parallel-multi-port-external-lb",
 	"--dist-init-addr", "--nccl-init-addr",
+}
+
+// withoutRay is the first release of the image vllm-openai that has no Ray (requirements/cuda.txt of vLLM v0.18.0).
+var withoutRay = imageref.Version{0, 18, 0}
+
+// warnOfRay warns of the launcher Ray, which is the default, where the image has no Ray.
+func (p *rolePlanner) warnOfRay() {
+	if p.role.Nodes == 1 || p.launcher() != v1alpha1.LauncherRay {
+		return
+	}
+	image := p.role.Leader.engine().Image
+	name, tag := imageref.Split(image)
+	if v, known := imageref.ParseVersion(tag); !known || name != "vllm-openai" || v.Compare(withoutRay) < 0 {
+		return
+	}
+	p.warnings = append(p.warnings, Warning{
+		Path:    p.path.Child("multinode", "launcher").String(),
+		Message: fmt.Sprintf("%s has no Ray, as of v%s, so the pods end with \"ray: not found\": set launcher: %s, or use an image with Ray and another name", text.Value(image), withoutRay, v1alpha1.LauncherVLLM),
+	})
 }
 
 // warnOfNodes warns of an engine that runs on several nodes and is not told so.

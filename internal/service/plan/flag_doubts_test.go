@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -213,6 +214,41 @@ func TestGPUsOf(t *testing.T) {
 			}
 			if got, _ := gpusOf(p); got != tc.want {
 				t.Errorf("want %d, got %d", tc.want, got)
+			}
+		})
+	}
+}
+
+// TestWarnOfRay plans engines with launcher Ray, the default, in images with and without Ray.
+func TestWarnOfRay(t *testing.T) {
+	without := []Warning{{
+		"spec.roles[0].multinode.launcher",
+		`vllm/vllm-openai:v0.18.0 has no Ray, as of v0.18.0, so the pods end with "ray: not found": set launcher: VLLM, or use an image with Ray and another name`,
+	}}
+	cases := map[string]struct {
+		reason, image string
+		nodes         int32
+		launcher      v1alpha1.Launcher
+		want          []Warning
+	}{
+		"Without":  {"The image has no Ray.", "vllm/vllm-openai:v0.18.0", 2, v1alpha1.LauncherRay, without},
+		"With":     {"It has.", "vllm/vllm-openai:v0.17.1", 2, v1alpha1.LauncherRay, nil},
+		"Unknown":  {"The tag is no release.", "vllm/vllm-openai:latest", 2, v1alpha1.LauncherRay, nil},
+		"Own":      {"An image of one's own may have Ray.", "acme/vllm-ray:v0.18.0", 2, v1alpha1.LauncherRay, nil},
+		"Launcher": {"Nobody starts Ray.", "vllm/vllm-openai:v0.18.0", 2, v1alpha1.LauncherVLLM, nil},
+		"OneNode":  {"Nobody starts Ray.", "vllm/vllm-openai:v0.18.0", 1, v1alpha1.LauncherRay, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := flagDoubts(t, "image: '"+tc.image+"', command: [vllm, serve], args: [m, --tensor-parallel-size, '8', --pipeline-parallel-size, '"+strconv.Itoa(int(tc.nodes))+"']"+gpus8, tc.nodes, tc.launcher)
+			var rays []Warning
+			for _, w := range got {
+				if w.Path == "spec.roles[0].multinode.launcher" {
+					rays = append(rays, w)
+				}
+			}
+			if diff := cmp.Diff(tc.want, rays); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -133,26 +133,37 @@ type PodRequirements struct {
 // Key returns a text that is the same for equal requirements only. Lengths keep it so for names
 // that hold any character, since tenants write them.
 func (r *PodRequirements) Key() string {
-	var b strings.Builder
-	text := func(s string) { b.WriteString(strconv.Itoa(len(s)) + ":" + s) }
-	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
-		text(name)
-		b.WriteString("=" + strconv.FormatInt(r.Requests[name], 10) + ",")
+	b := make([]byte, 0, 128)
+	for _, name := range appendSorted(make([]string, 0, 8), r.Requests) {
+		b = append(appendText(b, name), '=')
+		b = append(strconv.AppendInt(b, r.Requests[name], 10), ',')
 	}
-	selector := func(of map[string]string) {
-		b.WriteByte('/')
-		for _, name := range slices.Sorted(maps.Keys(of)) {
-			text(name)
-			text(of[name])
-		}
-	}
-	selector(r.NodeSelector)
+	b = appendSelector(b, r.NodeSelector)
 	if r.Pin != nil {
-		b.WriteByte('@')
-		text(r.Pin.Pool)
-		selector(r.Pin.NodeSelector)
+		b = appendText(append(b, '@'), r.Pin.Pool)
+		b = appendSelector(b, r.Pin.NodeSelector)
 	}
-	return b.String()
+	return string(b)
+}
+
+func appendSelector(b []byte, selector map[string]string) []byte {
+	b = append(b, '/')
+	for _, name := range appendSorted(make([]string, 0, 8), selector) {
+		b = appendText(appendText(b, name), selector[name])
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
+}
+
+func appendSorted[V any, M ~map[string]V](names []string, of M) []string {
+	for name := range of {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Covers tells whether a pod with the other requirements fits wherever a pod with these does.

@@ -99,7 +99,7 @@ func missingSince(since string) string {
 
 // capacityRequest requests one replica with some GPUs.
 func capacityRequest(uid, namespace string, gpus int, owner string) string {
-	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-capacity-request, namespace: team, ownerReferences: [{controller: true, uid: %s}]}, data: {request: '{"uid":%q,"namespace":%q,"name":"s%s","podRequirements":{"w":{"requests":{"nvidia.com/gpu":%d}}},"clusters":{"us-east":{"namespace":%q,"groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}]}}}'}}`,
+	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-capacity-request, namespace: team, ownerReferences: [{controller: true, uid: %s}]}, data: {request: '{"uid":%q,"namespace":%q,"name":"s%s","podRequirements":{"w":{"requests":{"nvidia.com/gpu":%d}}},"clusters":[{"names":["us-east"],"namespace":%q,"groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}]}]}'}}`,
 		uid, owner, uid, namespace, strings.TrimPrefix(uid, "u"), 1000*gpus, namespace)
 }
 
@@ -704,7 +704,7 @@ func TestSize(t *testing.T) {
 							"ownerReferences": []any{map[string]any{"controller": true, "uid": uid}},
 						},
 						"data": map[string]any{"request": fmt.Sprintf(
-							`{"uid":%q,"namespace":%q,"name":%q,"podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000%s}}},"clusters":{"us-east":{"namespace":"models","groups":[%s]}}}`,
+							`{"uid":%q,"namespace":%q,"name":%q,"podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000%s}}},"clusters":[{"names":["us-east"],"namespace":"models","groups":[%s]}]}`,
 							uid, service, service, resources.String(), strings.Join(groups, ","))},
 					})
 					if err != nil {

@@ -78,7 +78,7 @@ func TestNamespace(t *testing.T) {
 // TestOnlyOwnNamespaces proves that a request creates no namespace but the one with the name
 // of its tenant's namespace.
 func TestOnlyOwnNamespaces(t *testing.T) {
-	forged := strings.Replace(capacityRequest("u1", "team", 8, "u1"), `{"us-east":{"namespace":"team"`, `{"us-east":{"namespace":"kube-system"`, 1)
+	forged := strings.Replace(capacityRequest("u1", "team", 8, "u1"), `"names":["us-east"],"namespace":"team"`, `"names":["us-east"],"namespace":"kube-system"`, 1)
 	rsp := run(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": reached}, map[string][]string{requests: {forged}}))
 	if o := outcomeOf(rsp); len(o.allocated) != 1 {
 		t.Fatalf("nothing is reserved: %+v", o)

@@ -21,7 +21,7 @@ func TestDecodeRequestSizes(t *testing.T) {
 		return strings.Join(all, ",")
 	}
 	request := func(name, created, requirements, cr string) string {
-		return fmt.Sprintf(`{"uid":"u","namespace":"n","name":%q,"created":%q,"podRequirements":{%s},"clusters":{"us-east":{"namespace":"n",%s}}}`, name, created, requirements, cr)
+		return fmt.Sprintf(`{"uid":"u","namespace":"n","name":%q,"created":%q,"podRequirements":{%s},"clusters":[{"names":["us-east"],"namespace":"n",%s}]}`, name, created, requirements, cr)
 	}
 	const requirements, none = `"s":{}`, `"groups":[]`
 	group := `{"replicas":[{"name":"a/#","pods":{"s":1}}]}`

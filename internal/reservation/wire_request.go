@@ -1,7 +1,6 @@
 package reservation
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,21 +13,17 @@ import (
 // A cluster reads the whole request of each service that asks it. So clusters of which a service
 // requests the same are in one entry. Replicas have an entry each: a short text must not become a
 // large request.
-//
-// The former form had an object with an entry for each cluster. A function that knows only that
-// form refuses this one. It does not take it for a request of nothing, and give up reservations.
 
 // clusterItself stands for the name of the cluster, where clusters differ in nothing else.
 const clusterItself = "*"
 
 // A wireRequest is a request as a ConfigMap has it.
 type wireRequest struct {
-	plainRequest
+	CapacityRequest
 
-	Clusters wireClusters `json:"clusters,omitempty"`
+	// Clusters are in the order of their first names.
+	Clusters []wireCluster `json:"clusters,omitempty"`
 }
-
-type plainRequest CapacityRequest
 
 // A wireCluster is what is requested of each of some clusters.
 type wireCluster struct {
@@ -36,28 +31,9 @@ type wireCluster struct {
 	ClusterRequest
 }
 
-// wireClusters are in the order of their first names.
-type wireClusters []wireCluster
-
-// UnmarshalJSON also reads the former form.
-func (all *wireClusters) UnmarshalJSON(text []byte) error {
-	if !bytes.HasPrefix(text, []byte("{")) {
-		return json.Unmarshal(text, (*[]wireCluster)(all)) //nolint:wrapcheck // DecodeRequest does.
-	}
-	former := map[string]ClusterRequest{}
-	if err := json.Unmarshal(text, &former); err != nil {
-		return err //nolint:wrapcheck // DecodeRequest does.
-	}
-	*all = nil
-	for _, name := range slices.Sorted(maps.Keys(former)) {
-		*all = append(*all, wireCluster{[]string{name}, former[name]})
-	}
-	return nil
-}
-
 // EncodeRequest encodes a request. The same request gives the same text.
 func EncodeRequest(req *CapacityRequest) (string, error) {
-	wire := wireRequest{plainRequest: plainRequest(*req)}
+	wire := wireRequest{CapacityRequest: *req}
 	at := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(req.Clusters)) {
 		c := req.Clusters[name].rename(name, clusterItself)
@@ -97,10 +73,10 @@ func DecodeRequest(text string) (*CapacityRequest, error) {
 		return nil, fmt.Errorf("cannot decode a capacity request of %d bytes: at most %d are allowed", len(text), maxRequestBytes)
 	}
 	wire := wireRequest{}
-	if err := json.Unmarshal([]byte(text), &wire); err != nil {
+	if err := decodeJSON([]byte(text), &wire); err != nil {
 		return nil, fmt.Errorf("cannot decode a capacity request: %w", err)
 	}
-	req := CapacityRequest(wire.plainRequest)
+	req := wire.CapacityRequest
 	if err := req.check(); err != nil {
 		return nil, fmt.Errorf("invalid capacity request: %w", err)
 	}
@@ -112,15 +88,19 @@ func DecodeRequest(text string) (*CapacityRequest, error) {
 
 // addClusters adds what is requested of clusters. What several clusters share is checked once, so
 // it takes time in proportion to the text.
-func (req *CapacityRequest) addClusters(entries wireClusters) error {
+func (req *CapacityRequest) addClusters(entries []wireCluster) error {
 	requested := 0
 	for i := range entries {
 		e := &entries[i]
-		if err := req.checkCluster(e); err != nil {
+		replicas := Replicas(e.Groups)
+		if err := req.checkCluster(e, replicas); err != nil {
 			return err
 		}
-		if requested += len(e.Names) * len(Replicas(e.Groups)); requested > MaxRequested {
+		if requested += len(e.Names) * len(replicas); requested > MaxRequested {
 			return fmt.Errorf("there are more than %d replicas in all clusters", MaxRequested)
+		}
+		if req.Clusters == nil {
+			req.Clusters = make(map[string]ClusterRequest, len(e.Names))
 		}
 		for _, name := range e.Names {
 			if len(validation.IsDNS1123Label(name)) > 0 {
@@ -128,9 +108,6 @@ func (req *CapacityRequest) addClusters(entries wireClusters) error {
 			}
 			if _, twice := req.Clusters[name]; twice {
 				return fmt.Errorf("there are two entries for cluster %q", name)
-			}
-			if req.Clusters == nil {
-				req.Clusters = map[string]ClusterRequest{}
 			}
 			req.Clusters[name] = e.ClusterRequest.rename(clusterItself, name)
 		}
@@ -141,14 +118,13 @@ func (req *CapacityRequest) addClusters(entries wireClusters) error {
 	return nil
 }
 
-func (req *CapacityRequest) checkCluster(e *wireCluster) error {
+func (req *CapacityRequest) checkCluster(e *wireCluster, replicas []ReplicaRequest) error {
 	if len(e.Names) == 0 {
 		return errors.New("there is an entry for no cluster")
 	}
 	if len(validation.IsDNS1123Label(e.Namespace)) > 0 {
 		return fmt.Errorf("%q is not the name of a namespace", e.Namespace)
 	}
-	replicas := Replicas(e.Groups)
 	if n := max(len(replicas), len(e.Groups)); n > maxReplicas {
 		return fmt.Errorf("there are %d replicas for cluster %q: at most %d are allowed", n, e.Names[0], maxReplicas)
 	}

@@ -17,7 +17,7 @@ const wellFormed = `{"uid":"u","namespace":"team","name":"s","created":"2026-03-
 
 // former is the same in the form that requests had before.
 const former = `{"uid":"u","namespace":"team","name":"s","created":"2026-03-01T10:00:00Z","podRequirements":{"w":{"requests":{"nvidia.com/gpu":1000}}},` +
-	`"clusters":{"us-east":{"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":2},"required":true}]}],"running":["w/0"]}}}`
+	`"clusters":[{"names":["us-east"],"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":2},"required":true}]}],"running":["w/0"]}]}`
 
 func TestDecodeRequest(t *testing.T) {
 	change := func(from, to string) string { return strings.Replace(wellFormed, from, to, 1) }
@@ -139,8 +139,8 @@ func TestRequestLabel(t *testing.T) {
 func FuzzDecodeRequest(f *testing.F) {
 	f.Add(wellFormed, int64(2))
 	f.Add(former, int64(2))
-	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"":{}},"clusters":{"us-east":{"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"":1048576}}]},{}]}}}`, int64(0))
-	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"a":{"requests":{"nvidia.com/gpu":9223372036854775807,"cpu":1}}},"clusters":{"us-east":{"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"a":1000}}]}]}}}`, int64(5000))
+	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"":{}},"clusters":[{"names":["us-east"],"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"":1048576}}]},{}]}]}`, int64(0))
+	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"a":{"requests":{"nvidia.com/gpu":9223372036854775807,"cpu":1}}},"clusters":[{"names":["us-east"],"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"a":1000}}]}]}]}`, int64(5000))
 	f.Fuzz(func(t *testing.T, text string, nodes int64) {
 		req, err := DecodeRequest(text)
 		if err != nil {

@@ -1,7 +1,5 @@
 package simulation
 
-import "time"
-
 // Cost counts what a simulation costs.
 type Cost struct {
 	// Reconciles are those of composite resources, by kind, and Timed those that a time to live or a back-off woke.
@@ -22,9 +20,7 @@ type one struct{ reconciles, largest int }
 
 // Calls are what the calls for a kind have cost.
 type Calls struct {
-	Count                 int
-	Time, Longest         time.Duration
-	Largest, LargestReply int
+	Count, Largest, LargestReply int
 }
 
 // reset counts from zero.
@@ -39,7 +35,7 @@ func (c *Cost) of(xr xrKey) *one {
 	return c.each[xr]
 }
 
-func (c *Cost) add(xr xrKey, request, response int, d time.Duration) {
+func (c *Cost) add(xr xrKey, request, response int) {
 	calls := c.Calls[xr.kind.kind]
 	if calls == nil {
 		calls = &Calls{}
@@ -47,8 +43,6 @@ func (c *Cost) add(xr xrKey, request, response int, d time.Duration) {
 	}
 	c.of(xr).largest = max(c.of(xr).largest, request)
 	calls.Count++
-	calls.Time += d
-	calls.Longest = max(calls.Longest, d)
 	calls.Largest, calls.LargestReply = max(calls.Largest, request), max(calls.LargestReply, response)
 }
 

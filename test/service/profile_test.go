@@ -182,15 +182,20 @@ func TestProfileRefusals(t *testing.T) {
 	}
 }
 
-// TestProfileRollsOut shows that a change of a profile reaches one replica after the other, and that a
-// profile that disappears changes nothing.
+// TestProfileRollsOut shows that a change of a profile reaches one replica after the other, unless the
+// service is paused, and that a profile that disappears changes nothing.
 func TestProfileRollsOut(t *testing.T) {
 	const roles = `{componentType: worker, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}`
 	const spec = `{profileName: p, roles: [{name: w, componentType: worker, replicas: 4}]}`
 	w := newWorld(t, spec)
 	w.req.Input = fixture.YAML(t, withProfiles(fmt.Sprintf(roles, "v1")))
 	_, before := w.rollOut(spec)
+	paused := strings.TrimSuffix(spec, "}") + `, rollout: {paused: true}}`
 	w.req.Input = fixture.YAML(t, withProfiles(fmt.Sprintf(roles, "v2")))
+	fewest, waits := w.rollOut(paused)
+	if got := fixture.Condition(waits, "RolledOut"); fewest != 4 || w.images() != "v1,v1,v1,v1" || len(w.restarts) != 0 || got != "FALSE Paused" {
+		t.Errorf("want a service that is paused to keep v1, got %s, restarts %v, and RolledOut %s", w.images(), w.restarts, got)
+	}
 	fewest, after := w.rollOut(spec)
 	if fewest != 3 || w.images() != "v2,v2,v2,v2" {
 		t.Errorf("want one replica after the other to get v2, got %s with at least %d serving", w.images(), fewest)

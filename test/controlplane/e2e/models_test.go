@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -17,8 +18,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
-// TestModels proves that an owner of a model shifts its requests from one adapter to another, without rights on the
-// service: through the gateway, a real endpoint picker, and engines that refuse names they do not know. No request is lost, and
+// TestModels proves that an owner of a model shifts its requests from one adapter to another, with rights on their own model
+// only: through the gateway, a real endpoint picker, and engines that refuse names they do not know. No request is lost, and
 // a second owner gets the name once the first gives it up.
 //
 // The endpoint picker that runs here reads the rewrites of the Gateway API Inference Extension, from which those of llm-d
@@ -42,7 +43,8 @@ func TestModels(t *testing.T) {
 	base := inference(ns, "base", worker, router)
 	apply(t, c, base)
 	mine := owned(t, ns, "mine", `{serviceName: base, modelName: bot, criticality: Critical, targets: [{name: v1, weight: 90}, {name: v2, weight: 10}]}`)
-	apply(t, c, mine)
+	one, two := newOwner(t, c, ns, "mine"), newOwner(t, c, ns, "other")
+	one.apply(mine)
 	modelSays(t, c, mine, "Accepted", "True", "Accepted")
 	settled(t, c, base)
 	modelSays(t, c, mine, "Answered", "True", "Answered")
@@ -75,7 +77,7 @@ func TestModels(t *testing.T) {
 	mine = owned(t, ns, "mine", `{serviceName: base, modelName: bot, criticality: Critical, targets: [{name: v1, weight: 50}, {name: v2, weight: 50}]}`)
 	wg := sync.WaitGroup{}
 	wg.Go(func() { l.ask(t, "bot", 400) })
-	apply(t, c, mine)
+	one.apply(mine)
 	until(t, c, "the rewrite has the new weights", func(context.Context) (bool, error) {
 		for _, o := range list(t, c, rewriteKind, ns) {
 			rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules")
@@ -93,11 +95,13 @@ func TestModels(t *testing.T) {
 	share("50 %", 150, 250)
 
 	other := owned(t, ns, "other", `{serviceName: base, modelName: bot, targets: [{name: v2}]}`)
-	apply(t, c, other)
+	two.apply(other)
 	modelSays(t, c, other, "Accepted", "False", "NameConflict")
 	share("50 %", 150, 250)
-	if err := c.Delete(t.Context(), mine); err != nil {
-		t.Fatal(err)
+	one.mayNoMore(t.Context(), "base", "mine", "other")
+	two.mayNoMore(t.Context(), "base", "other", "mine")
+	if err := one.models().Delete(t.Context(), "mine", metav1.DeleteOptions{}); err != nil {
+		t.Fatalf("an owner cannot delete their model: %v", err)
 	}
 	modelSays(t, c, other, "Answered", "True", "Answered")
 	copyRewrites(t, c, ns)

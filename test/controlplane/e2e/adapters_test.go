@@ -2,11 +2,8 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"regexp"
 	"strings"
@@ -33,57 +30,18 @@ const (
 	adapterWeights = "adapter_model.safetensors"
 )
 
-// An adapterHub answers as huggingface.co does for the adapters of acme, to whoever has the token. It keeps the revision
-// two of each back.
-type adapterHub struct {
-	*httptest.Server
-
-	// release lets the revision two come.
-	release func()
-}
-
-func newAdapterHub(t *testing.T, token string) *adapterHub {
-	t.Helper()
-	released := make(chan struct{})
-	h := &adapterHub{release: sync.OnceFunc(func() { close(released) })}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/models/{org}/{name}/revision/{revision}", func(w http.ResponseWriter, r *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{
-			"sha": "sha-of-" + r.PathValue("revision"), "siblings": []map[string]string{{"rfilename": adapterConfig}, {"rfilename": adapterWeights}},
-		})
-	})
-	mux.HandleFunc("GET /{org}/{name}/resolve/{sha}/{file}", func(w http.ResponseWriter, r *http.Request) {
-		if r.PathValue("file") == adapterConfig {
-			fmt.Fprint(w, adapterConfigs[r.PathValue("org")+"/"+r.PathValue("name")])
-			return
-		}
-		if r.PathValue("sha") == "sha-of-two" {
-			select {
-			case <-released:
-			case <-r.Context().Done():
-				return
-			}
-		}
-		fmt.Fprint(w, "tensors of "+r.PathValue("sha"))
-	})
-	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+token {
-			http.Error(w, "Invalid credentials", http.StatusUnauthorized)
-			return
-		}
-		mux.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() { h.release(); h.Close() })
-	return h
-}
-
 // TestAdapters proves that an owner of a model adds, replaces and removes adapters while requests are answered. They are
 // loaded from a hub and a bucket into the claim that the engines mount. No request fails, and no engine is restarted.
 //
 // As in TestModels, each rewrite is copied for the endpoint picker that runs here.
 func TestAdapters(t *testing.T) {
-	const token = "token-of-the-hub"
-	models := newAdapterHub(t, token)
+	models := newHub(t, []string{adapterConfig, adapterWeights}, func(model, revision, file string) string {
+		if file == adapterConfig {
+			return adapterConfigs[model]
+		}
+		return "tensors of " + model + " as of " + revision
+	})
+	models.hold("acme/kind@two/" + adapterWeights)
 	bucket := bucketOf(t, map[string]string{"loras/calm/" + adapterConfig: adapterConfigs["loras/calm"], "loras/calm/" + adapterWeights: "tensors"})
 	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 2, GPUs: 8, Engines: true, CoreArgs: cluster.RecommendedCoreArgs})}
 	c := h.Cluster
@@ -100,7 +58,7 @@ apiVersion: v1
 kind: Secret
 metadata: {name: bucket, namespace: %[1]s}
 stringData: {AWS_ACCESS_KEY_ID: %[3]s, AWS_SECRET_ACCESS_KEY: %[4]s}
-`, ns, token, bucketReader, bucketKey)))
+`, ns, hubToken, bucketReader, bucketKey)))
 	router := picker("adapters.example.com")
 	// So that the endpoint picker goes by the names of models.
 	router["servedModels"] = []any{map[string]any{"name": "Qwen/Qwen3-8B"}}
@@ -188,7 +146,7 @@ func (h *controlPlane) installForAdapters(t *testing.T, loader string) {
 	}
 	kubectl(t, h.Cluster, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml",
 		"-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml", "-f", "package/xr/cache-definition.yaml", "-f", "package/xr/model-definition.yaml",
-		"-f", compositionWith(t, "xr", "modelCaches: {storageClassName: shared}\n"+loader), "-f", modelCompositionWith(t, loader))
+		"-f", compositionWith(t, "xr", "modelCaches: {storageClassName: shared}\n"+loader), "-f", modelCompositionWith(t, "xr", loader))
 	healthy(t, h.Cluster, "Function", function, first)
 	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 	if err := h.DefineModels(t.Context()); err != nil {
@@ -197,14 +155,14 @@ func (h *controlPlane) installForAdapters(t *testing.T, loader string) {
 }
 
 // modelCompositionWith is the file of the packaged Composition of InferenceModels, in whose Input something is set.
-func modelCompositionWith(t *testing.T, input string) string {
+func modelCompositionWith(t *testing.T, api, input string) string {
 	t.Helper()
 	const kind = "      kind: ModelInput\n"
-	composition := read(t, "package", "xr", "model-composition.yaml")
+	composition := read(t, "package", api, "model-composition.yaml")
 	if strings.Count(composition, kind) != 1 {
-		t.Fatalf("package/xr/model-composition.yaml does not say %q once", kind)
+		t.Fatalf("package/%s/model-composition.yaml does not say %q once", api, kind)
 	}
-	return written(t, "model-composition.yaml", strings.Replace(composition, kind, kind+"      "+input, 1))
+	return written(t, "model-composition.yaml", strings.Replace(composition, kind, kind+indented(input), 1))
 }
 
 // adapters are those of the InferenceModel bot of the service base.

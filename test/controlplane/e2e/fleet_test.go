@@ -93,11 +93,7 @@ func compositionWith(t *testing.T, api, input string) string {
 	if !strings.Contains(composition, before) {
 		t.Fatalf("package/%s/composition.yaml does not say %q", api, before)
 	}
-	set := before
-	for line := range strings.Lines(input) {
-		set += "      " + line
-	}
-	return written(t, "composition.yaml", strings.Replace(composition, before, set, 1))
+	return written(t, "composition.yaml", strings.Replace(composition, before, before+indented(input), 1))
 }
 
 // install does what package/xr/composition.yaml says to set something: it applies the

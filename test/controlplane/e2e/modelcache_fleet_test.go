@@ -50,7 +50,13 @@ stringData: {AWS_ACCESS_KEY_ID: %s, AWS_SECRET_ACCESS_KEY: %s}
 			t.Errorf("%s: the weights were loaded in %s, and are in %s", name, at.Name(), again.Name())
 		}
 		answers(t, at, s, "8b")
+		tellsNo(t, at, ns, bucketKey)
 	}
+	// Not even by Objects, which have what is made in other clusters, and observe it.
+	if objects := list(t, h.Cluster, objectKind, ns); len(objects) == 0 {
+		t.Error("there are no Objects")
+	}
+	tellsNo(t, h.Cluster, ns, bucketKey)
 }
 
 // claimedIn waits until exactly one cluster has a claim for the weights of a service, or of the ModelCache that only this service names.

@@ -2,14 +2,14 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/base64"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +18,7 @@ import (
 )
 
 var (
+	cacheKind = schema.GroupVersionKind{Group: "fusioninfer.io", Version: "v1alpha1", Kind: "ModelCache"}
 	claimKind = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
 	jobKind   = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
 )
@@ -25,112 +26,42 @@ var (
 // files of the model, in the order in which they are fetched. The hub redirects to the large ones.
 var files = []string{"config.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}
 
-// A hub answers as huggingface.co does for a gated model of some files.
-type hub struct {
-	*httptest.Server
-
-	token string
-
-	mu sync.Mutex
-	// overloaded is how many requests it turns away. whole counts the files that came whole, and refused the
-	// requests with a wrong token.
-	overloaded, refused int
-	whole               map[string]int
-	// slow is closed when the last file may come, and waiting when somebody waits for it.
-	slow, waiting chan struct{}
-}
-
-func newHub(t *testing.T) *hub {
-	t.Helper()
-	h := &hub{token: "right", overloaded: 1, whole: map[string]int{}, slow: make(chan struct{}), waiting: make(chan struct{})}
-	once := sync.OnceFunc(func() { close(h.waiting) })
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/models/acme/tiny/revision/{revision}", func(w http.ResponseWriter, r *http.Request) {
-		if !h.lets(w, r) {
-			return
-		}
-		var siblings []map[string]string
-		for _, f := range files {
-			siblings = append(siblings, map[string]string{"rfilename": f})
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"sha": "sha-of-" + r.PathValue("revision"), "siblings": siblings})
-	})
-	mux.HandleFunc("GET /acme/tiny/resolve/{sha}/{file}", func(w http.ResponseWriter, r *http.Request) {
-		if !h.lets(w, r) {
-			return
-		}
-		if strings.HasSuffix(r.PathValue("file"), ".safetensors") {
-			http.Redirect(w, r, "/lfs/"+r.PathValue("sha")+"/"+r.PathValue("file"), http.StatusFound)
-			return
-		}
-		fmt.Fprintln(w, "{}")
-		h.note(r)
-	})
-	mux.HandleFunc("GET /lfs/{sha}/{file}", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("ETag", `"`+r.PathValue("file")+`"`)
-		w.Header().Set("Content-Length", "6")
-		fmt.Fprint(w, "ten")
-		if r.PathValue("file") == files[2] {
-			_ = http.NewResponseController(w).Flush()
-			once()
-			select {
-			case <-h.slow:
-			case <-r.Context().Done():
-				return
-			}
-		}
-		fmt.Fprint(w, "sor")
-		h.note(r)
-	})
-	h.Server = httptest.NewServer(mux)
-	t.Cleanup(h.Close)
-	return h
-}
-
-// lets tells whether the hub answers a request. It has too much to do at first.
-func (h *hub) lets(w http.ResponseWriter, r *http.Request) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case r.Header.Get("Authorization") != "Bearer "+h.token:
-		h.refused++
-		http.Error(w, "Access to model acme/tiny is restricted.", http.StatusUnauthorized)
-	case h.overloaded > 0:
-		h.overloaded--
-		http.Error(w, "try again", http.StatusServiceUnavailable)
-	default:
-		return true
-	}
-	return false
-}
-
-func (h *hub) note(r *http.Request) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.whole[r.PathValue("sha")+"/"+r.PathValue("file")]++
-}
-
 // TestModelCache follows services whose weights come from a hub, a bucket, a claim, an image and a ModelCache, on a control plane
 // whose node agent runs the commands of loading Jobs and mounts what pods say.
 func TestModelCache(t *testing.T) {
-	models, s3 := newHub(t), newBucket(t)
+	weights := tensors(512 << 10)
+	models, s3 := newHub(t, files, func(model, _, file string) string {
+		switch {
+		case model != "acme/tiny":
+			return ""
+		case file == files[0]:
+			return "{}"
+		}
+		return weights
+	}), newBucket(t)
+	models.overloaded = 1
 	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 2, GPUs: 8, Engines: true, Clusters: 3, CoreArgs: cluster.RecommendedCoreArgs})}
 	input := "modelCaches: {storageClassName: shared}\n" +
 		"modelLoader: {env: [{name: HF_ENDPOINT, value: '" + models.URL + "'}, {name: AWS_ENDPOINT_URL, value: '" + s3 + "'}]}\n"
-	kubectl(t, h, "apply", "-f", "package/xr/cache-definition.yaml", "-f", cacheCompositionWith(t, input))
+	kubectl(t, h, "apply", "-f", "package/xr/cache-definition.yaml", "-f", cacheCompositionWith(t, "xr", input))
+	input += "gateway: {parentRefs: [{name: inference-gateway, namespace: gateway-system}]}\n" +
+		"tenants: [{namespaces: ['testmodelcache-*'], routes: {defaultHostname: '{service}.{namespace}.example.com'}}]\n"
 	h.installWith(t, input)
 	c := h.Cluster
+	gateway(t, c, "gateway-system", "inference-gateway")
 	volumes(t, c, 5)
 	for _, r := range h.Remotes() {
 		volumes(t, r, 2)
 	}
+	// This changes the profiles of all services, so it comes first.
+	t.Run("Pinned", func(t *testing.T) { staysPinned(t, h, input) })
 	t.Run("Fleet", func(t *testing.T) {
 		t.Parallel()
 		loadsWhereItRuns(t, h)
 	})
 	t.Run("Hub", func(t *testing.T) {
 		t.Parallel()
-		loadsFromHub(t, c, models)
+		loadsFromHub(t, c, models, weights)
 	})
 	t.Run("Bucket", func(t *testing.T) {
 		t.Parallel()
@@ -150,73 +81,122 @@ func TestModelCache(t *testing.T) {
 	})
 }
 
-// loadsFromHub follows a service with a gated model of a hub, and a new revision of it.
-func loadsFromHub(t *testing.T, c *cluster.Cluster, h *hub) {
+// loadsFromHub follows the ten lines of a service with a gated model of a hub, and a new revision of it.
+func loadsFromHub(t *testing.T, c *cluster.Cluster, h *hub, weights string) {
 	t.Helper()
 	ns := namespace(t, c)
-	worker := briefly(engine("worker", "worker", 2, 1), 0)
-	container := podSpec(worker)["containers"].([]any)[0].(map[string]any)
-	delete(container, "args")
-	chat := inference(ns, "chat", worker)
-	model := map[string]any{"uri": "hf://acme/tiny", "revision": "one", "name": "Qwen/Qwen3-8B", "tokenSecretRef": map[string]any{"name": "hf"}, "cache": map[string]any{"size": "1Gi"}}
-	chat.Object["spec"].(map[string]any)["model"] = model
-	apply(t, c, chat)
+	chat := service("chat")
+	chat.SetNamespace(ns)
+	write := func(revision string) {
+		t.Helper()
+		kubectl(t, c, "apply", "-f", written(t, revision+".yaml", fmt.Sprintf(`
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceService
+metadata: {name: chat, namespace: %s}
+spec:
+  model: {uri: "hf://acme/tiny", revision: %s, tokenSecretRef: {name: hf-token}, cache: {size: 1Gi}}
+  profileName: vllm-nvidia
+  roles:
+  - {name: router, componentType: router}
+  - {name: serve, componentType: worker, replicas: 2}
+`, ns, revision)))
+	}
+	last := "acme/tiny@one/" + files[2]
+	h.hold(last)
+	write("one")
 
 	saysOfModel(t, c, chat, "LoadFailed", "container loader: CreateContainerConfigError")
-	token(t, c, ns, "wrong")
+	token(t, c, ns, wrongToken)
 	saysOfModel(t, c, chat, "LoadFailed", "container loader: ")
 	until(t, c, "the hub refuses the token", func(context.Context) (bool, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return h.refused > 0, nil
 	})
-	token(t, c, ns, "right")
-	until(t, c, "the last file comes", func(context.Context) (bool, error) {
-		select {
-		case <-h.waiting:
-			return true, nil
-		default:
-			return false, nil
+	token(t, c, ns, hubToken)
+	until(t, c, "half of the last file has come", func(context.Context) (bool, error) {
+		for file, text := range loaded(t, c, files[2]) {
+			if strings.HasSuffix(file, ".incomplete") && text == weights[:len(weights)/2] {
+				return true, nil
+			}
 		}
+		return false, nil
 	})
 	if n := len(list(t, c, lwsKind, ns)); n != 0 {
 		t.Errorf("%d LeaderWorkerSets exist before the weights do", n)
 	}
+	tellsNo(t, c, ns, hubToken, wrongToken)
 	for _, p := range list(t, c, podKind, ns) {
-		kubectl(t, c, "delete", "pod", "--namespace="+ns, "--grace-period=1", p.GetName())
+		if p.GetLabels()["fusioninfer.io/model-loader"] != "" {
+			kubectl(t, c, "delete", "pod", "--namespace="+ns, "--grace-period=1", p.GetName())
+		}
 	}
-	close(h.slow)
+	h.release()
 	settled(t, c, chat)
 	h.mu.Lock()
-	for _, f := range files {
-		if n := h.whole["sha-of-one/"+f]; n != 1 {
-			t.Errorf("%s came whole %d times, want once", f, n)
+	for _, f := range files[1:] {
+		key, want := "acme/tiny@one/"+f, []int{0}
+		if f == files[2] {
+			want = append(want, len(weights)/2)
 		}
+		// A loader that was killed begins where it was, and nothing is sent twice.
+		if diff := cmp.Diff(want, h.began[key]); diff != "" || h.sent[key] != len(weights) {
+			t.Errorf("%s: %d of %d bytes were sent, by requests that began at: -want, +got:\n%s", f, h.sent[key], len(weights), diff)
+		}
+		t.Logf("%s: %d of %d bytes were sent, by requests that began at %v", f, h.sent[key], len(weights), h.began[key])
+	}
+	if h.leaked > 0 {
+		t.Errorf("%d requests gave the token to another host", h.leaked)
 	}
 	h.mu.Unlock()
-	for _, p := range enginePods(t, c, chat) {
-		if by, text := answerOf(t, p, 8000, nil); by != p.Name || !strings.HasPrefix(text, p.Name+" serves Qwen/Qwen3-8B:") {
-			t.Errorf("pod %s: answered by %q: %s", p.Name, by, text)
+	whole := 0
+	for file, text := range loaded(t, c, files[2]) {
+		if text == weights && filepath.Base(file) == files[2] {
+			whole++
 		}
 	}
+	if whole != 1 {
+		t.Errorf("%s is whole in %d claims, want one", files[2], whole)
+	}
+	answers(t, c, chat, "acme/tiny")
+	throughGateway := askers{url: "http://" + c.GatewayAddress("gateway-system", "inference-gateway") + "/v1/chat/completions", host: "chat." + ns + ".example.com"}
+	until(t, c, "the gateway answers by the model's name", func(ctx context.Context) (bool, error) {
+		model, err := throughGateway.model(ctx, "acme/tiny")
+		return model == "acme/tiny", err
+	})
 	until(t, c, "the Job has gone", func(context.Context) (bool, error) { return len(list(t, c, jobKind, ns)) == 0, nil })
 
 	before := list(t, c, claimKind, ns)
 	pods := record(t, c, podKind, ns)
-	model["revision"] = "two"
-	apply(t, c, chat)
+	write("two")
 	settled(t, c, chat)
 	until(t, c, "the former claim has gone", func(context.Context) (bool, error) {
 		all := list(t, c, claimKind, ns)
 		return len(all) == 1 && len(before) == 1 && all[0].GetName() != before[0].GetName(), nil
 	})
-	for _, p := range enginePods(t, c, chat) {
-		if by, _ := answerOf(t, p, 8000, nil); by != p.Name {
-			t.Errorf("pod %s: answered by %q", p.Name, by)
-		}
-	}
+	answers(t, c, chat, "acme/tiny")
 	if n := crashed(t, pods); n > 0 {
 		t.Errorf("%d engines have failed to find their weights", n)
+	}
+	tellsNo(t, c, ns, hubToken, wrongToken)
+}
+
+// tellsNo wants no object but the Secret to tell a secret: none of the namespace, with its status and its events, and no log.
+func tellsNo(t *testing.T, c api, namespace string, secrets ...string) {
+	t.Helper()
+	told := kubectl(t, c, "api-resources", "--verbs=list", "--namespaced", "--output=name")
+	kinds := slices.DeleteFunc(strings.Fields(told), func(kind string) bool { return kind == "secrets" })
+	told = kubectl(t, c, "get", "--namespace="+namespace, "--output=yaml", "--show-managed-fields", strings.Join(kinds, ","))
+	if !strings.Contains(told, "kind: Pod\n") && !strings.Contains(told, "kind: Object\n") {
+		t.Errorf("no pods and no Objects are among the objects of %s", namespace)
+	}
+	if home, ok := c.(*cluster.Cluster); ok {
+		told += logsOf(t, home, "")
+	}
+	for _, secret := range secrets {
+		if strings.Contains(told, secret) || strings.Contains(told, base64.StdEncoding.EncodeToString([]byte(secret))) {
+			t.Errorf("an object or a log tells %q", secret)
+		}
 	}
 }
 
@@ -245,7 +225,7 @@ func token(t *testing.T, c *cluster.Cluster, namespace, value string) {
 	kubectl(t, c, "apply", "-f", written(t, value+".yaml", fmt.Sprintf(`
 apiVersion: v1
 kind: Secret
-metadata: {name: hf, namespace: %s}
+metadata: {name: hf-token, namespace: %s}
 stringData: {token: %s}
 `, namespace, value)))
 }

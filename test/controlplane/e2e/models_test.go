@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -163,30 +164,49 @@ func modelSays(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured, k
 // askers ask for models of a host, through a gateway.
 type askers struct{ url, host string }
 
-// model asks for a model, and returns the name of the one that has answered, as the text of the answer says.
-func (l askers) model(ctx context.Context, name string) (string, error) {
-	body := fmt.Sprintf(`{"model":%q,"max_tokens":1,"messages":[{"role":"user","content":"Hello"}]}`, name)
+// post asks for a model. What a request has besides its model and the prompt is in more.
+func (l askers) post(ctx context.Context, name, more string) (*http.Response, error) {
+	body := fmt.Sprintf(`{"model":%q,%s,"messages":[{"role":"user","content":"Hello"}]}`, name, more)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, strings.NewReader(body))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	r.Host = l.host
 	r.Header.Set("Content-Type", "application/json")
 	rsp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	if rsp.StatusCode != http.StatusOK {
+		b, err := io.ReadAll(rsp.Body)
+		return nil, errors.Join(fmt.Errorf("%s: %s", rsp.Status, b), err, rsp.Body.Close())
+	}
+	return rsp, nil
+}
+
+// by asks for a model, and returns the name of the one that has answered, as the text of the answer says, and the pod.
+func (l askers) by(ctx context.Context, name string) (model, pod string, err error) {
+	rsp, err := l.post(ctx, name, `"max_tokens":1`)
+	if err != nil {
+		return "", "", err
 	}
 	defer rsp.Body.Close()
 	b, err := io.ReadAll(rsp.Body)
-	if err != nil || rsp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %s (%v)", rsp.Status, b, err) //nolint:errorlint // It may be nil.
+	if err != nil {
+		return "", "", err
 	}
 	_, text, _ := strings.Cut(string(b), " serves ")
 	model, _, found := strings.Cut(text, ":")
 	if !found {
-		return "", fmt.Errorf("the answer names no model: %s", b)
+		return "", "", fmt.Errorf("the answer names no model: %s", b)
 	}
-	return model, nil
+	return model, rsp.Header.Get("x-served-by"), nil
+}
+
+// model asks for a model, and returns the name of the one that has answered.
+func (l askers) model(ctx context.Context, name string) (string, error) {
+	model, _, err := l.by(ctx, name)
+	return model, err
 }
 
 // ask asks for a model so many times, and counts which models have answered. No request may fail.

@@ -84,7 +84,9 @@ func (o *owner) of(group, version, resource string) dynamic.ResourceInterface {
 	return o.client.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: resource}).Namespace(o.namespace)
 }
 
-func (o *owner) models() dynamic.ResourceInterface { return o.of("fusioninfer.io", "v1alpha1", "inferencemodels") }
+func (o *owner) models() dynamic.ResourceInterface {
+	return o.of("fusioninfer.io", "v1alpha1", "inferencemodels")
+}
 
 // apply applies a model, as its owner does.
 func (o *owner) apply(model *unstructured.Unstructured) {

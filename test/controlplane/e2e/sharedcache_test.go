@@ -12,18 +12,23 @@ import (
 )
 
 // cacheCompositionWith is the file of the packaged Composition of ModelCaches, with another Input.
-func cacheCompositionWith(t *testing.T, input string) string {
+func cacheCompositionWith(t *testing.T, api, input string) string {
 	t.Helper()
 	const kind = "      kind: Input\n"
-	composition := read(t, "package", "xr", "cache-composition.yaml")
+	composition := read(t, "package", api, "cache-composition.yaml")
 	if strings.Count(composition, kind) != 1 {
-		t.Fatalf("package/xr/cache-composition.yaml does not say %q once", kind)
+		t.Fatalf("package/%s/cache-composition.yaml does not say %q once", api, kind)
 	}
-	set := kind
+	return written(t, "cache-composition.yaml", strings.Replace(composition, kind, kind+indented(input), 1))
+}
+
+// indented is a part of an Input, as a Composition has it.
+func indented(input string) string {
+	text := ""
 	for line := range strings.Lines(input) {
-		set += "      " + line
+		text += "      " + line
 	}
-	return written(t, "cache-composition.yaml", strings.Replace(composition, kind, set, 1))
+	return text
 }
 
 // sharesCache follows two services that name one ModelCache. It comes after them, and one of them goes before the other.

@@ -62,7 +62,8 @@ stringData: {AWS_ACCESS_KEY_ID: %[3]s, AWS_SECRET_ACCESS_KEY: %[4]s}
 	router := picker("adapters.example.com")
 	// So that the endpoint picker goes by the names of models.
 	router["servedModels"] = []any{map[string]any{"name": "Qwen/Qwen3-8B"}}
-	base := inference(ns, "base", briefly(engine("worker", "worker", 2, 1), 5), router)
+	router["strategy"] = "lora-affinity"
+	base := inference(ns, "base", briefly(engine("worker", "worker", 3, 1), 5), router)
 	base.Object["spec"].(map[string]any)["adapterCache"] = map[string]any{
 		"size": "1Gi", "tokenSecretRef": map[string]any{"name": "hub"}, "credentialsSecretRef": map[string]any{"name": "bucket"},
 	}
@@ -132,6 +133,9 @@ stringData: {AWS_ACCESS_KEY_ID: %[3]s, AWS_SECRET_ACCESS_KEY: %[4]s}
 			t.Errorf("requests for v2 go to %s, and not to %s again", now, before)
 		}
 		a.until(before, a.directory("v3"))
+	})
+	a.while("adapters that stick to their engines", func() {
+		a.stick(map[string]string{"first": terse, "second": calm})
 	})
 	a.jobsGo()
 	same(t, "the engines", engines, a.engines(base))

@@ -94,7 +94,7 @@ test-e2e: e2e ## Install the packages on whole control planes, serve, break ever
 
 # Some tests install and uninstall packages, break what other tests need, or need several clusters. They have their own
 # control planes.
-OWN = ^(TestXR|TestClaims|TestEngines|TestTraffic|TestModels|TestModelCache|TestAdapters)$$
+OWN = ^(TestXR|TestClaims|TestEngines|TestTraffic|TestModels|TestModelCache|TestModelClaims|TestAdapters)$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$
 

@@ -86,10 +86,7 @@ func (h *controlPlane) installClaims(t *testing.T) {
 		}
 		return err == nil, err
 	})
-	kubectl(t, h.Cluster, "apply", "-f", "package/claim/definition.yaml", "-f", "package/claim/cluster-definition.yaml",
-		"-f", "package/claim/cluster-composition.yaml", "-f", compositionWith(t, "claim", routesInput+h.directConfigs()))
-	kubectl(t, h.Cluster, "wait", "--for=condition=Offered", "--timeout=3m", "xrd/xinferenceservices.fusioninfer.io")
-	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
+	h.applyClaims(t, "", "")
 }
 
 // testTwoClusters serves the examples of two clusters, each of a tenant of its own, so

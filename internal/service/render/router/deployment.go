@@ -150,7 +150,7 @@ func (r *rendering) container() map[string]any {
 		"args":            r.args(),
 		"startupProbe":    startupProbe,
 		"livenessProbe":   r.probe("liveness").WithInitialDelaySeconds(5).WithPeriodSeconds(10),
-		"readinessProbe":  r.probe("readiness").WithPeriodSeconds(2),
+		"readinessProbe":  r.readiness(),
 		"resources":       resources(r.router.Pod.Resources),
 		"securityContext": containerSecurity,
 		"ports":           containerPorts,
@@ -188,6 +188,18 @@ func (r *rendering) probe(of string) *corev1.ProbeApplyConfiguration {
 		service = of
 	}
 	return corev1.Probe().WithGRPC(corev1.GRPCAction().WithPort(portHealth).WithService(service))
+}
+
+// readiness of an endpoint picker that screens revisions has to be seen for a while. It reports that it
+// is healthy before it has seen the engines' pods, and answers 503 until then (Screen in
+// pkg/epp/framework/plugins/requestcontrol/screener/disaggregatedsetrollout/screener.go of llm-d-router
+// v0.10.0). An initial delay would not help: it counts from the start of the container.
+func (r *rendering) readiness() *corev1.ProbeApplyConfiguration {
+	probe := r.probe("readiness").WithPeriodSeconds(2)
+	if r.router.ScreensRevisions {
+		probe.WithSuccessThreshold(3)
+	}
+	return probe
 }
 
 func fromField(name, path string) *corev1.EnvVarApplyConfiguration {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/plugins"
@@ -12,10 +13,15 @@ import (
 	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/scheduling/types"
 )
 
-const oneRevisionType = "one-revision-filter"
+const (
+	oneRevisionType = "one-revision-filter"
+	// blind is how long it knows no pods after its start.
+	blind = 3 * time.Second
+)
 
 // oneRevision leaves a request the pods of one revision. The first profile that runs for a request chooses
-// it among the revisions that have pods of all required roles, and the others follow.
+// it among the revisions that have pods of all required roles, and the others follow. As the later release
+// does, it leaves none until it has seen the pods for the first time.
 type oneRevision struct {
 	name string
 
@@ -26,13 +32,14 @@ type oneRevision struct {
 	RequireRoles     struct{ Values []string }
 
 	scope labels.Selector
+	sees  time.Time
 }
 
 var _ framework.Filter = &oneRevision{}
 
 // newOneRevision makes one of the parameters of a plugin.
 func newOneRevision(name string, parameters json.RawMessage, _ plugins.Handle) (plugins.Plugin, error) {
-	r := &oneRevision{name: name}
+	r := &oneRevision{name: name, sees: time.Now().Add(blind)}
 	if err := json.Unmarshal(parameters, r); err != nil {
 		return nil, err
 	}
@@ -54,6 +61,9 @@ func (r revision) Clone() plugins.StateData { return r }
 
 // Filter returns the pods of the revision of the request.
 func (r *oneRevision) Filter(_ context.Context, state *types.CycleState, _ *types.LLMRequest, pods []types.Pod) []types.Pod {
+	if time.Now().Before(r.sees) {
+		return nil
+	}
 	chosen, err := types.ReadCycleStateKey[revision](state, oneRevisionType)
 	if err != nil {
 		chosen = r.choose(pods)

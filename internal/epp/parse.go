@@ -73,6 +73,16 @@ func (c *Config) APIVersion() string {
 	return v
 }
 
+// Disaggregates tells whether the configuration picks prefill and decode pods separately, by a plugin that
+// is known.
+func (c *Config) Disaggregates() bool {
+	plugins, _ := c.doc["plugins"].([]any)
+	return slices.ContainsFunc(plugins, func(p any) bool {
+		spec, _ := p.(map[string]any)
+		return slices.Contains([]any{"disagg-profile-handler", "pd-profile-handler"}, spec["type"])
+	})
+}
+
 // A config has the fields of both dialects.
 type config struct {
 	APIVersion         string       `json:"apiVersion"`

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -64,6 +65,21 @@ func warnOfStrategy(path *field.Path, role *v1alpha1.Role, spec *v1alpha1.Infere
 		return nil
 	}
 	return []Warning{{Path: path.Child("strategy").String(), Message: "has no effect beside endpointPickerConfig, which replaces what a strategy makes: leave one of them out"}}
+}
+
+const twoVersions = "during a rollout a request may get prefill and decode pods of two versions, which may refuse each other: "
+
+// warnOfVersions warns of an endpoint picker that does not keep a request to one version.
+func (r *Router) warnOfVersions(path *field.Path, in *inputv1alpha1.Input) []Warning {
+	if !r.Disaggregated || r.ScreensRevisions {
+		return nil
+	}
+	why := "endpointPicker.revisionScreening is Disabled in the Composition's input. Set it to Enabled once the image has the plugin disaggregatedset-rollout-screener"
+	if in.EndpointPicker.RevisionScreening != inputv1alpha1.RevisionScreeningDisabled {
+		why = fmt.Sprintf("the tag of the image %q does not say that it has the plugin disaggregatedset-rollout-screener. "+
+			"Use a tag from v0.10.0 on, or set endpointPicker.revisionScreening to Enabled in the Composition's input if the image has it", text.Value(r.Image))
+	}
+	return []Warning{{Path: path.Child("strategy").String(), Message: twoVersions + why}}
 }
 
 // warnOfLifecycle warns of times that a role sets, and that its templates overrule.

@@ -84,7 +84,7 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	// Validation of the API refuses unknown strategies.
 	r.Config, _ = epp.Generate(r.Strategy, r.Dialect, hasType(spec, v1alpha1.ComponentTypeWorker))
 	r.ScreensRevisions = r.Disaggregated && r.Strategy == v1alpha1.StrategyPDDisaggregation && screens(in, r.Image)
-	return nil, nil
+	return r.warnOfVersions(path, in), nil
 }
 
 // screens tells whether the endpoint picker of an image can keep a request to one revision.
@@ -146,6 +146,12 @@ func (r *Router) useConfig(path *field.Path, text string, pinned inputv1alpha1.D
 	warnings := make([]Warning, 0, len(doubts))
 	for _, d := range doubts {
 		warnings = append(warnings, Warning(d))
+	}
+	if r.Disaggregated && c.Disaggregates() {
+		warnings = append(warnings, Warning{
+			Path:    path.String(),
+			Message: twoVersions + "a configuration of your own cannot keep a request to one version. Leave it out: the strategy " + string(v1alpha1.StrategyPDDisaggregation) + " does",
+		})
 	}
 	return warnings, errs
 }

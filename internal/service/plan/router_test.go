@@ -184,36 +184,6 @@ func TestPlanRouterConfig(t *testing.T) {
 	}
 }
 
-// TestPlanRouterScreens proves that the platform team's word about its image counts more than the tag.
-func TestPlanRouterScreens(t *testing.T) {
-	const versioned, digest = "own/picker:v0.11.0", "own/picker@sha256:0123"
-	cases := map[string]struct {
-		image     string
-		screening inputv1alpha1.RevisionScreening
-		want      bool
-	}{
-		"Default":        {want: true},
-		"Versioned":      {image: versioned, screening: inputv1alpha1.RevisionScreeningAuto, want: true},
-		"Digest":         {image: digest, screening: inputv1alpha1.RevisionScreeningAuto},
-		"DigestWithIt":   {image: digest, screening: inputv1alpha1.RevisionScreeningEnabled, want: true},
-		"VersionWithout": {image: versioned, screening: inputv1alpha1.RevisionScreeningDisabled},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			in := &inputv1alpha1.Input{EndpointPicker: inputv1alpha1.EndpointPickerSettings{
-				Images: inputv1alpha1.DialectImages{LLMD: tc.image}, RevisionScreening: tc.screening,
-			}}
-			r, _, errs := behind(v1alpha1.Role{}, in, v1alpha1.ComponentTypePrefiller, v1alpha1.ComponentTypeDecoder)
-			if len(errs) > 0 {
-				t.Fatal(errs)
-			}
-			if r.ScreensRevisions != tc.want {
-				t.Errorf("%s: screens revisions: %t, want %t", r.Image, r.ScreensRevisions, tc.want)
-			}
-		})
-	}
-}
-
 // TestPlanRouterOwnImage proves that an image of the platform team's own may have plugins that no release has,
 // and that another default image may not.
 func TestPlanRouterOwnImage(t *testing.T) {

@@ -28,7 +28,7 @@ func documented(t *testing.T) map[string]string {
 }
 
 // TestDocumented reads command lines that the engines' own documentation has. None has a problem, with
-// the newest release and with one that is not known.
+// the newest sources of the table, with the newest release and with one that is not known.
 func TestDocumented(t *testing.T) {
 	lines := documented(t)
 	if len(lines) < 60 {
@@ -44,9 +44,13 @@ func TestDocumented(t *testing.T) {
 			if a.Engine == launch.EngineSGLang {
 				table, newest = engineflags.SGLang(), "v0.5.18"
 			}
-			for _, tag := range []string{newest, "latest"} {
-				if diff := cmp.Diff([]engineflags.Problem(nil), table.Read(a.Words, tag).Problems); diff != "" {
-					t.Errorf("%s: %s\n-want, +got:\n%s", tag, command, diff)
+			for of, got := range map[string]*engineflags.Line{
+				"the newest sources": table.ReadNewest(a.Words),
+				newest:               table.Read(a.Words, newest),
+				"latest":             table.Read(a.Words, "latest"),
+			} {
+				if diff := cmp.Diff([]engineflags.Problem(nil), got.Problems); diff != "" {
+					t.Errorf("%s: %s\n-want, +got:\n%s", of, command, diff)
 				}
 			}
 		})

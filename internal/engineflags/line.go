@@ -95,7 +95,11 @@ type reader struct {
 // Read reads the words after the engine's name. The tag is that of the engine's image, if that is the
 // engine's release.
 func (t *Table) Read(words []string, tag string) *Line {
-	r := reader{Table: t, window: t.window(tag), words: words, line: &Line{ModelAt: -1, given: map[string]Given{}}}
+	return t.read(words, t.window(tag))
+}
+
+func (t *Table) read(words []string, of window) *Line {
+	r := reader{Table: t, window: of, words: words, line: &Line{ModelAt: -1, given: map[string]Given{}}}
 	if len(words) > maxWords {
 		r.words, r.line.Open = words[:maxWords], true
 	}

@@ -33,12 +33,23 @@ func TestProblems(t *testing.T) {
 		},
 		"MisspeltInSomeRelease": {
 			line: "m --gpu-memory-utilisation 0.9", tag: "latest",
-			want: []Problem{{1, "no release of vLLM up to v0.28.0 has a flag --gpu-memory-utilisation: did you mean --gpu-memory-utilization?"}},
+			want: []Problem{{1, "no release of vLLM up to v0.24.0, nor its main branch of 2026-08-17, has a flag --gpu-memory-utilisation: did you mean --gpu-memory-utilization?"}},
 		},
 		"MisspeltInANewerRelease": {
 			line: "m --gpu-memory-utilisation 0.9", tag: "v0.99.0",
-			want: []Problem{{1, "no release of vLLM up to v0.28.0 has a flag --gpu-memory-utilisation: did you mean --gpu-memory-utilization?"}},
+			want: []Problem{{1, "no release of vLLM up to v0.24.0, nor its main branch of 2026-08-17, has a flag --gpu-memory-utilisation: did you mean --gpu-memory-utilization?"}},
 		},
+		"MisspeltInTheNext": {
+			reason: "v0.28.0 was made of main after the day of the table, so it may have more flags.",
+			line:   "m --gpu-memory-utilisation 0.9", tag: "v0.28.0",
+			want: []Problem{{1, "no release of vLLM up to v0.24.0, nor its main branch of 2026-08-17, has a flag --gpu-memory-utilisation: did you mean --gpu-memory-utilization?"}},
+		},
+		"UnknownInTheNext":     {reason: "It may be younger than the table.", line: "m --something-else 3", tag: "v0.28.0"},
+		"GoneInTheNext":        {reason: "It may be back.", line: "m --num-scheduler-steps 8", tag: "v0.28.0"},
+		"ChoiceOfTheNext":      {reason: "It may be younger than the table.", line: "m --kv-cache-dtype fp7", tag: "v0.28.0"},
+		"BeforeTheNext":        {reason: "v0.27.1 is between v0.24.0 and main.", line: "m --something-else 3 --cohere-format x", tag: "v0.27.1"},
+		"GoneBeforeTheNext":    {line: "m --num-scheduler-steps 8", tag: "v0.27.1", want: []Problem{{1, "vLLM v0.27.1 has no flag --num-scheduler-steps: v0.10.0 was one of the last that had it, so leave the flag out"}}},
+		"OnlyInMain":           {line: "m --cohere-format x", tag: "v0.24.0", want: []Problem{{1, "vLLM v0.24.0 has no flag --cohere-format: the main branch of 2026-08-17 has it, so use a newer image or leave the flag out"}}},
 		"Unknown":              {line: "m --something-else 3", tag: "v0.19.0", want: []Problem{{1, "vLLM v0.19.0 has no flag --something-else: leave it out"}}},
 		"UnknownInSomeRelease": {reason: "It may be newer than the tables, or a plugin's.", line: "m --something-else 3"},
 		"Future":               {line: "m --attention-backend x", tag: "v0.10.0", want: []Problem{{1, "vLLM v0.10.0 has no flag --attention-backend: v0.16.0 has it, so use a newer image or leave the flag out"}}},
@@ -151,11 +162,11 @@ func TestTables(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := 1; i < len(table.releases); i++ {
-				if a, b := table.releases[i-1], table.releases[i]; fmt.Sprint(a.version) >= fmt.Sprint(b.version) && !table.window(b.name).releases.and(1<<i) {
+				if a, b := table.releases[i-1], table.releases[i]; a.version.Compare(b.version) >= 0 || a.main {
 					t.Errorf("%s comes before %s", a.name, b.name)
 				}
 			}
-			newest := table.window(table.releases[len(table.releases)-1].name)
+			newest := window{releases: 1 << (len(table.releases) - 1)}
 			for _, f := range tc.flags {
 				r := reader{Table: table, window: newest}
 				if len(r.in(f)) != 1 {
@@ -167,7 +178,7 @@ func TestTables(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, table := range []string{"value --a", "release x y", "value --a 0", "release v1.0.0 a\nvalue --a 1", "release v1.0.0 a\nvalue --a x", "release v1.0.0 a\nvalue --a 0-x"} {
+	for _, table := range []string{"value --a", "release x y", "value --a 0", "release v1.0.0 a\nvalue --a 1", "release v1.0.0 a\nvalue --a x", "release v1.0.0 a\nvalue --a 0-x", "main v1.0.0 a", "main x a b"} {
 		if _, err := parse("vLLM", table); err == nil {
 			t.Errorf("%q is read without an error", table)
 		}

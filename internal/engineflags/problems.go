@@ -28,7 +28,7 @@ func (r *reader) unknown(i int, w written) {
 	case near != "" && r.window.certain:
 		r.problem(i, fmt.Sprintf("%s %s has no flag %s: did you mean %s?", r.engine, r.window.shown, flag, near))
 	case near != "":
-		r.problem(i, fmt.Sprintf("no release of %s up to %s has a flag %s: did you mean %s?", r.engine, r.releases[len(r.releases)-1].name, flag, near))
+		r.problem(i, fmt.Sprintf("no release of %s up to %s has a flag %s: did you mean %s?", r.engine, r.newest(), flag, near))
 	case r.window.complete:
 		r.problem(i, fmt.Sprintf("%s %s has no flag %s: leave it out", r.engine, r.window.shown, flag))
 	}

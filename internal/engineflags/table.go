@@ -6,6 +6,9 @@ The tables are made from the sources of the engines by test/tools/flags. They ha
 between two of them has the flags of both, so that nothing is told which one of them allows. If the two are
 several minor releases apart, it may have others, too. So may a release that is not known, or later than all.
 Of these, only flags are told that resemble a known one.
+
+The last line of a table may be the main branch of a day, with the release that is made of it later. That
+release may have more flags, so it counts as later than all.
 */
 package engineflags
 
@@ -50,10 +53,13 @@ type Table struct {
 	flexible bool
 }
 
-// A release of an engine.
+// A release of an engine, or its main branch.
 type release struct {
+	// name as people read it.
 	name    string
 	version imageref.Version
+	// main tells that this is the main branch of a day. The version is that of the release after it.
+	main bool
 }
 
 // What a flag takes.
@@ -79,6 +85,9 @@ type entry struct {
 
 // A set of releases, by their indexes.
 type set uint64
+
+// mainOf is how people read a main branch. Its day follows.
+const mainOf = "the main branch of "
 
 // maxReleases is how many a set can have.
 const maxReleases = 64
@@ -109,6 +118,12 @@ func parse(engine, table string) (*Table, error) {
 				return nil, fmt.Errorf("%q is no release, or one too many", line)
 			}
 			t.releases = append(t.releases, release{name: words[1], version: v})
+		case words[0] == "main":
+			v, ok := parseVersion(words[1])
+			if !ok || len(t.releases) == maxReleases || len(words) < 4 {
+				return nil, fmt.Errorf("%q is no main branch before a release, or one too many", line)
+			}
+			t.releases = append(t.releases, release{name: mainOf + words[3], version: v, main: true})
 		default:
 			releases, err := t.parseReleases(words[2])
 			if err != nil {
@@ -178,6 +193,15 @@ type window struct {
 	shown string
 }
 
+// newest names the newest of the releases.
+func (t *Table) newest() string {
+	last := len(t.releases) - 1
+	if last > 0 && t.releases[last].main {
+		return t.releases[last-1].name + ", nor its main branch of " + strings.TrimPrefix(t.releases[last].name, mainOf) + ","
+	}
+	return t.releases[last].name
+}
+
 // window returns the window of an image's tag. No tag means that the release is not known.
 func (t *Table) window(tag string) window {
 	all := window{releases: 1<<len(t.releases) - 1}
@@ -188,9 +212,9 @@ func (t *Table) window(tag string) window {
 	i, exact := slices.BinarySearchFunc(t.releases, v, func(r release, v imageref.Version) int { return r.version.Compare(v) })
 	w := window{certain: true, complete: true, shown: "v" + v.String()}
 	switch {
-	case exact:
+	case exact && !t.releases[i].main:
 		w.releases = 1 << i
-	case i == 0 || i == len(t.releases):
+	case exact || i == 0 || i == len(t.releases):
 		all.shown = w.shown
 		return all
 	default:

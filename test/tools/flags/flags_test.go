@@ -82,7 +82,7 @@ func TestWrite(t *testing.T) {
 	table, err := write("vLLM", []release{
 		{name: "v1.0.0", commit: "aaa 2026-01-01", options: []option{same, {names: []string{"--changed"}, takes: takesNothing}, {names: []string{"--open"}, takes: takesValue, choices: []string{"x"}}}},
 		{name: "v1.1.0", commit: "bbb 2026-02-01", options: []option{{names: []string{"--changed"}, takes: takesNo}, {names: []string{"--open"}, takes: takesValue}}},
-		{name: "v1.2.0", commit: "ccc 2026-03-01", options: []option{more, {names: []string{"--changed"}, takes: takesNo}}},
+		{name: "v1.2.0", main: true, commit: "ccc 2026-03-01", options: []option{more, {names: []string{"--changed"}, takes: takesNo}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestWrite(t *testing.T) {
 	want := `# Flags of vLLM by release. Written by test/tools/flags from the sources of vLLM. Do not edit.
 release v1.0.0 aaa 2026-01-01
 release v1.1.0 bbb 2026-02-01
-release v1.2.0 ccc 2026-03-01
+main v1.2.0 ccc 2026-03-01
 bool --changed 1-2
 switch --changed 0
 value --open 0-1
@@ -136,16 +136,16 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var table strings.Builder
-	if err := run(&table, "vLLM", []string{"v1.0.0=" + dir + "@v1"}); err != nil {
+	if err := run(&table, "vLLM", []string{"v1.0.0=" + dir + "@v1", "main:v1.1.0=" + dir + "@HEAD"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"release v1.0.0 ", "bool --a 0\n", "value --flag-099 0\n"} {
+	for _, line := range []string{"release v1.0.0 ", "main v1.1.0 ", "bool --a 0-1\n", "value --flag-099 0-1\n"} {
 		if !strings.Contains(table.String(), "\n"+line) {
 			t.Errorf("no line %q in\n%s", line, table.String())
 		}
 	}
-	for _, wrong := range []string{"v1.0.0", "v1.0.0=" + dir, "v1.0.0=" + dir + "@v2"} {
-		if err := run(&table, "vLLM", []string{wrong}); err == nil {
+	for _, wrong := range []string{"v1.0.0", "v1.0.0=" + dir, "v1.0.0=" + dir + "@v2", "main:v1.0.0=" + dir + "@v1 v1.1.0=" + dir + "@v1"} {
+		if err := run(&table, "vLLM", strings.Fields(wrong)); err == nil {
 			t.Errorf("%s is read without an error", wrong)
 		}
 	}

@@ -2,9 +2,10 @@
 Command flags writes the tables of internal/engineflags: which flags the releases of vLLM and SGLang
 have. It reads the engines' own sources from git directories, and uses no network:
 
-	go run ./test/tools/flags -engine vLLM v0.10.0=/src/vllm@v0.10.0 v0.11.2=/src/vllm@275de3417065 > internal/engineflags/vllm.txt
+	go run ./test/tools/flags -engine vLLM v0.10.0=/src/vllm@v0.10.0 main:v0.28.0=/src/vllm@017e9f4448b7 > internal/engineflags/vllm.txt
 
-A release is its name, a git directory and a revision in it. Releases are given in their order.
+A release is its name, a git directory and a revision in it. Releases are given in their order. The last one may be the
+main branch, with the release that is made of it later. tables.sh has the whole commands.
 */
 package main
 
@@ -33,7 +34,7 @@ func main() {
 
 func run(out io.Writer, engine string, args []string) error {
 	var all []release
-	for _, arg := range args {
+	for i, arg := range args {
 		name, from, ok := strings.Cut(arg, "=")
 		dir, revision, at := strings.Cut(from, "@")
 		if !ok || !at {
@@ -47,7 +48,11 @@ func run(out io.Writer, engine string, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", arg, err)
 		}
-		all = append(all, release{name: name, commit: commit, options: options})
+		next, main := strings.CutPrefix(name, "main:")
+		if main && i < len(args)-1 {
+			return fmt.Errorf("%s: the main branch must be the last", arg)
+		}
+		all = append(all, release{name: next, main: main, commit: commit, options: options})
 	}
 	table, err := write(engine, all)
 	if err != nil {
@@ -160,9 +165,10 @@ func onlyIn(others, options []option) []option {
 	return only
 }
 
-// A release of an engine.
+// A release of an engine, or its main branch before a release.
 type release struct {
 	name, commit string
+	main         bool
 	options      []option
 }
 
@@ -184,7 +190,11 @@ func write(engine string, all []release) (string, error) {
 	fmt.Fprintf(&b, "# Flags of %s by release. Written by test/tools/flags from the sources of %s. Do not edit.\n", engine, engine)
 	rows := map[string]*row{}
 	for i, r := range all {
-		fmt.Fprintf(&b, "release %s %s\n", r.name, r.commit)
+		kind := "release"
+		if r.main {
+			kind = "main"
+		}
+		fmt.Fprintf(&b, "%s %s %s\n", kind, r.name, r.commit)
 		for _, o := range r.options {
 			add(rows, o, i)
 		}

@@ -247,9 +247,7 @@ func (e *evaluator) rolledOut() composite.Condition {
 	c := composite.Condition{Type: RolledOut, Status: composite.True, Reason: ReasonAllUpdated}
 	done := n.waiting == 0 && len(n.stuck) == 0 && !n.coming && len(n.absent) == 0 && !e.plan.Rollout.Surge
 	if done && n.held == 0 {
-		if e.plan.Rollout.Gap {
-			c.Message = "A change of pods will stop prefill and decode until the new ones are ready, because they are one unit. To avoid this, set spec.rollout.maxSurge to 1 before it"
-		}
+		c.Message = e.gap()
 		return c
 	}
 	c.Message = n.text(e.plan.Rollout.Paused)
@@ -285,5 +283,21 @@ func (e *evaluator) rolledOut() composite.Condition {
 	case n.held == 0 && !n.coming && !e.plan.Rollout.Surge:
 		c.Reason = ReasonNotReady
 	}
+	if gap := e.gap(); gap != "" && (c.Reason == ReasonProgressing || c.Reason == ReasonPaused) {
+		c.Message += ". " + gap
+	}
 	return c
+}
+
+// gap tells that a change of pods stops all of a cluster's requests, and how to avoid it.
+func (e *evaluator) gap() string {
+	gaps := e.plan.Rollout.Gaps
+	if len(gaps) == 0 {
+		return ""
+	}
+	where := ""
+	if len(e.plan.Clusters) > 1 {
+		where = " in " + text.Names(gaps, maxNames)
+	}
+	return "A change of pods stops prefill and decode" + where + " until the new ones are ready, because they are one unit. To avoid this, set spec.rollout.maxSurge to 1 before it"
 }

@@ -77,3 +77,26 @@ func TestProgress(t *testing.T) {
 		})
 	}
 }
+
+// TestGapMessage proves that a gap names its clusters where there are several.
+func TestGapMessage(t *testing.T) {
+	const tail = " until the new ones are ready, because they are one unit. To avoid this, set spec.rollout.maxSurge to 1 before it"
+	cases := map[string]struct {
+		clusters int
+		gaps     []string
+		want     string
+	}{
+		"None":       {clusters: 2},
+		"OneCluster": {clusters: 1, gaps: []string{"a"}, want: "A change of pods stops prefill and decode" + tail},
+		"OneOfTwo":   {clusters: 2, gaps: []string{"a"}, want: "A change of pods stops prefill and decode in a" + tail},
+		"Both":       {clusters: 2, gaps: []string{"a", "b"}, want: "A change of pods stops prefill and decode in a, b" + tail},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := &evaluator{plan: &plan.Plan{Clusters: make([]plan.ClusterPlan, tc.clusters), Rollout: plan.Rollout{Gaps: tc.gaps}}}
+			if diff := cmp.Diff(tc.want, e.gap()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -19,9 +19,9 @@ type Rollout struct {
 	Now time.Time
 	// Surge tells that replicas beyond those that are wanted run.
 	Surge bool
-	// Gap tells that nothing serves while a change of pods takes place: prefill with decode is one unit,
-	// and there is no extra one.
-	Gap bool
+	// Gaps are the clusters in which nothing serves while a change of pods takes place: prefill with
+	// decode is the only unit there, without an extra one, and the fleet route leads to no other cluster.
+	Gaps []string
 }
 
 // A Running is what is observed of the replicas that may run.
@@ -65,7 +65,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.load(running) // Extra replicas wait for weights, too.
 	p.recover(running)
 	units := p.units()
-	p.Rollout.Gap = p.ChangesInPairs() && len(units) == 1 && *p.Rollout.MaxSurge == 0
+	p.Rollout.Gaps = p.gaps(units)
 	states := make([]rollout.Unit, len(units))
 	for i := range units {
 		states[i] = units[i].state(running)
@@ -87,6 +87,32 @@ func (p *Plan) RollOut(running *Running) {
 	p.keepAccounts(running)
 	p.selectPods(running)
 	p.inspect(running)
+}
+
+// gaps returns the clusters whose only unit is prefill with decode, if nothing answers in its place. What
+// is ready does not count, so the answer is the same before, during and after a rollout.
+func (p *Plan) gaps(units []unit) []string {
+	if *p.Rollout.MaxSurge > 0 {
+		return nil
+	}
+	n := map[string]int{}
+	for _, u := range units {
+		n[u.cluster]++
+	}
+	var all []string
+	for _, u := range units {
+		if u.kind == pairKind && n[u.cluster] == 1 && !p.elsewhere(u.cluster, n) {
+			all = append(all, u.cluster)
+		}
+	}
+	return all
+}
+
+// elsewhere tells whether the fleet route leads to another cluster with units.
+func (p *Plan) elsewhere(cluster string, units map[string]int) bool {
+	return p.FleetRoute != nil && slices.ContainsFunc(p.FleetRoute.Backends, func(b Backend) bool {
+		return b.Cluster != cluster && units[b.Cluster] > 0
+	})
 }
 
 // leaveFirst takes a cluster out of the fleet route before its last serving unit is changed, if another

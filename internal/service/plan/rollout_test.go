@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/utils/ptr"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -61,6 +64,37 @@ func TestLeaveFirst(t *testing.T) {
 				t.Error("the route names a cluster that gets no requests")
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestGaps shows in which clusters a change of prefill and decode stops all requests.
+func TestGaps(t *testing.T) {
+	pair := func(cluster string) unit { return unit{cluster: cluster, kind: pairKind} }
+	cases := map[string]struct {
+		reason string
+		units  []unit
+		surge  int32
+		route  *FleetRoute
+		want   []string
+	}{
+		"One":         {"Nothing else serves.", []unit{pair("")}, 0, nil, []string{""}},
+		"Two":         {"The other one serves.", []unit{pair(""), {index: 1}}, 0, nil, nil},
+		"Surge":       {"An extra one serves meanwhile.", []unit{pair("")}, 1, nil, nil},
+		"Worker":      {"Workers answer whole requests.", []unit{pair(""), {kind: "worker"}}, 0, nil, nil},
+		"OnlyWorker":  {"A single replica says by itself that it is the only one.", []unit{{kind: "worker"}}, 0, nil, nil},
+		"OfEach":      {"Clients of one cluster do not reach the other.", []unit{pair("a"), pair("b")}, 0, nil, []string{"a", "b"}},
+		"OfOne":       {"The other cluster has two.", []unit{pair("a"), pair("b"), {cluster: "b", index: 1}}, 0, nil, []string{"a"}},
+		"Route":       {"The fleet route leads to the other one.", []unit{pair("a"), pair("b")}, 0, &FleetRoute{Backends: []Backend{{Cluster: "a"}, {Cluster: "b"}}}, nil},
+		"RouteToOne":  {"The other cluster has no entrypoint.", []unit{pair("a"), pair("b")}, 0, &FleetRoute{Backends: []Backend{{Cluster: "a"}}}, []string{"a"}},
+		"RouteLeaves": {"What leaves its cluster does not stay.", []unit{pair("b")}, 0, &FleetRoute{Backends: []Backend{{Cluster: "a"}, {Cluster: "b"}}}, []string{"b"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{FleetRoute: tc.route, Rollout: Rollout{Rollout: v1alpha1.Rollout{MaxSurge: ptr.To(tc.surge)}}}
+			if diff := cmp.Diff(tc.want, p.gaps(tc.units), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"net"
+	"os"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -15,7 +19,7 @@ import (
 
 const (
 	oneRevisionType = "one-revision-filter"
-	// blind is how long it knows no pods after its start.
+	// blind is how long it knows no pods after the endpoint picker listens.
 	blind = 3 * time.Second
 )
 
@@ -32,20 +36,46 @@ type oneRevision struct {
 	RequireRoles     struct{ Values []string }
 
 	scope labels.Selector
-	sees  time.Time
+	sees  atomic.Bool
 }
 
 var _ framework.Filter = &oneRevision{}
 
 // newOneRevision makes one of the parameters of a plugin.
-func newOneRevision(name string, parameters json.RawMessage, _ plugins.Handle) (plugins.Plugin, error) {
-	r := &oneRevision{name: name, sees: time.Now().Add(blind)}
+func newOneRevision(name string, parameters json.RawMessage, handle plugins.Handle) (plugins.Plugin, error) {
+	r := &oneRevision{name: name}
 	if err := json.Unmarshal(parameters, r); err != nil {
 		return nil, err
 	}
 	var err error
 	r.scope, err = labels.Parse(r.Scope)
+	go r.look(handle.Context())
 	return r, err
+}
+
+// look makes it see the pods a while after the endpoint picker has begun to listen.
+func (r *oneRevision) look(ctx context.Context) {
+	for ctx.Err() == nil {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", grpcPort()))
+		if err == nil {
+			_ = conn.Close()
+			time.Sleep(blind)
+			r.sees.Store(true)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// grpcPort is the port for gateways.
+func grpcPort() string {
+	port := "9002"
+	for _, a := range os.Args {
+		if given, is := strings.CutPrefix(a, "--grpc-port="); is {
+			port = given
+		}
+	}
+	return port
 }
 
 // TypedName says what it is called.
@@ -61,7 +91,7 @@ func (r revision) Clone() plugins.StateData { return r }
 
 // Filter returns the pods of the revision of the request.
 func (r *oneRevision) Filter(_ context.Context, state *types.CycleState, _ *types.LLMRequest, pods []types.Pod) []types.Pod {
-	if time.Now().Before(r.sees) {
+	if !r.sees.Load() {
 		return nil
 	}
 	chosen, err := types.ReadCycleStateKey[revision](state, oneRevisionType)

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	batch "k8s.io/client-go/applyconfigurations/batch/v1"
 	apply "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -19,8 +20,11 @@ const (
 	volumeHome  = "home"
 )
 
-// ContainerName is the name of the container of a loading Job.
-const ContainerName = "loader"
+// The names of the containers of a loading Job: the one that loads, and the sidecar that tells how much is loaded.
+const (
+	ContainerName = "loader"
+	ProgressName  = "progress"
+)
 
 // gracePeriod is how many seconds a loader has to end. Its shell passes no signal on, and files that are
 // complete are kept in any case.
@@ -37,9 +41,7 @@ func (l *Loader) JobSpec(name, claimName, mountPath string) (*structpb.Struct, e
 		WithVolumeMounts(
 			apply.VolumeMount().WithName(volumeClaim).WithMountPath(mountPath),
 			apply.VolumeMount().WithName(volumeHome).WithMountPath(home)).
-		WithSecurityContext(apply.SecurityContext().
-			WithAllowPrivilegeEscalation(false).
-			WithCapabilities(apply.Capabilities().WithDrop("ALL")))
+		WithSecurityContext(noPrivileges())
 	if r := resources(&l.Resources); r != nil {
 		container.WithResources(r)
 	}
@@ -55,6 +57,9 @@ func (l *Loader) JobSpec(name, claimName, mountPath string) (*structpb.Struct, e
 		WithVolumes(
 			apply.Volume().WithName(volumeClaim).WithPersistentVolumeClaim(apply.PersistentVolumeClaimVolumeSource().WithClaimName(claimName)),
 			apply.Volume().WithName(volumeHome).WithEmptyDir(apply.EmptyDirVolumeSource()))
+	if len(l.Progress) > 0 {
+		pod.WithInitContainers(l.progress(mountPath))
+	}
 	for _, s := range l.ImagePullSecrets {
 		pod.WithImagePullSecrets(apply.LocalObjectReference().WithName(s))
 	}
@@ -101,6 +106,44 @@ func (l *Loader) JobSpec(name, claimName, mountPath string) (*structpb.Struct, e
 		"metadata": structpb.NewStructValue(metadata), "spec": structpb.NewStructValue(p),
 	}})
 	return spec, nil
+}
+
+func noPrivileges() *apply.SecurityContextApplyConfiguration {
+	return apply.SecurityContext().
+		WithAllowPrivilegeEscalation(false).
+		WithCapabilities(apply.Capabilities().WithDrop("ALL"))
+}
+
+// progress is the sidecar that tells how much is loaded. It reads the claim, and has no credentials.
+func (l *Loader) progress(mountPath string) *apply.ContainerApplyConfiguration {
+	c := apply.Container().
+		WithName(ProgressName).
+		WithImage(l.Image).
+		WithRestartPolicy(corev1.ContainerRestartPolicyAlways).
+		WithCommand(l.Progress...).
+		WithVolumeMounts(
+			apply.VolumeMount().WithName(volumeClaim).WithMountPath(mountPath).WithReadOnly(true),
+			apply.VolumeMount().WithName(volumeHome).WithMountPath(home)).
+		WithSecurityContext(noPrivileges())
+	if r := resources(&corev1.ResourceRequirements{Limits: little(l.Resources.Limits), Requests: little(l.Resources.Requests)}); r != nil {
+		c.WithResources(r)
+	}
+	return c
+}
+
+// little is what a shell needs of the resources that are set for the loader: a ResourceQuota asks for the
+// same ones of all containers.
+func little(of corev1.ResourceList) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	for name, enough := range map[corev1.ResourceName]string{corev1.ResourceCPU: "50m", corev1.ResourceMemory: "64Mi", corev1.ResourceEphemeralStorage: "16Mi"} {
+		if q, ok := of[name]; ok {
+			all[name] = q
+			if n := resource.MustParse(enough); n.Cmp(q) < 0 {
+				all[name] = n
+			}
+		}
+	}
+	return all
 }
 
 func resources(of *corev1.ResourceRequirements) *apply.ResourceRequirementsApplyConfiguration {

@@ -17,7 +17,10 @@ type Loader struct {
 	Image string
 	// Command is whole: the image's entrypoint does not count.
 	Command []string
-	Env     []corev1.EnvVar
+	// Progress is the command of a container that tells how much is loaded. Without one, nothing tells before
+	// the loader ends.
+	Progress []string
+	Env      []corev1.EnvVar
 	// ImagePullSecrets and Resources are the platform team's.
 	ImagePullSecrets []string
 	Resources        corev1.ResourceRequirements
@@ -126,26 +129,74 @@ func (l *Loader) loadFrom(s Source, in *inputv1alpha1.LoaderSettings, clean bool
 	return load, from
 }
 
-// The script that loads weights. A file beside the directory tells that they are complete. How much there is
-// in the end is the pod's last word, in KiB: see Loaded in package observe.
+/*
+The script that loads weights. A file beside the directory tells that they are complete. The pod's last word is how much
+there is, in KiB, and how much there will be, in bytes: see Loaded in package observe. The source says the latter
+before anything is loaded. If it does not say so within a minute, or the image cannot ask, the weights are loaded
+without that number.
+*/
 const (
 	weightsBegin = `set -eu
 umask 022
 if [ -e "$1.complete" ]; then exit 0; fi
 mkdir -p "$1"
-trap 'if [ -w /dev/termination-log ]; then du -sk "$1" | cut -f1 > /dev/termination-log; fi' EXIT
+` + sayLoaded + `trap 'say "$1"' EXIT
 `
 	weightsEnd = `
 : > "$1.complete"
 `
+	totalFile = home + "/.total"
+	sayLoaded = `say() {
+  kib=$(du -sk "$1" 2>/dev/null | cut -f1)
+  if [ -w /dev/termination-log ]; then echo "${kib:-0} $(cat ` + totalFile + ` 2>/dev/null)" > /dev/termination-log; fi
+}
+`
+	// hf is a program of Python, so that its library is there (src/huggingface_hub/hf_api.py).
+	totalOfHub = `timeout 60 python3 -c 'import sys
+from huggingface_hub import HfApi
+revision = sys.argv[2] if len(sys.argv) > 2 else None
+files = HfApi().model_info(sys.argv[1], revision=revision, files_metadata=True, timeout=30).siblings
+print(sum(f.size for f in files))' "$2" ${3:+"$3"} > ` + totalFile + ` 2>/dev/null || rm -f ` + totalFile + `
+`
+	// aws ends its list with a line of the total size (awscli/customizations/s3/subcommands.py).
+	totalOfBucket    = `timeout 60 aws s3 ls "$2/" --recursive --summarize`
+	totalOfBucketEnd = ` 2>/dev/null | while read -r total size bytes; do
+  if [ "$total $size" = "Total Size:" ]; then echo "$bytes" > ` + totalFile + `; fi
+done || rm -f ` + totalFile + `
+`
 )
+
+/*
+The script of the container that tells how much is loaded while the loader runs. A pod without rights can say
+something only when a container ends. So the container sleeps, says it and ends, and the kubelet starts it again:
+it is a sidecar. It sleeps for half a minute first and then twice as long each time, up to eleven minutes. The kubelet
+forgets its back-off for a container that has run for ten (pkg/kubelet/kuberuntime, doBackOff), so it is started again at
+once then, and waits for 80 seconds at most before. What is told is thus never much older than half the time so
+far, and there are some six reports in the first quarter of an hour, and then five an hour.
+*/
+const progressScript = sayLoaded + `trap 'kill $!; exit 0' TERM
+n=$(cat ` + home + `/.sleep 2>/dev/null || echo 15)
+n=$((n * 2))
+if [ "$n" -gt 660 ]; then n=660; fi
+echo "$n" > ` + home + `/.sleep
+sleep "$n" &
+wait $!
+say "$1"
+`
 
 // Weights makes the loader load weights into a directory of the claim. Clean tells that nobody else writes
 // there. Names of sources are arguments of the script and no part of it.
 func (l *Loader) Weights(dir string, s Source, in *inputv1alpha1.LoaderSettings, clean bool) {
 	load, from := l.loadFrom(s, in, clean)
+	total := totalOfHub
 	if s.Bucket != "" {
 		load += loadNotEmpty
+		total = totalOfBucket
+		if s.CredentialsSecretRef == nil {
+			total += loadAnonymous
+		}
+		total += totalOfBucketEnd
 	}
-	l.Command = append([]string{"sh", "-c", weightsBegin + load + weightsEnd, "load", dir}, from...)
+	l.Command = append([]string{"sh", "-c", weightsBegin + total + load + weightsEnd, "load", dir}, from...)
+	l.Progress = []string{"sh", "-c", progressScript, "progress", dir}
 }

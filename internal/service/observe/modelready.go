@@ -2,11 +2,9 @@ package observe
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
@@ -160,8 +158,8 @@ func (r *ObservedState) loads(c *plan.ClusterPlan) string {
 	return " loads them"
 }
 
-// loader returns what fails in the pods of a loading Job, and how much they had loaded when they ended
-// last. In another cluster only the Job is known.
+// loader returns what fails in the pods of a loading Job, and how much they have said last that is loaded. In
+// another cluster only the Job is known.
 func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress string) {
 	if c.Target.Remote() {
 		found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
@@ -173,22 +171,23 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress
 		return nil, progress
 	}
 	pods, _ := r.req.Required(require.Loader(c.Loading.Job))
-	facts, said := podFacts{}, []string{}
+	facts, said, last := podFacts{}, []string{}, loadedSoFar{}
 	for _, i := range pods {
 		p := &pod{}
 		_ = podView.Read(i, p) // Fields of a wrong type count as absent.
+		last.read(p)
+		p.Status.InitContainerStatuses = slices.DeleteFunc(p.Status.InitContainerStatuses, containerStatus.saysProgress)
 		facts.add(p)
 		for _, s := range p.Status.ContainerStatuses {
 			if failed := s.LastState.Terminated; failed != nil && s.State.Waiting == nil && s.State.Terminated == nil {
 				said = append(said, ", after "+failed.failureOrEnd())
 			}
-			said = append(said, loaded(s.State.Terminated), loaded(s.LastState.Terminated))
 		}
 	}
 	// The order of the pods is any.
 	slices.Sort(facts.failures)
 	slices.Sort(said)
-	return facts.failures, strings.Join(said, "")
+	return facts.failures, strings.Join(said, "") + last.String()
 }
 
 // failureOrEnd is how a container ended.
@@ -197,19 +196,6 @@ func (t *terminated) failureOrEnd() string {
 		return f
 	}
 	return "an end without an error"
-}
-
-// loaded says how much a loader had loaded when it ended. Its last word is a number of KiB, and
-// anything else is no word of a loader.
-func loaded(t *terminated) string {
-	if t == nil {
-		return ""
-	}
-	kib, err := strconv.ParseInt(strings.TrimSpace(t.Message), 10, 44)
-	if err != nil || kib < 0 {
-		return ""
-	}
-	return ", with " + resource.NewQuantity(kib*1024, resource.BinarySI).String() + " loaded so far"
 }
 
 // jobDone finds a loading Job that is not complete.

@@ -58,6 +58,18 @@ func lastEnded(code int32, message string) edit[corev1.Pod] {
 	}
 }
 
+// says lets the sidecar of a loading pod end with a message at a minute. It may wait to be started again.
+func says(message string, minute int, waits bool) edit[corev1.Pod] {
+	return func(p *corev1.Pod) {
+		s := corev1.ContainerStatus{Name: "progress"}
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "Completed", Message: message, FinishedAt: at(minute)}
+		if waits {
+			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
+		}
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{s}
+	}
+}
+
 // TestModelReady shows what is said of weights until they are there.
 func TestModelReady(t *testing.T) {
 	const jobKey = "job/1/a"
@@ -78,6 +90,36 @@ func TestModelReady(t *testing.T) {
 			reason: "It has failed before, and its last word was how much it had.",
 			scene:  func(s *scene) { s.loads().loaderPod(lastEnded(1, "7340032\n")).see(jobKey, loadingJob()) },
 			want:   "False Loading: Job qwen-model-1-a loads them, after Error (exit code 1), with 7Gi loaded so far",
+		},
+		"Progress": {
+			reason: "A sidecar ends from time to time to say how much is loaded. That is no failure.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(says("12582912 42949672960\n", 20, true)).see(jobKey, loadingJob())
+			},
+			want: "False Loading: Job qwen-model-1-a loads them, with 12Gi of 40Gi loaded at 2026-03-01T12:20:00Z",
+		},
+		"ProgressAfterFailure": {
+			reason: "The newest word counts.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(lastEnded(1, "7340032"), says("13002343 42949672960", 20, false)).see(jobKey, loadingJob())
+			},
+			want: "False Loading: Job qwen-model-1-a loads them, after Error (exit code 1), with 12.4Gi of 40Gi loaded at 2026-03-01T12:20:00Z",
+		},
+		"NoProgress": {
+			reason: "Nothing but numbers is repeated.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(says("12582912 hf_secret", 20, true)).see(jobKey, loadingJob())
+			},
+			want: "False Loading: Job qwen-model-1-a loads them",
+		},
+		"NoImage": {
+			reason: "The sidecar has the loader's image, and is started first.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(says("", 1, false), func(p *corev1.Pod) {
+					p.Status.InitContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
+				}).see(jobKey, loadingJob())
+			},
+			want: "False LoadFailed: pod qwen-model-1-a-x7x7x: container progress: ErrImagePull, and it tries again",
 		},
 		"Failed": {
 			reason: "The pod is named with its reason, and without any text that it wrote.",

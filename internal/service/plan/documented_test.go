@@ -99,7 +99,7 @@ func TestDocumentedSizes(t *testing.T) {
 	for _, d := range lines {
 		t.Run(d.file, func(t *testing.T) {
 			total := d.gpus()
-			nodes := max(int32(d.size("--nnodes")), int32((total+perNode-1)/perNode)) //nolint:gosec // Both are small.
+			nodes := max(int32(d.size("--nnodes")), int32((total+perNode-1)/perNode))
 			none := func(where, command string, gpus int, nodes int32, launcher v1alpha1.Launcher) {
 				t.Helper()
 				warnings, err := d.doubts(t, command, gpus, nodes, launcher)

@@ -28,7 +28,7 @@ func (a *adapters) stick(models map[string]string) {
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		defer long.Body.Close()
+		a.t.Cleanup(func() { long.Body.Close() })
 		runs[name] = long.Header.Get("x-served-by")
 		until(a.t, a.c, "the endpoint picker knows where "+name+" runs", func(ctx context.Context) (bool, error) {
 			for range 20 {

@@ -189,8 +189,8 @@ func group(pod string) string    { return strings.Split(pod, "-")[1] }
 func replica(pod string) string  { return strings.Split(pod, "-")[2] }
 
 // fewestReady is the lowest number of units that were ready at one time, of a service whose pods
-// were all ready before. A unit is ready while all of its pods are. unitOf has the unit of a pod.
-// Endpoint pickers do not count.
+// were all ready before. A unit is ready while all of its pods are. unitOf has the unit of a pod, or ""
+// if it does not count. Endpoint pickers do not count.
 func fewestReady(t *testing.T, r *recording, before map[string]string, unitOf func(pod string) string) int {
 	t.Helper()
 	ready := map[string]bool{}
@@ -200,8 +200,10 @@ func fewestReady(t *testing.T, r *recording, before map[string]string, unitOf fu
 	count := func() int {
 		waits, all := map[string]bool{}, map[string]bool{}
 		for pod, is := range ready {
-			all[unitOf(pod)] = true
-			waits[unitOf(pod)] = waits[unitOf(pod)] || !is
+			if unit := unitOf(pod); unit != "" {
+				all[unit] = true
+				waits[unit] = waits[unit] || !is
+			}
 		}
 		n := 0
 		for unit := range all {

@@ -3,26 +3,30 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/traffic"
 )
 
-// TestTraffic proves that a service goes on answering while it is changed, while it moves to another
-// cluster, and while the function is upgraded. It sends 20 requests each second, every fourth for a
-// stream, through gateways and the real endpoint picker to stand-ins for engines. None may fail or be
-// cut, and a rollout stops one unit at a time. It counts what fails while a cluster is cut off.
+// TestTraffic proves that a service goes on answering while it is changed, while nodes are drained, while it moves to
+// another cluster, and while the function is upgraded. It sends 20 requests each second, every fourth for a stream, through gateways and the real
+// endpoint picker to stand-ins for engines. None may fail or be cut, and a rollout stops one unit at a time. It counts
+// what fails while a cluster is cut off, and while no endpoint picker answers.
 func TestTraffic(t *testing.T) {
 	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
 	h.install(t)
 	t.Run("Workers", func(t *testing.T) { testTrafficToWorkers(t, h.Cluster) })
-	t.Run("Pairs", func(t *testing.T) { testTrafficToPairs(t, h.Cluster) })
+	t.Run("Pairs", func(t *testing.T) { testTrafficToPairs(t, h) })
 	t.Run("OnePrefill", func(t *testing.T) { testTrafficToOnePrefill(t, h.Cluster) })
 	t.Run("Nodes", func(t *testing.T) { testTrafficToNodes(t, h.Cluster) })
+	t.Run("Surge", func(t *testing.T) { testTrafficToSurge(t, h.Cluster) })
+	t.Run("Drains", func(t *testing.T) { testTrafficInDrains(t, h.Cluster) })
 	t.Run("Clusters", func(t *testing.T) { testTrafficToClusters(t, h) })
 	t.Run("Upgrade", func(t *testing.T) { testTrafficInUpgrade(t, h) })
 }
@@ -44,7 +48,7 @@ func testTrafficToWorkers(t *testing.T, c *cluster.Cluster) {
 		before := identities(t, c, "Pod", chat)
 		setImage(worker, "example.com/missing:v1")
 		apply(t, c, chat)
-		rolledOut(t, c, chat, "False UpdateFailed: .*ErrImagePull.*")
+		rolledOut(t, c, chat, `False UpdateFailed: .*\bpod chat-worker-3-0: container engine: (ErrImagePull|ImagePullBackOff)\b.*`)
 		setImage(worker, nextImage)
 		apply(t, c, chat)
 		settled(t, c, chat)
@@ -83,8 +87,10 @@ func testTrafficToWorkers(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-// testTrafficToPairs changes prefill and decode replicas, which answer only each other's version.
-func testTrafficToPairs(t *testing.T, c *cluster.Cluster) {
+// testTrafficToPairs changes prefill and decode replicas, which answer only each other's version, by edits
+// and by the Input.
+func testTrafficToPairs(t *testing.T, h *controlPlane) {
+	c := h.Cluster
 	ns := namespace(t, c)
 	prefill, decode := briefly(engine("prefill", "prefiller", 1, 1), 5), briefly(engine("decode", "decoder", 1, 1), 5)
 	router := picker("pairs.example.com")
@@ -109,6 +115,48 @@ func testTrafficToPairs(t *testing.T, c *cluster.Cluster) {
 			same(t, "strategy "+strategy, only(before, engines...), only(identities(t, c, "Pod", pairs), engines...))
 		})
 	}
+	l.while("another image of the routing sidecar, by the Input", func() {
+		before := engineUIDs(t, c, pairs)
+		pods := record(t, c, podKind, ns)
+		kubectl(t, c, "apply", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()+"sidecar: {image: '"+nextSidecar+"'}\n"))
+		until(t, c, "all decode pods have the new sidecar", func(context.Context) (bool, error) {
+			n := 0
+			for _, p := range enginePods(t, c, pairs) {
+				if slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Image == nextSidecar }) && isReady(p) {
+					n++
+				}
+			}
+			return n == 2, fmt.Errorf("%d of 2 do", n)
+		})
+		settled(t, c, pairs)
+		if n := fewestReady(t, pods, before, group); n != 1 {
+			t.Errorf("another sidecar: %d groups were ready at one time, want 1", n)
+		}
+	})
+}
+
+// nextSidecar is an image of the routing sidecar that is not the default.
+const nextSidecar = "ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.1"
+
+// testTrafficToSurge changes services of one unit, each of which gets a second one meanwhile: a prefill and a
+// decode replica, and a replica on two nodes.
+func testTrafficToSurge(t *testing.T, c *cluster.Cluster) {
+	change := func(router map[string]any, roles ...map[string]any) {
+		ns := namespace(t, c)
+		single := inference(ns, "single", append(roles, router)...)
+		single.Object["spec"].(map[string]any)["rollout"] = map[string]any{"maxSurge": int64(1)}
+		apply(t, c, single)
+		settled(t, c, single)
+
+		l := send(t, c, ns, "single.example.com")
+		l.while("another image of the only unit, with maxSurge: 1", func() {
+			updatesTo(t, c, single, nextImage, 1, replica, roles...)
+		})
+	}
+	disaggregated := picker("single.example.com")
+	disaggregated["strategy"] = "pd-disaggregation"
+	change(disaggregated, briefly(engine("prefill", "prefiller", 1, 1), 5), briefly(engine("decode", "decoder", 1, 1), 5))
+	change(picker("single.example.com"), briefly(engine("worker", "worker", 1, 2), 5))
 }
 
 // testTrafficToOnePrefill changes two decode replicas that share one of prefill. Each answers alone while no prefill

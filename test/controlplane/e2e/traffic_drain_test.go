@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
+)
+
+// testTrafficInDrains drains the nodes of services one after the other, with their endpoint pickers. While
+// the only picker starts on another node, FailOpen sends requests to any pod, and FailClose refuses them.
+func testTrafficInDrains(t *testing.T, c *cluster.Cluster) {
+	t.Run("Workers", func(t *testing.T) { testDrainsOfWorkers(t, c) })
+	t.Run("Pairs", func(t *testing.T) { testDrainsOfPairs(t, c) })
+	t.Run("Nodes", func(t *testing.T) { testDrainsOfNodes(t, c) })
+}
+
+func testDrainsOfWorkers(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	router := openPicker("drained.example.com")
+	drained := inference(ns, "drained", briefly(engine("worker", "worker", 3, 1), 5), router)
+	apply(t, c, drained)
+	settled(t, c, drained)
+
+	l := send(t, c, ns, "drained.example.com")
+	l.while("drains of all nodes, FailOpen", func() {
+		drainsAll(t, c, drained, map[string]int{"worker": 2}, roleAndReplica)
+	})
+	router["endpointPicker"] = map[string]any{"failureMode": "FailClose"}
+	l.while("FailClose", func() {
+		apply(t, c, drained)
+		settled(t, c, drained)
+	})
+	l.refuses("a drain of the endpoint picker's node, FailClose", func() { drainsPicker(t, c, drained) })
+	l.during("a second endpoint picker", func() {
+		router["replicas"] = int64(2)
+		apply(t, c, drained)
+		settled(t, c, drained)
+	})
+	l.refuses("a drain of the leading endpoint picker's node, FailClose", func() { drainsPicker(t, c, drained) })
+}
+
+func testDrainsOfPairs(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	router := openPicker("pairs.example.com")
+	router["strategy"] = "pd-disaggregation"
+	pairs := inference(ns, "pairs", briefly(engine("prefill", "prefiller", 1, 1), 5), briefly(engine("decode", "decoder", 1, 1), 5), router)
+	pairs.Object["spec"].(map[string]any)["replicas"] = int64(2)
+	apply(t, c, pairs)
+	settled(t, c, pairs)
+
+	send(t, c, ns, "pairs.example.com").while("drains of all nodes, FailOpen", func() {
+		drainsAll(t, c, pairs, map[string]int{"prefill": 1, "decode": 1}, func(pod string) (role, replica string) {
+			part := strings.Split(pod, "-")
+			return part[2], part[1]
+		})
+	})
+}
+
+func testDrainsOfNodes(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	wide := inference(ns, "wide", briefly(engine("worker", "worker", 2, 2), 5), openPicker("wide.example.com"))
+	apply(t, c, wide)
+	settled(t, c, wide)
+
+	send(t, c, ns, "wide.example.com").while("drains of all nodes, FailOpen", func() {
+		drainsAll(t, c, wide, map[string]int{"worker": 1}, roleAndReplica)
+	})
+}
+
+var (
+	nodeKind       = schema.GroupVersionKind{Version: "v1", Kind: "Node"}
+	deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+)
+
+// openPicker is a router whose requests go to any pod while its endpoint picker does not answer.
+func openPicker(host string) map[string]any {
+	router := picker(host)
+	router["endpointPicker"] = map[string]any{"failureMode": "FailOpen"}
+	return router
+}
+
+// roleAndReplica are the role and the replica of a pod, of a service without groups.
+func roleAndReplica(pod string) (role, replica string) {
+	part := strings.Split(pod, "-")
+	return part[1], part[2]
+}
+
+// drainsAll drains each node in turn of the pods of a service, and checks that so many replicas of each role
+// are ready at every moment.
+func drainsAll(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, least map[string]int, of func(pod string) (role, replica string)) {
+	t.Helper()
+	before := engineUIDs(t, c, s)
+	pods := record(t, c, podKind, s.GetNamespace())
+	had := map[string]bool{}
+	for _, node := range list(t, c, nodeKind, "") {
+		for _, p := range list(t, c, podKind, s.GetNamespace()) {
+			on, _, _ := unstructured.NestedString(p.Object, "spec", "nodeName")
+			if on != node.GetName() {
+				continue
+			}
+			had["engines"] = had["engines"] || ofEngine(&p)
+			had["pickers"] = had["pickers"] || !ofEngine(&p)
+		}
+		drains(t, c, s, node.GetName())
+	}
+	settled(t, c, s)
+	if !had["engines"] || !had["pickers"] {
+		t.Errorf("the drained nodes had pods of %v, want engines and pickers", had)
+	}
+	after := engineUIDs(t, c, s)
+	for name, uid := range before {
+		if after[name] == uid {
+			t.Errorf("pod %s was not evicted", name)
+		}
+	}
+	for role, want := range least {
+		n := fewestReady(t, pods, before, func(pod string) string {
+			if r, replica := of(pod); r == role {
+				return replica
+			}
+			return ""
+		})
+		if n != want {
+			t.Errorf("drains: %d replicas of role %s were ready at one time, want %d", n, role, want)
+		}
+	}
+}
+
+// drainsPicker drains the node of the endpoint picker that answers.
+func drainsPicker(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) {
+	t.Helper()
+	node := ""
+	for _, o := range list(t, c, podKind, s.GetNamespace()) {
+		if !ofEngine(&o) && readyPod(&o) && o.GetDeletionTimestamp() == nil {
+			node, _, _ = unstructured.NestedString(o.Object, "spec", "nodeName")
+		}
+	}
+	if node == "" {
+		t.Fatal("no endpoint picker is ready")
+	}
+	if _, err := c.Kubectl(t.Context(), "drain", node, "--pod-selector=fusioninfer.io/service="+s.GetName()+",fusioninfer.io/component-type=router", "--timeout=5m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Cordon(t.Context(), node, false); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, c, s)
+}
+
+// drains drains a node of all pods of a service, and lets pods there again.
+func drains(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, node string) {
+	t.Helper()
+	if _, err := c.Kubectl(t.Context(), "drain", node, "--pod-selector=fusioninfer.io/service="+s.GetName(), "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Cordon(t.Context(), node, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refuses checks that requests fail during a change because no endpoint picker answers, and for no other
+// reason. None is cut.
+func (l *caller) refuses(what string, change func()) {
+	l.t.Helper()
+	got := l.during(what, change)
+	if got.Failed() == 0 {
+		l.t.Errorf("%s, %s: no request is refused", l.host, what)
+	}
+	for why, n := range got.Wrong {
+		if !strings.Contains(why, "endpoint picker") {
+			l.t.Errorf("%s, %s: %d requests: %s", l.host, what, n, why)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -38,6 +39,9 @@ var engineNames = []string{"vllm", "sglang", "ray", "python", "python3", "hf", "
 
 // hasten shortens the back-off of containers, and the time between two startup probes.
 const hasten = 10
+
+// largePull is how long it takes to pull the image of vLLM that is large.
+const largePull = 20 * time.Second
 
 // RunEngines starts a node agent, which runs the pods of engines and endpoint pickers. KWOK has to
 // leave them alone.
@@ -111,6 +115,7 @@ func engineImages() (map[string]node.Image, error) {
 	sidecar := at(sidecarProgram, runSidecar)
 	return map[string]node.Image{
 		"vllm-openai":                  {Entrypoint: []string{"vllm", "serve"}},
+		"vllm-openai-large":            {Entrypoint: []string{"vllm", "serve"}, Pull: largePull},
 		"llm-d":                        {},
 		"llm-d-cuda":                   {},
 		"sglang":                       {},

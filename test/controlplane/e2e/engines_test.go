@@ -8,12 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +33,8 @@ func TestEngines(t *testing.T) {
 		"Crash":         testCrash,
 		"Router":        testRouter,
 		"GroupRestart":  testGroupRestart,
+		"PodRestart":    testPodRestart,
+		"AfterStart":    testRestartAfterStart,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -239,57 +239,6 @@ func testRouter(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("through the gateway: answered by %q, want %s: %s", by, decode.Name, text)
 	}
 	prefilled(2)
-}
-
-// testGroupRestart covers the recovery policy InferGroupRestart: when decode of a group fails, prefill of that group
-// is made anew once, and no other group is.
-func testGroupRestart(t *testing.T, c *cluster.Cluster) {
-	ns := namespace(t, c)
-	prefill, decode := briefly(engine("prefill", "prefiller", 1, 1), 0), briefly(engine("decode", "decoder", 1, 1), 0)
-	prefill["recoveryPolicy"], decode["recoveryPolicy"] = "InferGroupRestart", "InferGroupRestart"
-	router := picker("recovery.example.com")
-	router["strategy"] = "pd-disaggregation"
-	chat := inference(ns, "chat", prefill, decode, router)
-	chat.Object["spec"].(map[string]any)["replicas"] = int64(2)
-	apply(t, c, chat)
-	settled(t, c, chat)
-	until(t, c, "all replicas note their leaders", func(context.Context) (bool, error) {
-		noted := 0
-		for _, o := range list(t, c, lwsKind, ns) {
-			if o.GetAnnotations()["fusioninfer.io/leader-pod"] != "" {
-				noted++
-			}
-		}
-		return noted == 4, fmt.Errorf("%d of 4 do", noted)
-	})
-	before := engineUIDs(t, c, chat)
-	if err := c.Delete(t.Context(), object(podKind, ns, "chat-1-decode-0-0")); err != nil {
-		t.Fatal(err)
-	}
-	anew := func() []string {
-		var all []string
-		for name, uid := range engineUIDs(t, c, chat) {
-			if uid != before[name] {
-				all = append(all, name)
-			}
-		}
-		slices.Sort(all)
-		return all
-	}
-	want := []string{"chat-1-decode-0-0", "chat-1-prefill-0-0"}
-	until(t, c, "prefill of the group is made anew", func(context.Context) (bool, error) {
-		got := anew()
-		return slices.Equal(got, want), fmt.Errorf("%v are", got)
-	})
-	settled(t, c, chat)
-	after := engineUIDs(t, c, chat)
-	settled(t, c, chat)
-	if diff := cmp.Diff(after, engineUIDs(t, c, chat)); diff != "" {
-		t.Errorf("pods are made anew again: -before, +after:\n%s", diff)
-	}
-	if diff := cmp.Diff(want, anew()); diff != "" {
-		t.Errorf("made anew: -want, +got:\n%s", diff)
-	}
 }
 
 // briefly gives a role a short drain, and no GPUs.

@@ -55,10 +55,10 @@ type config struct {
 	// cert and key are files for TLS.
 	cert, key string
 
-	startup, token time.Duration
-	exitCode       string
-	address, pod   string
-	image, dir     string
+	startup, token, join time.Duration
+	exitCode             string
+	address, pod         string
+	image, dir           string
 	// sideChannel is where other engines ask about the KV cache.
 	sideChannelHost string
 	sideChannelPort int
@@ -143,6 +143,7 @@ func parse(e engine, args []string, env func(string) string) config {
 		disaggregation: f.text("", "--disaggregation-mode"),
 
 		startup:  duration(env, "STANDIN_STARTUP_SECONDS", time.Second, 500*time.Millisecond),
+		join:     duration(env, "STANDIN_JOIN_SECONDS", time.Second, joinTimeout),
 		token:    duration(env, "STANDIN_TOKEN_MILLISECONDS", time.Millisecond, 20*time.Millisecond),
 		exitCode: env("STANDIN_EXIT_CODE"),
 		address:  or(env("STANDIN_ADDRESS"), "127.0.0.1"),

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// joinTimeout is how long a node waits for the others.
+// joinTimeout is how long a node waits for the others by default.
 const joinTimeout = 10 * time.Minute
 
 var errLost = errors.New("a node of the replica is lost")
@@ -152,6 +152,8 @@ func meet(ctx context.Context, c config) (*membership, error) {
 	if g.nodes < 2 {
 		return nil, nil //nolint:nilnil // There is nobody to wait for.
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.join)
+	defer cancel()
 	line := fmt.Sprintf("node %d %d", g.rank, g.nodes)
 	switch {
 	case g.ray && at == "":

@@ -24,6 +24,7 @@ These environment variables are its own:
 	STANDIN_MOUNTS              lines of DIRECTORY=PATH: what a container calls PATH
 	STANDIN_LIFELINE            the number of a file: when it ends, so does the program
 	STANDIN_STARTUP_SECONDS     how long it takes to load the model, 0.5 by default
+	STANDIN_JOIN_SECONDS        how long a leader waits for the other nodes of its replica, 600 by default
 	STANDIN_TOKEN_MILLISECONDS  how long it takes to generate a token, 20 by default
 	STANDIN_EXIT_CODE           with this code it ends once the model is loaded
 */

@@ -28,7 +28,7 @@ func agent(t *testing.T) (kubernetes.Interface, string) {
 	go func() {
 		done <- Run(ctx, Options{
 			Client: client, Dir: dir, Bin: t.TempDir(), Prefix: "127.9", NodeIP: "127.9.0.1", Hasten: 100,
-			Images: map[string]Image{"shell": {}},
+			Images: map[string]Image{"shell": {}, "large": {Pull: 2 * time.Second}},
 			Pull: func(_ context.Context, image, to string) error {
 				return os.CopyFS(to, os.DirFS(filepath.Join(dir, "registry", image)))
 			},
@@ -165,6 +165,23 @@ func TestImageUnknown(t *testing.T) {
 		w := main0(p).State.Waiting
 		return w != nil && w.Reason == "ErrImagePull" && p.Status.Phase == corev1.PodPending
 	})
+}
+
+// TestImageLarge proves that a pod is pending while an image is pulled that takes long, once for all pods.
+func TestImageLarge(t *testing.T) {
+	client, _ := agent(t)
+	p := shell("true")
+	p.Spec.Containers[0].Image = "large:v1"
+	create(t, client, p)
+	until(t, client, "it is pending while the image is pulled", func(p *corev1.Pod) bool {
+		w := main0(p).State.Waiting
+		return w != nil && w.Reason == "ContainerCreating" && p.Status.Phase == corev1.PodPending
+	})
+	until(t, client, "it has run", func(p *corev1.Pod) bool { return main0(p).LastTerminationState.Terminated != nil })
+	a := &Agent{pulled: map[string]time.Time{"large:v1": time.Now()}}
+	if wait := a.pullTime("large:v1", Image{Pull: time.Hour}); wait > 0 {
+		t.Errorf("a pod with an image that was pulled waits for %s", wait)
+	}
 }
 
 // TestDeletion proves the order in which a pod ends: its hook, SIGTERM, and SIGKILL when it is over. Sidecars

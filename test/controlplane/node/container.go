@@ -79,6 +79,9 @@ func (c *container) run(ctx context.Context) {
 		c.missing(ctx)
 		return
 	}
+	if wait := c.pod.pullTime(c.spec.Image, image); wait > 0 && !c.sleep(ctx, wait) {
+		return
+	}
 	for crashes := 0; ; crashes++ {
 		begun, code, reason, ok := c.runOnce(ctx, image)
 		if !ok {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -17,6 +18,9 @@ import (
 type Image struct {
 	// Entrypoint is what a container without a command runs.
 	Entrypoint []string
+	// Pull is how long it takes until the image is there, from the first container on that wants it. All nodes
+	// have it then.
+	Pull time.Duration
 	// Program returns what is run in place of the container's command, if it is not nil.
 	Program func(Call) (Program, error)
 }

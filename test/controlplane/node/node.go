@@ -16,6 +16,7 @@ What differs from a kubelet:
   - There is no DNS. LWS_LEADER_ADDRESS becomes the address of the leader when a container starts.
   - SIGTERM goes to all processes of a container. In a container only the first one gets it.
   - An init container that ends is run if its image is known, and taken as done otherwise.
+  - A table may say how long it takes to pull an image. It is pulled once for all nodes.
   - Back-off is shorter and startup probes are more frequent by Options.Hasten. Probes have as long in
     total.
   - There are no limits of resources, no postStart hooks and no security contexts. All mounts are writable.
@@ -83,6 +84,8 @@ type Agent struct {
 
 	mu      sync.Mutex
 	running map[types.UID]*pod
+	// pulled has when an image is there that takes long, by its reference.
+	pulled map[string]time.Time
 	// changed is closed when a pod changes, for those that wait for its address.
 	changed chan struct{}
 	group   sync.WaitGroup
@@ -90,7 +93,7 @@ type Agent struct {
 
 // Run runs pods until the context ends, and then ends all of their processes.
 func Run(ctx context.Context, o Options) error {
-	a := &Agent{Options: o, addresses: newAddresses(o.Prefix), running: map[types.UID]*pod{}, changed: make(chan struct{})}
+	a := &Agent{Options: o, addresses: newAddresses(o.Prefix), running: map[types.UID]*pod{}, pulled: map[string]time.Time{}, changed: make(chan struct{})}
 	a.Hasten = max(a.Hasten, 1)
 	end, write, err := os.Pipe()
 	if err != nil {
@@ -188,6 +191,16 @@ func (a *Agent) addressOf(ctx context.Context, namespace, name string) (string, 
 		case <-changed:
 		}
 	}
+}
+
+// pullTime is how long it still takes until an image is there.
+func (a *Agent) pullTime(reference string, image Image) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, begun := a.pulled[reference]; !begun {
+		a.pulled[reference] = time.Now().Add(image.Pull)
+	}
+	return time.Until(a.pulled[reference])
 }
 
 // log writes a line about a pod into a file beside those of its containers.

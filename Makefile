@@ -94,11 +94,16 @@ test-e2e: e2e ## Install the packages on whole control planes, serve, break ever
 
 # Some tests install and uninstall packages, break what other tests need, or need several clusters. They have their own
 # control planes.
-OWN = ^(TestXR|TestClaims|TestEngines|TestTraffic|TestModels|TestModelCache|TestModelClaims|TestAdapters)$$
+OWN = ^(TestXR|TestClaims|TestEngines|TestTraffic|TestUpgrade|TestModels|TestModelCache|TestModelClaims|TestAdapters)$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$
 
-# The tests are one program, which is built once. So are the packages that they install.
+# The commit whose packages TestUpgrade upgrades from. It is the newest release, once there is one. Until then it is a
+# commit whose pods come out as those of today.
+PREVIOUS ?= 56401b77f7ef50281723eba0d044985781d9642b
+
+# The tests are one program, which is built once. So are the packages that they install: two of this commit, and one of
+# the previous version, with the manifests that install it.
 .PHONY: e2e
 e2e: tools
 	@$(GO) -C test/controlplane vet ./e2e
@@ -106,6 +111,7 @@ e2e: tools
 	@for v in v0.1.0 v0.1.1; do \
 		$(GO) -C test/packages run . build --version $$v --arch $$($(GO) env GOARCH) --dist $(CURDIR)/.cache/packages/$$v || exit 1; \
 	done
+	@test/tools/previous.sh $(PREVIOUS) v0.0.9 .cache/packages/v0.0.9
 
 E2E = cd test/controlplane/e2e && ../../../.cache/bin/e2e.test -test.timeout 45m -packages $(CURDIR)/.cache/packages
 

@@ -45,7 +45,7 @@ func testFaults(t *testing.T, c *cluster.Cluster) {
 		return err
 	})
 	healthy(t, c, "Function", function, second)
-	called(t, c)
+	called(t, c, second)
 
 	// Every service is looked at once more by the function that is there in the end.
 	kubectl(t, c, "annotate", "--namespace="+n.namespace, "inferenceservices.fusioninfer.io", "--all", "test.fusioninfer.io/round=1")

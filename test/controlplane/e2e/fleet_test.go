@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -88,12 +89,31 @@ const (
 // compositionWith is the file of a packaged Composition in which something is set.
 func compositionWith(t *testing.T, api, input string) string {
 	t.Helper()
-	const before = "      missingKinds: Skip\n"
-	composition := read(t, "package", api, "composition.yaml")
-	if !strings.Contains(composition, before) {
-		t.Fatalf("package/%s/composition.yaml does not say %q", api, before)
+	return compositionOf(t, packageDir(t), api, input)
+}
+
+// packageDir is package/ of this version.
+func packageDir(t *testing.T) string {
+	t.Helper()
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return written(t, "composition.yaml", strings.Replace(composition, before, before+indented(input), 1))
+	return filepath.Join(root, "package")
+}
+
+// compositionOf is the same of a version whose package/ is in a directory.
+func compositionOf(t *testing.T, dir, api, input string) string {
+	t.Helper()
+	const before = "      missingKinds: Skip\n"
+	b, err := os.ReadFile(filepath.Join(dir, api, "composition.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(b, []byte(before)) {
+		t.Fatalf("%s/%s/composition.yaml does not say %q", dir, api, before)
+	}
+	return written(t, "composition.yaml", strings.Replace(string(b), before, before+indented(input), 1))
 }
 
 // install does what package/xr/composition.yaml says to set something: it applies the
@@ -110,11 +130,24 @@ func (h *controlPlane) installWith(t *testing.T, input string) {
 	if err := h.PushPackages(first); err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, h.Cluster, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml")
-	kubectl(t, h.Cluster, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml",
-		"-f", "package/xr/cluster-composition.yaml", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()+input))
-	healthy(t, h.Cluster, "Function", function, first)
+	h.installVersion(t, first, packageDir(t), input)
+	h.gateways(t)
+}
+
+// installVersion installs or upgrades to a version whose package/ is in a directory, in the order of docs/upgrading.md.
+func (h *controlPlane) installVersion(t *testing.T, version, dir, input string) {
+	t.Helper()
+	kubectl(t, h.Cluster, "apply", "-f", filepath.Join(dir, "install", "rbac.yaml"), "-f", manifestOf(t, dir, "function.yaml", version))
+	healthy(t, h.Cluster, "Function", function, version)
+	xr := func(file string) string { return filepath.Join(dir, "xr", file) }
+	kubectl(t, h.Cluster, "apply", "-f", xr("definition.yaml"), "-f", xr("cluster-definition.yaml"),
+		"-f", xr("cluster-composition.yaml"), "-f", compositionOf(t, dir, "xr", fleetInput+h.directConfigs()+input))
 	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
+}
+
+// gateways makes the fleet's Gateway, and that of each cluster.
+func (h *controlPlane) gateways(t *testing.T) {
+	t.Helper()
 	gateway(t, h.Cluster, "gateway-system", "fleet-gateway")
 	for _, r := range h.Remotes() {
 		if err := r.Namespace(t.Context(), "gateway-system"); err != nil {

@@ -29,6 +29,8 @@ import (
 const (
 	first  = "v0.1.0"
 	second = "v0.1.1"
+	// previous is built from an earlier commit, PREVIOUS of the Makefile. The others are of this one.
+	previous = "v0.0.9"
 
 	function      = "fusioninfer-function-inferenceservice"
 	configuration = "fusioninfer-configuration-inferenceservice"
@@ -240,9 +242,8 @@ func uninstall(t *testing.T, c *cluster.Cluster, configuration string) {
 	}
 }
 
-// called waits until functions have only pods of the second version, and one of them has
-// answered a call.
-func called(t *testing.T, c *cluster.Cluster) {
+// called waits until functions have only pods of a version, and one of them has answered a call.
+func called(t *testing.T, c *cluster.Cluster, version string) {
 	t.Helper()
 	until(t, c, "the new function is called", func(ctx context.Context) (bool, error) {
 		pods, err := c.List(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "crossplane-system")
@@ -255,7 +256,7 @@ func called(t *testing.T, c *cluster.Cluster) {
 				continue
 			}
 			containers, _, _ := unstructured.NestedSlice(p.Object, "spec", "containers")
-			if image := containers[0].(map[string]any)["image"].(string); !strings.HasSuffix(image, ":"+second) {
+			if image := containers[0].(map[string]any)["image"].(string); !strings.HasSuffix(image, ":"+version) {
 				return false, fmt.Errorf("pod %s runs %s", p.GetName(), image)
 			}
 			ip, _, _ := unstructured.NestedString(p.Object, "status", "podIP")
@@ -440,12 +441,20 @@ func warnings(o *unstructured.Unstructured) error {
 // at is a manifest of package/install with another version.
 func at(t *testing.T, file, version string) string {
 	t.Helper()
-	b := read(t, "package", "install", file)
-	changed := strings.ReplaceAll(b, ":"+first, ":"+version)
-	if changed == b {
-		t.Fatalf("package/install/%s does not say %s", file, first)
+	return manifestOf(t, packageDir(t), file, version)
+}
+
+// manifestOf is the same of a version whose package/ is in a directory.
+func manifestOf(t *testing.T, dir, file, version string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "install", file))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return written(t, file, changed)
+	if !strings.Contains(string(b), ":"+first) {
+		t.Fatalf("%s/install/%s does not say %s", dir, file, first)
+	}
+	return written(t, file, strings.ReplaceAll(string(b), ":"+first, ":"+version))
 }
 
 // quickstartOf is the quickstart in another namespace.

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -135,59 +134,4 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 		rolledOut(t, h.Cluster, double, "True AllUpdated: ")
 		oneInBoth()
 	})
-}
-
-// testTrafficInUpgrade upgrades the function to a version that renders the same. All that services are
-// made of stays, here and in another cluster.
-func testTrafficInUpgrade(t *testing.T, h *controlPlane) {
-	ns := namespace(t, h.Cluster)
-	h.joinsForGood(t, "upgrade", member{name: "upgrade-east", remote: "cluster-1", nodes: 2, gateway: observedGateway})
-	remote := placedService(ns, "remote", "Failover", "upgrade", entrance("remote.example.com", "prefix-cache"), briefly(engine("worker", "worker", 1, 1), 5))
-	apply(t, h.Cluster, remote)
-	router := picker("local.example.com")
-	router["strategy"] = "pd-disaggregation"
-	local := inference(ns, "local", briefly(engine("prefill", "prefiller", 1, 1), 5), briefly(engine("decode", "decoder", 1, 1), 5), router)
-	apply(t, h.Cluster, local)
-	ready := func() {
-		t.Helper()
-		h.lands(t, remote, map[string]string{"upgrade-east": "Placed [0] weight 1"}, map[string]int{"cluster-1": 1})
-		h.routes(t, remote, map[string]int64{"upgrade-east": 1})
-		settled(t, h.Cluster, local)
-	}
-	ready()
-	if err := h.PushPackages(second); err != nil {
-		t.Fatal(err)
-	}
-	whole := func() map[string]string {
-		t.Helper()
-		all := each(parts(t, h.Cluster, local), identity)
-		for name, is := range identities(t, h, "Pod", local) {
-			all["Pod "+name] = is
-		}
-		for name, is := range h.everything(t, remote) {
-			all["remote: "+name] = is
-		}
-		return all
-	}
-	before := whole()
-
-	toLocal, toRemote := send(t, h.Cluster, ns, "local.example.com"), send(t, h.Cluster, "gateway-system", "remote.example.com")
-	toLocal.while("an upgrade of the function", func() {
-		toRemote.while("an upgrade of the function", func() {
-			kubectl(t, h.Cluster, "apply", "-f", at(t, "function.yaml", second))
-			healthy(t, h.Cluster, "Function", function, second)
-			round := func(n string) {
-				kubectl(t, h.Cluster, "annotate", "inferenceclusters.fusioninfer.io", "upgrade-east", "--overwrite", "test.fusioninfer.io/round="+n)
-				kubectl(t, h.Cluster, "annotate", "inferenceservices.fusioninfer.io", "--namespace="+ns, "--all", "--overwrite", "test.fusioninfer.io/round="+n)
-			}
-			round("1")
-			called(t, h.Cluster)
-			// Whatever the new function wants is there by the end of another round.
-			round("2")
-			ready()
-		})
-	})
-	if diff := cmp.Diff(before, whole()); diff != "" {
-		t.Errorf("an upgrade changes what services are made of: -before, +after:\n%s", diff)
-	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/traffic"
 )
 
-// TestTraffic proves that a service goes on answering while it is changed, while nodes are drained, while it moves to
-// another cluster, and while the function is upgraded. It sends 20 requests each second, every fourth for a stream, through gateways and the real
+// TestTraffic proves that a service goes on answering while it is changed, while nodes are drained, and while it moves
+// to another cluster. It sends 20 requests each second, every fourth for a stream, through gateways and the real
 // endpoint picker to stand-ins for engines. None may fail or be cut, and a rollout stops one unit at a time. It counts
 // what fails while a cluster is cut off, and while no endpoint picker answers.
 func TestTraffic(t *testing.T) {
@@ -28,7 +28,6 @@ func TestTraffic(t *testing.T) {
 	t.Run("Surge", func(t *testing.T) { testTrafficToSurge(t, h.Cluster) })
 	t.Run("Drains", func(t *testing.T) { testTrafficInDrains(t, h.Cluster) })
 	t.Run("Clusters", func(t *testing.T) { testTrafficToClusters(t, h) })
-	t.Run("Upgrade", func(t *testing.T) { testTrafficInUpgrade(t, h) })
 }
 
 // testTrafficToWorkers changes a service of four replicas in each way that its users do.

@@ -25,6 +25,8 @@ type Function struct {
 	// clock supplies the current time, for failover and for the response's TTL. Nil means
 	// time.Now.
 	clock func() time.Time
+	// decided counts decisions, if it is not nil.
+	decided func(composite.Decision)
 }
 
 // A resource is a composite resource. RunFunction calls its steps in this order.
@@ -51,6 +53,12 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	f.compose(ctx, call)
 	if ctx.Err() != nil {
 		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	call.Log(f.log)
+	if f.decided != nil {
+		for _, d := range call.Decided() {
+			f.decided(d)
+		}
 	}
 	return call.Response, nil
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/serve"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 	"github.com/fusioninfer/function-inferenceservice/test/hostile"
@@ -326,6 +327,7 @@ func TestServe(t *testing.T) {
 	}
 	f := newFunction(logging.NewNopLogger())
 	k.BindTo(f, (*fnv1.FunctionRunnerServiceServer)(nil))
+	k.Bind(serve.NewMetrics())
 	go func() { _ = k.Run() }() // Ends with the test binary: the SDK's server has no stop.
 
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -45,7 +45,7 @@ type serving struct {
 }
 
 // Run serves until it fails.
-func (s *serving) Run(fn fnv1.FunctionRunnerServiceServer) error {
+func (s *serving) Run(fn fnv1.FunctionRunnerServiceServer, metrics *serve.Metrics) error {
 	// Go collects garbage whenever the heap has doubled since the last collection. The heap of
 	// an idle process is a few MiB, so that would happen every few calls. This slice counts as
 	// heap, so the next collection comes later. Nobody writes to it, so it takes no physical
@@ -60,7 +60,7 @@ func (s *serving) Run(fn fnv1.FunctionRunnerServiceServer) error {
 	serve.LimitHeap(memory)
 	return serve.Run(fn, serve.Options{
 		Network: s.Network, Address: s.Address, TLSCertsDir: s.TLSCertsDir, Insecure: s.Insecure,
-		MaxRecvMessageSize: s.MaxRecvMessageSize << 20, MetricsAddress: s.MetricsAddress, Memory: memory,
+		MaxRecvMessageSize: s.MaxRecvMessageSize << 20, MetricsAddress: s.MetricsAddress, Metrics: metrics, Memory: memory,
 	})
 }
 
@@ -89,7 +89,9 @@ func main() {
 		kong.Exit(func(code int) { os.Exit(min(code, 1)) }))
 	log, err := function.NewLogger(c.Debug)
 	k.FatalIfErrorf(err)
-	fn := &Function{log: log}
+	metrics := serve.NewMetrics()
+	fn := &Function{log: log, decided: metrics.Decided}
+	k.Bind(metrics)
 	k.BindTo(fn, (*fnv1.FunctionRunnerServiceServer)(nil))
 	k.BindTo(inProcess{fn}, (*cli.Runner)(nil))
 	k.BindTo(context.Background(), (*context.Context)(nil))

@@ -35,6 +35,9 @@ type Call struct {
 	// ConditionTypes are the types of all conditions of the composite resource. Each response
 	// sets all of them, because a condition that is not sent keeps its old status.
 	ConditionTypes []string
+
+	// decisions of this call, for logs and metrics.
+	decisions []Decision
 }
 
 // NewCall returns a call whose response has the desired state of the functions that ran before.
@@ -87,6 +90,8 @@ func InputInvalid(errs field.ErrorList) bool {
 // Refuse responds with a Fatal. Crossplane applies the conditions of such a response, so they
 // say what is wrong. Ready stays as it was.
 func (c *Call) Refuse(err error) {
+	c.decisions = nil
+	c.refused(err)
 	c.Response.Conditions = nil
 	var problems *ProblemsError
 	if errors.As(err, &problems) {

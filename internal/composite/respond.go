@@ -40,6 +40,8 @@ type Answer struct {
 	Conditions []Condition
 	// Events are about what has just changed. An event on each call would hide the others.
 	Events []string
+	// Decisions are about the same changes, for logs and metrics.
+	Decisions []Decision
 	// Deferred tells that a wanted object is left out. Stable tells that
 	// everything is ready and known, and nothing is pending.
 	// AwaitsFailover tells that the next decision depends on the time.
@@ -64,6 +66,8 @@ func (c *Call) Accept(a Answer) error {
 	c.setConditions(a.Conditions)
 	before := observedConditions(req.Composite())
 	announce(before, rsp, a.Conditions)
+	c.accepted(before)
+	c.decisions = append(c.decisions, a.Decisions...)
 	for _, e := range a.Events {
 		response.Normal(rsp, e).TargetCompositeAndClaim()
 	}
@@ -101,7 +105,7 @@ func sinceChange(before map[string]observedCondition, a Answer, now time.Time) t
 }
 
 // An observedCondition is a condition that the composite resource has.
-type observedCondition struct{ status, since string }
+type observedCondition struct{ status, reason, since string }
 
 // statusConditions is the path of a composite resource's conditions.
 var statusConditions = incoming.NewPath("status", "conditions")
@@ -110,7 +114,7 @@ func observedConditions(xr incoming.Composite) map[string]observedCondition {
 	all := map[string]observedCondition{}
 	for _, c := range statusConditions.In(xr.Object).GetListValue().GetValues() {
 		f := c.GetStructValue().GetFields()
-		all[f["type"].GetStringValue()] = observedCondition{f["status"].GetStringValue(), f["lastTransitionTime"].GetStringValue()}
+		all[f["type"].GetStringValue()] = observedCondition{f["status"].GetStringValue(), f["reason"].GetStringValue(), f["lastTransitionTime"].GetStringValue()}
 	}
 	return all
 }

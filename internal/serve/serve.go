@@ -39,6 +39,8 @@ type Options struct {
 	MaxRecvMessageSize int
 	// MetricsAddress is where Prometheus metrics are served. If it is empty, there are none.
 	MetricsAddress string
+	// Metrics are those of the function itself. Nil measures nothing.
+	Metrics *Metrics
 	// Memory is how much memory the process may take, in bytes.
 	Memory int64
 }
@@ -84,6 +86,11 @@ func newServer(fn fnv1.FunctionRunnerServiceServer, o Options) (*grpc.Server, er
 	if o.MetricsAddress != "" {
 		metrics = grpcprometheus.NewServerMetrics()
 		prometheus.MustRegister(metrics)
+		if o.Metrics != nil {
+			prometheus.MustRegister(o.Metrics)
+			options = append(options, grpc.StatsHandler(o.Metrics))
+			fn = o.Metrics.Measure(fn)
+		}
 		options = append(options, grpc.ChainUnaryInterceptor(metrics.UnaryServerInterceptor()))
 	}
 	server := grpc.NewServer(options...)

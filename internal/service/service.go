@@ -148,7 +148,7 @@ func (s *Service) Respond() error {
 	objects := render.Without(s.objects, deferred)
 	e := observe.Evaluate(s.plan, state, objects, deferred)
 	return s.call.Accept(composite.Answer{
-		Objects: objects, Ready: e.Ready, Status: e.Status, Conditions: e.Conditions, Events: e.Events,
+		Objects: objects, Ready: e.Ready, Status: e.Status, Conditions: e.Conditions, Events: e.Events, Decisions: e.Decisions,
 		Deferred: e.Deferred, Stable: e.Stable, AwaitsFailover: e.AwaitsFailover, Due: s.plan.Due,
 	})
 }

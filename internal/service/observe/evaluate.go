@@ -25,6 +25,8 @@ type Evaluation struct {
 	Conditions []composite.Condition
 	// Events say what has changed since the last call about where the service runs.
 	Events []string
+	// Decisions say the same for logs and metrics.
+	Decisions []composite.Decision
 	// Deferred tells whether a wanted object is left out for now. Then the service is not
 	// ready.
 	Deferred bool
@@ -89,12 +91,14 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		}
 	}
 	status := e.status()
+	moves, decided := e.moves(status.Clusters)
 	v := Evaluation{
 		Ready:          make(map[key.Key]bool, len(objects)),
 		Objects:        make([]ObjectStatus, 0, len(objects)),
 		Status:         status,
 		Conditions:     e.conditions(),
-		Events:         append(e.moves(status.Clusters), e.failed()...),
+		Events:         append(moves, e.failed()...),
+		Decisions:      decided,
 		Deferred:       len(deferred) > 0,
 		AwaitsFailover: e.awaitsFailover(),
 		Stable:         len(deferred) == 0 && e.stable() && !e.total.troubled() && len(e.routerFailures) == 0,

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -24,11 +25,11 @@ type formerStatus struct {
 
 var formerView = incoming.NewCompositeView[formerStatus]()
 
-// moves says what has changed since the last call about where the service runs, for events.
+// moves says what has changed since the last call about where the service runs, for events and logs.
 // It says nothing while nothing changes.
-func (e *evaluator) moves(now []v1alpha1.ClusterStatus) []string {
+func (e *evaluator) moves(now []v1alpha1.ClusterStatus) ([]string, []composite.Decision) {
 	if e.plan.Schedule == nil {
-		return nil
+		return nil, nil
 	}
 	former := formerStatus{}
 	_ = formerView.Read(e.state.req.Composite(), &former) // Fields of a wrong type count as absent.
@@ -36,7 +37,8 @@ func (e *evaluator) moves(now []v1alpha1.ClusterStatus) []string {
 	for _, c := range former.Status.Clusters {
 		before = append(before, v1alpha1.ClusterStatus{Name: c.Name, State: c.State, Assigned: c.Assigned})
 	}
-	return describeMoves(before, now)
+	all, units := movesBetween(before, now)
+	return describe(all, units), decisions(all, units)
 }
 
 // Limits of the events of one call.
@@ -46,8 +48,8 @@ const (
 	maxNamed = 6
 )
 
-// describeMoves compares two statuses.
-func describeMoves(before, now []v1alpha1.ClusterStatus) []string {
+// movesBetween compares two statuses. It returns the moves in their order, and the units of each.
+func movesBetween(before, now []v1alpha1.ClusterStatus) (all []move, with map[move][]string) {
 	was, is := placesOf(before), placesOf(now)
 	units := slices.Clone(is.units)
 	for _, u := range was.units {
@@ -55,8 +57,7 @@ func describeMoves(before, now []v1alpha1.ClusterStatus) []string {
 			units = append(units, u)
 		}
 	}
-	var all []move
-	with := map[move][]string{}
+	with = map[move][]string{}
 	for _, u := range units {
 		m, moved := moveOf(u, was, is)
 		if !moved {
@@ -67,6 +68,11 @@ func describeMoves(before, now []v1alpha1.ClusterStatus) []string {
 		}
 		with[m] = append(with[m], u)
 	}
+	return all, with
+}
+
+// describe returns the events about moves.
+func describe(all []move, with map[move][]string) []string {
 	var events []string
 	for i, m := range all {
 		if i == maxMoves {
@@ -75,6 +81,19 @@ func describeMoves(before, now []v1alpha1.ClusterStatus) []string {
 		events = append(events, m.describe(with[m]))
 	}
 	return events
+}
+
+// decisions returns the moves for logs and metrics. Who must leave a cluster is none until there is
+// another one for it.
+func decisions(all []move, with map[move][]string) []composite.Decision {
+	what := map[step]string{starts: composite.DecisionPlaced, movesOn: composite.DecisionMoved, hasMoved: composite.DecisionReleased, goes: composite.DecisionReleased}
+	var decided []composite.Decision
+	for _, m := range all {
+		if what[m.step] != "" {
+			decided = append(decided, composite.Decision{What: what[m.step], From: m.from, To: m.to, Units: len(with[m])})
+		}
+	}
+	return decided
 }
 
 // places are the clusters in which each unit runs: a replica group, or a replica that may run

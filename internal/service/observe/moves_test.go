@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 )
 
 // in is the status of a cluster with some groups.
@@ -61,7 +62,33 @@ func TestDescribeMoves(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, describeMoves(tc.before, tc.now)); diff != "" {
+			if diff := cmp.Diff(tc.want, describe(movesBetween(tc.before, tc.now))); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDecisions proves that each move is a decision once: when replicas start in another cluster, and when they
+// have left the former one.
+func TestDecisions(t *testing.T) {
+	const placed, leaving, none = v1alpha1.StatePlaced, v1alpha1.StateLeaving, v1alpha1.StateNotPlaced
+	type statuses []v1alpha1.ClusterStatus
+	cases := map[string]struct {
+		reason      string
+		before, now statuses
+		want        []composite.Decision
+	}{
+		"Starts":    {"The first start.", nil, statuses{in("e", placed, "", 0, 1)}, []composite.Decision{{What: composite.DecisionPlaced, To: "e", Units: 2}}},
+		"MustLeave": {"There is no capacity elsewhere yet.", statuses{in("e", placed, "", 0)}, statuses{in("e", leaving, "drained", 0)}, nil},
+		"Moves":     {"The new copy starts.", statuses{in("e", leaving, "", 0)}, statuses{in("e", leaving, "drained", 0), in("w", placed, "", 0)}, []composite.Decision{{What: composite.DecisionMoved, From: "e", To: "w", Units: 1}}},
+		"Moved":     {"The old copy is gone.", statuses{in("e", leaving, "", 0), in("w", placed, "", 0)}, statuses{in("e", none, ""), in("w", placed, "", 0)}, []composite.Decision{{What: composite.DecisionReleased, From: "e", To: "w", Units: 1}}},
+		"Gone":      {"It runs nowhere.", statuses{in("e", placed, "", 0)}, statuses{}, []composite.Decision{{What: composite.DecisionReleased, From: "e", Units: 1}}},
+		"Stays":     {"Nothing changes.", statuses{in("e", placed, "", 0)}, statuses{in("e", placed, "", 0)}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, decisions(movesBetween(tc.before, tc.now))); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})

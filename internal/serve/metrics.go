@@ -1,0 +1,221 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/stats"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+)
+
+// Results of calls.
+const (
+	// resultAccepted is an answer with desired objects.
+	resultAccepted = "accepted"
+	// resultRefused is a Fatal that the author of the spec or of the Input can mend.
+	resultRefused = "refused"
+	// resultError is a Fatal for an error of the function.
+	resultError = "error"
+	// resultCanceled is a call whose caller no longer waited.
+	resultCanceled = "canceled"
+)
+
+// other is the value of a label for what is not known. A request may name any kind, and the values of a
+// label must be few.
+const other = "other"
+
+// kinds are the values of the label kind: the kind in both flavours of the API.
+var kinds = map[string]string{
+	v1alpha1.KindInferenceService: v1alpha1.KindInferenceService, v1alpha1.KindClaimedService: v1alpha1.KindInferenceService,
+	v1alpha1.KindInferenceModel: v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel: v1alpha1.KindInferenceModel,
+	v1alpha1.KindModelCache: v1alpha1.KindModelCache, v1alpha1.KindClaimedCache: v1alpha1.KindModelCache,
+	v1alpha1.KindInferenceCluster: v1alpha1.KindInferenceCluster,
+}
+
+// reasons are the values of the label reason.
+var reasons = []string{composite.ReasonInvalidSpec, composite.ReasonInvalidInput, composite.ReasonNameConflict, composite.ReasonTooLarge, other}
+
+// Metrics are the function's own. No label has what a tenant has written, and each has few values. So there
+// is nothing about single services: the function keeps nothing between calls, and could not tell
+// which of them are gone.
+type Metrics struct {
+	calls, refusals, answers, decisions *prometheus.CounterVec
+	duration, size                      *prometheus.HistogramVec
+}
+
+// NewMetrics returns metrics whose counters are zero. Prometheus sees no increase of a counter that starts
+// with 1.
+func NewMetrics() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"kind"})
+	}
+	m := &Metrics{
+		calls:     counter("fusioninfer_function_calls_total", "Calls of Crossplane by kind and result: accepted, refused, error or canceled.", "kind", "result"),
+		refusals:  counter("fusioninfer_function_refusals_total", "Calls that were refused, by the reason of the condition Accepted.", "kind", "reason"),
+		answers:   counter("fusioninfer_function_answers_total", "Accepted calls by whether everything was ready.", "kind", "ready"),
+		decisions: counter("fusioninfer_function_decisions_total", "What was decided: placed, moved, released, accepted or refused. Each change counts once.", "decision"),
+		duration: histogram("fusioninfer_function_call_duration_seconds", "How long a call took from its decoded request to its response.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}),
+		size: histogram("fusioninfer_function_response_size_bytes", "Size of encoded responses. Crossplane takes at most 4 MiB.",
+			prometheus.ExponentialBuckets(4<<10, 2, 11)),
+	}
+	for kind := range kinds {
+		m.start(kinds[kind])
+	}
+	m.start(other)
+	for _, d := range composite.Decisions() {
+		m.decisions.WithLabelValues(d)
+	}
+	return m
+}
+
+// start makes the series of a kind.
+func (m *Metrics) start(kind string) {
+	for _, r := range []string{resultAccepted, resultRefused, resultError, resultCanceled} {
+		m.calls.WithLabelValues(kind, r)
+	}
+	for _, r := range reasons {
+		m.refusals.WithLabelValues(kind, r)
+	}
+	for _, r := range []string{"true", "false"} {
+		m.answers.WithLabelValues(kind, r)
+	}
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.calls, m.refusals, m.answers, m.decisions, m.duration, m.size}
+}
+
+// Describe describes all metrics.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(to)
+	}
+}
+
+// Collect collects all metrics.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(to)
+	}
+}
+
+// Decided counts a decision.
+func (m *Metrics) Decided(d composite.Decision) { m.decisions.WithLabelValues(d.What).Inc() }
+
+// Measure returns a function whose calls are measured.
+func (m *Metrics) Measure(fn fnv1.FunctionRunnerServiceServer) fnv1.FunctionRunnerServiceServer {
+	return &measured{FunctionRunnerServiceServer: fn, metrics: m}
+}
+
+type measured struct {
+	fnv1.FunctionRunnerServiceServer
+
+	metrics *Metrics
+}
+
+// RunFunction calls the function and measures the call.
+func (f *measured) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	kind, known := kinds[incoming.Of(req).Composite().Kind()]
+	if !known {
+		kind = other
+	}
+	if c, is := ctx.Value(call{}).(*call); is {
+		c.kind = kind
+	}
+	start := time.Now()
+	rsp, err := f.FunctionRunnerServiceServer.RunFunction(ctx, req)
+	f.metrics.duration.WithLabelValues(kind).Observe(time.Since(start).Seconds())
+	f.metrics.count(kind, rsp, err)
+	return rsp, err
+}
+
+// count counts a call by its response.
+func (m *Metrics) count(kind string, rsp *fnv1.RunFunctionResponse, err error) {
+	result, reason := resultOf(rsp, err)
+	m.calls.WithLabelValues(kind, result).Inc()
+	switch result {
+	case resultRefused:
+		m.refusals.WithLabelValues(kind, reason).Inc()
+	case resultAccepted:
+		ready := "true"
+		if !isReady(rsp.GetDesired()) {
+			ready = "false"
+		}
+		m.answers.WithLabelValues(kind, ready).Inc()
+	}
+}
+
+// resultOf returns the result of a call, and the reason of a refusal.
+func resultOf(rsp *fnv1.RunFunctionResponse, err error) (result, reason string) {
+	if err != nil {
+		return resultCanceled, ""
+	}
+	fatal := false
+	for _, r := range rsp.GetResults() {
+		fatal = fatal || r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL
+	}
+	if !fatal {
+		return resultAccepted, ""
+	}
+	for _, c := range rsp.GetConditions() {
+		if c.GetType() != composite.Accepted || c.GetStatus() != fnv1.Status_STATUS_CONDITION_FALSE {
+			continue
+		}
+		for _, r := range reasons {
+			if r == c.GetReason() {
+				return resultRefused, r
+			}
+		}
+		return resultRefused, other
+	}
+	return resultError, ""
+}
+
+// isReady tells whether Crossplane takes the composite resource for ready.
+func isReady(desired *fnv1.State) bool {
+	if desired.GetComposite().GetReady() == fnv1.Ready_READY_FALSE {
+		return false
+	}
+	for _, r := range desired.GetResources() {
+		if r.GetReady() != fnv1.Ready_READY_TRUE {
+			return false
+		}
+	}
+	return true
+}
+
+// A call is what is known of the call of a context. gRPC knows the size of its response, and the function its
+// kind.
+type call struct{ kind string }
+
+// TagRPC notes the call in its context.
+func (m *Metrics) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, call{}, &call{})
+}
+
+// HandleRPC measures the size of the response.
+func (m *Metrics) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	out, is := s.(*stats.OutPayload)
+	if !is {
+		return
+	}
+	if c, is := ctx.Value(call{}).(*call); is && c.kind != "" {
+		m.size.WithLabelValues(c.kind).Observe(float64(out.Length))
+	}
+}
+
+// TagConn does nothing: there are no metrics of connections.
+func (m *Metrics) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn does nothing.
+func (m *Metrics) HandleConn(context.Context, stats.ConnStats) {}

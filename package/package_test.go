@@ -428,6 +428,7 @@ var plurals = map[string]string{
 	"ClusterUsage":          "clusterusages",
 	"PersistentVolumeClaim": "persistentvolumeclaims",
 	"Job":                   "jobs",
+	"PodMonitor":            "podmonitors",
 }
 
 // core are the permissions of Crossplane's own ClusterRole (Helm chart of v2.4) that matter

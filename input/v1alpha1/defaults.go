@@ -35,6 +35,9 @@ func Default(in *Input) {
 	in.Fleet.Namespace = cmp.Or(in.Fleet.Namespace, DefaultNamespace)
 	gang := &in.Defaults.SchedulingStrategy.Gang
 	gang.Mode = cmp.Or(gang.Mode, DefaultGangMode)
+	if t := in.Monitoring.Tracing; t != nil {
+		t.SamplingPercent = orDefault(t.SamplingPercent, defaultSamplingPercent)
+	}
 	in.MissingKinds = cmp.Or(in.MissingKinds, MissingKindsFail)
 	in.PodObservationLimit = orDefault(in.PodObservationLimit, DefaultPodObservationLimit)
 }

@@ -102,6 +102,10 @@ type Input struct {
 	// +optional
 	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
 
+	// Monitoring says how services are observed.
+	// +optional
+	Monitoring MonitoringSettings `json:"monitoring,omitempty"`
+
 	// PodObservationLimit is the largest number of pods for which the function reads all
 	// pods of a service, to count the ready ones and to name a failing one. A larger service
 	// is counted by its LeaderWorkerSets. To name a failing pod, the function reads as many

@@ -36,6 +36,7 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	errs = append(errs, validateSchedulingStrategy(root.Child("defaults", "schedulingStrategy"), &in.Defaults.SchedulingStrategy)...)
 	errs = append(errs, validateProfiles(root.Child("profiles"), in.Profiles)...)
 	errs = append(errs, check.OneOf(root.Child("missingKinds"), in.MissingKinds, MissingKindsFail, MissingKindsSkip)...)
+	errs = append(errs, validateMonitoring(root.Child("monitoring"), &in.Monitoring)...)
 	errs = append(errs, validatePolicies(in, root)...)
 	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)
 	errs = append(errs, check.Annotations(root.Child("annotations"), in.Annotations)...)

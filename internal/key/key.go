@@ -39,6 +39,7 @@ const (
 	Pod                   = "pod"
 	PersistentVolumeClaim = "persistentvolumeclaim"
 	Job                   = "job"
+	PodMonitor            = "podmonitor"
 )
 
 // A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].

@@ -36,7 +36,7 @@ func (e *evaluator) conditionGroups() map[string]*conditionGroup {
 func (e *evaluator) conditionOf(k key.Key) string {
 	kind := k.Kind
 	switch {
-	case kind == key.LeaderWorkerSet, kind == key.NetworkPolicy, plan.IsForAdapters(k), plan.IsBudgetOfRole(k), plan.IsOfSidecars(k):
+	case kind == key.LeaderWorkerSet, kind == key.NetworkPolicy, kind == key.PodMonitor, plan.IsForAdapters(k), plan.IsBudgetOfRole(k), plan.IsOfSidecars(k):
 		return WorkloadsReady
 	case kind == key.PersistentVolumeClaim, kind == key.Job:
 		return ModelReady

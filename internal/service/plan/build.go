@@ -25,6 +25,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		Labels:            in.Labels,
 		Annotations:       in.Annotations,
 		Network:           in.NetworkPolicy,
+		PodMonitors:       in.Monitoring.PodMonitors,
 		Rollout:           Rollout{Rollout: spec.RolloutOf()},
 		spec:              spec,
 		snapshot:          &snapshot,

@@ -67,6 +67,7 @@ func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs
 		p.environment()
 		p.lifecycle()
 		p.warnOfLifecycle()
+		p.metrics()
 		p.checkPodResources()
 		p.warn()
 		p.checkServers()
@@ -137,6 +138,9 @@ func (p *rolePlanner) template(doc *kube.Document, path *field.Path) *PodTemplat
 	}
 	if t != nil && len(errs) == 0 && p.endsInTime(t) > 0 {
 		add(p.withShutdown)
+	}
+	if t != nil && len(errs) == 0 && p.traces(t) {
+		add(p.withTracing)
 	}
 	p.warnings = append(p.warnings, warnings...)
 	p.errs = append(p.errs, errs...)
@@ -245,6 +249,9 @@ func (p *rolePlanner) environment() {
 		t.SharedMemory = !t.hasSharedMemory()
 		if p.paired && p.isVLLM(t) {
 			t.Env = t.missing(nixl())
+		}
+		if p.traces(t) {
+			t.Env = append(t.Env, t.missing(tracing(p.input.Monitoring.Tracing, p.role.Name))...)
 		}
 	}
 	if !p.paired {

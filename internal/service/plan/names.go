@@ -124,6 +124,15 @@ func IsBudgetOfRole(k key.Key) bool {
 
 const budgetOfRole = "role"
 
+// MonitorName is the name of the PodMonitor of a role's leaders. That of the endpoint picker has the name
+// EPPName.
+func (c *ClusterPlan) MonitorName(r *Role) string { return c.Base + "-" + r.Name + "-engines" }
+
+// MonitorKey is the key of the PodMonitor of a role's leaders. That of the endpoint picker has no role.
+func (c *ClusterPlan) MonitorKey(r *Role) key.Key {
+	return c.Key(key.PodMonitor, budgetOfRole, r.Name)
+}
+
 // RouteName is the name of the HTTPRoute.
 func (c *ClusterPlan) RouteName() string { return c.Base + "-httproute" }
 

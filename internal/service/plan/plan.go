@@ -65,6 +65,8 @@ type Plan struct {
 	Secrets []string
 	// Network says who may reach the engines' pods. If it is nil, no NetworkPolicy is rendered.
 	Network *inputv1alpha1.NetworkPolicy
+	// PodMonitors say how Prometheus finds pods. If it is nil, none are rendered.
+	PodMonitors *inputv1alpha1.PodMonitors
 	// Failed are the names of the replicas that have just failed, so that the rest of their groups is
 	// made anew.
 	Failed []string
@@ -261,6 +263,8 @@ type Role struct {
 	Sidecar *Sidecar
 	// RayPort of the launcher Ray, else 0. It becomes a container port of the leader.
 	RayPort int32
+	// Metrics is where Prometheus scrapes the leaders. It is nil if they have no metrics there.
+	Metrics *Metrics
 	// PodLabels of the role's pods, in addition to those of the service.
 	PodLabels map[string]string
 
@@ -319,6 +323,8 @@ type Sidecar struct {
 	ServiceAccount string
 	// AsRoot tells that containers of the pods run as root by default.
 	AsRoot bool
+	// Tracing has the variables with which it sends traces. Nil sends none.
+	Tracing []corev1.EnvVar
 }
 
 // Pods is the number of pods that are rendered in this cluster.

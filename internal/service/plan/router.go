@@ -43,6 +43,7 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 		Pod:             planEndpointPickerPod(picker, in),
 		DestinationRule: in.Gateway.IstioDestinationRule,
 		Models:          planModels(role.ServedModels),
+		Tracing:         pickerTracing(in.Monitoring.Tracing, role.Name),
 	}
 	path := rolePath(i)
 	warnings, errs := r.planConfig(path, role, spec, in)

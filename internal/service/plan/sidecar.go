@@ -24,6 +24,7 @@ func (p *rolePlanner) sidecar(spec *corev1.PodSpec) *Sidecar {
 		Connector:      in.KVConnector,
 		Resources:      in.Resources,
 		PoolOnly:       in.SSRFProtection != inputv1alpha1.Disabled,
+		Tracing:        sidecarTracing(in.Image, p.input.Monitoring.Tracing, p.role.Name),
 		ServiceAccount: cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, defaultAccount),
 	}
 	if c := spec.SecurityContext; c != nil && c.RunAsUser != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/endpoint"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/fleet"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/gang"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/monitor"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/network"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/router"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/weights"
@@ -136,6 +137,13 @@ func (r *Renderer) renderCluster(cluster *plan.ClusterPlan) ([]kube.Object, erro
 			return nil, err
 		}
 		all = append(all, o)
+	}
+	if p.PodMonitors != nil {
+		objects, err := monitor.Render(p, cluster)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
 	}
 	if cluster.Endpoint != nil {
 		o, err := endpoint.Render(cluster)

@@ -2,6 +2,7 @@ package router
 
 import (
 	"maps"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
@@ -154,13 +155,25 @@ func (r *rendering) container() map[string]any {
 		"resources":       resources(r.router.Pod.Resources),
 		"securityContext": containerSecurity,
 		"ports":           containerPorts,
-		"env":             containerEnv,
+		"env":             r.env(),
 		"volumeMounts":    configMounts,
 	}
 }
 
-// args are flags that every release since v1.2.1 has, but for those that need a later one. Tracing is off, since no collector is set
-// up. Metrics need no authentication: that takes a TokenReview, which only a ClusterRole can
+// env has the variables of the endpoint picker.
+func (r *rendering) env() any {
+	if r.router.Tracing == nil {
+		return containerEnv
+	}
+	all := []any{fromField("NAMESPACE", "metadata.namespace"), fromField("POD_NAME", "metadata.name")}
+	for _, e := range r.router.Tracing {
+		all = append(all, corev1.EnvVar().WithName(e.Name).WithValue(e.Value))
+	}
+	return all
+}
+
+// args are flags that every release since v1.2.1 has, but for those that need a later one. Tracing is off unless the Input has
+// a collector. Metrics need no authentication: that takes a TokenReview, which only a ClusterRole can
 // allow, and a namespaced XR cannot have one.
 func (r *rendering) args() []string {
 	args := []string{
@@ -168,7 +181,7 @@ func (r *rendering) args() []string {
 		"--pool-namespace=" + r.cluster.Target.Namespace,
 		"--pool-group=" + inference.GroupName,
 		"--config-file=" + configDir + "/" + configKey,
-		"--tracing=false",
+		"--tracing=" + strconv.FormatBool(r.router.Tracing != nil),
 		"--metrics-endpoint-auth=false",
 	}
 	if r.highlyAvailable() {

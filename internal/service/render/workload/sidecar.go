@@ -45,6 +45,12 @@ func addSidecar(s *plan.Sidecar, r *plan.Role, spec *structpb.Struct) error {
 		WithPorts(apply.ContainerPort().WithContainerPort(r.Port)).
 		WithRestartPolicy(corev1.ContainerRestartPolicyAlways).
 		WithSecurityContext(sidecarSecurity(s))
+	if s.Tracing != nil {
+		c.WithArgs("--tracing=true")
+		for _, e := range s.Tracing {
+			c.WithEnv(apply.EnvVar().WithName(e.Name).WithValue(e.Value))
+		}
+	}
 	if res := s.Resources; res != nil {
 		all := apply.ResourceRequirements()
 		if len(res.Limits) > 0 {

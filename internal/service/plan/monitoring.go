@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+)
+
+// Metrics is where the metrics of an engine are. Their path is /metrics.
+type Metrics struct {
+	// Container of the engine.
+	Container string
+	// Port of the engine itself, which is behind the routing sidecar.
+	Port int32
+	// HTTPS tells that the engine serves TLS itself.
+	HTTPS bool
+}
+
+// metrics decides where the leaders of the role are scraped. SGLang has metrics only if it is told to.
+// A target that never answers would hide those that no longer do.
+func (p *rolePlanner) metrics() {
+	leader := &p.role.Leader
+	switch {
+	case p.input.Monitoring.PodMonitors == nil, leader.hidden():
+		return
+	case p.engineOf(leader) == launch.EngineSGLang && !leader.mentions("enable-metrics"):
+		p.warnings = append(p.warnings, Warning{
+			Path:    leader.enginePath(p.leaderPath()).Child("args").String(),
+			Message: "the engine is not monitored: SGLang serves metrics only with --enable-metrics",
+		})
+		return
+	}
+	p.role.Metrics = &Metrics{Container: leader.engine().Name, Port: p.role.EnginePort, HTTPS: leader.hasFlag("--ssl-certfile")}
+}
+
+// firstTracing is the first release of vLLM in the tables whose image has OpenTelemetry
+// (requirements/common.txt). Without it, vLLM does not start with --otlp-traces-endpoint.
+var firstTracing = imageref.Version{0, 19, 0}
+
+// traces tells whether an engine is told to send traces. Only the image that vLLM's project releases is known
+// to be able to.
+func (p *rolePlanner) traces(t *PodTemplate) bool {
+	name, tag := imageref.Split(t.engine().Image)
+	v, known := imageref.ParseVersion(tag)
+	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && name == vllmImage && p.engineOf(t) == launch.EngineVLLM && !t.hasFlag("--config")
+}
+
+// withTracing returns a template whose engine sends traces, as if the user had written it.
+func (p *rolePlanner) withTracing(t *PodTemplate, _ *field.Path) (*kube.Document, *field.Error) {
+	command := launch.WithTracing(t.command(), p.input.Monitoring.Tracing.Endpoint)
+	doc, _, container := t.editable()
+	kube.SetList(container, "command", texts(command.Command))
+	kube.SetList(container, "args", texts(command.Args))
+	return doc, nil
+}
+
+// sampler is the only one that endpoint pickers know (pkg/common/observability/tracing/telemetry.go of
+// llm-d-router v0.10.0 and of GAIE v1.5.0). The libraries of the engines know it, too.
+const sampler = "parentbased_traceidratio"
+
+// tracing returns the variables of OpenTelemetry that say who sends traces, and how many.
+func tracing(t *inputv1alpha1.Tracing, name string) []corev1.EnvVar {
+	return []corev1.EnvVar{
+		{Name: "OTEL_SERVICE_NAME", Value: name},
+		{Name: "OTEL_TRACES_SAMPLER", Value: sampler},
+		{Name: "OTEL_TRACES_SAMPLER_ARG", Value: strconv.FormatFloat(float64(ptr.Deref(t.SamplingPercent, 0))/100, 'f', -1, 64)},
+	}
+}
+
+// pickerTracing returns the variables with which an endpoint picker sends traces. It writes them to its log
+// unless it is told to export them. Nil sends none.
+func pickerTracing(t *inputv1alpha1.Tracing, name string) []corev1.EnvVar {
+	if t == nil {
+		return nil
+	}
+	return append(tracing(t, name),
+		corev1.EnvVar{Name: "OTEL_TRACES_EXPORTER", Value: "otlp"},
+		corev1.EnvVar{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: t.Endpoint})
+}
+
+// firstSidecarTracing is the first release of llm-d's routing sidecar with the flag --tracing
+// (pkg/sidecar/proxy/options.go of llm-d-router).
+var firstSidecarTracing = imageref.Version{0, 9, 0}
+
+// sidecarTracing returns the same for a routing sidecar. One without the flag would not start.
+func sidecarTracing(image string, t *inputv1alpha1.Tracing, role string) []corev1.EnvVar {
+	_, tag := imageref.Split(image)
+	if v, known := imageref.ParseVersion(tag); !known || v.Compare(firstSidecarTracing) < 0 {
+		return nil
+	}
+	return pickerTracing(t, role+"-sidecar")
+}

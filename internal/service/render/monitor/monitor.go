@@ -1,0 +1,95 @@
+// Package monitor renders the PodMonitors of engines and endpoint pickers.
+package monitor
+
+import (
+	"fmt"
+	"strconv"
+
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// pickerPort is the name of the endpoint picker's port for metrics. They need no authentication: see the flag
+// --metrics-endpoint-auth of its Deployment.
+const pickerPort = "metrics"
+
+// Labels that every series gets. The namespace of a service differs from that of its pods where several tenants
+// share one, so the label namespace, which Prometheus sets itself, does not tell the service.
+const (
+	labelService          = "inferenceservice"
+	labelServiceNamespace = "inferenceservice_namespace"
+	labelRole             = "role"
+)
+
+// Render returns the PodMonitors of a service in one cluster: one for the leaders of each role that runs there,
+// and one for the endpoint picker.
+func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
+	var all []kube.Object
+	seen := map[*plan.Role]bool{}
+	for r := range cluster.Replicas() {
+		if role := r.Role; role.Metrics != nil && !seen[role] {
+			seen[role] = true
+			o, err := render(p, cluster.MonitorKey(role), cluster.MonitorName(role), cluster, leaders(cluster, role), engine(p, role))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, o)
+		}
+	}
+	if p.Router == nil {
+		return all, nil
+	}
+	pods := map[string]string{naming.LabelService: cluster.Base, naming.LabelComponentType: string(v1alpha1.ComponentTypeRouter)}
+	o, err := render(p, cluster.Key(key.PodMonitor, "epp"), cluster.EPPName(), cluster, pods, endpoint{Port: pickerPort, Relabelings: labels(p, p.Router.Name)})
+	return append(all, o), err
+}
+
+// leaders selects the leader of each replica of a role. Workers serve no HTTP.
+func leaders(cluster *plan.ClusterPlan, role *plan.Role) map[string]string {
+	return map[string]string{naming.LabelService: cluster.Base, naming.LabelRoleName: role.Name, lws.WorkerIndexLabelKey: "0"}
+}
+
+// engine is the endpoint of an engine. A PodMonitor can name only ports that a pod declares, and templates need
+// not declare any. So all ports of the engine's container are selected, and the addresses of all of them become
+// that of the engine. Prometheus takes targets that are equal for one. The container is named, because decode
+// pods have the port of the routing sidecar, too.
+func engine(p *plan.Plan, role *plan.Role) endpoint {
+	port := strconv.Itoa(int(role.Metrics.Port))
+	e := endpoint{Relabelings: append([]relabeling{
+		{SourceLabels: []string{"__meta_kubernetes_pod_container_name"}, Regex: role.Metrics.Container, Action: "keep"},
+		{SourceLabels: []string{"__meta_kubernetes_pod_ip"}, Regex: "([^:]+)", TargetLabel: "__address__", Replacement: "$1:" + port},
+		{SourceLabels: []string{"__meta_kubernetes_pod_ip"}, Regex: "(.*:.*)", TargetLabel: "__address__", Replacement: "[$1]:" + port},
+	}, labels(p, role.Name)...)}
+	if role.Metrics.HTTPS {
+		e.Scheme, e.TLSConfig = "https", &tlsConfig{InsecureSkipVerify: true}
+	}
+	return e
+}
+
+func labels(p *plan.Plan, role string) []relabeling {
+	return []relabeling{
+		{TargetLabel: labelServiceNamespace, Replacement: p.Service.Namespace},
+		{TargetLabel: labelService, Replacement: p.Service.Name},
+		{TargetLabel: labelRole, Replacement: role},
+	}
+}
+
+func render(p *plan.Plan, k key.Key, name string, cluster *plan.ClusterPlan, pods map[string]string, e endpoint) (kube.Object, error) {
+	e.Interval = p.PodMonitors.Interval
+	s, err := kube.Encode(podMonitor{
+		APIVersion: "monitoring.coreos.com/v1",
+		Kind:       "PodMonitor",
+		Metadata:   metadata{Name: name, Namespace: cluster.Target.Namespace, Labels: map[string]string{naming.LabelService: cluster.Base}},
+		Spec:       spec{Selector: selector{MatchLabels: pods}, PodMetricsEndpoints: []endpoint{e}},
+	})
+	if err != nil {
+		return kube.Object{}, fmt.Errorf("cannot render PodMonitor %q: %w", name, err)
+	}
+	return kube.Object{Key: k, Resource: composite.Decorate(s, p.PodMonitors.Labels, nil)}, nil
+}

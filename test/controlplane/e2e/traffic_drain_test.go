@@ -35,6 +35,16 @@ func testDrainsOfWorkers(t *testing.T, c *cluster.Cluster) {
 		settled(t, c, drained)
 	})
 	l.refuses("a drain of the endpoint picker's node, FailClose", func() { drainsPicker(t, c, drained) })
+	l.while("a drain of a node that the endpoint picker has left, FailClose", func() {
+		node := nodeOfPicker(t, c, drained)
+		if err := c.Cordon(t.Context(), node, true); err != nil {
+			t.Fatal(err)
+		}
+		kubectl(t, c, "rollout", "restart", "--namespace="+ns, "deployment/drained-epp")
+		kubectl(t, c, "rollout", "status", "--namespace="+ns, "deployment/drained-epp", "--timeout=5m")
+		drains(t, c, drained, node)
+		settled(t, c, drained)
+	})
 	l.during("a second endpoint picker", func() {
 		router["replicas"] = int64(2)
 		apply(t, c, drained)
@@ -130,18 +140,23 @@ func drainsAll(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, l
 	}
 }
 
+// nodeOfPicker is the node of the endpoint picker that answers.
+func nodeOfPicker(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) string {
+	t.Helper()
+	for _, o := range list(t, c, podKind, s.GetNamespace()) {
+		if !ofEngine(&o) && readyPod(&o) && o.GetDeletionTimestamp() == nil {
+			node, _, _ := unstructured.NestedString(o.Object, "spec", "nodeName")
+			return node
+		}
+	}
+	t.Fatal("no endpoint picker is ready")
+	return ""
+}
+
 // drainsPicker drains the node of the endpoint picker that answers.
 func drainsPicker(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) {
 	t.Helper()
-	node := ""
-	for _, o := range list(t, c, podKind, s.GetNamespace()) {
-		if !ofEngine(&o) && readyPod(&o) && o.GetDeletionTimestamp() == nil {
-			node, _, _ = unstructured.NestedString(o.Object, "spec", "nodeName")
-		}
-	}
-	if node == "" {
-		t.Fatal("no endpoint picker is ready")
-	}
+	node := nodeOfPicker(t, c, s)
 	if _, err := c.Kubectl(t.Context(), "drain", node, "--pod-selector=fusioninfer.io/service="+s.GetName()+",fusioninfer.io/component-type=router", "--timeout=5m"); err != nil {
 		t.Fatal(err)
 	}

@@ -131,6 +131,11 @@ func testTrafficToPairs(t *testing.T, h *controlPlane) {
 		if n := fewestReady(t, pods, before, group); n != 1 {
 			t.Errorf("another sidecar: %d groups were ready at one time, want 1", n)
 		}
+		for pod, uid := range engineUIDs(t, c, pairs) {
+			if before[pod] == uid {
+				t.Errorf("another sidecar: pod %s is not replaced with its group", pod)
+			}
+		}
 	})
 }
 

@@ -37,6 +37,7 @@ const (
 	ServiceEntry          = "serviceentry"
 	Workload              = "workload"
 	Pod                   = "pod"
+	NamedClaim            = "namedclaim"
 	PersistentVolumeClaim = "persistentvolumeclaim"
 	Job                   = "job"
 	PodMonitor            = "podmonitor"
@@ -85,7 +86,7 @@ func (k Key) String() string {
 
 // OnlyObserved tells whether the key is that of an Object for what others have made. It is there to be
 // read, and says nothing of what the service has in the cluster.
-func (k Key) OnlyObserved() bool { return k.Kind == Workload || k.Kind == Pod }
+func (k Key) OnlyObserved() bool { return k.Kind == Workload || k.Kind == Pod || k.Kind == NamedClaim }
 
 // ReplicaID returns the replica of a LeaderWorkerSet's key, and whether the key is one.
 func (k Key) ReplicaID() (ReplicaID, bool) {

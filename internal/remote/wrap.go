@@ -70,6 +70,11 @@ func WrapPod(k key.Key, pod string, s naming.Identity, t scheduling.Target) (kub
 	return wrapObserved(k, "v1", kindPod, pod, s, t)
 }
 
+// WrapClaim returns an Object that only observes a claim.
+func WrapClaim(k key.Key, claim string, s naming.Identity, t scheduling.Target) (kube.Object, error) {
+	return wrapObserved(k, "v1", kindClaim, claim, s, t)
+}
+
 // wrapObserved returns an Object that only observes a remote object. It can always be deleted, whether
 // or not the cluster answers, and the remote object stays.
 func wrapObserved(k key.Key, apiVersion, kind, name string, s naming.Identity, t scheduling.Target) (kube.Object, error) {
@@ -96,7 +101,10 @@ const (
 	kindWorkload = "Workload"
 )
 
-const kindPod = "Pod"
+const (
+	kindPod   = "Pod"
+	kindClaim = "PersistentVolumeClaim"
+)
 
 // queries say when an Object is ready. While an Object is not ready, provider-kubernetes polls
 // its remote object every 30 seconds. Afterwards it does so every 10 minutes (--poll), unless it

@@ -309,3 +309,83 @@ func (l *loading) answer(synced string) {
 		l.req.Observed.Resources[key] = &fnv1.Resource{Resource: kube.With(o, structpb.NewStructValue(status), "status")}
 	}
 }
+
+// TestNamedClaim proves that weights are loaded again into a claim of others that was made anew, once that is
+// known, and that what is not known changes nothing.
+func TestNamedClaim(t *testing.T) {
+	const replica = "LeaderWorkerSet"
+	xr := strings.ReplaceAll(revision("one"), "size: 40Gi", "claimName: shared")
+	cases := map[string]struct {
+		xr, input string
+		claim     func(l *loading, uid string)
+		// observes is what is desired besides.
+		observes []string
+	}{
+		"Here": {
+			xr: xr,
+			claim: func(l *loading, uid string) {
+				requirement := ""
+				for name, s := range l.fn.Run(l.T, l.req).GetRequirements().GetResources() {
+					if s.GetKind() == "PersistentVolumeClaim" && s.GetMatchName() == "shared" && s.GetNamespace() != "" {
+						requirement = name
+					}
+				}
+				if requirement == "" {
+					l.Fatal("the claim is not required")
+				}
+				l.req.RequiredResources[requirement] = &fnv1.Resources{}
+				if uid != "" {
+					l.req.RequiredResources[requirement].Items = []*fnv1.Resource{{Resource: namedClaim(l, uid)}}
+				}
+			},
+		},
+		"Elsewhere": {
+			xr: xr + "\n  placement: {clusters: [{name: east, providerConfigRef: {name: east}}]}", input: loaderInput + `allowedProviderConfigs: [{name: east}]}`,
+			claim: func(l *loading, uid string) {
+				l.answer("True")
+				for key, r := range l.req.GetObserved().GetResources() {
+					if !strings.Contains(key, "namedclaim/") {
+						continue
+					}
+					status := fixture.YAML(l.T, `{conditions: [{type: Synced, status: "False"}]}`)
+					if uid != "" {
+						status = kube.With(fixture.YAML(l.T, `{conditions: [{type: Synced, status: "True"}]}`), structpb.NewStructValue(namedClaim(l, uid)), "atProvider", "manifest")
+					}
+					l.req.Observed.Resources[key] = &fnv1.Resource{Resource: kube.With(r.GetResource(), structpb.NewStructValue(status), "status")}
+				}
+			},
+			observes: []string{"PersistentVolumeClaim"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, tc.xr)
+			if tc.input != "" {
+				l.req.Input = fixture.YAML(t, tc.input)
+			}
+			l.req.RequiredResources = map[string]*fnv1.Resources{"provider-configs": {}}
+			with := func(kinds ...string) []string { return append(kinds, tc.observes...) }
+			l.want("The Job is made, whatever is known of the claim.", "FALSE Loading", with("Job")...)
+			tc.claim(l, "first")
+			l.set("Job", complete)
+			tc.claim(l, "first")
+			l.want("It is complete.", "TRUE Loaded", with("Job", replica, replica)...)
+			tc.claim(l, "first")
+			l.want("It goes.", "TRUE Loaded", with(replica, replica)...)
+			tc.claim(l, "")
+			l.want("Nothing is known of the claim.", "TRUE Loaded", with(replica, replica)...)
+			tc.claim(l, "second")
+			l.want("It was made anew, so it is empty.", "FALSE Loading", with("Job", replica, replica)...)
+			tc.claim(l, "second")
+			l.set("Job", complete)
+			tc.claim(l, "second")
+			l.want("It is filled again.", "TRUE Loaded", with("Job", replica, replica)...)
+			tc.claim(l, "second")
+			l.want("The Job goes.", "TRUE Loaded", with(replica, replica)...)
+		})
+	}
+}
+
+func namedClaim(l *loading, uid string) *structpb.Struct {
+	return fixture.YAML(l.T, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: shared, uid: `+uid+`, creationTimestamp: "2026-05-04T07:00:00Z"}}`)
+}

@@ -133,6 +133,8 @@ func (e *evaluator) newestStatus(c *plan.ClusterPlan) v1alpha1.CacheStatus {
 		if s.ClaimUID == "" { // The cluster does not answer.
 			s.ClaimUID, _ = e.state.Weights(c).Loaded(s.Weights, s.ClaimName)
 		}
+	} else if state == v1alpha1.CacheReady {
+		s.ClaimUID = c.Loading.ClaimUID
 	}
 	return s
 }

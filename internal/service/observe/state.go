@@ -41,7 +41,7 @@ func (r *ObservedState) objectState(o kube.Object, c *plan.ClusterPlan) *objectS
 		group = ""
 	}
 	s.kind = s.desired.Kind() + "." + group
-	if o.Key.Kind == key.Pod {
+	if o.Key.Kind == key.Pod || o.Key.Kind == key.NamedClaim {
 		s.ready = true // It is there to be read, and nothing waits for it.
 		return s
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
 
 // A claim is the part of a PersistentVolumeClaim that is read.
@@ -77,6 +78,7 @@ func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 			v.Claims = append(v.Claims, r.claim(k))
 		}
 	}
+	v.Named = r.namedClaim(c)
 	former := loadedStatus{}
 	_ = loadedView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.
 	v.Loaded = func(hash, claimName string) (string, bool) {
@@ -88,6 +90,29 @@ func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 		return "", false
 	}
 	return v
+}
+
+// namedClaim reads the claim that spec.model.cache.claimName names.
+func (r *ObservedState) namedClaim(c *plan.ClusterPlan) plan.ClaimView {
+	w := r.plan.Weights
+	if w == nil || w.Own {
+		return plan.ClaimView{}
+	}
+	k := r.plan.NamedClaimKey(c)
+	var found incoming.Object
+	if c.Target.Remote() {
+		o, state := remote.Unwrap(r.req.Observed(k))
+		if !state.Readable() {
+			return plan.ClaimView{}
+		}
+		found = o
+	} else if answer, _ := r.req.Required(require.NamedClaim(k)); len(answer) > 0 {
+		found = answer[0]
+	}
+	if found.Name() != w.ClaimName || found.DeletionTimestamp() != "" {
+		return plan.ClaimView{}
+	}
+	return plan.ClaimView{Key: k, Name: w.ClaimName, UID: uid.Text(found), Created: created(found)}
 }
 
 // claim reads a claim that exists, or that its cluster was told to make.

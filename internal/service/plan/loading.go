@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -50,6 +51,8 @@ type Loading struct {
 	Shared *v1alpha1.CacheStatus
 	// Wanted tells that they are to be there: otherwise no replica needs them.
 	Wanted bool
+	// ClaimUID is that of a claim of others that has them. It is empty if it is not known.
+	ClaimUID string
 	// Job that loads them. It is not rendered if Renders is false: the status says that they are
 	// there, or their claim is not.
 	Job     key.Key
@@ -64,6 +67,8 @@ type WeightsView struct {
 	// Loaded returns the UID of the claim that was said to have the weights of a hash, and whether
 	// one was.
 	Loaded func(hash, claimName string) (uid string, ok bool)
+	// Named is the claim that spec.model.cache.claimName names. Without a UID it is not known.
+	Named ClaimView
 	// Job returns the Job of a key.
 	Job func(key.Key) JobView
 }
@@ -128,6 +133,14 @@ func (p *Plan) load(running *Running) {
 // ClaimKey is the key of the claim with the newest weights in a cluster. The service may have none.
 func (p *Plan) ClaimKey(c *ClusterPlan) key.Key { return c.claimKey(p.Weights) }
 
+// NamedClaimKey is the key of the Object that observes the claim which spec.model.cache.claimName names.
+func (p *Plan) NamedClaimKey(c *ClusterPlan) key.Key { return c.Key(key.NamedClaim, p.Weights.Hash) }
+
+// ReadsClaim tells whether a claim that spec.model.cache.claimName names is read in a cluster.
+func (p *Plan) ReadsClaim(c *ClusterPlan) bool {
+	return p.Weights != nil && !p.Weights.Own && c.Loading != nil && c.Loading.Wanted
+}
+
 func (c *ClusterPlan) claimKey(w *Weights) key.Key { return c.Key(key.PersistentVolumeClaim, w.Hash) }
 
 // cache keeps a claim as it was made. A name that cannot be read is the one that the service gives.
@@ -177,6 +190,11 @@ func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, view *WeightsView, r
 		current = job.Exists && claim != nil && !claim.Deleting && (job.Created.IsZero() || !job.Created.Before(claim.Created))
 	} else {
 		l.Wanted = l.Wanted || done || job.Exists
+		// So is one that somebody else has made anew. While nothing is known of it, nothing changes.
+		named := &view.Named
+		done = done && (named.UID == "" || uid == "" || named.UID == uid)
+		current = job.Exists && (job.Created.IsZero() || !job.Created.Before(named.Created))
+		l.ClaimUID = cmp.Or(named.UID, uid)
 	}
 	l.Done = done || current && job.Complete
 	stale := job.Exists && (!current || !job.Failed.IsZero() && running.Now.Sub(job.Failed) > retryAfter)

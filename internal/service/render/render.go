@@ -89,7 +89,7 @@ func (r *Renderer) Render() ([]kube.Object, error) {
 }
 
 // renderObserved renders the Objects that only observe what others make for the replicas in another
-// cluster: how Kueue admits them, and pods that may have failed.
+// cluster: how Kueue admits them, pods that may have failed, and the claim for weights that the service names.
 func renderObserved(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	var all []kube.Object
 	add := func(o kube.Object, err error) error {
@@ -98,6 +98,11 @@ func renderObserved(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, err
 			all = append(all, o)
 		}
 		return err
+	}
+	if cluster.Target.Remote() && p.ReadsClaim(cluster) {
+		if err := add(remote.WrapClaim(p.NamedClaimKey(cluster), p.Weights.ClaimName, p.Service, cluster.Target)); err != nil {
+			return nil, err
+		}
 	}
 	for r := range cluster.Replicas() {
 		if r.Workload != "" {

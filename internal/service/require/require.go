@@ -60,6 +60,9 @@ func Pod(k key.Key) string { return k.String() }
 // Loader is the name of the requirement for the pods of a loading Job.
 func Loader(k key.Key) string { return "loader/" + k.String() }
 
+// NamedClaim is the name of the requirement for the claim that spec.model.cache.claimName names.
+func NamedClaim(k key.Key) string { return k.String() }
+
 // Headless is the name of the requirement for a Service that may already have the name of a
 // LeaderWorkerSet. The LeaderWorkerSet controller makes a headless Service of that name.
 func Headless(k key.Key) string { return "headless/" + k.String() }
@@ -264,10 +267,18 @@ func pods(r *fnv1.Requirements, p *plan.Plan) {
 }
 
 // loaders requires the pods of the Jobs that load weights in the cluster of the XR, to say why one
-// fails.
+// fails, and a claim for weights that somebody else has made, to see when it is made anew.
 func loaders(r *fnv1.Requirements, p *plan.Plan) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
+		if !c.Target.Remote() && p.ReadsClaim(c) {
+			r.Resources[NamedClaim(p.NamedClaimKey(c))] = &fnv1.ResourceSelector{
+				ApiVersion: "v1",
+				Kind:       "PersistentVolumeClaim",
+				Namespace:  ptr.To(c.Target.Namespace),
+				Match:      &fnv1.ResourceSelector_MatchName{MatchName: p.Weights.ClaimName},
+			}
+		}
 		if c.Target.Remote() || p.PodLimit == 0 || c.Loading == nil || !c.Loading.Renders {
 			continue
 		}

@@ -68,7 +68,11 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 // modelReady tells of the clusters that have failed, or else of all that load.
 func (e *evaluator) modelReady() composite.Condition {
 	if e.plan.Weights == nil && e.plan.Shared == nil {
-		return composite.Condition{Type: ModelReady, Status: composite.True, Reason: ReasonNoCache}
+		message := ""
+		if e.plan.Downloads {
+			message = "each pod downloads the weights at each start: set spec.model.cache to load them once before, or spec.model.cacheRef to share them"
+		}
+		return composite.Condition{Type: ModelReady, Status: composite.True, Reason: ReasonNoCache, Message: message}
 	}
 	said := map[v1alpha1.CacheState][]string{}
 	for i := range e.plan.Clusters {

@@ -80,7 +80,11 @@ func TestModelReady(t *testing.T) {
 		remote bool
 		want   string
 	}{
-		"NoCache": {reason: "Engines load it.", scene: func(*scene) {}, want: "True NoCache"},
+		"NoCache": {reason: "Engines load what their commands say.", scene: func(*scene) {}, want: "True NoCache"},
+		"Downloads": {
+			reason: "It works, and costs time at each start.", scene: func(s *scene) { s.plan.Downloads = true },
+			want: "True NoCache: each pod downloads the weights at each start: set spec.model.cache to load them once before, or spec.model.cacheRef to share them",
+		},
 		"NotMade": {reason: "The Job is made by this answer.", scene: func(s *scene) { s.loads() }, want: "False Loading: Job qwen-model-1-a: not created yet"},
 		"Loading": {
 			reason: "A pod loads.", scene: func(s *scene) { s.loads().loaderPod().see(jobKey, loadingJob()) },

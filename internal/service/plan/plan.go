@@ -31,6 +31,8 @@ type Plan struct {
 	Service naming.Identity
 	// Weights are those of spec.model, if a Job loads them into a claim. Otherwise nil.
 	Weights *Weights
+	// Downloads tells that each engine downloads spec.model when it starts.
+	Downloads bool
 	// Adapters is the claim for LoRA adapters. Nil without spec.adapterCache.
 	Adapters *Adapters
 	// Shared is the ModelCache that spec.model names. Nil if it names none.

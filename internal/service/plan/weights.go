@@ -117,6 +117,7 @@ const jobSuffix = 9
 // planWeights completes the weights by the Input, and refuses claims that the tenant may not have.
 func (p *Plan) planWeights(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
 	if spec.Model == nil || spec.Model.Cache == nil || len(p.Roles) == 0 {
+		p.Downloads = spec.Model != nil && spec.Model.CacheRef == nil && spec.Model.Source().Hub != ""
 		return nil
 	}
 	at := field.NewPath("spec", "model", "cache")

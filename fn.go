@@ -25,8 +25,8 @@ type Function struct {
 	// clock supplies the current time, for failover and for the response's TTL. Nil means
 	// time.Now.
 	clock func() time.Time
-	// decided counts decisions, if it is not nil.
-	decided func(composite.Decision)
+	// decided tells of what a call has decided. Nil tells nobody: a simulation decides nothing.
+	decided func(*composite.Call)
 }
 
 // A resource is a composite resource. RunFunction calls its steps in this order.
@@ -54,11 +54,8 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	if ctx.Err() != nil {
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	call.Log(f.log)
 	if f.decided != nil {
-		for _, d := range call.Decided() {
-			f.decided(d)
-		}
+		f.decided(call)
 	}
 	return call.Response, nil
 }

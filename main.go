@@ -15,6 +15,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/cli"
 	"github.com/fusioninfer/function-inferenceservice/internal/codec"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/serve"
 )
 
@@ -90,10 +91,13 @@ func main() {
 	log, err := function.NewLogger(c.Debug)
 	k.FatalIfErrorf(err)
 	metrics := serve.NewMetrics()
-	fn := &Function{log: log, decided: metrics.Decided}
+	fn := &Function{log: log, decided: func(c *composite.Call) {
+		c.Log(log)
+		metrics.Decided(c.Decided())
+	}}
 	k.Bind(metrics)
 	k.BindTo(fn, (*fnv1.FunctionRunnerServiceServer)(nil))
-	k.BindTo(inProcess{fn}, (*cli.Runner)(nil))
+	k.BindTo(inProcess{&Function{log: log}}, (*cli.Runner)(nil))
 	k.BindTo(context.Background(), (*context.Context)(nil))
 	os.Exit(cli.Exit(os.Stderr, k.Run(cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})))
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // What was decided about a composite resource.
@@ -70,6 +72,10 @@ func (c *Call) refused(err error) {
 	c.decisions = append(c.decisions, Decision{What: DecisionRefused, Reason: problems.Reason, Problems: len(problems.Errors)})
 }
 
+// maxLogged is the most characters of a list of clusters in a log. Their names come from a status, which somebody
+// may have edited.
+const maxLogged = 512
+
 // Log writes what was decided, one line for each decision.
 func (c *Call) Log(log logging.Logger) {
 	decided := c.Decided()
@@ -81,10 +87,10 @@ func (c *Call) Log(log logging.Logger) {
 	for _, d := range decided {
 		values := []any{"decision", d.What}
 		if d.From != "" {
-			values = append(values, "from", d.From)
+			values = append(values, "from", text.Cut(d.From, maxLogged))
 		}
 		if d.To != "" {
-			values = append(values, "to", d.To)
+			values = append(values, "to", text.Cut(d.To, maxLogged))
 		}
 		if d.Units > 0 {
 			values = append(values, "units", d.Units)

@@ -109,8 +109,12 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Decided counts a decision.
-func (m *Metrics) Decided(d composite.Decision) { m.decisions.WithLabelValues(d.What).Inc() }
+// Decided counts decisions.
+func (m *Metrics) Decided(all []composite.Decision) {
+	for _, d := range all {
+		m.decisions.WithLabelValues(d.What).Inc()
+	}
+}
 
 // Measure returns a function whose calls are measured.
 func (m *Metrics) Measure(fn fnv1.FunctionRunnerServiceServer) fnv1.FunctionRunnerServiceServer {

@@ -130,7 +130,7 @@ func TestResponseSize(t *testing.T) {
 func TestDecided(t *testing.T) {
 	m := NewMetrics()
 	for _, d := range composite.Decisions() {
-		m.Decided(composite.Decision{What: d, From: "east", To: "west"})
+		m.Decided([]composite.Decision{{What: d, From: "east", To: "west"}})
 	}
 	got := series(t, m)
 	for _, d := range composite.Decisions() {

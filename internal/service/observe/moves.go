@@ -46,6 +46,8 @@ const (
 	maxMoves = 8
 	// maxNamed is the most units, and the most clusters, that an event names.
 	maxNamed = 6
+	// maxDecisions is the most decisions of one call. A status that somebody has edited may have any number.
+	maxDecisions = 64
 )
 
 // movesBetween compares two statuses. It returns the moves in their order, and the units of each.
@@ -89,7 +91,7 @@ func decisions(all []move, with map[move][]string) []composite.Decision {
 	what := map[step]string{starts: composite.DecisionPlaced, movesOn: composite.DecisionMoved, hasMoved: composite.DecisionReleased, goes: composite.DecisionReleased}
 	var decided []composite.Decision
 	for _, m := range all {
-		if what[m.step] != "" {
+		if what[m.step] != "" && len(decided) < maxDecisions {
 			decided = append(decided, composite.Decision{What: what[m.step], From: m.from, To: m.to, Units: len(with[m])})
 		}
 	}

@@ -25,8 +25,9 @@ type Function struct {
 	// clock supplies the current time, for failover and for the response's TTL. Nil means
 	// time.Now.
 	clock func() time.Time
-	// decided tells of what a call has decided. Nil tells nobody: a simulation decides nothing.
-	decided func(*composite.Call)
+	// answered is told of each call, how long it took, and its error. Nil is for simulations, which decide
+	// nothing.
+	answered func(context.Context, *composite.Call, time.Duration, error)
 }
 
 // A resource is a composite resource. RunFunction calls its steps in this order.
@@ -49,13 +50,13 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	if f.clock != nil {
 		now = f.clock
 	}
-	call := composite.NewCall(req, now())
+	call, start := composite.NewCall(req, now()), time.Now()
 	f.compose(ctx, call)
+	if f.answered != nil {
+		f.answered(ctx, call, time.Since(start), ctx.Err())
+	}
 	if ctx.Err() != nil {
 		return nil, status.FromContextError(ctx.Err()).Err()
-	}
-	if f.decided != nil {
-		f.decided(call)
 	}
 	return call.Response, nil
 }

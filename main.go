@@ -91,9 +91,11 @@ func main() {
 	log, err := function.NewLogger(c.Debug)
 	k.FatalIfErrorf(err)
 	metrics := serve.NewMetrics()
-	fn := &Function{log: log, decided: func(c *composite.Call) {
-		c.Log(log)
-		metrics.Decided(c.Decided())
+	fn := &Function{log: log, answered: func(ctx context.Context, c *composite.Call, took time.Duration, err error) {
+		metrics.Answered(ctx, c, took, err)
+		if err == nil {
+			c.Log(log)
+		}
 	}}
 	k.Bind(metrics)
 	k.BindTo(fn, (*fnv1.FunctionRunnerServiceServer)(nil))

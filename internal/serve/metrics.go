@@ -11,7 +11,6 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
-	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 )
 
 // Results of calls.
@@ -109,38 +108,23 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Decided counts decisions.
-func (m *Metrics) Decided(all []composite.Decision) {
-	for _, d := range all {
-		m.decisions.WithLabelValues(d.What).Inc()
-	}
-}
-
-// Measure returns a function whose calls are measured.
-func (m *Metrics) Measure(fn fnv1.FunctionRunnerServiceServer) fnv1.FunctionRunnerServiceServer {
-	return &measured{FunctionRunnerServiceServer: fn, metrics: m}
-}
-
-type measured struct {
-	fnv1.FunctionRunnerServiceServer
-
-	metrics *Metrics
-}
-
-// RunFunction calls the function and measures the call.
-func (f *measured) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	kind, known := kinds[incoming.Of(req).Composite().Kind()]
+// Answered measures a call: how long it took, and what came of it.
+func (m *Metrics) Answered(ctx context.Context, c *composite.Call, took time.Duration, err error) {
+	kind, known := kinds[c.Kind()]
 	if !known {
 		kind = other
 	}
-	if c, is := ctx.Value(call{}).(*call); is {
-		c.kind = kind
+	if rpc, is := ctx.Value(call{}).(*call); is {
+		rpc.kind = kind
 	}
-	start := time.Now()
-	rsp, err := f.FunctionRunnerServiceServer.RunFunction(ctx, req)
-	f.metrics.duration.WithLabelValues(kind).Observe(time.Since(start).Seconds())
-	f.metrics.count(kind, rsp, err)
-	return rsp, err
+	m.duration.WithLabelValues(kind).Observe(took.Seconds())
+	m.count(kind, c.Response, err)
+	if err != nil {
+		return
+	}
+	for _, d := range c.Decided() {
+		m.decisions.WithLabelValues(d.What).Inc()
+	}
 }
 
 // count counts a call by its response.

@@ -5,32 +5,25 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 )
 
-// An answering function answers all calls in the same way.
-type answering struct {
-	fnv1.UnimplementedFunctionRunnerServiceServer
-
-	rsp *fnv1.RunFunctionResponse
-	err error
-}
-
-func (a *answering) RunFunction(context.Context, *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	return a.rsp, a.err
-}
-
-func ofKind(kind string) *fnv1.RunFunctionRequest {
+// callOf is a call about a composite resource of a kind, with a response.
+func callOf(kind string, rsp *fnv1.RunFunctionResponse) *composite.Call {
 	xr := &structpb.Struct{Fields: map[string]*structpb.Value{"kind": structpb.NewStringValue(kind)}}
-	return &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}}
+	c := composite.NewCall(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}}, time.Time{})
+	c.Response = rsp
+	return c
 }
 
 // series returns all counters that are not zero, and the number of observations of all histograms, as name{values}.
@@ -86,25 +79,24 @@ func TestMeasure(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		kind   string
-		fn     *answering
+		rsp    *fnv1.RunFunctionResponse
+		err    error
 		want   map[string]float64
 	}{
-		"Ready":    {"Everything is ready.", "InferenceService", &answering{rsp: desired(fnv1.Ready_READY_TRUE, fnv1.Ready_READY_TRUE)}, map[string]float64{"calls_total{InferenceService,accepted}": 1, "answers_total{InferenceService,true}": 1, took + "{InferenceService}": 1}},
-		"Claim":    {"The flavour with claims counts as the same kind.", "XInferenceService", &answering{rsp: desired()}, map[string]float64{"calls_total{InferenceService,accepted}": 1, "answers_total{InferenceService,true}": 1, took + "{InferenceService}": 1}},
-		"NotReady": {"One object is not ready.", "InferenceCluster", &answering{rsp: desired(fnv1.Ready_READY_TRUE, fnv1.Ready_READY_FALSE)}, map[string]float64{"calls_total{InferenceCluster,accepted}": 1, "answers_total{InferenceCluster,false}": 1, took + "{InferenceCluster}": 1}},
-		"Deferred": {"A wanted object is left out.", "ModelCache", &answering{rsp: deferred}, map[string]float64{"calls_total{ModelCache,accepted}": 1, "answers_total{ModelCache,false}": 1, took + "{ModelCache}": 1}},
-		"Refused":  {"The spec is refused.", "InferenceModel", &answering{rsp: refused(composite.ReasonInvalidSpec)}, map[string]float64{"calls_total{InferenceModel,refused}": 1, "refusals_total{InferenceModel,InvalidSpec}": 1, took + "{InferenceModel}": 1}},
-		"Other":    {"A reason that is not known is no label.", "InferenceModel", &answering{rsp: refused("Tenant")}, map[string]float64{"calls_total{InferenceModel,refused}": 1, "refusals_total{InferenceModel,other}": 1, took + "{InferenceModel}": 1}},
-		"Error":    {"The function failed.", "InferenceModel", &answering{rsp: broken}, map[string]float64{"calls_total{InferenceModel,error}": 1, took + "{InferenceModel}": 1}},
-		"Canceled": {"The caller has gone.", "InferenceModel", &answering{err: context.Canceled}, map[string]float64{"calls_total{InferenceModel,canceled}": 1, took + "{InferenceModel}": 1}},
-		"Unknown":  {"A kind that is not known is no label.", "Tenant", &answering{rsp: desired()}, map[string]float64{"calls_total{other,accepted}": 1, "answers_total{other,true}": 1, took + "{other}": 1}},
+		"Ready":    {"Everything is ready.", "InferenceService", desired(fnv1.Ready_READY_TRUE, fnv1.Ready_READY_TRUE), nil, map[string]float64{"calls_total{InferenceService,accepted}": 1, "answers_total{InferenceService,true}": 1, took + "{InferenceService}": 1}},
+		"Claim":    {"The flavour with claims counts as the same kind.", "XInferenceService", desired(), nil, map[string]float64{"calls_total{InferenceService,accepted}": 1, "answers_total{InferenceService,true}": 1, took + "{InferenceService}": 1}},
+		"NotReady": {"One object is not ready.", "InferenceCluster", desired(fnv1.Ready_READY_TRUE, fnv1.Ready_READY_FALSE), nil, map[string]float64{"calls_total{InferenceCluster,accepted}": 1, "answers_total{InferenceCluster,false}": 1, took + "{InferenceCluster}": 1}},
+		"Deferred": {"A wanted object is left out.", "ModelCache", deferred, nil, map[string]float64{"calls_total{ModelCache,accepted}": 1, "answers_total{ModelCache,false}": 1, took + "{ModelCache}": 1}},
+		"Refused":  {"The spec is refused.", "InferenceModel", refused(composite.ReasonInvalidSpec), nil, map[string]float64{"calls_total{InferenceModel,refused}": 1, "refusals_total{InferenceModel,InvalidSpec}": 1, took + "{InferenceModel}": 1}},
+		"Other":    {"A reason that is not known is no label.", "InferenceModel", refused("Tenant"), nil, map[string]float64{"calls_total{InferenceModel,refused}": 1, "refusals_total{InferenceModel,other}": 1, took + "{InferenceModel}": 1}},
+		"Error":    {"The function failed.", "InferenceModel", broken, nil, map[string]float64{"calls_total{InferenceModel,error}": 1, took + "{InferenceModel}": 1}},
+		"Canceled": {"The caller has gone.", "InferenceModel", nil, context.Canceled, map[string]float64{"calls_total{InferenceModel,canceled}": 1, took + "{InferenceModel}": 1}},
+		"Unknown":  {"A kind that is not known is no label.", "Tenant", desired(), nil, map[string]float64{"calls_total{other,accepted}": 1, "answers_total{other,true}": 1, took + "{other}": 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := NewMetrics()
-			if _, err := m.Measure(tc.fn).RunFunction(t.Context(), ofKind(tc.kind)); err != tc.fn.err { //nolint:errorlint // It is passed on as it is.
-				t.Errorf("got the error %v", err)
-			}
+			m.Answered(t.Context(), callOf(tc.kind, tc.rsp), time.Second, tc.err)
 			if diff := cmp.Diff(tc.want, series(t, m)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
@@ -116,9 +108,7 @@ func TestMeasure(t *testing.T) {
 func TestResponseSize(t *testing.T) {
 	m := NewMetrics()
 	ctx := m.TagRPC(t.Context(), &stats.RPCTagInfo{})
-	if _, err := m.Measure(&answering{err: context.Canceled}).RunFunction(ctx, ofKind("InferenceService")); err == nil {
-		t.Fatal("want an error")
-	}
+	m.Answered(ctx, callOf("InferenceService", nil), time.Second, nil)
 	m.HandleRPC(ctx, &stats.OutPayload{Length: 5000})
 	m.HandleRPC(m.TagRPC(t.Context(), &stats.RPCTagInfo{}), &stats.OutPayload{Length: 5000}) // A call of another service, such as reflection.
 	if got := series(t, m)["response_size_bytes{InferenceService}"]; got != 1 {
@@ -126,18 +116,44 @@ func TestResponseSize(t *testing.T) {
 	}
 }
 
-// TestDecided proves that each decision has a counter from the start.
+// TestDecided proves that each decision has a counter from the start, and that a call counts its own.
 func TestDecided(t *testing.T) {
 	m := NewMetrics()
 	for _, d := range composite.Decisions() {
-		m.Decided([]composite.Decision{{What: d, From: "east", To: "west"}})
-	}
-	got := series(t, m)
-	for _, d := range composite.Decisions() {
-		if got["decisions_total{"+d+"}"] != 1 {
-			t.Errorf("%s is not counted once: %v", d, got)
+		if n := testCounter(t, m, d); n != 0 {
+			t.Errorf("%s starts with %v", d, n)
 		}
 	}
+	c := callOf("InferenceService", &fnv1.RunFunctionResponse{})
+	c.Refuse(composite.Refusal(composite.ReasonInvalidSpec, field.ErrorList{field.Required(field.NewPath("spec"), "")}))
+	m.Answered(t.Context(), c, time.Second, nil)
+	if n := testCounter(t, m, composite.DecisionRefused); n != 1 {
+		t.Errorf("a refusal counts %v times", n)
+	}
+	m.Answered(t.Context(), c, time.Second, context.Canceled)
+	if n := testCounter(t, m, composite.DecisionRefused); n != 1 {
+		t.Error("a call whose caller has gone decides something")
+	}
+}
+
+// testCounter returns the counter of a decision, which has to exist.
+func testCounter(t *testing.T, m *Metrics, decision string) float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, s := range f.GetMetric() {
+			if f.GetName() == "fusioninfer_function_decisions_total" && s.GetLabel()[0].GetValue() == decision {
+				return s.GetCounter().GetValue()
+			}
+		}
+	}
+	t.Errorf("there is no counter for %s", decision)
+	return 0
 }
 
 // TestMetricNames holds the names and types to the conventions of Prometheus.

@@ -89,7 +89,6 @@ func newServer(fn fnv1.FunctionRunnerServiceServer, o Options) (*grpc.Server, er
 		if o.Metrics != nil {
 			prometheus.MustRegister(o.Metrics)
 			options = append(options, grpc.StatsHandler(o.Metrics))
-			fn = o.Metrics.Measure(fn)
 		}
 		options = append(options, grpc.ChainUnaryInterceptor(metrics.UnaryServerInterceptor()))
 	}

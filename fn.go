@@ -13,11 +13,12 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/model"
 	"github.com/fusioninfer/function-inferenceservice/internal/modelcache"
+	"github.com/fusioninfer/function-inferenceservice/internal/role"
 	"github.com/fusioninfer/function-inferenceservice/internal/service"
 )
 
 // A Function composes InferenceServices, the InferenceClusters in which they run, the InferenceModels that
-// they answer, and the ModelCaches that they share.
+// they answer, the ModelCaches that they share, and the InferenceRoles by which they scale.
 type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
@@ -71,6 +72,8 @@ func (f *Function) compose(ctx context.Context, call *composite.Call) {
 		r = model.New(call)
 	case modelcache.IsKind(kind):
 		r = modelcache.New(call)
+	case kind == role.Kind:
+		r = role.New(call)
 	default:
 		r = service.New(call)
 	}

@@ -72,6 +72,13 @@ func TestReferences(t *testing.T) {
 	cache, claimedCache := &xpv2.CompositeResourceDefinition{}, &xpv1.CompositeResourceDefinition{}
 	strict(t, read(t, "xr", "cache-definition.yaml"), cache)
 	strict(t, read(t, "claim", "cache-definition.yaml"), claimedCache)
+	role := &xpv2.CompositeResourceDefinition{}
+	strict(t, read(t, "xr", "role-definition.yaml"), role)
+	for _, f := range []string{"role-definition.yaml", "role-composition.yaml"} {
+		if diff := cmp.Diff(string(read(t, "xr", f)), string(read(t, "claim", f))); diff != "" {
+			t.Errorf("%s differs: -xr, +claim:\n%s", f, diff)
+		}
+	}
 	function, config := &pkgv1.Function{}, &pkgv1beta1.DeploymentRuntimeConfig{}
 	install := documents(t, "install", "function.yaml")
 	strict(t, []byte(install[0]), function)
@@ -132,6 +139,22 @@ func TestReferences(t *testing.T) {
 			composition: "model-composition.yaml",
 			kind:        claimedModel.Spec.Names.Kind,
 			name:        claimedModel.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration-claims.yaml",
+		},
+		"Role": {
+			reason:      "The XRD of InferenceRoles enforces the Composition of its package.",
+			dir:         "xr",
+			composition: "role-composition.yaml",
+			kind:        role.Spec.Names.Kind,
+			name:        role.Spec.EnforcedCompositionRef.Name,
+			file:        "configuration.yaml",
+		},
+		"RoleBesideClaim": {
+			reason:      "The Configuration of claims has the same XRD of InferenceRoles.",
+			dir:         "claim",
+			composition: "role-composition.yaml",
+			kind:        role.Spec.Names.Kind,
+			name:        role.Spec.EnforcedCompositionRef.Name,
 			file:        "configuration-claims.yaml",
 		},
 		"Cache": {
@@ -429,6 +452,7 @@ var plurals = map[string]string{
 	"PersistentVolumeClaim": "persistentvolumeclaims",
 	"Job":                   "jobs",
 	"PodMonitor":            "podmonitors",
+	"InferenceRole":         "inferenceroles",
 }
 
 // core are the permissions of Crossplane's own ClusterRole (Helm chart of v2.4) that matter
@@ -439,11 +463,16 @@ var core = []rbacv1.PolicyRule{
 	{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: verbs},
 	{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"configmaps", "leases"}, Verbs: verbs},
 	{APIGroups: []string{protection}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	// The RBAC manager adds the kinds of XRDs (internal/controller/rbac/definition/roles.go).
+	{APIGroups: []string{group}, Resources: []string{"inferenceroles"}, Verbs: []string{"*"}},
 }
 
 // protection is the group of Crossplane's own kinds that are composed. They exist only where
 // Crossplane runs.
 const protection = "protection.crossplane.io"
+
+// group is that of the packages' own kinds. Those that are composed exist only where Crossplane runs, too.
+const group = "fusioninfer.io"
 
 // TestRBAC checks that Crossplane has exactly the permissions that it needs to apply the
 // rendered examples.
@@ -491,7 +520,7 @@ func TestRBAC(t *testing.T) {
 		if !allows(granted, n) && !allows(core, n) {
 			missing = append(missing, n)
 		}
-		if n.group != protection && !allows(granted, n) && !allows(remote.Rules, n) {
+		if n.group != protection && n.group != group && !allows(granted, n) && !allows(remote.Rules, n) {
 			lacking = append(lacking, n)
 		}
 	}

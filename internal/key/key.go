@@ -41,6 +41,7 @@ const (
 	PersistentVolumeClaim = "persistentvolumeclaim"
 	Job                   = "job"
 	PodMonitor            = "podmonitor"
+	InferenceRole         = "inferencerole"
 )
 
 // A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].
@@ -95,6 +96,9 @@ func (k Key) ReplicaID() (ReplicaID, bool) {
 
 // CapacityRequest is the key of the object with the service's request for capacity.
 var CapacityRequest = New("", ConfigMap, "capacity-request")
+
+// ScaleTarget is the key of the InferenceRole of a role.
+func ScaleTarget(role string) Key { return New("", InferenceRole, role) }
 
 // FleetRoute is the key of the fleet route.
 var FleetRoute = New("", HTTPRoute, "fleet")

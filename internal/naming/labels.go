@@ -55,6 +55,10 @@ const (
 	AnnotationLeader        = "fusioninfer.io/leader-pod"
 )
 
+// AnnotationStartReplicas is on an InferenceRole that nobody has scaled yet. It has the number of replicas with
+// which the service has made it.
+const AnnotationStartReplicas = "fusioninfer.io/start-replicas"
+
 // AnnotationGeneration has the generation of the capacity request that was granted for the pods of a
 // LeaderWorkerSet.
 const AnnotationGeneration = "fusioninfer.io/capacity-generation"

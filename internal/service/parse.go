@@ -53,6 +53,8 @@ type parsed struct {
 	// profile is nil if the service names none, or if it cannot be merged, which unmerged tells.
 	profile  *servingprofile.Applied
 	unmerged bool
+	// unnumbered are the indexes of the roles for which the spec says no number of replicas.
+	unnumbered []int
 }
 
 // parse reads a request. It reports every problem that it finds, and always
@@ -69,6 +71,12 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 		return parsed{spec: &x.Spec.InferenceServiceSpec, input: in}, append(errs, tooLarge...)
 	}
 	unread := xrView.Read(of, &x)
+	var unnumbered []int
+	for i := range x.Spec.Roles {
+		if x.Spec.Roles[i].Replicas == nil {
+			unnumbered = append(unnumbered, i)
+		}
+	}
 	v1alpha1.Default(&x.Spec.InferenceServiceSpec)
 	service := &v1alpha1.InferenceService{
 		TypeMeta: metav1.TypeMeta{APIVersion: x.APIVersion, Kind: x.Kind},
@@ -102,6 +110,8 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 		document: of.Spec(),
 		profile:  profile,
 		unmerged: len(unmerged) > 0,
+
+		unnumbered: unnumbered,
 	}, errs
 }
 

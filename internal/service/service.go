@@ -33,6 +33,7 @@ type Service struct {
 	problems field.ErrorList
 	snapshot scheduling.Snapshot
 	shared   *plan.SharedCache
+	scales   map[string]*plan.Scale
 	plan     *plan.Plan
 	renderer *render.Renderer
 	objects  []kube.Object
@@ -59,6 +60,13 @@ func (s *Service) Parse() error {
 // Observe takes the snapshot: what planning goes by, besides the spec and the Input.
 func (s *Service) Observe() error {
 	p := &s.parsed
+	s.scales = observe.Scaling(s.call.Request, p.spec)
+	for i := range p.spec.Roles {
+		if scale := s.scales[p.spec.Roles[i].Name]; scale != nil {
+			p.spec.Roles[i].Replicas = &scale.Replicas
+		}
+	}
+	s.problems = append(s.problems, observe.ScalingEnds(s.call.Request, p.spec, p.unnumbered)...)
 	s.snapshot = observe.Snapshot(s.call.Request, p.spec, s.call.Now)
 	if p.spec.Model == nil || p.spec.Model.CacheRef == nil {
 		return nil
@@ -86,7 +94,7 @@ func (s *Service) Plan() error {
 	if err := s.invalid(); err != nil {
 		return err
 	}
-	s.plan.Shared = s.shared
+	s.plan.Shared, s.plan.Scales = s.shared, s.scales
 	if a := p.profile; a != nil {
 		s.plan.Profile = &v1alpha1.ProfileStatus{Name: a.Name, Hash: a.Hash}
 	}

@@ -169,11 +169,11 @@ func tooMany(p *plan.Plan, sizes map[key.Key]int, total int) *field.Error {
 			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, composite.MaxAnswer, fit))
 	}
 	each := max(1, bytes[most]/max(1, count[most])*len(p.Clusters))
-	fit := int(most.Replicas) - (total-composite.MaxAnswer+each-1)/each
+	fit := int(most.Most()) - (total-composite.MaxAnswer+each-1)/each
 	if fit < 0 {
 		return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", len(sizes)),
 			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, composite.MaxAnswer, total/composite.MaxAnswer+1))
 	}
-	return field.Invalid(most.Path().Child("replicas"), most.Replicas,
+	return field.Invalid(most.ReplicasPath(), most.Most(),
 		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, composite.MaxAnswer, fit))
 }

@@ -19,7 +19,7 @@ import (
 func definitionsOf(t *testing.T, flavour string) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured
-	for _, file := range []string{"definition.yaml", "model-definition.yaml", "cache-definition.yaml"} {
+	for _, file := range []string{"definition.yaml", "model-definition.yaml", "cache-definition.yaml", "role-definition.yaml"} {
 		all = append(all, definitionsIn(t, flavour, file)...)
 	}
 	return all

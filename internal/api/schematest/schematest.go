@@ -55,6 +55,8 @@ const (
 	Cache        Flavour = "cache"
 	CacheClaim   Flavour = "cache claim"
 	ClaimedCache Flavour = "claimed cache"
+	// Role is the InferenceRole, which is the same in both packages.
+	Role Flavour = "role"
 	// Input, ClusterInput and ModelInput are the inputs of the function. They are never created in an API
 	// server, but tools validate them by their schemas.
 	Input        Flavour = "input"
@@ -160,6 +162,8 @@ func definition(f Flavour) (*xrdv1.CompositeResourceDefinition, error) {
 		file = "package/xr/cluster-definition.yaml"
 	case Model:
 		file = "package/xr/model-definition.yaml"
+	case Role:
+		file = "package/xr/role-definition.yaml"
 	case ModelClaim, ClaimedModel:
 		file = "package/claim/model-definition.yaml"
 	case Cache:

@@ -57,7 +57,8 @@ func (r *ProviderConfigRef) Default() {
 }
 
 func defaultRole(r *Role) {
-	if r.Replicas == nil {
+	// What a role with scaling runs is known only from its InferenceRole.
+	if r.Replicas == nil && r.Scaling == nil {
 		r.Replicas = ptr.To[int32](1)
 	}
 	if r.Multinode != nil && r.Multinode.Launcher == "" {

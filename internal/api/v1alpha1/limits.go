@@ -29,6 +29,11 @@ const (
 	// MaxRestartGraceSeconds is a day, too.
 	MaxRestartGraceSeconds = MaxStartupSeconds
 
+	// MaxTolerancePercent is below 100, at which a ratio would ask for nothing.
+	MaxTolerancePercent = 99
+	// MaxSelector is more than the selector of any role needs.
+	MaxSelector = 512
+
 	// MaxRoleName leaves enough characters for the shortest service name and a replica's
 	// index in MaxWorkloadName.
 	MaxRoleName = 46

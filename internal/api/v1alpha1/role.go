@@ -21,7 +21,8 @@ const (
 var componentTypes = []ComponentType{ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder, ComponentTypeRouter}
 
 // A Role is one part of the service.
-// +kubebuilder:validation:XValidation:rule="self.componentType != 'router' || (!has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) && !has(self.lifecycle) && !has(self.recoveryPolicy) && !has(self.restartGracePeriodSeconds))",message="a router must not have template, leaderTemplate, multinode, lifecycle, recoveryPolicy or restartGracePeriodSeconds"
+// +kubebuilder:validation:XValidation:rule="self.componentType != 'router' || (!has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) && !has(self.lifecycle) && !has(self.recoveryPolicy) && !has(self.restartGracePeriodSeconds) && !has(self.scaling))",message="a router must not have template, leaderTemplate, multinode, lifecycle, recoveryPolicy, restartGracePeriodSeconds or scaling"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.replicas)",fieldPath=".replicas",message="must be left out with scaling: the InferenceRole of this role has the number"
 // +kubebuilder:validation:XValidation:rule="self.componentType == 'router' || (!has(self.strategy) && !has(self.httproute) && !has(self.gateway) && !has(self.endpointPickerConfig) && !has(self.endpointPicker) && !has(self.servedModels))",message="only a router may have strategy, httproute, gateway, endpointPickerConfig, endpointPicker or servedModels"
 // +kubebuilder:validation:XValidation:rule="self.componentType == 'router' || !has(self.restartGracePeriodSeconds) || (has(self.recoveryPolicy) && self.recoveryPolicy == 'InferGroupRestart')",fieldPath=".restartGracePeriodSeconds",message="must be left out: only recoveryPolicy InferGroupRestart waits"
 // +kubebuilder:validation:XValidation:rule="self.componentType == oldSelf.componentType",fieldPath=".componentType",message="cannot be changed: add a role with another name"
@@ -82,11 +83,17 @@ type Role struct {
 	ServedModels []ServedModel `json:"servedModels,omitempty"`
 
 	// Replicas is the number of instances of the role, each with its own LeaderWorkerSet.
-	// For a router it is the number of endpoint pickers. Defaults to 1. 0 runs none.
+	// For a router it is the number of endpoint pickers. Defaults to 1. 0 runs none. With
+	// scaling it must be left out.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2000
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Scaling lets autoscalers and kubectl scale set the number of replicas, in place of replicas.
+	// See docs/scaling.md.
+	// +optional
+	Scaling *RoleScaling `json:"scaling,omitempty"`
 
 	// Multinode runs each replica on several nodes, as one leader pod and its worker pods.
 	// +optional

@@ -52,6 +52,8 @@ type InferenceService struct {
 // +kubebuilder:validation:XValidation:rule="!self.roles.exists(r, has(r.strategy) && r.strategy == 'pd-disaggregation') || (self.roles.exists(r, r.componentType == 'prefiller') && self.roles.exists(r, r.componentType == 'decoder'))",fieldPath=".roles",message="strategy pd-disaggregation needs a role of componentType prefiller and one of componentType decoder"
 // +kubebuilder:validation:XValidation:rule="!has(self.schedulingStrategy) || !has(self.schedulingStrategy.gang) || !has(self.schedulingStrategy.gang.minRoleReplicas) || self.schedulingStrategy.gang.minRoleReplicas.all(n, self.roles.exists(r, r.name == n && r.componentType != 'router'))",fieldPath=".schedulingStrategy.gang.minRoleReplicas",message="each key must be the name of a worker, prefiller or decoder in roles"
 // +kubebuilder:validation:XValidation:rule="!has(self.schedulingStrategy) || !has(self.schedulingStrategy.schedulerName) || self.schedulingStrategy.schedulerName == 'volcano' || !has(self.schedulingStrategy.gang) || !has(self.schedulingStrategy.gang.mode) || self.schedulingStrategy.gang.mode == 'None' || !(self.roles.exists(r, has(r.multinode) && r.multinode.nodeCount > 1) || (self.roles.exists(r, r.componentType == 'prefiller') && self.roles.exists(r, r.componentType == 'decoder')))",fieldPath=".schedulingStrategy.schedulerName",message="must be volcano if pods start as a gang; for another scheduler, set gang.mode to None"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !self.roles.exists(r, has(r.scaling))",fieldPath=".roles",message="must have no scaling with replicas: such a service scales by whole groups"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.ratio) || (self.roles.filter(r, r.componentType == 'prefiller').size() == 1 && self.roles.filter(r, r.componentType == 'decoder').size() == 1 && self.roles.all(r, has(r.scaling) || (r.componentType != 'prefiller' && r.componentType != 'decoder')))",fieldPath=".scaling.ratio",message="must be left out unless the service has one prefiller and one decoder, both with scaling"
 type InferenceServiceSpec struct {
 	// ProfileName is one of the serving profiles that the platform team has set in the Input. The
 	// profile has, for each componentType, what roles of that type are unless the service says
@@ -92,6 +94,10 @@ type InferenceServiceSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=500
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Scaling says how roles with scaling scale together.
+	// +optional
+	Scaling *ServiceScaling `json:"scaling,omitempty"`
 
 	// SchedulingStrategy says which scheduler schedules the pods, and which pods it
 	// schedules together.

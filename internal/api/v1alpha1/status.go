@@ -203,6 +203,16 @@ const (
 	ComponentPhaseUnknown ComponentPhase = "Unknown"
 )
 
+// A ScalingStatus says what the scale target of a role asks for, and whether the service follows it.
+type ScalingStatus struct {
+	// RequestedReplicas is the number that the InferenceRole asks for.
+	RequestedReplicas int32 `json:"requestedReplicas"`
+
+	// Reason why desiredReplicas is another number: Minimum, Maximum or Ratio. Absent if it is not.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
 // A ComponentStatus is the observed state of one role. A role with two replicas on four
 // nodes each has 2 desired replicas and 8 pods. A replica is ready when its pods on all
 // nodes are ready.
@@ -212,6 +222,10 @@ type ComponentStatus struct {
 
 	// ReadyReplicas is the number of replicas that are ready on all their nodes.
 	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// Scaling says what the role's scale target asks for. Absent for a role without scaling.
+	// +optional
+	Scaling *ScalingStatus `json:"scaling,omitempty"`
 
 	// UpdatedReplicas is the number of replicas that run the newest template, or are being
 	// restarted with it. It is absent if it is 0, and for a router.

@@ -28,6 +28,7 @@ func Validate(xr *InferenceService, claim ClaimReference) field.ErrorList {
 	if n := xr.Spec.Replicas; n != nil {
 		errs = append(errs, check.Between(spec.Child("replicas"), *n, 0, MaxGroups)...)
 	}
+	errs = append(errs, validateScaling(spec, &xr.Spec)...)
 	errs = append(errs, validateScheduling(spec.Child("schedulingStrategy"), &xr.Spec)...)
 	errs = append(errs, validateRollout(spec.Child("rollout"), xr.Spec.Rollout)...)
 	errs = append(errs, validatePlacement(spec.Child("placement"), xr.Spec.Placement, tenant, xr.Kind == KindClaimedService)...)

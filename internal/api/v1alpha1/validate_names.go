@@ -52,10 +52,10 @@ func longestName(base string, spec *InferenceServiceSpec, r Role) string {
 		more = min(max(*spec.Rollout.MaxSurge, 0), MaxSurge)
 	}
 	if spec.Replicas != nil {
-		return strings.Join([]string{base, lastIndex(spec.Replicas, MaxGroups, more), r.Name, lastIndex(r.Replicas, MaxReplicas, 0)}, "-")
+		return strings.Join([]string{base, lastIndex(spec.Replicas, MaxGroups, more), r.Name, lastIndex(r.MostReplicas(), MaxReplicas, 0)}, "-")
 	}
 	// A unit of prefill and decode may have several replicas of a role.
-	return strings.Join([]string{base, r.Name, lastIndex(r.Replicas, MaxReplicas, more*count(r.Replicas))}, "-")
+	return strings.Join([]string{base, r.Name, lastIndex(r.MostReplicas(), MaxReplicas, more*count(r.MostReplicas()))}, "-")
 }
 
 // lastIndex returns the index of the last of n replicas or groups, and of some more. 0 counts as
@@ -77,7 +77,7 @@ func validateNoCollision(path *field.Path, i int, roles []Role) field.ErrorList 
 		return nil
 	}
 	j := slices.IndexFunc(roles, func(r Role) bool { return r.Name == roles[i].Name[:cut] })
-	if j < 0 || roles[j].Multinode == nil || count(roles[j].Multinode.NodeCount) < 2 || index >= int64(count(roles[j].Replicas)) {
+	if j < 0 || roles[j].Multinode == nil || count(roles[j].Multinode.NodeCount) < 2 || index >= int64(count(roles[j].MostReplicas())) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path.Index(i).Child("name"), roles[i].Name, fmt.Sprintf("must be another name: the workers of replica %d of %s would have the same name as replica 0 of this role", index, path.Index(j)))}

@@ -72,6 +72,7 @@ func validateRole(path *field.Path, r *Role) field.ErrorList {
 	if r.Replicas != nil {
 		errs = append(errs, check.Between(path.Child("replicas"), *r.Replicas, 0, MaxReplicas)...)
 	}
+	errs = append(errs, validateRoleScaling(path, r)...)
 	errs = append(errs, validateMultinode(path.Child("multinode"), r.Multinode)...)
 	errs = append(errs, validateLifecycle(path.Child("lifecycle"), r.Lifecycle)...)
 	errs = append(errs, validateRecovery(path, r)...)
@@ -150,6 +151,7 @@ func (r *Role) servingFields() []given {
 		{"template", object, r.Template != nil},
 		{"leaderTemplate", object, r.LeaderTemplate != nil},
 		{"lifecycle", object, r.Lifecycle != nil},
+		{"scaling", object, r.Scaling != nil},
 		{"recoveryPolicy", r.RecoveryPolicy, r.RecoveryPolicy != ""},
 		{"restartGracePeriodSeconds", ptr.Deref(r.RestartGracePeriodSeconds, 0), r.RestartGracePeriodSeconds != nil},
 	}

@@ -55,18 +55,18 @@ func generate() (map[string][]byte, error) {
 		return nil, err
 	}
 	crds := map[schema.GroupKind]*extv1.CustomResourceDefinition{}
-	for _, kind := range []schema.GroupKind{serviceKind, clusterKind, modelKind, cacheKind, inputKind, clusterInputKind, modelInputKind} {
+	for _, kind := range []schema.GroupKind{serviceKind, clusterKind, modelKind, cacheKind, roleKind, inputKind, clusterInputKind, modelInputKind} {
 		if crds[kind], err = types.crd(kind); err != nil {
 			return nil, err
 		}
 	}
 	schemas := map[schema.GroupKind]runtime.RawExtension{}
-	for _, kind := range []schema.GroupKind{serviceKind, clusterKind, modelKind, cacheKind} {
+	for _, kind := range []schema.GroupKind{serviceKind, clusterKind, modelKind, cacheKind, roleKind} {
 		if schemas[kind], err = schemaOf(crds[kind]); err != nil {
 			return nil, err
 		}
 	}
-	service, cluster, model, cache := crds[serviceKind], crds[clusterKind], crds[modelKind], crds[cacheKind]
+	service, cluster, model, cache, role := crds[serviceKind], crds[clusterKind], crds[modelKind], crds[cacheKind], crds[roleKind]
 	reference, err := types.reference()
 	if err != nil {
 		return nil, err
@@ -81,6 +81,8 @@ func generate() (map[string][]byte, error) {
 		"package/claim/model-definition.yaml":                claimXRD(model, schemas[modelKind]),
 		"package/xr/cache-definition.yaml":                   namespacedXRD(cache, schemas[cacheKind]),
 		"package/claim/cache-definition.yaml":                claimXRD(cache, schemas[cacheKind]),
+		"package/xr/role-definition.yaml":                    namespacedXRD(role, schemas[roleKind]),
+		"package/claim/role-definition.yaml":                 namespacedXRD(role, schemas[roleKind]),
 		"package/input/fn.fusioninfer.io_inputs.yaml":        crds[inputKind],
 		"package/input/fn.fusioninfer.io_clusterinputs.yaml": crds[clusterInputKind],
 		"package/input/fn.fusioninfer.io_modelinputs.yaml":   crds[modelInputKind],

@@ -21,7 +21,8 @@ const intro = `# API reference
 
 Users write the ` + "`InferenceService`" + ` and the ` + "`ModelCache`" + `, and owners of models the ` + "`InferenceModel`" + `. A platform team
 writes the ` + "`InferenceCluster`" + `, and in the Composition of each kind an input: the ` + "`Input`" + ` for InferenceServices and
-ModelCaches, the ` + "`ClusterInput`" + ` for InferenceClusters, the ` + "`ModelInput`" + ` for InferenceModels. A field that is not required can be left out.
+ModelCaches, the ` + "`ClusterInput`" + ` for InferenceClusters, the ` + "`ModelInput`" + ` for InferenceModels. An ` + "`InferenceRole`" + ` is
+made by a service. A field that is not required can be left out.
 `
 
 // reference returns docs/api.md: a section for each type, in the order in which fields use
@@ -36,6 +37,7 @@ func (s *sources) reference() ([]byte, error) {
 		{servicePackage, v1alpha1.KindInferenceCluster, v1alpha1.APIVersion},
 		{servicePackage, v1alpha1.KindInferenceModel, v1alpha1.APIVersion},
 		{servicePackage, v1alpha1.KindModelCache, v1alpha1.APIVersion},
+		{servicePackage, v1alpha1.KindInferenceRole, v1alpha1.APIVersion},
 		{inputPackage, inputv1alpha1.KindInput, inputv1alpha1.APIVersion},
 		{inputPackage, inputv1alpha1.KindClusterInput, inputv1alpha1.APIVersion},
 		{inputPackage, inputv1alpha1.KindModelInput, inputv1alpha1.APIVersion},

@@ -30,6 +30,7 @@ var (
 	clusterKind = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.KindInferenceCluster}
 	modelKind   = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.KindInferenceModel}
 	cacheKind   = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.KindModelCache}
+	roleKind    = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.KindInferenceRole}
 	// The package of the Function has the CRDs of its inputs.
 	inputKind        = schema.GroupKind{Group: inputv1alpha1.Group, Kind: inputv1alpha1.KindInput}
 	clusterInputKind = schema.GroupKind{Group: inputv1alpha1.Group, Kind: inputv1alpha1.KindClusterInput}

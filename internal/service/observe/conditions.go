@@ -29,6 +29,9 @@ const (
 	GangScheduled = "GangScheduled"
 	// WorkloadsReady is True while all replicas of all roles are ready.
 	WorkloadsReady = "WorkloadsReady"
+	// Scaled is False while a role runs another number of replicas than its scale target asks for.
+	// Readiness does not depend on it.
+	Scaled = "Scaled"
 	// RouterReady is True while the endpoint picker is ready.
 	RouterReady = "RouterReady"
 	// RouteReady is False while a gateway refuses the route or the pool. It is True with a
@@ -38,7 +41,7 @@ const (
 
 // ConditionTypes are the types of all conditions, in the order of the response.
 func ConditionTypes() []string {
-	return []string{composite.Accepted, NoWarnings, IsPlaced, SecretsInPlace, KindsAvailable, ModelReady, GangScheduled, WorkloadsReady, RolledOut, RouterReady, RouteReady}
+	return []string{composite.Accepted, NoWarnings, IsPlaced, SecretsInPlace, KindsAvailable, ModelReady, GangScheduled, WorkloadsReady, Scaled, RolledOut, RouterReady, RouteReady}
 }
 
 // Reasons of conditions, besides those of single objects.
@@ -72,6 +75,7 @@ func (e *evaluator) conditions() []composite.Condition {
 		e.modelReady(),
 		e.gangScheduled(groups[GangScheduled]),
 		e.workloadsReady(groups[WorkloadsReady]),
+		e.scaled(groups[Scaled]),
 		e.rolledOut(),
 		e.routerReady(groups[RouterReady]),
 		e.routeReady(groups[RouteReady]),

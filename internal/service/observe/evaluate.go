@@ -120,7 +120,7 @@ func (e *evaluator) evaluateObjects(objects []kube.Object) {
 		c := &e.plan.Clusters[i]
 		clusters[c.Target.Cluster] = c
 	}
-	if e.plan.Schedule != nil && clusters[""] == nil {
+	if (e.plan.Schedule != nil || len(e.plan.Scales) > 0) && clusters[""] == nil {
 		clusters[""] = e.local()
 	}
 	for _, o := range objects {
@@ -176,7 +176,7 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 			st.Clusters[at].Components, st.Clusters[at].URL = counts.components(), url
 		}
 	}
-	st.Components, st.ServedModels, st.ModelRouting = e.total.components(), servedModels(e.plan), modelRouting(e.plan)
+	st.Components, st.ServedModels, st.ModelRouting = e.components(), servedModels(e.plan), modelRouting(e.plan)
 	st.Summary, st.Rollout = e.total.summary(e.plan), e.total.rollout(e.plan)
 	st.Replicas = int32(len(e.groups)) //nolint:gosec // The API allows a few hundred.
 	if e.pods != nil {

@@ -16,7 +16,7 @@ type conditionGroup struct {
 
 // conditionGroups assigns each object to the condition that is about it.
 func (e *evaluator) conditionGroups() map[string]*conditionGroup {
-	groups := map[string]*conditionGroup{ModelReady: {}, GangScheduled: {}, WorkloadsReady: {}, RouterReady: {}, RouteReady: {}}
+	groups := map[string]*conditionGroup{ModelReady: {}, GangScheduled: {}, WorkloadsReady: {}, Scaled: {}, RouterReady: {}, RouteReady: {}}
 	for _, s := range e.objects {
 		if s.key == key.CapacityRequest || s.kind == kindWorkload {
 			continue // The condition Placed is about it.
@@ -40,6 +40,8 @@ func (e *evaluator) conditionOf(k key.Key) string {
 		return WorkloadsReady
 	case kind == key.PersistentVolumeClaim, kind == key.NamedClaim, kind == key.Job:
 		return ModelReady
+	case kind == key.InferenceRole:
+		return Scaled
 	case kind == key.PodGroup:
 		return GangScheduled
 	case e.plan.Router == nil:

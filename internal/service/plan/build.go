@@ -43,6 +43,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	p.gang = gang
+	p.warnOfScaling()
 	p.Warnings = append(p.Warnings, gang.warnOfQueue(spec.SchedulingStrategy)...)
 	clusters := scheduling.OutsideFleet(s.Namespace, spec.Placement)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)
@@ -109,8 +110,8 @@ const maxWorkloads = 4096
 func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
 	each, most := int64(0), roles[0]
 	for _, r := range roles {
-		each += int64(r.Replicas)
-		if r.Replicas > most.Replicas {
+		each += int64(r.Most())
+		if r.Most() > most.Most() {
 			most = r
 		}
 	}
@@ -127,8 +128,8 @@ func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), *groups,
 			fmt.Sprintf(tail, total, maxWorkloads, maxWorkloads/(each*int64(clusters))))}
 	}
-	fit := max(0, maxWorkloads/times-(each-int64(most.Replicas)))
-	return field.ErrorList{field.Invalid(most.path.Child("replicas"), most.Replicas, fmt.Sprintf(tail, total, maxWorkloads, fit))}
+	fit := max(0, maxWorkloads/times-(each-int64(most.Most())))
+	return field.ErrorList{field.Invalid(most.ReplicasPath(), most.Most(), fmt.Sprintf(tail, total, maxWorkloads, fit))}
 }
 
 // planRoles plans the serving roles first, because the router depends on them.

@@ -51,6 +51,7 @@ func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs
 			Name:       role.Name,
 			Type:       role.ComponentType,
 			Replicas:   ptr.Deref(role.Replicas, 1),
+			scaling:    role.Scaling,
 			Nodes:      nodes(role.Multinode),
 			Port:       defaultPort,
 			EnginePort: defaultPort,

@@ -165,3 +165,7 @@ func scoped(s naming.Identity, group int32, sep string, parts ...string) string 
 }
 
 func index(i int32) string { return strconv.FormatInt(int64(i), 10) }
+
+// ScaleTargetName is the name of a role's InferenceRole. It has the start of the names of the role's
+// LeaderWorkerSets, which the API limits.
+func (p *Plan) ScaleTargetName(r *Role) string { return p.Service.Name + "-" + r.Name }

@@ -29,6 +29,8 @@ import (
 type Plan struct {
 	// Service identifies the service.
 	Service naming.Identity
+	// Scales has the numbers of replicas of the roles with scaling, by the names of the roles.
+	Scales map[string]*Scale
 	// Weights are those of spec.model, if a Job loads them into a claim. Otherwise nil.
 	Weights *Weights
 	// Downloads tells that each engine downloads spec.model when it starts.
@@ -270,6 +272,8 @@ type Role struct {
 	// PodLabels of the role's pods, in addition to those of the service.
 	PodLabels map[string]string
 
+	// scaling limits the replicas of a role whose InferenceRole says how many there are. Otherwise nil.
+	scaling *v1alpha1.RoleScaling
 	// path of the role in the spec, for errors that are found later.
 	path *field.Path
 	// model that the leader's engine loads, as its command has it. Empty if that is not known.
@@ -356,6 +360,22 @@ func (r *Role) templates() []locatedTemplate {
 
 // Path of the role in the spec.
 func (r *Role) Path() *field.Path { return r.path }
+
+// Most is the largest number of replicas that the role may have in each group, without those of a rollout.
+func (r *Role) Most() int32 {
+	if r.scaling != nil {
+		return r.scaling.Max()
+	}
+	return r.Replicas
+}
+
+// ReplicasPath is the field that limits the replicas of the role.
+func (r *Role) ReplicasPath() *field.Path {
+	if r.scaling != nil {
+		return r.path.Child("scaling", "maxReplicas")
+	}
+	return r.path.Child("replicas")
+}
 
 // rolePath is the path of a role in the spec.
 func rolePath(i int) *field.Path { return field.NewPath("spec", "roles").Index(i) }

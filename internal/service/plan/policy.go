@@ -192,7 +192,7 @@ func (p *tenantPolicy) checkLimits(of *Plan, groups *int32) field.ErrorList {
 	roles, router := of.Roles, of.Router
 	var replicas, nodes, devices int64
 	for _, r := range roles {
-		n := int64(r.Replicas) + int64(of.extraOf(r))
+		n := int64(r.Most()) + int64(of.mostExtraOf(r))
 		replicas = plus(replicas, n)
 		nodes = plus(nodes, n*int64(r.Nodes))
 		devices = plus(devices, times(n, r.devices()))

@@ -144,7 +144,7 @@ func (p *Plan) planWeights(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha
 func (p *Plan) severalPods() bool {
 	n := int64(0)
 	for _, r := range p.Roles {
-		n = plus(n, times(int64(r.Replicas)+int64(p.extraOf(r)), int64(r.Nodes)))
+		n = plus(n, times(int64(r.Most())+int64(p.mostExtraOf(r)), int64(r.Nodes)))
 	}
 	return times(n, int64(p.groups)+int64(p.extraGroups())) > 1
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/monitor"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/network"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/router"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render/scaling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/weights"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render/workload"
 )
@@ -57,6 +58,11 @@ func (r *Renderer) Render() ([]kube.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	targets, err := scaling.Render(p)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, targets...)
 	for i := range all {
 		all[i].Resource = composite.Decorate(all[i].Resource, p.Labels, p.Annotations)
 	}

@@ -1,0 +1,144 @@
+package v1alpha1
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+)
+
+// A RoleScaling makes a role a scale target of its own: an InferenceRole named {service}-{role},
+// whose scale subresource sets the number of replicas. It starts with the number that runs.
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="must be at most maxReplicas"
+type RoleScaling struct {
+	// MinReplicas is the least number of replicas, whatever the scale target says. 0 lets it stop
+	// the role. Defaults to 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2000
+	MinReplicas *int32 `json:"minReplicas,omitempty"`
+
+	// MaxReplicas is the largest number of replicas, whatever the scale target says. Limits of the
+	// platform team and of Crossplane are checked with it at once, so that no scaling is refused
+	// later.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2000
+	MaxReplicas *int32 `json:"maxReplicas"`
+}
+
+// A ServiceScaling says how the roles of a service scale together.
+type ServiceScaling struct {
+	// Ratio is the number of prefill replicas to that of decode replicas. It needs one prefiller
+	// and one decoder, both with scaling. Of the two, the role with too few replicas gets more. If
+	// its maxReplicas forbids that, the other one gets fewer. Without it each role scales alone.
+	// +optional
+	Ratio *ReplicaRatio `json:"ratio,omitempty"`
+}
+
+// A ReplicaRatio is the number of prefill replicas to that of decode replicas.
+type ReplicaRatio struct {
+	// Prefill replicas for the number of decode replicas in decode.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2000
+	Prefill *int32 `json:"prefill"`
+
+	// Decode replicas for the number of prefill replicas in prefill.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2000
+	Decode *int32 `json:"decode"`
+
+	// TolerancePercent is how many percent of the replicas that the ratio asks for may be missing
+	// before one of the roles changes. What remains is rounded down to whole replicas, and is at least
+	// 1 while the other role has any. Defaults to 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=99
+	TolerancePercent *int32 `json:"tolerancePercent,omitempty"`
+}
+
+// Min is the least number of replicas.
+func (s *RoleScaling) Min() int32 { return ptr.Deref(s.MinReplicas, 1) }
+
+// Max is the largest number of replicas.
+func (s *RoleScaling) Max() int32 { return ptr.Deref(s.MaxReplicas, 1) }
+
+// MostReplicas is the largest number of replicas that the role may have, without those of a rollout.
+// It is nil if the number is not set.
+func (r *Role) MostReplicas() *int32 {
+	if r.Scaling != nil {
+		return r.Scaling.MaxReplicas
+	}
+	return r.Replicas
+}
+
+func validateRoleScaling(path *field.Path, r *Role) field.ErrorList {
+	s := r.Scaling
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if r.Replicas != nil {
+		errs = append(errs, field.Invalid(path.Child("replicas"), *r.Replicas, "must be left out with scaling: the InferenceRole of this role has the number"))
+	}
+	path = path.Child("scaling")
+	if s.MaxReplicas == nil {
+		errs = append(errs, field.Required(path.Child("maxReplicas"), fmt.Sprintf("must be the largest number of replicas, 1 to %d", MaxReplicas)))
+	} else {
+		errs = append(errs, check.Between(path.Child("maxReplicas"), *s.MaxReplicas, 1, MaxReplicas)...)
+	}
+	if s.MinReplicas == nil {
+		return errs
+	}
+	between := check.Between(path.Child("minReplicas"), *s.MinReplicas, 0, MaxReplicas)
+	if len(between) == 0 && s.MaxReplicas != nil && *s.MinReplicas > *s.MaxReplicas {
+		between = append(between, field.Invalid(path.Child("minReplicas"), *s.MinReplicas, fmt.Sprintf("must be at most maxReplicas, which is %d", *s.MaxReplicas)))
+	}
+	return append(errs, between...)
+}
+
+// validateScaling checks what the roles have of scaling together.
+func validateScaling(spec *field.Path, s *InferenceServiceSpec) field.ErrorList {
+	var errs field.ErrorList
+	roles := s.Roles[:min(len(s.Roles), MaxRoles)]
+	for i := range roles {
+		if roles[i].Scaling != nil && s.Replicas != nil {
+			errs = append(errs, field.Forbidden(spec.Child("roles").Index(i).Child("scaling"), "must be left out with spec.replicas: such a service scales by whole groups, with its own scale subresource"))
+		}
+	}
+	if s.Scaling == nil || s.Scaling.Ratio == nil {
+		return errs
+	}
+	ratio, path := s.Scaling.Ratio, spec.Child("scaling", "ratio")
+	for _, f := range []struct {
+		name string
+		n    *int32
+	}{{"prefill", ratio.Prefill}, {"decode", ratio.Decode}} {
+		if f.n == nil {
+			errs = append(errs, field.Required(path.Child(f.name), fmt.Sprintf("must be a number of replicas, 1 to %d", MaxReplicas)))
+			continue
+		}
+		errs = append(errs, check.Between(path.Child(f.name), *f.n, 1, MaxReplicas)...)
+	}
+	if t := ratio.TolerancePercent; t != nil {
+		errs = append(errs, check.Between(path.Child("tolerancePercent"), *t, 0, MaxTolerancePercent)...)
+	}
+	if !scaledPair(roles) {
+		errs = append(errs, field.Forbidden(path, "must be left out unless the service has one prefiller and one decoder, both with scaling"))
+	}
+	return errs
+}
+
+// scaledPair tells whether there is one prefiller and one decoder, both with scaling.
+func scaledPair(roles []Role) bool {
+	n := map[ComponentType]int{}
+	for i := range roles {
+		n[roles[i].ComponentType]++
+		pair := roles[i].ComponentType == ComponentTypePrefiller || roles[i].ComponentType == ComponentTypeDecoder
+		if pair && roles[i].Scaling == nil {
+			return false
+		}
+	}
+	return n[ComponentTypePrefiller] == 1 && n[ComponentTypeDecoder] == 1
+}

@@ -1,0 +1,78 @@
+/*
+Package role takes an InferenceRole through the steps of a call. An InferenceRole is the scale target of one
+role of an InferenceService. It composes nothing: the service that composes it reads how many replicas it asks
+for, and writes what runs into its spec. Here that is copied to the status, where the scale subresource has it.
+So nothing is required and nothing is polled.
+*/
+package role
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+)
+
+// Kind of the composite resources of this package.
+const Kind = v1alpha1.KindInferenceRole
+
+// A Role is the InferenceRole of one call. Its steps run in the order of the methods, each once, until one
+// returns an error.
+type Role struct {
+	call *composite.Call
+	spec v1alpha1.InferenceRoleSpec
+}
+
+// New returns the InferenceRole of a call.
+func New(c *composite.Call) *Role {
+	c.ConditionTypes = ConditionTypes()
+	return &Role{call: c}
+}
+
+// ConditionTypes are the types of all conditions of an InferenceRole.
+func ConditionTypes() []string { return []string{composite.Accepted} }
+
+// An xr is the part of the composite resource that is read.
+type xr struct {
+	Spec v1alpha1.InferenceRoleSpec `json:"spec"`
+}
+
+var xrView = incoming.NewCompositeView[xr]()
+
+// Parse reads the InferenceRole. Its Composition has no input.
+func (r *Role) Parse() error {
+	if err := r.call.Supported(inputv1alpha1.KindInput, Kind); err != nil {
+		return err
+	}
+	if tooLarge := composite.Bounded(r.call.Request.Composite()); len(tooLarge) > 0 {
+		return composite.Invalid(tooLarge)
+	}
+	x := xr{}
+	unread := xrView.Read(r.call.Request.Composite(), &x)
+	r.spec = x.Spec
+	errs := append(field.ErrorList{}, unread...)
+	return composite.Invalid(append(errs, composite.Without(v1alpha1.ValidateRole(&r.spec), unread)...))
+}
+
+// Observe does nothing: nothing is composed.
+func (*Role) Observe() error { return nil }
+
+// Plan does nothing: the service decides.
+func (*Role) Plan() error { return nil }
+
+// Render does nothing: nothing is composed.
+func (*Role) Render() error { return nil }
+
+// Require does nothing: the spec has all that is needed.
+func (*Role) Require() error { return nil }
+
+// Respond answers with the status.
+func (r *Role) Respond() error {
+	return r.call.Accept(composite.Answer{
+		Status:     v1alpha1.InferenceRoleStatus{Replicas: r.spec.Current.Replicas, Selector: r.spec.Current.Selector},
+		Conditions: []composite.Condition{{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted}},
+		Stable:     true,
+	})
+}

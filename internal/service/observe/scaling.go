@@ -1,0 +1,150 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// A scaleTarget is the part of an InferenceRole that is read.
+type scaleTarget struct {
+	Spec struct {
+		Replicas *int32 `json:"replicas"`
+	} `json:"spec"`
+}
+
+var (
+	scaleTargetView = incoming.NewView[scaleTarget]()
+	startReplicas   = incoming.NewPath("metadata", "annotations", naming.AnnotationStartReplicas)
+)
+
+// Scaling decides how many replicas the roles with scaling have, by the names of the roles.
+func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[string]*plan.Scale {
+	views := map[string]plan.ScaleView{}
+	for i := range spec.Roles {
+		if r := &spec.Roles[i]; r.Scaling != nil {
+			v := scaleView(req.Observed(key.ScaleTarget(r.Name)))
+			v.Running = runningReplicas(req, r.Name)
+			views[r.Name] = v
+		}
+	}
+	return plan.ScaleRoles(spec, views)
+}
+
+func scaleView(o incoming.Object) plan.ScaleView {
+	target := scaleTarget{}
+	if unread := scaleTargetView.Read(o, &target); !o.Exists() || len(unread) > 0 || target.Spec.Replicas == nil {
+		return plan.ScaleView{}
+	}
+	n := min(max(*target.Spec.Replicas, 0), v1alpha1.MaxReplicas) // The schema says so, too.
+	return plan.ScaleView{Replicas: &n, Untouched: startReplicas.Text(o) == strconv.Itoa(int(n))}
+}
+
+// runningReplicas is the number of replicas of a role that exist. It goes by the highest index, so that one that
+// is being made anew counts.
+func runningReplicas(req incoming.Request, role string) int32 {
+	n := int32(0)
+	for _, k := range req.ObservedKeys() {
+		id, is := k.ReplicaID()
+		group, name, index, ok := id.Parts()
+		if !is || !ok || name != role || group != 0 || index >= v1alpha1.MaxReplicas {
+			continue
+		}
+		if o := req.Observed(k); o.DeletionTimestamp() == "" && extra.Text(o) == "" && manifestExtra.Text(o) == "" {
+			n = max(n, index+1)
+		}
+	}
+	return n
+}
+
+// ScalingEnds refuses to take scaling from a role whose replicas nobody says then: it would go to one
+// replica at once. unnumbered are the indexes of the roles without a number in the spec.
+func ScalingEnds(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, unnumbered []int) field.ErrorList {
+	var errs field.ErrorList
+	for _, i := range unnumbered {
+		r := &spec.Roles[i]
+		if r.Scaling != nil || !req.Observed(key.ScaleTarget(r.Name)).Exists() {
+			continue
+		}
+		if n := runningReplicas(req, r.Name); n != 1 {
+			errs = append(errs, field.Required(field.NewPath("spec", "roles").Index(i).Child("replicas"),
+				fmt.Sprintf("must be set when scaling is removed: the role runs %d replicas, and would go to 1", n)))
+		}
+	}
+	return errs
+}
+
+// Reasons of the condition Scaled, besides those why a role has another number of replicas.
+const (
+	ReasonNotScaled   = "NoScaling"
+	ReasonAsRequested = "AsRequested"
+	ReasonNoCapacity  = "NoCapacity"
+)
+
+// scaled says whether each role with scaling runs as many replicas as its scale target asks for.
+func (e *evaluator) scaled(g *conditionGroup) composite.Condition {
+	roles := e.plan.ScaledRoles()
+	if len(roles) == 0 {
+		return composite.Condition{Type: Scaled, Status: composite.True, Reason: ReasonNotScaled}
+	}
+	if c := g.condition(Scaled, ReasonAsRequested); c.Status != composite.True {
+		return c
+	}
+	reason, all := "", []string(nil)
+	add := func(why, message string) {
+		if reason == "" {
+			reason = why
+		}
+		all = append(all, message)
+	}
+	for _, r := range roles {
+		s := e.plan.Scales[r.Name]
+		if s.Reason != "" {
+			add(s.Reason, fmt.Sprintf("role %s: its InferenceRole asks for %d, and %s makes it %d", r.Name, s.Requested, limitOf[s.Reason], s.Replicas))
+		}
+		if n := e.pendingOf(r); n > 0 {
+			add(ReasonNoCapacity, fmt.Sprintf("role %s: %d of %d replicas wait for capacity in the fleet", r.Name, n, e.total[r.Name].desired))
+		}
+	}
+	if len(all) > 0 {
+		return composite.Condition{Type: Scaled, Status: composite.False, Reason: reason, Message: text.Join(all, text.MaxMessage)}
+	}
+	return composite.Condition{Type: Scaled, Status: composite.True, Reason: ReasonAsRequested}
+}
+
+// limitOf names what limits the number of replicas, by the reason.
+var limitOf = map[string]string{
+	plan.ScaledMinimum: "minReplicas",
+	plan.ScaledMaximum: "maxReplicas",
+	plan.ScaledRatio:   "spec.scaling.ratio",
+}
+
+// pendingOf is the number of replicas of a role whose capacity is not reserved.
+func (e *evaluator) pendingOf(r *plan.Role) int {
+	n := 0
+	for i := range e.plan.Clusters {
+		n += len(slices.DeleteFunc(slices.Clone(e.plan.Clusters[i].Pending), func(p plan.Replica) bool { return p.Role != r }))
+	}
+	return n
+}
+
+// components has the state of each role, with what its scale target asks for.
+func (e *evaluator) components() map[string]v1alpha1.ComponentStatus {
+	all := e.total.components()
+	for name, s := range e.plan.Scales {
+		c := all[name]
+		c.Scaling = &v1alpha1.ScalingStatus{RequestedReplicas: s.Requested, Reason: s.Reason}
+		all[name] = c
+	}
+	return all
+}

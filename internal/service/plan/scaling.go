@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// A ScaleView is what is observed of a role's scale target and of its replicas.
+type ScaleView struct {
+	// Replicas that the InferenceRole asks for. Nil if there is none, or if it does not say.
+	Replicas *int32
+	// Untouched tells that this is the number with which the service has made the InferenceRole.
+	Untouched bool
+	// Running is the number of replicas that exist, without those that only a rollout runs.
+	Running int32
+}
+
+// A Scale is how many replicas a role with scaling has.
+type Scale struct {
+	// Requested is the number that the scale target asks for, and Replicas the one that is run.
+	Requested, Replicas int32
+	// Reason why both differ. Empty if they do not.
+	Reason string
+	// Written is the number that the service writes on the InferenceRole, with a note of it. Nil leaves
+	// it to whoever has set it.
+	Written *int32
+	// Running is the number of replicas that exist.
+	Running int32
+}
+
+// Reasons why a role does not run as many replicas as its scale target asks for.
+const (
+	ScaledMinimum = "Minimum"
+	ScaledMaximum = "Maximum"
+	ScaledRatio   = "Ratio"
+)
+
+// ScaleRoles decides how many replicas the roles with scaling have, by the names of the roles. It never
+// takes what is not known for 0: a role without a number keeps what runs.
+//
+// The service has to write a number at first, because an object without one has no scale. Server-side
+// apply removes what its only owner leaves out, so the number is written again as long as it is the one of
+// the note. Whoever writes another number becomes its only owner. From then on the service writes neither, so
+// it never takes back a number that somebody else has set since it was read.
+func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView) map[string]*Scale {
+	all := map[string]*Scale{}
+	for i := range spec.Roles {
+		r := &spec.Roles[i]
+		if r.Scaling == nil {
+			continue
+		}
+		v := views[r.Name]
+		s := &Scale{Running: v.Running}
+		switch {
+		case v.Replicas != nil:
+			s.Requested = *v.Replicas
+		case v.Running > 0:
+			s.Requested = v.Running
+		default:
+			s.Requested = max(1, r.Scaling.Min())
+		}
+		if v.Replicas == nil || v.Untouched {
+			s.Written = ptr.To(s.Requested)
+		}
+		s.Replicas = s.Requested
+		if lowest := r.Scaling.Min(); s.Replicas < lowest {
+			s.Replicas, s.Reason = lowest, ScaledMinimum
+		}
+		if highest := r.Scaling.Max(); s.Replicas > highest {
+			s.Replicas, s.Reason = highest, ScaledMaximum
+		}
+		all[r.Name] = s
+	}
+	if spec.Scaling != nil && spec.Scaling.Ratio != nil {
+		balance(spec, all)
+	}
+	return all
+}
+
+// A balanced role is one side of a ratio.
+type balanced struct {
+	*Scale
+	scaling *v1alpha1.RoleScaling
+	share   int32
+}
+
+// balance keeps the ratio of prefill and decode replicas. Only one of them can be short of the other.
+func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
+	ratio := spec.Scaling.Ratio
+	var prefill, decode *balanced
+	for i := range spec.Roles {
+		r := &spec.Roles[i]
+		switch {
+		case r.Scaling == nil:
+		case r.ComponentType == v1alpha1.ComponentTypePrefiller:
+			prefill = &balanced{all[r.Name], r.Scaling, ptr.Deref(ratio.Prefill, 0)}
+		case r.ComponentType == v1alpha1.ComponentTypeDecoder:
+			decode = &balanced{all[r.Name], r.Scaling, ptr.Deref(ratio.Decode, 0)}
+		}
+	}
+	if prefill == nil || decode == nil || prefill.share < 1 || decode.share < 1 {
+		return // Validation says so.
+	}
+	tolerance := ptr.Deref(ratio.TolerancePercent, 0)
+	short, other := prefill, decode
+	if decode.Replicas < leastBeside(prefill, decode, tolerance) {
+		short, other = decode, prefill
+	}
+	least := leastBeside(other, short, tolerance)
+	if short.Replicas >= least {
+		return
+	}
+	if n := min(least, short.scaling.Max()); n > short.Replicas {
+		short.Replicas, short.Reason = n, ScaledRatio
+	}
+	for other.Replicas > other.scaling.Min() && leastBeside(other, short, tolerance) > short.Replicas {
+		other.Replicas--
+		other.Reason = ScaledRatio
+	}
+	for _, s := range []*balanced{short, other} {
+		if s.Replicas == s.Requested {
+			s.Reason = ""
+		}
+	}
+}
+
+// leastBeside is the least number of replicas of one role that are enough for those of the other one.
+func leastBeside(other, of *balanced, tolerance int32) int32 {
+	if other.Replicas == 0 {
+		return 0
+	}
+	n := int64(other.Replicas) * int64(of.share) * int64(100-tolerance) / (100 * int64(other.share))
+	return int32(max(1, n)) //nolint:gosec // The API limits replicas and shares to 2000 each.
+}
+
+// ScaledRoles are the roles with scaling, in the order of the spec.
+func (p *Plan) ScaledRoles() []*Role {
+	var all []*Role
+	for _, r := range p.Roles {
+		if p.Scales[r.Name] != nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// mostExtraOf is how many replicas a rollout may run beyond the most that a role may have. Scaling
+// changes how many replicas of a role are in one unit with the other.
+func (p *Plan) mostExtraOf(r *Role) int32 {
+	switch {
+	case p.Service.Grouped || !p.scales():
+		return p.extraOf(r)
+	case p.InPair(r):
+		return *p.Rollout.MaxSurge * r.Most()
+	}
+	return *p.Rollout.MaxSurge
+}
+
+// scales tells whether any role has scaling.
+func (p *Plan) scales() bool {
+	return slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.scaling != nil })
+}
+
+// warnOfScaling warns of a gang that starts only as a whole, and so waits with every replica more until
+// all fit.
+func (p *Plan) warnOfScaling() {
+	if p.gang.mode != v1alpha1.GangAllOrNothing || len(p.gang.spec.MinRoleReplicas) > 0 {
+		return
+	}
+	for _, r := range p.Roles {
+		if r.scaling != nil {
+			p.Warnings = append(p.Warnings, Warning{
+				Path: r.path.Child("scaling").String(),
+				Message: "scales in a gang of mode AllOrNothing, whose minimum grows with it: pods that are made anew start only where all of them fit. " +
+					"Use mode MinimumFirst or minRoleReplicas, so that it grows replica by replica",
+			})
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// Package scaling renders the scale targets of the roles that have scaling.
+package scaling
+
+import (
+	"fmt"
+	"strconv"
+
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// Render returns the InferenceRoles of a service, which are beside it wherever it runs.
+func Render(p *plan.Plan) ([]kube.Object, error) {
+	var all []kube.Object
+	for _, r := range p.ScaledRoles() {
+		s := p.Scales[r.Name]
+		spec := map[string]any{
+			"serviceName": p.Service.Name,
+			"roleName":    r.Name,
+			"current":     map[string]any{"replicas": int64(s.Running), "selector": selector(p, r)},
+		}
+		name := p.ScaleTargetName(r)
+		metadata := map[string]any{
+			"name": name, "namespace": p.Service.Namespace,
+			"labels": map[string]any{naming.LabelService: p.Service.Name, naming.LabelRoleName: r.Name},
+		}
+		if s.Written != nil {
+			spec["replicas"] = int64(*s.Written)
+			metadata["annotations"] = map[string]any{naming.AnnotationStartReplicas: strconv.Itoa(int(*s.Written))}
+		}
+		resource, err := kube.Encode(map[string]any{
+			"apiVersion": v1alpha1.APIVersion,
+			"kind":       v1alpha1.KindInferenceRole,
+			"metadata":   metadata,
+			"spec":       spec,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cannot render InferenceRole %q: %w", name, err)
+		}
+		all = append(all, kube.Object{Key: key.ScaleTarget(r.Name), Resource: resource})
+	}
+	return all, nil
+}
+
+// selector selects the leader pods of a role. The HorizontalPodAutoscaler refuses pods that two of them
+// select (pkg/controller/podautoscaler/horizontal.go of Kubernetes v1.36).
+func selector(p *plan.Plan, r *plan.Role) string {
+	return fmt.Sprintf("%s=%s,%s=%s,%s=0", naming.LabelService, p.Service.Name, naming.LabelRoleName, r.Name, lws.WorkerIndexLabelKey)
+}

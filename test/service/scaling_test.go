@@ -1,0 +1,250 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+const (
+	oneRole = "roles: [{name: w, componentType: worker, %s, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}]\n"
+	pdRoles = "roles: [{name: p, componentType: prefiller, scaling: {%s}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}," +
+		"{name: d, componentType: decoder, scaling: {%s}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}]\n"
+	startNote = "fusioninfer.io/start-replicas"
+)
+
+// target returns the InferenceRole of a role.
+func (w *world) target(role string) *fnv1.Resource {
+	return w.req.GetObserved().GetResources()["inferencerole/"+role]
+}
+
+// scale does what the scale subresource does: it sets the number of replicas. The function no longer owns it
+// then, and the API server keeps it although the function leaves it out.
+func (w *world) scale(role string, n int) {
+	w.tb.Helper()
+	r := w.target(role)
+	if r == nil {
+		w.tb.Fatalf("role %s has no InferenceRole", role)
+	}
+	r.Resource = kube.With(r.GetResource(), structpb.NewNumberValue(float64(n)), "spec", "replicas")
+}
+
+// apply is a step that keeps the numbers that the response leaves out, as server-side apply does with those
+// of another owner. The note of the service goes when the service leaves it out.
+func (w *world) apply() *fnv1.RunFunctionResponse {
+	w.tb.Helper()
+	before := map[string]*structpb.Value{}
+	for key, r := range w.req.GetObserved().GetResources() {
+		if strings.HasPrefix(key, "inferencerole/") {
+			before[key] = kube.Lookup(r.GetResource(), "spec", "replicas")
+		}
+	}
+	rsp := w.step()
+	for key, n := range before {
+		if r := w.req.GetObserved().GetResources()[key]; r != nil && kube.Lookup(r.GetResource(), "spec", "replicas") == nil {
+			r.Resource = kube.With(r.GetResource(), n, "spec", "replicas")
+		}
+	}
+	return rsp
+}
+
+// sent is what a response says of the replicas of an InferenceRole: the number and the note.
+func sent(rsp *fnv1.RunFunctionResponse, role string) string {
+	o := rsp.GetDesired().GetResources()["inferencerole/"+role].GetResource()
+	if o == nil {
+		return "none"
+	}
+	n := kube.Lookup(o, "spec", "replicas")
+	if n == nil {
+		return "left out" + kube.Lookup(o, "metadata", "annotations", startNote).GetStringValue()
+	}
+	return fmt.Sprintf("%v noted %s", n.GetNumberValue(), kube.Lookup(o, "metadata", "annotations", startNote).GetStringValue())
+}
+
+// setsOf counts the LeaderWorkerSets of a role in a response.
+func setsOf(rsp *fnv1.RunFunctionResponse, role string) int {
+	n := 0
+	for key := range rsp.GetDesired().GetResources() {
+		if strings.HasPrefix(key, "leaderworkerset/"+role+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestScale takes a role through the life of a scale target: what starts it, who owns the number, its limits.
+func TestScale(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {minReplicas: 2, maxReplicas: 5}"))
+	check := func(when, wantSent string, wantSets int, wantScaled string) {
+		t.Helper()
+		rsp := w.apply()
+		got := []any{sent(rsp, "w"), setsOf(rsp, "w"), fixture.Condition(rsp, "Scaled")}
+		if diff := cmp.Diff([]any{wantSent, wantSets, wantScaled}, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", when, diff)
+		}
+	}
+	check("First", "2 noted 2", 2, "FALSE NotCreated")
+	check("Repeated", "2 noted 2", 2, "TRUE AsRequested")
+	w.scale("w", 4)
+	check("Scaled", "left out", 4, "TRUE AsRequested")
+	check("LeftAlone", "left out", 4, "TRUE AsRequested")
+	w.scale("w", 2)
+	check("BackToTheStart", "left out", 2, "TRUE AsRequested")
+	w.scale("w", 9)
+	check("Above", "left out", 5, "FALSE Maximum")
+	w.scale("w", 0)
+	check("Below", "left out", 2, "FALSE Minimum")
+	w.scale("w", 3)
+	check("Between", "left out", 3, "TRUE AsRequested")
+	delete(w.req.Observed.Resources, "inferencerole/w")
+	check("Gone", "3 noted 3", 3, "FALSE NotCreated")
+	r := w.target("w")
+	r.Resource = kube.With(r.GetResource(), structpb.NewStringValue("many"), "spec", "replicas")
+	check("Unreadable", "3 noted 3", 3, "TRUE AsRequested")
+}
+
+// TestScaleToZero runs nothing where minReplicas lets it, and starts again.
+func TestScaleToZero(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {minReplicas: 0, maxReplicas: 5}"))
+	w.apply()
+	w.apply()
+	for _, n := range []int{0, 2, 0, 1} {
+		w.scale("w", n)
+		rsp := w.apply()
+		if got := setsOf(rsp, "w"); got != n || fixture.Condition(rsp, "Scaled") != "TRUE AsRequested" {
+			t.Errorf("scaled to %d: got %d LeaderWorkerSets, and Scaled is %s", n, got, fixture.Condition(rsp, "Scaled"))
+		}
+	}
+}
+
+// TestScaleFromStatic turns a role with replicas into one with scaling and back. Nothing starts or stops.
+func TestScaleFromStatic(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(oneRole, "replicas: 3"))
+	w.apply()
+	w.apply()
+	scaled := fmt.Sprintf(oneRole, "scaling: {maxReplicas: 8}")
+	w.edit(scaled)
+	rsp := w.apply()
+	if got := fmt.Sprint(sent(rsp, "w"), ", ", setsOf(rsp, "w")); got != "3 noted 3, 3" {
+		t.Errorf("with scaling: got %s", got)
+	}
+	w.scale("w", 4)
+	w.apply()
+	w.edit(strings.Replace(fmt.Sprintf(oneRole, "replicas: 4"), "replicas: 4, ", "", 1))
+	got := fixture.Fatals(w.fn.Run(t, w.req))
+	if want := "spec.roles[0].replicas: Required value: must be set when scaling is removed: the role runs 4 replicas, and would go to 1"; !strings.Contains(got, want) {
+		t.Errorf("want %q, got %q", want, got)
+	}
+	w.edit(fmt.Sprintf(oneRole, "replicas: 4"))
+	rsp = w.apply()
+	if got := fmt.Sprint(sent(rsp, "w"), ", ", setsOf(rsp, "w"), ", ", fixture.Condition(rsp, "Scaled")); got != "none, 4, TRUE NoScaling" {
+		t.Errorf("without scaling: got %s", got)
+	}
+}
+
+// TestScaleRatio keeps the ratio of prefill and decode, whichever of them is scaled.
+func TestScaleRatio(t *testing.T) {
+	cases := map[string]struct {
+		prefill, decode, ratio string
+		askP, askD             int
+		want                   string
+	}{
+		"Kept":        {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 2}", 2, 4, "2, 4, TRUE AsRequested"},
+		"MorePrefill": {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 2}", 1, 6, "3, 6, FALSE Ratio"},
+		"MoreDecode":  {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 2}", 3, 1, "3, 6, FALSE Ratio"},
+		"Tolerated":   {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 1, tolerancePercent: 50}", 2, 4, "2, 4, TRUE AsRequested"},
+		"Beyond":      {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 1, tolerancePercent: 50}", 1, 6, "3, 6, FALSE Ratio"},
+		"Highest":     {"maxReplicas: 2", "maxReplicas: 8", "{prefill: 1, decode: 2}", 1, 8, "2, 5, FALSE Ratio"},
+		"Lowest":      {"maxReplicas: 1", "minReplicas: 6, maxReplicas: 8", "{prefill: 1, decode: 2}", 1, 8, "1, 6, FALSE Ratio"},
+		"Zero":        {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 4", "{prefill: 1, decode: 2}", 0, 0, "0, 0, TRUE AsRequested"},
+		"NoneBeside":  {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 4", "{prefill: 1, decode: 4}", 0, 1, "1, 1, FALSE Ratio"},
+		"Without":     {"maxReplicas: 8", "maxReplicas: 8", "", 1, 6, "1, 6, TRUE AsRequested"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := fmt.Sprintf(pdRoles, tc.prefill, tc.decode)
+			if tc.ratio != "" {
+				spec += "scaling: {ratio: " + tc.ratio + "}\n"
+			}
+			w := newWorld(t, spec)
+			w.apply()
+			w.apply()
+			w.scale("p", tc.askP)
+			w.scale("d", tc.askD)
+			w.apply() // The gang grows before its replicas do.
+			rsp := w.apply()
+			if got := fmt.Sprint(setsOf(rsp, "p"), ", ", setsOf(rsp, "d"), ", ", fixture.Condition(rsp, "Scaled")); got != tc.want {
+				t.Errorf("want %s, got %s", tc.want, got)
+			}
+		})
+	}
+}
+
+// TestScaleLimits refuses at once what a scale target could reach and the platform team does not allow.
+func TestScaleLimits(t *testing.T) {
+	const input = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, limits: {replicas: 4}}`
+	cases := map[string]struct{ reason, scaling, want string }{
+		"Within": {reason: "The role may grow to the limit.", scaling: "scaling: {maxReplicas: 4}"},
+		"Beyond": {reason: "One replica would run, and five might.", scaling: "scaling: {maxReplicas: 5}", want: "5 replicas"},
+		"Surge":  {reason: "What a rollout adds counts.", scaling: "scaling: {maxReplicas: 4}", want: "5 replicas"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := fmt.Sprintf(oneRole, tc.scaling)
+			if name == "Surge" {
+				spec += "rollout: {maxSurge: 1}\n"
+			}
+			got := fixture.Fatals(function.Start(t).Run(t, fixture.Request(t, fixture.Service(spec), input)))
+			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("%s want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestForgedTarget calls the function for an InferenceRole that no service has made. It copies what the spec
+// says of itself, and composes nothing.
+func TestForgedTarget(t *testing.T) {
+	const xr = "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: chat-w, namespace: team, uid: me}, spec: {%s}}"
+	cases := map[string]struct {
+		reason, spec, fatal string
+		status              map[string]any
+	}{
+		"Made": {
+			reason: "The status is what the spec says of what runs.",
+			spec:   "serviceName: chat, roleName: w, replicas: 9, current: {replicas: 2, selector: a=b}",
+			status: map[string]any{"replicas": float64(2), "selector": "a=b"},
+		},
+		"Nothing": {reason: "It has to name its role.", spec: "", fatal: "spec.roleName: Required value"},
+		"Negative": {
+			reason: "Numbers are in the range of replicas.",
+			spec:   "serviceName: chat, roleName: w, replicas: -1, current: {replicas: 100000}", fatal: "spec.current.replicas: Invalid value: 100000",
+		},
+		"Types": {reason: "Fields of a wrong type are named.", spec: "serviceName: chat, roleName: w, current: [x]", fatal: "spec.current"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rsp := function.Start(t).Run(t, fixture.Request(t, fmt.Sprintf(xr, tc.spec), ""))
+			if got := fixture.Fatals(rsp); (got == "") != (tc.fatal == "") || !strings.Contains(got, tc.fatal) {
+				t.Fatalf("%s want %q, got %q", tc.reason, tc.fatal, got)
+			}
+			if n := len(rsp.GetDesired().GetResources()); n > 0 {
+				t.Errorf("it composes %d objects", n)
+			}
+			status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
+			if diff := cmp.Diff(tc.status, status.AsMap(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

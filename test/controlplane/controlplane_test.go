@@ -66,7 +66,7 @@ func applyExample(t *testing.T, c *cluster.Cluster, e *example) {
 		t.Fatal(err)
 	}
 	xr, err := createXR(t, c, e)
-	if e.name == "invalid" {
+	if e.name == "invalid" || e.name == "scaling-refused" {
 		if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 			t.Errorf("the API server has to refuse it: %v", err)
 		}

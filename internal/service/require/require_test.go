@@ -17,7 +17,7 @@ import (
 // test/crossplane compares their names with the definitions.
 var defined = []string{
 	"fusioninfer.io", "gateway.networking.k8s.io", "inference.networking.k8s.io", "kubernetes.crossplane.io", "kubernetes.m.crossplane.io",
-	"leaderworkerset.x-k8s.io", "llm-d.ai", "networking.istio.io", "protection.crossplane.io", "scheduling.volcano.sh",
+	"leaderworkerset.x-k8s.io", "llm-d.ai", "monitoring.coreos.com", "networking.istio.io", "protection.crossplane.io", "scheduling.volcano.sh",
 }
 
 // TestBuiltIn proves that Kubernetes has each kind that the examples compose, or that the kind

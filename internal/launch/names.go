@@ -14,6 +14,9 @@ type Names struct {
 	Adapters []string
 	// Complete tells that it answers no other names, as far as its command says.
 	Complete bool
+	// CacheAlone tells that it answers no other names but those of adapters in spec.adapterCache. Then the names are
+	// not complete.
+	CacheAlone bool
 }
 
 // maxNames is the most names that are read of one command, and maxName the most bytes of a name.

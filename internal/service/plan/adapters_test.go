@@ -87,8 +87,8 @@ func TestAdapters(t *testing.T) {
 			if claim := volumes[len(volumes)-1].PersistentVolumeClaim; claim == nil || claim.ClaimName != p.Adapters.ClaimName || !claim.ReadOnly {
 				t.Errorf("the volume is %+v, and the claim %s", volumes[len(volumes)-1], p.Adapters.ClaimName)
 			}
-			if p.Roles[0].names.Complete {
-				t.Error("the engine is said to answer no names but those of its command")
+			if p.Roles[0].names.Complete || !p.Roles[0].names.CacheAlone {
+				t.Error("the engine is not said to answer the names of its command and those of adapters in the claim")
 			}
 		})
 	}

@@ -21,9 +21,12 @@ func (p *rolePlanner) names() {
 	p.role.model = launch.ModelOf(t.command())
 	p.role.names = launch.NamesOf(t.command(), p.engineOf(t))
 	open := p.role.line != nil && p.role.line.Open
-	if e := t.engine(); open || len(e.EnvFrom) > 0 || slices.ContainsFunc(e.Env, addsNames) {
-		p.role.names.Complete = false
-	}
+	e := t.engine()
+	known := p.role.names.Complete && !open && len(e.EnvFrom) == 0
+	p.role.names.Complete = known && !slices.ContainsFunc(e.Env, addsNames)
+	p.role.names.CacheAlone = known && p.adapters != nil && !slices.ContainsFunc(e.Env, func(v corev1.EnvVar) bool {
+		return addsNames(v) && v.Name != loraUpdating && !slices.Contains(adapterVariables(), v)
+	})
 }
 
 // addsNames tells whether a variable makes vLLM answer names that its command does not have
@@ -38,17 +41,19 @@ const maxModelNames = 256
 // modelNames are the names that the engines behind a router answer: those of any role. They are
 // complete if those of all roles are.
 func modelNames(behind []*Role) launch.Names {
-	all := launch.Names{Complete: len(behind) > 0}
+	all := launch.Names{Complete: len(behind) > 0, CacheAlone: len(behind) > 0}
 	for _, r := range behind {
 		all.Served = append(all.Served, r.names.Served...)
 		all.Adapters = append(all.Adapters, r.names.Adapters...)
 		all.Complete = all.Complete && r.names.Complete
+		all.CacheAlone = all.CacheAlone && r.names.CacheAlone
 	}
 	for _, list := range []*[]string{&all.Served, &all.Adapters} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 		if len(*list) > maxModelNames {
 			*list, all.Complete = (*list)[:maxModelNames], false
+			all.CacheAlone = false
 		}
 	}
 	return all
@@ -58,9 +63,10 @@ func modelNames(behind []*Role) launch.Names {
 // InferenceObjectives and InferenceModelRewrites.
 func (r *Router) KnowsModels() bool { return r.Dialect == modelroute.Dialect }
 
-// warnOfTargets warns of targets of models that no engine answers.
+// warnOfTargets warns of targets of models that no engine answers. Which adapters are in spec.adapterCache is not
+// known here.
 func (r *Router) warnOfTargets(path *field.Path, models []v1alpha1.ServedModel) []Warning {
-	if !r.Names.Complete {
+	if !r.Names.Complete && !r.Names.CacheAlone {
 		return nil
 	}
 	var warnings []Warning
@@ -71,7 +77,11 @@ func (r *Router) warnOfTargets(path *field.Path, models []v1alpha1.ServedModel) 
 			if j := slices.IndexFunc(models[i].Targets, func(m v1alpha1.ModelTarget) bool { return m.Name == t }); j >= 0 {
 				at = path.Index(i).Child("targets").Index(j).Child("name")
 			}
-			warnings = append(warnings, Warning{Path: at.String(), Message: fmt.Sprintf("no engine answers requests for %s: %s", text.Value(t), modelroute.Remedy)})
+			message := fmt.Sprintf("no engine answers requests for %s: %s", text.Value(t), modelroute.Remedy)
+			if !r.Names.Complete {
+				message = fmt.Sprintf("engines answer requests for %s only if spec.adapterCache has an adapter of that name: let an InferenceModel load it, or %s", text.Value(t), modelroute.Remedy)
+			}
+			warnings = append(warnings, Warning{Path: at.String(), Message: message})
 		}
 	}
 	return warnings

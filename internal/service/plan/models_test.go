@@ -50,6 +50,7 @@ func TestWarnOfTargets(t *testing.T) {
 		models []v1alpha1.ServedModel
 		want   []string
 	}{
+		"Cached":   {reason: "An adapter may be loaded at run time. The others are told as a doubt.", names: launch.Names{Served: []string{"base"}, CacheAlone: true}, models: []v1alpha1.ServedModel{served("base"), served("chat", "typo")}, want: []string{"spec.servedModels[1].targets[0].name"}},
 		"Known":    {reason: "Adapters and the engines' own model.", names: names, models: []v1alpha1.ServedModel{served("base"), served("chat", "lora", "base")}},
 		"NoTarget": {reason: "Without targets, the model's own name is the target.", names: names, models: []v1alpha1.ServedModel{served("lora"), served("chat")}, want: []string{"spec.servedModels[1].name"}},
 		"Target":   {reason: "The warning has the path of the target.", names: names, models: []v1alpha1.ServedModel{served("chat", "lora", "typo")}, want: []string{"spec.servedModels[0].targets[1].name"}},

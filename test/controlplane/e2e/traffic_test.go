@@ -86,6 +86,10 @@ func testTrafficToWorkers(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
+// newPickerFor is how long requests are sent to a new endpoint picker. It is longer than the stand-in answers
+// none of them after its start (test/tools/llm-d/picker/revision.go).
+const newPickerFor = 5 * time.Second
+
 // testTrafficToPairs changes prefill and decode replicas, which answer only each other's version, by edits
 // and by the Input.
 func testTrafficToPairs(t *testing.T, h *controlPlane) {
@@ -110,6 +114,11 @@ func testTrafficToPairs(t *testing.T, h *controlPlane) {
 			router["strategy"] = strategy
 			apply(t, c, pairs)
 			settled(t, c, pairs)
+			if _, err := c.Kubectl(t.Context(), "rollout", "status", "--namespace="+ns, "deployment/pairs-epp", "--timeout=5m"); err != nil {
+				t.Fatal(err)
+			}
+			// From here on, requests go to the new endpoint picker.
+			time.Sleep(newPickerFor)
 			engines := []string{"pairs-0-", "pairs-1-"}
 			same(t, "strategy "+strategy, only(before, engines...), only(identities(t, c, "Pod", pairs), engines...))
 		})

@@ -44,9 +44,12 @@ func podRequirements(rsp *fnv1.RunFunctionResponse) map[string]string {
 }
 
 // workloadsReady is the condition, with its message.
-func workloadsReady(rsp *fnv1.RunFunctionResponse) string {
+func workloadsReady(rsp *fnv1.RunFunctionResponse) string { return conditionOf(rsp, "WorkloadsReady") }
+
+// conditionOf is the reason of a condition, with its message.
+func conditionOf(rsp *fnv1.RunFunctionResponse, name string) string {
 	for _, c := range rsp.GetConditions() {
-		if c.GetType() == "WorkloadsReady" {
+		if c.GetType() == name {
 			return c.GetReason() + ": " + c.GetMessage()
 		}
 	}

@@ -217,12 +217,19 @@ func (e *evaluator) podsOf(c *plan.ClusterPlan, r *plan.Replica) *podFacts {
 	return e.pods.of(e.plan.Service, r)
 }
 
-// failuresOf returns what fails in the pods of a replica that are read.
+// failuresOf returns what fails in the pods of a replica that are read. While new pods start after a crash,
+// that is why the former ones crashed.
 func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
-	if pods := e.podsOf(c, r); pods != nil {
-		return pods.failures
+	failures, pods := e.failing[r.Key], e.podsOf(c, r)
+	if pods != nil {
+		failures = pods.failures
 	}
-	return e.failing[r.Key]
+	s := e.byKey[r.Key]
+	starts := s != nil && (s.reason == ReasonNotReady || s.reason == ReasonUpdating) && (pods == nil || pods.unscheduled == 0)
+	if note := r.LastFailure.Text; len(failures) == 0 && note != "" && starts {
+		return []string{clusterPrefix(c) + note}
+	}
+	return failures
 }
 
 func (e *evaluator) countReplica(counts roleCounts, c *plan.ClusterPlan, r *plan.Replica) {

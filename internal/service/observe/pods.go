@@ -70,6 +70,8 @@ type podFacts struct {
 	found, ready, unscheduled int32
 	failures                  []string
 	newest                    time.Time
+	// crashes are why containers ended that ran. LeaderWorkerSet deletes their pods for it.
+	crashes []plan.Failure
 	// leaders are the pods that have the labels of a leader, by their names.
 	leaders map[string]plan.Leader
 }
@@ -135,17 +137,22 @@ func (i *podIndex) of(s naming.Identity, r *plan.Replica) *podFacts {
 func (r *ObservedState) failuresByName() map[key.Key][]string {
 	all := map[key.Key][]string{}
 	for c, replica := range r.plan.Replicas() {
-		f := podFacts{}
-		for i := range replica.PodsRead {
-			if p := r.podByName(c, replica, i); p != nil {
-				f.add(p)
-			}
-		}
-		for _, failure := range f.failures {
+		for _, failure := range r.podsByName(c, replica).failures {
 			all[replica.Key] = append(all[replica.Key], clusterPrefix(c)+failure)
 		}
 	}
 	return all
+}
+
+// podsByName returns the facts about the pods of a replica that are read by their names.
+func (r *ObservedState) podsByName(c *plan.ClusterPlan, replica *plan.Replica) podFacts {
+	f := podFacts{}
+	for i := range replica.PodsRead {
+		if p := r.podByName(c, replica, i); p != nil {
+			f.add(p)
+		}
+	}
+	return f
 }
 
 // podByName returns a pod of a replica that is read by its name, or nil. Only the labels tell that it
@@ -172,6 +179,9 @@ func (r *ObservedState) podByName(c *plan.ClusterPlan, replica *plan.Replica, i 
 
 // add counts a pod. One that is being deleted can only have failed before.
 func (f *podFacts) add(p *pod) {
+	if crash := p.crash(); crash != "" {
+		f.crashes = append(f.crashes, plan.Failure{Revision: p.Metadata.Labels[naming.LabelSpecHash], Text: fmt.Sprintf("pod %s: %s", p.Metadata.Name, crash)})
+	}
 	if p.Metadata.DeletionTimestamp != "" {
 		f.addFailure(p, p.failureBefore())
 		return
@@ -240,6 +250,24 @@ func (p *pod) failureBefore() string {
 		finished, err := time.Parse(time.RFC3339, last.FinishedAt)
 		if err == nil && !finished.After(deleted) && deleted.Sub(finished) <= untilDeleted {
 			return fmt.Sprintf("container %s: %s", c.Name, last.failure())
+		}
+	}
+	return ""
+}
+
+// crash returns why a container ended, or nothing if none has. What happened before a container was started
+// again may be long ago, so it counts only while the container waits to be started once more.
+func (p *pod) crash() string {
+	if p.Metadata.DeletionTimestamp != "" {
+		return p.failureBefore()
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		ended := c.State.Terminated
+		if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
+			ended = c.LastState.Terminated
+		}
+		if ended != nil && ended.failure() != "" {
+			return fmt.Sprintf("container %s: %s", c.Name, ended.failure())
 		}
 	}
 	return ""

@@ -5,9 +5,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -46,6 +50,28 @@ func TestLeaders(t *testing.T) {
 			got, seen := Read(s.request(), s.plan).Leaders()(&s.plan.Clusters[0].Groups[0].Replicas[0])
 			if diff := cmp.Diff(tc.want, got); diff != "" || seen != tc.seen {
 				t.Errorf("%s\nseen: %v, -want +got:\n%s", tc.reason, seen, diff)
+			}
+		})
+	}
+}
+
+// TestReadLastFailure shows that a note is read of a LeaderWorkerSet, here or as an Object last had it.
+func TestReadLastFailure(t *testing.T) {
+	const note = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"annotations": {"fusioninfer.io/last-failure": "abc pod p: container c: Error (exit code 1)"}}}`
+	cases := map[string]struct{ cluster, observed string }{
+		"Here":   {"", note},
+		"Remote": {"east", `{"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "spec": {"forProvider": {"manifest": ` + note + `}}}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &structpb.Struct{}
+			if err := s.UnmarshalJSON([]byte(tc.observed)); err != nil {
+				t.Fatal(err)
+			}
+			k := key.New(tc.cluster, key.LeaderWorkerSet, "worker", "0")
+			r := Read(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{k.String(): {Resource: s}}}}), &plan.Plan{})
+			if diff := cmp.Diff(plan.Failure{Revision: "abc", Text: "pod p: container c: Error (exit code 1)"}, r.LastFailure(k)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

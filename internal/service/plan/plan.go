@@ -209,6 +209,8 @@ type Replica struct {
 	// another replica of its group has failed.
 	Recovery Recovery
 	Remade   bool
+	// LastFailure is noted on its LeaderWorkerSet, until it serves.
+	LastFailure Failure
 	// Held replicas keep their pods as they are: the capacity for what they request now is not
 	// reserved, or it is not their turn in a rollout.
 	Held bool
@@ -237,8 +239,9 @@ type Replica struct {
 	// Generation of the capacity request that was granted for its pods. It is 0 outside the fleet.
 	Generation int64
 
-	// broken tells that it is known not to be ready.
-	broken bool
+	// broken tells that it is known not to be ready, and serving that it is. Neither holds while its status
+	// is older than its spec.
+	broken, serving bool
 }
 
 // A Role is a role that serves.

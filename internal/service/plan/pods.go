@@ -86,11 +86,13 @@ func (c *ClusterPlan) suspects(running *Running) []*Replica {
 		started := c.started(g, running)
 		for j := range g.Replicas {
 			r := &g.Replicas[j]
-			if !r.broken {
+			// While its LeaderWorkerSet has been changed, nothing is known of it, and the Object stays.
+			observed := c.Target.Remote() && running.Observed(c.PodKey(r, 0)) && !r.serving
+			if !r.broken && !observed {
 				continue
 			}
 			switch {
-			case c.Target.Remote() && running.Observed(c.PodKey(r, 0)):
+			case observed:
 				rank[r] = observedRank
 			case started(r):
 				rank[r] = startedRank

@@ -46,6 +46,8 @@ func TestInspect(t *testing.T) {
 		// limit is podObservationLimit, 64 if it is 0, and 0 if it is -1.
 		limit  int32
 		broken []int32
+		// unknown are the replicas that may be broken. All others serve.
+		unknown []int32
 		// gang tells that there is a PodGroup, and waits that it waits for room.
 		gang, waits bool
 		// kueue tells that Kueue admits the replicas, of which it has admitted some.
@@ -71,6 +73,7 @@ func TestInspect(t *testing.T) {
 		"NoRoom":   {reason: "What waits for room needs no Object.", target: east, replicas: 2, gang: true, waits: true, broken: []int32{0, 1}},
 		"Replaced": {reason: "A pod that is made anew waits for room for a moment. Its Object stays.", target: east, replicas: 2, gang: true, waits: true, broken: []int32{0, 1}, observed: []int32{1}, want: []string{"qwen-engine-1-0"}},
 		"Ready":    {reason: "The Object goes once the replica is ready.", target: east, replicas: 2, gang: true, observed: []int32{1}},
+		"NotKnown": {reason: "It also stays while that is not known.", target: east, replicas: 3, unknown: []int32{0, 1}, observed: []int32{1}, want: []string{"qwen-engine-1-0"}},
 		"Objects": {
 			reason: "Objects are few.", target: east, replicas: 20, broken: from(2, 18),
 			want: []string{"qwen-engine-2-0", "qwen-engine-3-0", "qwen-engine-4-0", "qwen-engine-5-0", "qwen-engine-6-0", "qwen-engine-7-0", "qwen-engine-8-0", "qwen-engine-9-0"},
@@ -94,8 +97,9 @@ func TestInspect(t *testing.T) {
 			p := inspected(tc.target, tc.replicas, max(tc.nodes, 1), limit, tc.gang)
 			c := &p.Clusters[0]
 			replicas := c.Groups[0].Replicas
-			for _, i := range tc.broken {
-				replicas[i].broken = true
+			for i := range replicas {
+				replicas[i].broken = slices.Contains(tc.broken, int32(i))
+				replicas[i].serving = !replicas[i].broken && !slices.Contains(tc.unknown, int32(i))
 			}
 			if tc.kueue {
 				c.LocalQueue = "default"

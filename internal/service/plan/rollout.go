@@ -38,6 +38,10 @@ type Running struct {
 	Others map[string][]key.ReplicaID
 	// Recovery returns what a replica has noted of failures, by its key.
 	Recovery func(key.Key) Recovery
+	// LastFailure returns what a replica has noted of its last crash, by its key.
+	LastFailure func(key.Key) Failure
+	// Crashes returns why pods of a replica that are read have crashed.
+	Crashes func(*ClusterPlan, *Replica) []Failure
 	// Leader returns the leader pod of a replica, if it is known.
 	Leader func(*Replica) (Leader, bool)
 	// PodGroup returns the PodGroup of a gang, by its key.
@@ -87,6 +91,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.keepAccounts(running)
 	p.selectPods(running)
 	p.inspect(running)
+	p.remember(running)
 }
 
 // gaps returns the clusters whose only unit is prefill with decode, if nothing answers in its place. What
@@ -168,7 +173,7 @@ func (p *Plan) mayReceiveTraffic(cluster string) bool {
 // hold holds a replica that has a former template and is not released.
 func (r *Replica) hold(running *Running, released bool) {
 	state, revision := running.Replica(r.Key), running.Revision[r.Role.Name]
-	r.broken = state.Broken
+	r.broken, r.serving = state.Broken, state.Serving
 	if r.Template != nil {
 		r.Revision = state.Revision
 	}

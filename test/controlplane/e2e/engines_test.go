@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
@@ -179,6 +180,21 @@ func testCrash(t *testing.T, c *cluster.Cluster) {
 		}
 		status, reason, message := condition(s, "WorkloadsReady")
 		return status == "False" && reason == "Failed" && strings.Contains(message, "exit code 3"), fmt.Errorf("WorkloadsReady is %s (%s: %s)", status, reason, message)
+	})
+	leaders := map[types.UID]bool{}
+	until(t, c, "its pods are made anew three times", func(ctx context.Context) (bool, error) {
+		s, err := c.Get(ctx, broken)
+		if err != nil {
+			return false, err
+		}
+		if _, reason, message := condition(s, "WorkloadsReady"); reason != "Failed" || !strings.Contains(message, "exit code 3") {
+			t.Errorf("WorkloadsReady is %s (%s) while its pods are made anew", reason, message)
+		}
+		if _, reason, message := condition(s, "RolledOut"); reason != "UpdateFailed" || !strings.Contains(message, "exit code 3") {
+			t.Errorf("RolledOut is %s (%s) while its pods are made anew", reason, message)
+		}
+		leaders[leaderOf(t, c, broken).UID] = true
+		return len(leaders) > 3, fmt.Errorf("there were %d", len(leaders))
 	})
 
 	alone := object(podKind, ns, "alone")

@@ -222,6 +222,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		annotate(metadata, naming.AnnotationExtra, "true")
 	}
 	recovery(metadata, replica.Recovery)
+	annotate(metadata, naming.AnnotationLastFailure, replica.LastFailure.Note())
 	template := kube.Child(kube.Child(o, "spec"), "leaderWorkerTemplate")
 	pods := r.pods(s.worker.metadata, replica)
 	template.Fields["workerTemplate"] = s.worker.with(pods)

@@ -1,0 +1,117 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// crashing is the leader pod of the second replica of the role w, made from a revision.
+func crashing(revision, more, status string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata:
+  name: chat-w-1-0
+  labels: {fusioninfer.io/service: chat, fusioninfer.io/role-name: w, fusioninfer.io/replica-index: "1", fusioninfer.io/spec-hash: %q, leaderworkerset.sigs.k8s.io/name: chat-w-1}
+%s
+status:
+  phase: Running
+  containerStatuses: [{name: engine, %s}]
+`, revision, more, status)
+}
+
+// TestCrashLoop shows that a replica in a crash loop stays failed while its pods are deleted and made anew. It
+// stops being so once it serves, or gets another template.
+func TestCrashLoop(t *testing.T) {
+	const at, why = "leaderworkerset/w/1", "pod chat-w-1-0: container engine: Error (exit code 3)"
+	const (
+		deleted = `  deletionTimestamp: "2026-01-01T00:01:40Z"
+  deletionGracePeriodSeconds: 70`
+		exited  = `state: {running: {}}, lastState: {terminated: {exitCode: 3, reason: Error, message: s3cret, finishedAt: "2026-01-01T00:00:29Z"}}`
+		starts  = `state: {running: {}}`
+		another = `state: {terminated: {exitCode: 137, reason: OOMKilled, finishedAt: "2026-01-01T00:02:00Z"}}`
+	)
+	fn := function.Start(t)
+	service := func(image string) string {
+		return fixture.Service("roles: [{name: w, componentType: worker, replicas: 2, template: {spec: {containers: [{name: engine, image: " + image + ", command: [vllm, serve, /m]}]}}}]")
+	}
+	req := fixture.Request(t, service("i"), "")
+	rsp, _ := fixture.Reconcile(t, fn, req, nil)
+	fixture.Observe(req, rsp)
+	fixture.MakeReady(t, req)
+	label := func(k string) string {
+		return kube.Lookup(req.GetObserved().GetResources()[k].GetResource(), "metadata", "labels", "fusioninfer.io/spec-hash").GetStringValue()
+	}
+	first := label(at)
+	note := func(rsp *fnv1.RunFunctionResponse) string {
+		return kube.Lookup(rsp.GetDesired().GetResources()[at].GetResource(), "metadata", "annotations", "fusioninfer.io/last-failure").GetStringValue()
+	}
+	// step observes what the last answer wants, with the second replica stuck and some pods.
+	step := func(pods ...string) *fnv1.RunFunctionResponse {
+		t.Helper()
+		fixture.Observe(req, rsp)
+		fixture.MakeReady(t, req)
+		r := req.GetObserved().GetResources()[at]
+		r.Resource = kube.With(r.GetResource(), structpb.NewStructValue(fixture.YAML(t, stuckStatus)), "status")
+		rsp, _ = fixture.Reconcile(t, fn, req, map[string][]string{"pods": pods})
+		if strings.Contains(rsp.String(), "s3cret") {
+			t.Error("the answer repeats what only the pod may have")
+		}
+		return rsp
+	}
+	fails := func(what, want string) {
+		t.Helper()
+		if diff := cmp.Diff("Failed: "+want, workloadsReady(rsp)); diff != "" {
+			t.Errorf("%s: WorkloadsReady: -want, +got:\n%s", what, diff)
+		}
+		if got := conditionOf(rsp, "RolledOut"); !strings.HasPrefix(got, "UpdateFailed: ") || !strings.HasSuffix(got, want) {
+			t.Errorf("%s: RolledOut is %q, want that it fails for %q", what, got, want)
+		}
+	}
+	for range 2 {
+		step(crashing(first, deleted, exited))
+		fails("its pods are being deleted", why)
+		step()
+		fails("it has no pods", why)
+		step(crashing(first, "", starts))
+		fails("its new pods start", why)
+		if diff := cmp.Diff(first+" "+why, note(rsp)); diff != "" {
+			t.Errorf("the note: -want, +got:\n%s", diff)
+		}
+		if pods := kube.Lookup(rsp.GetDesired().GetResources()[at].GetResource(), "spec", "leaderWorkerTemplate").String(); strings.Contains(pods, "last-failure") {
+			t.Error("the pods have the note, too, and would be made anew for it")
+		}
+	}
+	step(crashing(first, "", another))
+	const memory = "pod chat-w-1-0: container engine: OOMKilled (exit code 137)"
+	fails("it ends for another reason", memory)
+	step(crashing("former", deleted, exited))
+	if diff := cmp.Diff(first+" "+memory, note(rsp)); diff != "" {
+		t.Errorf("pods of a former template changed the note: -want, +got:\n%s", diff)
+	}
+
+	req.Observed.Composite.Resource = kube.With(req.GetObserved().GetComposite().GetResource(), kube.Lookup(fixture.YAML(t, service("j")), "spec"), "spec")
+	step(crashing(first, "", starts))
+	if got := note(rsp); got != "" || label(at) != first {
+		t.Errorf("it gets another template, and has the note %q", got)
+	}
+	second := kube.Lookup(rsp.GetDesired().GetResources()[at].GetResource(), "metadata", "labels", "fusioninfer.io/spec-hash").GetStringValue()
+	step(crashing(second, deleted, exited))
+	fails("the new template fails", why)
+
+	fixture.Observe(req, rsp)
+	fixture.MakeReady(t, req)
+	rsp, _ = fixture.Reconcile(t, fn, req, map[string][]string{"pods": {}})
+	if got := note(rsp); got != "" || strings.HasPrefix(workloadsReady(rsp), "Failed") {
+		t.Errorf("it serves, has the note %q, and says %q", got, workloadsReady(rsp))
+	}
+}

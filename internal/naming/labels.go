@@ -58,6 +58,7 @@ const (
 // AnnotationStartReplicas is on an InferenceRole that nobody has scaled yet. It has the number of replicas with
 // which the service has made it.
 const AnnotationStartReplicas = "fusioninfer.io/start-replicas"
+
 // AnnotationLastFailure is on a LeaderWorkerSet. It says why its pods crashed last, with the hash of what
 // they were made from, until it serves again.
 const AnnotationLastFailure = "fusioninfer.io/last-failure"

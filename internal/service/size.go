@@ -34,8 +34,12 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, objects []k
 			most += 2 * (len(k) + len(v) + 4*head)
 		}
 	}
-	later := comingObjects(p)
-	if most < maxObject && most*len(objects)+later+proto.Size(c.Request.Desired()) < composite.MaxAnswer {
+	later, coming := comingObjects(p), comingReplicas(p)
+	n := len(objects)
+	for _, more := range coming {
+		n += more
+	}
+	if most < maxObject && most*n+later+proto.Size(c.Request.Desired()) < composite.MaxAnswer {
 		return nil
 	}
 	// By now the response has the desired state of earlier functions, and the requirements.
@@ -45,6 +49,13 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, objects []k
 		sizes[o.Key] = proto.Size(o.Resource)
 		// The key, the map entry and the readiness.
 		total += sizes[o.Key] + len(o.Key.String()) + 24
+	}
+	for r, more := range coming {
+		each := largest(p, r, sizes)
+		if each == 0 {
+			each = most // Scaled to 0, so nothing shows how large a replica is.
+		}
+		total += more * each
 	}
 	var errs field.ErrorList
 	for i, r := range p.Roles {
@@ -75,17 +86,25 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 	if p.Schedule == nil {
 		return nil
 	}
-	n := 0
+	requested, n := 0, 0
 	for _, c := range p.Schedule.Request.Clusters {
-		n += len(reservation.Replicas(c.Groups))
+		requested += len(reservation.Replicas(c.Groups))
+	}
+	n = requested
+	for _, more := range comingReplicas(p) {
+		n += more
 	}
 	if n > reservation.MaxRequested {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d replicas", n),
 			fmt.Sprintf("makes a capacity request that is too large: at most %d replicas in all clusters. Use fewer replicas or fewer clusters", reservation.MaxRequested))}
 	}
 	for _, o := range objects {
-		if n := proto.Size(o.Resource); o.Key == key.CapacityRequest && n > maxRequest {
-			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", n),
+		if o.Key != key.CapacityRequest {
+			continue
+		}
+		// Each replica takes about the same.
+		if size := proto.Size(o.Resource) * max(1, n) / max(1, requested); size > maxRequest {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", size),
 				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes. Use fewer replicas or fewer clusters", maxRequest))}
 		}
 	}
@@ -113,6 +132,23 @@ func comingObjects(p *plan.Plan) int {
 		}
 	}
 	return n
+}
+
+// comingReplicas are those that scaling may add, by their roles: a service is refused for them at once, and
+// not when an autoscaler asks for them. A role runs in as many clusters as now.
+func comingReplicas(p *plan.Plan) map[*plan.Role]int {
+	coming := map[*plan.Role]int{}
+	for _, r := range p.ScaledRoles() {
+		count := 0
+		for _, replica := range p.Replicas() {
+			if replica.Role == r {
+				count++
+			}
+		}
+		now := max(1, int(r.Replicas))
+		coming[r] = max(0, (int(r.Most())-int(r.Replicas))*max(1, (count+now-1)/now))
+	}
+	return coming
 }
 
 // head is the most bytes that the tag and the length of a value, a key or an entry take.

@@ -212,6 +212,32 @@ func TestScaleLimits(t *testing.T) {
 	}
 }
 
+// TestScaleIsNeverTooLarge refuses a role at once whose most replicas fit into no answer of Crossplane, however few
+// run now.
+func TestScaleIsNeverTooLarge(t *testing.T) {
+	cases := map[string]struct {
+		reason, scaling string
+		refused         bool
+	}{
+		"Fits":    {reason: "Some hundred replicas fit.", scaling: "scaling: {maxReplicas: 200}"},
+		"Large":   {reason: "As many with a large template do not.", scaling: "scaling: {maxReplicas: 2000}", refused: true},
+		"Ordered": {reason: "So are replicas that run at once.", scaling: "replicas: 2000", refused: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			env := fmt.Sprintf("env: [{name: LARGE, value: %s}]", strings.Repeat("x", 4<<10))
+			spec := strings.Replace(fmt.Sprintf(oneRole, tc.scaling), "image: v1", "image: v1, "+env, 1)
+			if !strings.Contains(spec, "LARGE") {
+				t.Fatalf("the template has another image:\n%s", spec)
+			}
+			got := fixture.Fatals(function.Start(t).Run(t, fixture.Request(t, fixture.Service(spec), "")))
+			if strings.Contains(got, "replicas of this role fit") != tc.refused {
+				t.Errorf("%s refused: want %t, got %q", tc.reason, tc.refused, got)
+			}
+		})
+	}
+}
+
 // TestForgedTarget calls the function for an InferenceRole that no service has made. It copies what the spec
 // says of itself, and composes nothing.
 func TestForgedTarget(t *testing.T) {

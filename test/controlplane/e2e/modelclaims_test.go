@@ -18,6 +18,7 @@ func (h *controlPlane) applyClaims(t *testing.T, input, loader string) {
 	kubectl(t, h.Cluster, "apply",
 		"-f", "package/claim/definition.yaml", "-f", "package/claim/cluster-definition.yaml",
 		"-f", "package/claim/cache-definition.yaml", "-f", "package/claim/model-definition.yaml",
+		"-f", "package/claim/role-definition.yaml", "-f", "package/claim/role-composition.yaml",
 		"-f", "package/claim/cluster-composition.yaml", "-f", compositionWith(t, "claim", routesInput+h.directConfigs()+input+loader),
 		"-f", cacheCompositionWith(t, "claim", input+loader), "-f", modelCompositionWith(t, "claim", loader))
 	for _, xrd := range []string{"xinferenceservices", "xmodelcaches", "xinferencemodels"} {
@@ -26,7 +27,8 @@ func (h *controlPlane) applyClaims(t *testing.T, input, loader string) {
 	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 }
 
-// TestModelClaims follows claims of a ModelCache, of a service that names it, and of a model with an adapter. The requests for the
+// TestModelClaims follows claims of a ModelCache, of a service that names it, of a model with an adapter, and of a service with a
+// role that scales. The requests for the
 // model are answered by the adapter, and what the claims made goes with them.
 //
 // As in TestModels, each rewrite is copied for the endpoint picker that runs here.
@@ -96,12 +98,17 @@ spec: {uri: "s3://models/qwen/8b", credentialsSecretRef: {name: bucket}, size: 1
 		t.Errorf("40 requests for 8b are answered by %v", got)
 	}
 
-	for _, o := range []*unstructured.Unstructured{bot, chat, cache} {
+	scaled := scalable(ns)
+	apply(t, c, scaled)
+	is(t, c, scaled, "Ready", "Scaled")
+	scales(t, c, scaled)
+
+	for _, o := range []*unstructured.Unstructured{bot, scaled, chat, cache} {
 		kubectl(t, c, "delete", "--namespace="+ns, "--timeout=3m", strings.ToLower(o.GetKind())+"s.fusioninfer.io", o.GetName())
 	}
 	until(t, c, "nothing is left of the claims", func(context.Context) (bool, error) {
 		left := 0
-		for _, kind := range []string{"persistentvolumeclaims", "jobs", "leaderworkersets", "inferencemodelrewrites.llm-d.ai", "inferencepools"} {
+		for _, kind := range []string{"persistentvolumeclaims", "jobs", "leaderworkersets", "inferenceroles", "inferencemodelrewrites.llm-d.ai", "inferencepools"} {
 			left += len(strings.Fields(kubectl(t, c, "get", "--namespace="+ns, "--output=name", kind)))
 		}
 		return left == 0, fmt.Errorf("%d objects are", left)

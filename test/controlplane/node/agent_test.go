@@ -239,6 +239,25 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
+// TestSidecarEnds proves that a pod whose containers have ended ends its sidecars, and succeeds. They may have been
+// restarted before.
+func TestSidecarEnds(t *testing.T) {
+	client, dir := agent(t)
+	log := filepath.Join(t.TempDir(), "log")
+	always := corev1.ContainerRestartPolicyAlways
+	p := shell("while ! grep -q twice " + log + "; do sleep 0.05; done")
+	p.Spec.RestartPolicy = corev1.RestartPolicyNever
+	p.Spec.InitContainers = []corev1.Container{{
+		Name: "sidecar", Image: "shell", RestartPolicy: &always,
+		Command: []string{"sh", "-c", `test -e ` + log + ` || { echo once >>` + log + `; exit 0; }; echo twice >>` + log + `; trap 'echo term >>` + log + `; exit 0' TERM; while :; do sleep 0.05; done`},
+	}}
+	create(t, client, p)
+	until(t, client, "it has succeeded", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
+	if b, err := os.ReadFile(log); err != nil || strings.Join(strings.Fields(string(b)), " ") != "once twice term" {
+		t.Errorf("the sidecar was run like this: %q (%v), want once, twice and ended; %s", b, err, podLog(t, dir))
+	}
+}
+
 func isReady(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {

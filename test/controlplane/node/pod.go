@@ -232,7 +232,33 @@ func (r *pod) launchAll(ctx context.Context, all *sync.WaitGroup) {
 	for _, c := range r.main {
 		r.launch(ctx, c, all)
 	}
+	all.Go(func() { r.endSidecars(ctx) })
 	r.touch()
+}
+
+// endSidecars ends the sidecars once all other containers have ended for good, as a kubelet does. Until then the pod
+// goes on.
+func (r *pod) endSidecars(ctx context.Context) {
+	for _, c := range r.main {
+		select {
+		case <-c.ended:
+		case <-r.deleted: // All are ended then.
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	grace := time.Duration(corev1.DefaultTerminationGracePeriodSeconds) * time.Second
+	if g := r.spec.Spec.TerminationGracePeriodSeconds; g != nil {
+		grace = time.Duration(*g) * time.Second
+	}
+	over, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	for _, c := range slices.Backward(r.inits) {
+		if r.sidecars[c.spec.Name] {
+			c.terminate(over)
+		}
+	}
 }
 
 // launch starts a container, unless the pod is to go.

@@ -226,9 +226,9 @@ func TestTooMany(t *testing.T) {
 			for i := range tc.n {
 				name := fmt.Sprintf("c%d", i)
 				clusters = append(clusters, fixture.YAML(t, fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %[1]s}, spec: {providerConfigRef: {name: %[1]s}, pools: [{name: p, nodeCount: 1}]}, status: {pools: [{name: p, nodeCount: 1, free: [{nodeCount: 1}]}], reservations: [{uid: of-qwen, namespace: team, name: qwen, replicas: [{role: cache, indexes: [0], generation: 1}], pods: 1}]}}`, name)))
-				running = append(running, fmt.Sprintf(`"%[1]s":{"name":"%[1]s","namespace":"team","groups":[{"name":"0","replicas":[{"name":"cache/0","pods":{"loader":1},"generation":1}]}],"running":["cache/0"]}`, name))
+				running = append(running, fmt.Sprintf(`{"names":["%[1]s"],"name":"%[1]s","namespace":"team","groups":[{"name":"0","replicas":[{"name":"cache/0","pods":{"loader":1},"generation":1}]}],"running":["cache/0"]}`, name))
 			}
-			req.Observed.Resources["configmap/capacity-request"] = &fnv1.Resource{Resource: fixture.YAML(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: qwen-cache-request, namespace: team, resourceVersion: "1"}, data: {request: '{"uid":"of-qwen","namespace":"team","name":"qwen","generation":1,"podRequirements":{"loader":{}},"clusters":{`+strings.Join(running, ",")+`}}'}}`)}
+			req.Observed.Resources["configmap/capacity-request"] = &fnv1.Resource{Resource: fixture.YAML(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: qwen-cache-request, namespace: team, resourceVersion: "1"}, data: {request: '{"uid":"of-qwen","namespace":"team","name":"qwen","generation":1,"podRequirements":{"loader":{}},"clusters":[`+strings.Join(running, ",")+`]}'}}`)}
 			req.RequiredResources = fixture.Fleet(t, "of-qwen", clusters...)
 			rsp, err := fn.RunFunction(t.Context(), req)
 			if err != nil {
@@ -285,9 +285,9 @@ func TestForgedDemand(t *testing.T) {
 	}
 	forged := func(clusters ...string) string {
 		for i, name := range clusters {
-			clusters[i] = fmt.Sprintf(`%q:{"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}],"running":["w/0"]}`, name)
+			clusters[i] = fmt.Sprintf(`{"names":[%q],"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}],"running":["w/0"]}`, name)
 		}
-		return `{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: team}, data: {request: '{"uid":"u","namespace":"team","name":"s","podRequirements":{"w":{}},"clusters":{` + strings.Join(clusters, ",") + `}}'}}`
+		return `{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: team}, data: {request: '{"uid":"u","namespace":"team","name":"s","podRequirements":{"w":{}},"clusters":[` + strings.Join(clusters, ",") + `]}'}}`
 	}
 	found := f.found()
 	found["model-cache-users"] = []string{

@@ -32,12 +32,13 @@ func scalable(ns string) *unstructured.Unstructured {
 // scales scales a service that runs one replica to 3, to more than it may have, and to 2.
 func scales(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	t.Helper()
-	before := identities(t, c, "Pod", o)
+	pods := func() map[string]string { return only(identities(t, c, "Pod", o), o.GetName()+"-worker-") }
+	before := pods()
 	for _, tc := range []struct{ ask, want int }{{3, 3}, {9, 4}, {2, 2}} {
 		kubectl(t, c, "scale", "--namespace="+o.GetNamespace(), "--replicas="+fmt.Sprint(tc.ask), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker")
 		until(t, c, fmt.Sprintf("%d replicas run when %d are asked for", tc.want, tc.ask), func(context.Context) (bool, error) {
 			current := kubectl(t, c, "get", "--namespace="+o.GetNamespace(), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker", "--output=jsonpath={.spec.replicas} {.status.replicas}")
-			n := len(identities(t, c, "Pod", o))
+			n := len(pods())
 			return n == tc.want && current == fmt.Sprintf("%d %d", tc.ask, tc.want), fmt.Errorf("%d pods run, and the InferenceRole says %s", n, current)
 		})
 		reason := map[bool]string{true: "AsRequested", false: "Maximum"}[tc.ask == tc.want]
@@ -46,5 +47,5 @@ func scales(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 			return got == reason, fmt.Errorf("it has %q", got)
 		})
 	}
-	same(t, "scaling", before, only(identities(t, c, "Pod", o), o.GetName()+"-worker-0"))
+	same(t, "scaling", before, only(pods(), o.GetName()+"-worker-0-"))
 }

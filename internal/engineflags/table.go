@@ -112,18 +112,12 @@ func parse(engine, table string) (*Table, error) {
 		case len(words) == 0 || words[0] == "#":
 		case len(words) < 3:
 			return nil, fmt.Errorf("%q has too few words", line)
-		case words[0] == "release":
-			v, ok := parseVersion(words[1])
+		case words[0] == "release", words[0] == "main":
+			r, ok := parseRelease(words)
 			if !ok || len(t.releases) == maxReleases {
-				return nil, fmt.Errorf("%q is no release, or one too many", line)
+				return nil, fmt.Errorf("%q is no release and no main branch before one, or one too many", line)
 			}
-			t.releases = append(t.releases, release{name: words[1], version: v})
-		case words[0] == "main":
-			v, ok := parseVersion(words[1])
-			if !ok || len(t.releases) == maxReleases || len(words) < 4 {
-				return nil, fmt.Errorf("%q is no main branch before a release, or one too many", line)
-			}
-			t.releases = append(t.releases, release{name: mainOf + words[3], version: v, main: true})
+			t.releases = append(t.releases, r)
 		default:
 			releases, err := t.parseReleases(words[2])
 			if err != nil {
@@ -144,6 +138,18 @@ func parse(engine, table string) (*Table, error) {
 	}
 	slices.Sort(t.names)
 	return t, nil
+}
+
+// parseRelease reads a release, or the main branch of a day before one.
+func parseRelease(words []string) (release, bool) {
+	v, ok := parseVersion(words[1])
+	if words[0] == "release" {
+		return release{name: words[1], version: v}, ok
+	}
+	if len(words) < 4 {
+		return release{}, false
+	}
+	return release{name: mainOf + words[3], version: v, main: true}, ok
 }
 
 func (t *Table) parseReleases(ranges string) (set, error) {

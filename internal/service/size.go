@@ -86,11 +86,11 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 	if p.Schedule == nil {
 		return nil
 	}
-	requested, n := 0, 0
+	requested := 0
 	for _, c := range p.Schedule.Request.Clusters {
 		requested += len(reservation.Replicas(c.Groups))
 	}
-	n = requested
+	n := requested
 	for _, more := range comingReplicas(p) {
 		n += more
 	}

@@ -35,6 +35,7 @@ func (w *world) scale(role string, n int) {
 	r := w.target(role)
 	if r == nil {
 		w.tb.Fatalf("role %s has no InferenceRole", role)
+		return
 	}
 	r.Resource = kube.With(r.GetResource(), structpb.NewNumberValue(float64(n)), "spec", "replicas")
 }

@@ -179,23 +179,8 @@ func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, view *WeightsView, r
 	l := &Loading{Job: c.Key(key.Job, w.Hash, running.Loader), JobName: w.LoaderName + "-" + running.Loader}
 	c.Loading = l
 	l.Wanted = c.wantsWeights()
-	uid, done := view.Loaded(w.Hash, w.ClaimName)
 	job := view.Job(l.Job)
-	current := job.Exists
-	if w.Own {
-		l.Wanted = l.Wanted || claim != nil
-		done = done && claim != nil && !claim.Deleting && (claim.UID == "" || claim.UID == uid)
-		// A claim that was made anew is empty, whatever was loaded into the former one. While the cluster
-		// of a Job does not say when the Job was made, the Job stays.
-		current = job.Exists && claim != nil && !claim.Deleting && (job.Created.IsZero() || !job.Created.Before(claim.Created))
-	} else {
-		l.Wanted = l.Wanted || done || job.Exists
-		// So is one that somebody else has made anew. While nothing is known of it, nothing changes.
-		named := &view.Named
-		done = done && (named.UID == "" || uid == "" || named.UID == uid)
-		current = job.Exists && (job.Created.IsZero() || !job.Created.Before(named.Created))
-		l.ClaimUID = cmp.Or(named.UID, uid)
-	}
+	done, current := l.loaded(w, claim, view, job)
 	l.Done = done || current && job.Complete
 	stale := job.Exists && (!current || !job.Failed.IsZero() && running.Now.Sub(job.Failed) > retryAfter)
 	// The Job stays until the status has it. Otherwise a failed apply could lose that it is complete.
@@ -209,6 +194,25 @@ func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, view *WeightsView, r
 	}
 	cache.Loaded = l.Done
 	c.Caches = append(c.Caches, cache)
+}
+
+// loaded tells whether the weights are known to be in the claim, and whether a Job that exists loads into that claim. A
+// claim that was made anew is empty, whatever was loaded into the former one. While the cluster of a Job does
+// not say when the Job was made, the Job stays.
+func (l *Loading) loaded(w *Weights, claim *ClaimView, view *WeightsView, job JobView) (done, current bool) {
+	uid, done := view.Loaded(w.Hash, w.ClaimName)
+	if w.Own {
+		l.Wanted = l.Wanted || claim != nil
+		there := claim != nil && !claim.Deleting
+		return done && there && (claim.UID == "" || claim.UID == uid),
+			job.Exists && there && (job.Created.IsZero() || !job.Created.Before(claim.Created))
+	}
+	// While nothing is known of a claim of somebody else, nothing changes.
+	l.Wanted = l.Wanted || done || job.Exists
+	named := &view.Named
+	l.ClaimUID = cmp.Or(named.UID, uid)
+	return done && (named.UID == "" || uid == "" || named.UID == uid),
+		job.Exists && (job.Created.IsZero() || !job.Created.Before(named.Created))
 }
 
 // wantsWeights tells whether the weights are to be there: for replicas, or because a ModelCache names the

@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -71,7 +72,7 @@ func run(out io.Writer, of string, args []string) error {
 		fmt.Fprintf(&b, "release %s %s\n", name, commit)
 		for metric, kind := range found {
 			row := kind + " " + metric
-			releases[row] = append(releases[row], fmt.Sprint(i))
+			releases[row] = append(releases[row], strconv.Itoa(i))
 		}
 	}
 	for _, row := range slices.Sorted(maps.Keys(releases)) {

@@ -35,7 +35,7 @@ var ownersRole = regexp.MustCompile("(?s)```yaml\n(apiVersion: rbac.authorizatio
 func newOwner(t *testing.T, c *cluster.Cluster, namespace, model string) *owner {
 	t.Helper()
 	said := ownersRole.FindStringSubmatch(read(t, "docs", "models.md"))
-	if said == nil || strings.Count(said[1], "[npc-bot]") != 1 {
+	if len(said) < 2 || strings.Count(said[1], "[npc-bot]") != 1 {
 		t.Fatal("docs/models.md has no Role for the owner of npc-bot")
 	}
 	name := "owner-of-" + model

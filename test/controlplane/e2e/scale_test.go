@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func scalable(ns string) *unstructured.Unstructured {
 	worker["scaling"] = map[string]any{"maxReplicas": int64(4)}
 	return inference(ns, "scaled", worker)
 }
-
+// scales has a service that runs one replica run 3, then more than it may have, and then 2.
 // scales scales a service that runs one replica to 3, to more than it may have, and to 2.
 func scales(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	t.Helper()
@@ -38,9 +39,9 @@ func scales(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	for _, tc := range []struct{ ask, want int }{{3, 3}, {9, 4}, {2, 2}} {
 		until(t, c, fmt.Sprintf("%d replicas run when %d are asked for", tc.want, tc.ask), func(context.Context) (bool, error) {
 			current := kubectl(t, c, "get", "--namespace="+o.GetNamespace(), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker", "--output=jsonpath={.spec.replicas} {.status.replicas}")
-			if !strings.HasPrefix(current, fmt.Sprint(tc.ask)+" ") {
+			if !strings.HasPrefix(current, strconv.Itoa(tc.ask)+" ") {
 				// The first number that is set can be taken back once, as docs/scaling.md says. Autoscalers set it again, too.
-				kubectl(t, c, "scale", "--namespace="+o.GetNamespace(), "--replicas="+fmt.Sprint(tc.ask), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker")
+				kubectl(t, c, "scale", "--namespace="+o.GetNamespace(), "--replicas="+strconv.Itoa(tc.ask), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker")
 			}
 			n := len(pods())
 			return n == tc.want && current == fmt.Sprintf("%d %d", tc.ask, tc.want), fmt.Errorf("%d pods run, and the InferenceRole says %s", n, current)

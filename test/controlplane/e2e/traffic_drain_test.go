@@ -166,7 +166,7 @@ func drainsPicker(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured
 	settled(t, c, s)
 }
 
-// drains drains a node of all pods of a service, and lets pods there again.
+// drains takes all pods of a service off a node, and lets pods there again.
 func drains(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, node string) {
 	t.Helper()
 	if _, err := c.Kubectl(t.Context(), "drain", node, "--pod-selector=fusioninfer.io/service="+s.GetName(), "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m"); err != nil {

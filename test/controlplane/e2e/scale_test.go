@@ -30,8 +30,8 @@ func scalable(ns string) *unstructured.Unstructured {
 	worker["scaling"] = map[string]any{"maxReplicas": int64(4)}
 	return inference(ns, "scaled", worker)
 }
-// scales has a service that runs one replica run 3, then more than it may have, and then 2.
-// scales scales a service that runs one replica to 3, to more than it may have, and to 2.
+
+// scales has a service that runs one replica run 3, then the most that it may have, and then 2.
 func scales(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	t.Helper()
 	pods := func() map[string]string { return only(identities(t, c, "Pod", o), o.GetName()+"-worker-") }

@@ -137,16 +137,17 @@ func comingObjects(p *plan.Plan) int {
 // comingReplicas are those that scaling may add, by their roles: a service is refused for them at once, and
 // not when an autoscaler asks for them. A role runs in as many clusters as now.
 func comingReplicas(p *plan.Plan) map[*plan.Role]int {
-	coming := map[*plan.Role]int{}
-	for _, r := range p.ScaledRoles() {
-		count := 0
-		for _, replica := range p.Replicas() {
-			if replica.Role == r {
-				count++
-			}
-		}
+	scaled := p.ScaledRoles()
+	if len(scaled) == 0 {
+		return nil
+	}
+	count, coming := map[*plan.Role]int{}, map[*plan.Role]int{}
+	for _, replica := range p.Replicas() {
+		count[replica.Role]++
+	}
+	for _, r := range scaled {
 		now := max(1, int(r.Replicas))
-		coming[r] = max(0, (int(r.Most())-int(r.Replicas))*max(1, (count+now-1)/now))
+		coming[r] = max(0, (int(r.Most())-int(r.Replicas))*max(1, (count[r]+now-1)/now))
 	}
 	return coming
 }

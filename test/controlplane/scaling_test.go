@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -16,7 +17,8 @@ const startNote = "fusioninfer.io/start-replicas"
 
 // TestScaleTarget proves on an API server what plan.ScaleRoles relies on: the number of an InferenceRole is lost
 // if its only owner leaves it out, stays as it is while that owner repeats it, and belongs to whoever has
-// written another one by the scale subresource. Then the service leaves it out, and it stays.
+// written another one by the scale subresource. Then the service leaves it out, and it stays. A number that was
+// read before is refused.
 func TestScaleTarget(t *testing.T) {
 	for _, flavour := range []string{"xr", "claim"} {
 		t.Run(flavour, func(t *testing.T) {
@@ -61,9 +63,17 @@ func scaleTarget(t *testing.T, c *cluster.Cluster, started *unstructured.Unstruc
 	if n, there, _ := unstructured.NestedInt64(apply(t, r, alone).Object, "spec", "replicas"); there {
 		t.Errorf("the only owner leaves out the number, and it is still %d", n)
 	}
-	apply(t, r, o)
+	stale := o.DeepCopy()
+	stale.SetResourceVersion(apply(t, r, o).GetResourceVersion())
+	if now := apply(t, r, stale).GetResourceVersion(); now != stale.GetResourceVersion() {
+		t.Errorf("repeating the number with its version changes the object, from version %s to %s", stale.GetResourceVersion(), now)
+	}
 
 	setScale(t, r, o.GetName(), 5)
+	_, err = r.Apply(t.Context(), o.GetName(), stale, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("the number of the start is applied after somebody has scaled: want a conflict, got %v", err)
+	}
 	got := apply(t, r, alone)
 	n, _, _ := unstructured.NestedInt64(got.Object, "spec", "replicas")
 	if diff := cmp.Diff([]any{int64(5), ""}, []any{n, got.GetAnnotations()[startNote]}); diff != "" {

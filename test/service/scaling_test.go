@@ -114,6 +114,30 @@ func TestScale(t *testing.T) {
 	check("Unreadable", "3 noted 3", 3, "TRUE AsRequested")
 }
 
+// TestScaleVersion proves that the number of the start goes only onto the version that it was read with, and that
+// nothing else of an InferenceRole depends on its version.
+func TestScaleVersion(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {maxReplicas: 5}"))
+	version := func(rsp *fnv1.RunFunctionResponse) string {
+		return kube.Lookup(rsp.GetDesired().GetResources()["inferencerole/w"].GetResource(), "metadata", "resourceVersion").GetStringValue()
+	}
+	got := []string{version(w.apply())}
+	set := func(v string) {
+		r := w.target("w")
+		r.Resource = kube.With(r.GetResource(), structpb.NewStringValue(v), "metadata", "resourceVersion")
+	}
+	for _, v := range []string{"7", "8"} {
+		set(v)
+		got = append(got, version(w.apply()))
+	}
+	set("9")
+	w.scale("w", 3)
+	got = append(got, version(w.apply()))
+	if diff := cmp.Diff([]string{"", "7", "8", ""}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestScaleToZero runs nothing where minReplicas lets it, and starts again.
 func TestScaleToZero(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {minReplicas: 0, maxReplicas: 5}"))

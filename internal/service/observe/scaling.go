@@ -47,7 +47,7 @@ func scaleView(o incoming.Object) plan.ScaleView {
 		return plan.ScaleView{}
 	}
 	n := min(max(*target.Spec.Replicas, 0), v1alpha1.MaxReplicas) // The schema says so, too.
-	return plan.ScaleView{Replicas: &n, Untouched: startReplicas.Text(o) == strconv.Itoa(int(n))}
+	return plan.ScaleView{Replicas: &n, Untouched: startReplicas.Text(o) == strconv.Itoa(int(n)), Version: resourceVersion.Text(o)}
 }
 
 // runningReplicas is the number of replicas of a role that exist. It goes by the highest index, so that one that

@@ -14,6 +14,8 @@ type ScaleView struct {
 	Replicas *int32
 	// Untouched tells that this is the number with which the service has made the InferenceRole.
 	Untouched bool
+	// Version is the resourceVersion of the InferenceRole.
+	Version string
 	// Running is the number of replicas that exist, without those that only a rollout runs.
 	Running int32
 }
@@ -27,6 +29,8 @@ type Scale struct {
 	// Written is the number that the service writes on the InferenceRole, with a note of it. Nil leaves
 	// it to whoever has set it.
 	Written *int32
+	// Version is the resourceVersion with which Written was read. Empty if there is no InferenceRole yet.
+	Version string
 	// Running is the number of replicas that exist.
 	Running int32
 }
@@ -43,8 +47,8 @@ const (
 //
 // The service has to write a number at first, because an object without one has no scale. Server-side
 // apply removes what its only owner leaves out, so the number is written again as long as it is the one of
-// the note. Whoever writes another number becomes its only owner. From then on the service writes neither, so
-// it never takes back a number that somebody else has set since it was read.
+// the note, and only onto the version that it was read with. Whoever writes another number becomes its only
+// owner. From then on the service writes neither, so it never takes back a number that somebody else has set.
 func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView) map[string]*Scale {
 	all := map[string]*Scale{}
 	for i := range spec.Roles {
@@ -63,7 +67,7 @@ func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView)
 			s.Requested = max(1, r.Scaling.Min())
 		}
 		if v.Replicas == nil || v.Untouched {
-			s.Written = ptr.To(s.Requested)
+			s.Written, s.Version = ptr.To(s.Requested), v.Version
 		}
 		s.Replicas = s.Requested
 		if lowest := r.Scaling.Min(); s.Replicas < lowest {

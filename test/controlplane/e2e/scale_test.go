@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,12 +36,9 @@ func scales(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	pods := func() map[string]string { return only(identities(t, c, "Pod", o), o.GetName()+"-worker-") }
 	before := pods()
 	for _, tc := range []struct{ ask, want int }{{3, 3}, {9, 4}, {2, 2}} {
+		kubectl(t, c, "scale", "--namespace="+o.GetNamespace(), "--replicas="+strconv.Itoa(tc.ask), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker")
 		until(t, c, fmt.Sprintf("%d replicas run when %d are asked for", tc.want, tc.ask), func(context.Context) (bool, error) {
 			current := kubectl(t, c, "get", "--namespace="+o.GetNamespace(), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker", "--output=jsonpath={.spec.replicas} {.status.replicas}")
-			if !strings.HasPrefix(current, strconv.Itoa(tc.ask)+" ") {
-				// The first number that is set can be taken back once, as docs/scaling.md says. Autoscalers set it again, too.
-				kubectl(t, c, "scale", "--namespace="+o.GetNamespace(), "--replicas="+strconv.Itoa(tc.ask), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker")
-			}
 			n := len(pods())
 			return n == tc.want && current == fmt.Sprintf("%d %d", tc.ask, tc.want), fmt.Errorf("%d pods run, and the InferenceRole says %s", n, current)
 		})

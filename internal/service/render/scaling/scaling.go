@@ -32,6 +32,11 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 		if s.Written != nil {
 			spec["replicas"] = int64(*s.Written)
 			metadata["annotations"] = map[string]any{naming.AnnotationStartReplicas: strconv.Itoa(int(*s.Written))}
+			// The API server refuses it if somebody has scaled since it was read. Crossplane then calls again
+			// (internal/controller/apiextensions/composite/reconciler.go of v2.4).
+			if s.Version != "" {
+				metadata["resourceVersion"] = s.Version
+			}
 		}
 		resource, err := kube.Encode(map[string]any{
 			"apiVersion": v1alpha1.APIVersion,

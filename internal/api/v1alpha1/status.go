@@ -100,6 +100,12 @@ type RolloutStatus struct {
 	// +optional
 	ExtraReplicas int32 `json:"extraReplicas,omitempty"`
 
+	// CompletedGeneration is the generation of the spec that is rolled out. It is absent while
+	// the condition RolledOut is not True, and in a claim. Crossplane can give that condition a
+	// newer generation than the function was called with, but not this field.
+	// +optional
+	CompletedGeneration int64 `json:"completedGeneration,omitempty"`
+
 	// Summary is a line to read: updated and desired replicas. Its format may change.
 	Summary string `json:"summary"`
 }

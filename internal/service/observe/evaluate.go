@@ -104,7 +104,14 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 		Stable:         len(deferred) == 0 && e.stable() && !e.total.troubled() && len(e.routerFailures) == 0,
 	}
 	for _, c := range v.Conditions {
-		v.Stable = v.Stable && (c.Type != RolledOut || c.Status == composite.True || c.Reason == ReasonPaused)
+		if c.Type != RolledOut {
+			continue
+		}
+		if c.Status == composite.True {
+			// Absent where observedGeneration is.
+			v.Status.Rollout.CompletedGeneration = v.Status.ObservedGeneration
+		}
+		v.Stable = v.Stable && (c.Status == composite.True || c.Reason == ReasonPaused)
 	}
 	for _, s := range e.objects {
 		v.Ready[s.key] = s.ready

@@ -16,7 +16,7 @@ func TestEvaluateStatus(t *testing.T) {
 	want := v1alpha1.InferenceServiceStatus{
 		ObservedGeneration: 7,
 		Components:         map[string]v1alpha1.ComponentStatus{"engine": component},
-		Rollout:            &v1alpha1.RolloutStatus{UpdatedReplicas: 2, Summary: "2/2"},
+		Rollout:            &v1alpha1.RolloutStatus{UpdatedReplicas: 2, CompletedGeneration: 7, Summary: "2/2"},
 		URL:                "http://qwen.team-a.svc:8000",
 		Replicas:           1,
 		Selector:           "fusioninfer.io/service=qwen,fusioninfer.io/component-type notin (router)",

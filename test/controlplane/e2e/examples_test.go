@@ -407,6 +407,10 @@ func counted(s *unstructured.Unstructured, pods []unstructured.Unstructured) map
 		if !given {
 			replicas = 1
 		}
+		// Nobody scales a role here, so it has the least that it may have.
+		if least, scaled, _ := unstructured.NestedInt64(r, "scaling", "minReplicas"); scaled {
+			replicas = least
+		}
 		replicas *= groups
 		// Ready pods of each replica.
 		of, ready := map[string]int64{}, int64(0)

@@ -156,7 +156,10 @@ func updatesTo(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, i
 		setImage(r, image)
 	}
 	apply(t, c, s)
-	kubectl(t, c, "wait", "--for=condition=RolledOut", "--timeout=5m", "--namespace="+s.GetNamespace(), "inferenceservices.fusioninfer.io/"+s.GetName())
+	// As docs/operations.md has it for scripts.
+	generation := kubectl(t, c, "get", "--namespace="+s.GetNamespace(), "inferenceservices.fusioninfer.io/"+s.GetName(), "--output=jsonpath={.metadata.generation}")
+	kubectl(t, c, "wait", "--for=jsonpath={.status.rollout.completedGeneration}="+generation, "--timeout=5m",
+		"--namespace="+s.GetNamespace(), "inferenceservices.fusioninfer.io/"+s.GetName())
 	settled(t, c, s)
 	if n := fewestReady(t, pods, before, unitOf); n < least {
 		t.Errorf("image %s: %d units were ready at one time, want %d at least", image, n, least)

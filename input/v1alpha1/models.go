@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"cmp"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -88,6 +89,12 @@ type ModelCaches struct {
 	// +kubebuilder:validation:MaxItems=64
 	AllowedStorageClassNames []string `json:"allowedStorageClassNames,omitempty"`
 
+	// DefaultSize of the claim for a model of a hub whose service sets no spec.model.cache. Without
+	// it, each engine of such a service downloads the model for itself. The class has to be one whose
+	// volumes many nodes can mount. A change of the size loads these models again, into new claims.
+	// +optional
+	DefaultSize *resource.Quantity `json:"defaultSize,omitempty"`
+
 	// MaxSize of a claim. While a new revision is loaded, a service has two claims. There is no
 	// limit by default, besides the ResourceQuota of a namespace.
 	// +optional
@@ -166,8 +173,16 @@ func validateModelCaches(at *field.Path, c *ModelCaches) field.ErrorList {
 		errs = append(errs, check.Name(at.Child("storageClassName"), c.StorageClassName)...)
 	}
 	errs = append(errs, validatePatterns(at.Child("allowedStorageClassNames"), c.AllowedStorageClassNames)...)
-	if q := c.MaxSize; q != nil && q.Sign() <= 0 {
-		errs = append(errs, field.Invalid(at.Child("maxSize"), text.Value(q.String()), "must be more than 0"))
+	for _, q := range []struct {
+		name string
+		size *resource.Quantity
+	}{{"defaultSize", c.DefaultSize}, {"maxSize", c.MaxSize}} {
+		if q.size != nil && q.size.Sign() <= 0 {
+			errs = append(errs, field.Invalid(at.Child(q.name), text.Value(q.size.String()), "must be more than 0"))
+		}
+	}
+	if c.DefaultSize != nil && c.MaxSize != nil && c.DefaultSize.Cmp(*c.MaxSize) > 0 {
+		errs = append(errs, field.Invalid(at.Child("defaultSize"), text.Value(c.DefaultSize.String()), fmt.Sprintf("must be at most maxSize, %s", c.MaxSize)))
 	}
 	return errs
 }

@@ -17,7 +17,7 @@ func TestValidateModels(t *testing.T) {
 	}{
 		"Valid": {reason: "All of it may be set.", doc: `
 modelLoader: {env: [{name: HF_ENDPOINT, value: "https://hub.example.com"}], imagePullSecrets: [{name: pull}], resources: {limits: {memory: 8Gi}}, runAsUser: 2000}
-modelCaches: {storageClassName: nfs, allowedStorageClassNames: ["fast-*"], maxSize: 2Ti}
+modelCaches: {storageClassName: nfs, allowedStorageClassNames: ["fast-*"], defaultSize: 2Ti, maxSize: 2Ti}
 `},
 		"Variable": {
 			reason: "A variable has one value, and a name that a shell takes.", doc: `modelLoader: {env: [{name: A}, {name: A}, {name: "1"}]}`,
@@ -28,6 +28,11 @@ modelCaches: {storageClassName: nfs, allowedStorageClassNames: ["fast-*"], maxSi
 		},
 		"Root": {reason: "No Job runs as root.", doc: `modelLoader: {runAsUser: 0}`, want: []string{`modelLoader.runAsUser: Invalid value: 0: must be from 1 to 2147483647`}},
 		"Size": {reason: "A limit of nothing allows nothing.", doc: `modelCaches: {maxSize: "0"}`, want: []string{`modelCaches.maxSize: Invalid value: "0": must be more than 0`}},
+		"DefaultSize": {
+			reason: "A default that is not allowed would refuse every service.", doc: `modelCaches: {defaultSize: 2Ti, maxSize: 1Ti}`,
+			want: []string{`modelCaches.defaultSize: Invalid value: "2Ti": must be at most maxSize, 1Ti`},
+		},
+		"NoDefaultSize": {reason: "A claim has a size.", doc: `modelCaches: {defaultSize: "0"}`, want: []string{`modelCaches.defaultSize: Invalid value: "0": must be more than 0`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 // problems that validation found. Build checks the roles even then, so that the user sees
 // all problems at once. With any problem it returns no plan. Place says where the replicas run.
 func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, snapshot scheduling.Snapshot, errs field.ErrorList) (*Plan, field.ErrorList) {
+	policy := newTenantPolicy(s, in)
+	spec = policy.withCache(spec)
 	p := &Plan{
 		Service:           s,
 		PodLimit:          *in.PodObservationLimit,
@@ -31,7 +33,6 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		snapshot:          &snapshot,
 		groups:            ptr.Deref(spec.Replicas, 1),
 	}
-	policy := newTenantPolicy(s, in)
 	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &snapshot))...)
 	errs = append(errs, p.planWeights(spec, in, policy)...)
 	errs = append(errs, p.planAdapters(spec, in, policy)...)

@@ -114,6 +114,22 @@ const weightsLength = 12
 // its pods. The name of a Job becomes a label.
 const jobSuffix = 9
 
+// withCache returns the spec with the cache that the platform team gives a model of a hub without one. A
+// tenant may have a lower limit than the default, and has not set the size that is too much.
+func (p *tenantPolicy) withCache(spec *v1alpha1.InferenceServiceSpec) *v1alpha1.InferenceServiceSpec {
+	size, m := p.ModelCaches.DefaultSize, spec.Model
+	if size == nil || m == nil || m.CacheRef != nil || m.Cache != nil || m.Source().Hub == "" {
+		return spec
+	}
+	if most := p.ModelCaches.MaxSize; most != nil && size.Cmp(*most) > 0 {
+		size = most
+	}
+	model, with := *m, *spec
+	model.Cache = &v1alpha1.Cache{Size: size}
+	with.Model = &model
+	return &with
+}
+
 // planWeights completes the weights by the Input, and refuses claims that the tenant may not have.
 func (p *Plan) planWeights(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
 	if spec.Model == nil || spec.Model.Cache == nil || len(p.Roles) == 0 {

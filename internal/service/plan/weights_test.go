@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -230,6 +231,40 @@ func TestCaches(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff([]string{tc.class, tc.warnings}, []string{p.Weights.StorageClassName, strings.Join(warnings, "; ")}); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDefaultCache shows which models get the cache of the platform team.
+func TestDefaultCache(t *testing.T) {
+	const own = `modelCaches: {defaultSize: 100Gi, storageClassName: nfs}`
+	cases := map[string]struct{ reason, model, input, want string }{
+		"Hub":     {reason: "The service says nothing of a cache.", model: `uri: "hf://Qwen/Qwen3-8B"`, input: own, want: "100Gi nfs ReadWriteMany"},
+		"Own":     {reason: "The service says what it needs.", model: `uri: "hf://Qwen/Qwen3-8B", cache: {size: 40Gi, accessMode: ReadWriteOnce}`, input: own, want: "40Gi nfs ReadWriteOnce"},
+		"Claim":   {reason: "The service has a claim.", model: `uri: "hf://Qwen/Qwen3-8B", cache: {claimName: weights}`, input: own, want: "weights"},
+		"Mounted": {reason: "Nothing is loaded.", model: `uri: "pvc://weights/qwen"`, input: own, want: "none"},
+		"Unset":   {reason: "The platform team gives none.", model: `uri: "hf://Qwen/Qwen3-8B"`, input: `modelCaches: {storageClassName: nfs}`, want: "none"},
+		"Tenant": {
+			reason: "A tenant that may have less gets that.", model: `uri: "hf://Qwen/Qwen3-8B"`,
+			input: own + "\ntenants: [{namespaces: [ns], modelCaches: {maxSize: 50Gi}}]", want: "50Gi nfs ReadWriteMany",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, cachedModel(tc.model), tc.input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := "none"
+			if w := p.Weights; w != nil && w.Own {
+				got = fmt.Sprintf("%s %s %s", w.Size, w.StorageClassName, w.AccessMode)
+			} else if w != nil {
+				got = w.ClaimName
+			}
+			mounted := strings.Contains(fmt.Sprint(p.Roles[0].Leader), "persistentVolumeClaim")
+			if diff := cmp.Diff([]any{tc.want, tc.want != "none" || name == "Mounted"}, []any{got, mounted}); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

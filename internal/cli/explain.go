@@ -12,9 +12,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
 )
 
-// explain writes where each value of the roles of a service comes from, a line for each. The function
-// has accepted the service before.
-func explain(w io.Writer, g *given) error {
+// explain writes where each value of the roles of a service comes from, a line for each, and then what the
+// function adds to them. The function has accepted the service before, and has answered what is composed.
+func explain(w io.Writer, g *given, composed []object) error {
 	if ofCache(g.xr) {
 		return errors.New("--explain is for InferenceServices: a ModelCache has no roles")
 	}
@@ -45,5 +45,5 @@ func explain(w io.Writer, g *given) error {
 			return err
 		}
 	}
-	return nil
+	return explainAdded(w, spec, composed)
 }

@@ -40,7 +40,7 @@ type Render struct {
 	Required    []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated."`
 	Simulate    bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
 	Format      string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
-	Explain     bool     `help:"Write instead where each value of the roles comes from: the spec, or the serving profile that it names."`
+	Explain     bool     `help:"Write instead where each value of the roles comes from: the spec, the serving profile that it names, or the function, which adds to the pods."`
 }
 
 // Run renders. It writes to standard output only if everything succeeds.
@@ -83,7 +83,7 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	}
 	b := &bytes.Buffer{}
 	if r.Explain {
-		err = explain(b, given)
+		err = explain(b, given, out.composed)
 	} else {
 		err = write(b, r.Format, out)
 	}

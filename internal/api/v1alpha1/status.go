@@ -102,7 +102,8 @@ type RolloutStatus struct {
 
 	// CompletedGeneration is the generation of the spec that is rolled out. It is absent while
 	// the condition RolledOut is not True, and in a claim. Crossplane can give that condition a
-	// newer generation than the function was called with, but not this field.
+	// newer generation than the function was called with, but not this field. Crossplane's own
+	// writes make generations, too: wait for that of an edit or a later one.
 	// +optional
 	CompletedGeneration int64 `json:"completedGeneration,omitempty"`
 

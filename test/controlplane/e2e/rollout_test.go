@@ -157,9 +157,19 @@ func updatesTo(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, i
 	}
 	apply(t, c, s)
 	// As docs/operations.md has it for scripts.
-	generation := kubectl(t, c, "get", "--namespace="+s.GetNamespace(), "inferenceservices.fusioninfer.io/"+s.GetName(), "--output=jsonpath={.metadata.generation}")
-	kubectl(t, c, "wait", "--for=jsonpath={.status.rollout.completedGeneration}="+generation, "--timeout=5m",
-		"--namespace="+s.GetNamespace(), "inferenceservices.fusioninfer.io/"+s.GetName())
+	edited, err := c.Get(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, "image "+image+" is rolled out", func(ctx context.Context) (bool, error) {
+		now, err := c.Get(ctx, s)
+		if err != nil {
+			return false, err
+		}
+		done, _, _ := unstructured.NestedInt64(now.Object, "status", "rollout", "completedGeneration")
+		return done >= edited.GetGeneration(), fmt.Errorf("generation %d is, and the edit made %d", done, edited.GetGeneration())
+	})
+	kubectl(t, c, "wait", "--for=condition=RolledOut", "--timeout=1m", "--namespace="+s.GetNamespace(), "inferenceservices.fusioninfer.io/"+s.GetName())
 	settled(t, c, s)
 	if n := fewestReady(t, pods, before, unitOf); n < least {
 		t.Errorf("image %s: %d units were ready at one time, want %d at least", image, n, least)

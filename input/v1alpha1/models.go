@@ -90,8 +90,9 @@ type ModelCaches struct {
 	AllowedStorageClassNames []string `json:"allowedStorageClassNames,omitempty"`
 
 	// DefaultSize of the claim for a model of a hub whose service sets no spec.model.cache. Without
-	// it, each engine of such a service downloads the model for itself. The class has to be one whose
-	// volumes many nodes can mount. A change of the size loads these models again, into new claims.
+	// it, each engine of such a service downloads the model for itself. So does one with
+	// spec.adapterCache, whose engines cannot change the place of their weights. The class has to be
+	// one whose volumes many nodes can mount. Claims that exist keep their size.
 	// +optional
 	DefaultSize *resource.Quantity `json:"defaultSize,omitempty"`
 

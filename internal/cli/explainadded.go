@@ -16,13 +16,18 @@ import (
 )
 
 // explainAdded writes the values of pods that neither the service nor its profile has: those that the
-// function adds by itself, or by the Input. A role without a LeaderWorkerSet has none.
+// function adds by itself, or by the Input. Without a LeaderWorkerSet, it says that there are none yet.
 func explainAdded(w io.Writer, spec *structpb.Struct, composed []object) error {
 	sets := workloads(composed)
 	for i, v := range spec.GetFields()["roles"].GetListValue().GetValues() {
 		role := v.GetStructValue()
 		set, ok := sets[role.GetFields()["name"].GetStringValue()]
 		if !ok {
+			if template := role.GetFields()["template"]; template != nil {
+				if _, err := fmt.Fprintf(w, "spec.roles[%d].template: no pods so far, so what the function adds to them is not known: --simulate renders them where they wait for weights\n", i); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		at := field.NewPath("spec", "roles").Index(i).Child("template")

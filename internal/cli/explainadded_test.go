@@ -51,7 +51,10 @@ spec.roles[0].template.spec.containers[0].args[1]: "join" (function, workers)
 			composed: "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, spec: {forProvider: {manifest: " + set("workerTemplate: {metadata: {labels: {a.b/c: d}}}") + "}}}",
 			want:     "spec.roles[0].template.metadata.labels[a.b/c]: \"d\" (function)\n",
 		},
-		"Waiting": {reason: "Replicas that wait for weights have no pods yet.", composed: "{apiVersion: v1, kind: ConfigMap}"},
+		"Waiting": {
+			reason: "Replicas that wait for weights have no pods yet.", composed: "{apiVersion: v1, kind: ConfigMap}",
+			want: "spec.roles[0].template: no pods so far, so what the function adds to them is not known: --simulate renders them where they wait for weights\n",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

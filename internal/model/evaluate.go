@@ -78,7 +78,7 @@ func evaluate(p *parsed, state *observedState, objects []kube.Object, left defer
 	}
 	a.Conditions = []composite.Condition{
 		{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted},
-		noWarnings(unknown),
+		state.noWarnings(unknown),
 		loaded,
 		answered,
 	}
@@ -118,13 +118,17 @@ func (r *observedState) notReady(o kube.Object, left deferred) string {
 	return ""
 }
 
-// unknownTargets are the targets that no engine answers. It is nil where the engines may answer more than
-// is known.
+// unknownTargets are the targets that no engine answers, or that engines answer only if something else than this
+// function has put an adapter into the service's adapterCache. It is nil where the engines may answer more
+// than is known.
 func (r *observedState) unknownTargets(p *parsed) []string {
-	if r.service == nil || r.service.Status.ModelRouting == nil || !r.service.Status.ModelRouting.Complete {
+	if r.service == nil || r.service.Status.ModelRouting == nil {
 		return nil
 	}
 	m := r.service.Status.ModelRouting
+	if !m.Complete && !m.AdapterCacheOnly {
+		return nil
+	}
 	adapters := slices.Clone(m.AdapterNames)
 	for i := range r.adapters {
 		adapters = append(adapters, r.adapters[i].target)
@@ -132,15 +136,23 @@ func (r *observedState) unknownTargets(p *parsed) []string {
 	return modelroute.Known(m.ServedNames, adapters).Unknown(&p.model)
 }
 
-func noWarnings(unknown []string) composite.Condition {
+func (r *observedState) noWarnings(unknown []string) composite.Condition {
 	if len(unknown) == 0 {
 		return composite.Condition{Type: NoWarnings, Status: composite.True, Reason: reasonNoneFound}
 	}
+	return composite.Condition{Type: NoWarnings, Status: composite.False, Reason: reasonSuspicious, Message: "spec.targets: " + r.whyUnknown(unknown)}
+}
+
+// whyUnknown says why targets are not answered, as far as is known.
+func (r *observedState) whyUnknown(unknown []string) string {
 	shown := make([]string, 0, len(unknown))
 	for _, t := range unknown {
 		shown = append(shown, text.Value(t))
 	}
-	return composite.Condition{Type: NoWarnings, Status: composite.False, Reason: reasonSuspicious, Message: "spec.targets: no engine of the service answers these: " + text.List(shown) + ": " + modelroute.Remedy}
+	if !r.service.Status.ModelRouting.Complete {
+		return "engines of the service answer these " + modelroute.InCacheOnly + modelroute.Remedy + ": " + text.List(shown)
+	}
+	return "no engine of the service answers these: " + text.List(shown) + ": " + modelroute.Remedy
 }
 
 // answered tells whether requests for the name are answered.
@@ -162,8 +174,10 @@ func (r *observedState) answered(p *parsed, missing, unknown []string) composite
 		return no(reasonNoPool, name+" has no InferencePool yet")
 	case len(missing) > 0:
 		return no(reasonNotCreated, text.List(missing))
-	case len(unknown) == len(p.model.Targets):
-		return no(reasonUnknownTargets, "no engine of "+name+" answers any target: "+modelroute.Remedy)
+	case len(unknown) > 0 && !r.service.Status.ModelRouting.Complete:
+		return composite.Condition{Type: Answered, Status: composite.Unknown, Reason: reasonUnknownTargets, Message: r.whyUnknown(unknown)}
+	case len(unknown) > 0:
+		return no(reasonUnknownTargets, r.whyUnknown(unknown))
 	}
 	if c, ready := r.serviceReady(); !ready {
 		return no(reasonServiceNotReady, name+" is not ready: "+c)

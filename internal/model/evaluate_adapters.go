@@ -111,6 +111,8 @@ func (r *observedState) progress(j *job, left deferred) string {
 		return "Job " + j.name + " has no pod so far: if that lasts, its events say why"
 	case s.Status.Ready == 0 && j.key.Cluster != "":
 		return "the pod of Job " + j.name + " does not run at the moment: see the pods of the Job there"
+	case s.Status.Ready == 0:
+		return "the pod of Job " + j.name + " does not run at the moment: if that lasts, its events say why"
 	}
 	return "Job " + j.name + " loads it"
 }

@@ -25,5 +25,8 @@ func (k KnownNames) Unknown(m *Model) []string {
 	return unknown
 }
 
+// InCacheOnly says of targets that engines answer only with an adapter that is loaded at run time.
+const InCacheOnly = "only if its spec.adapterCache has directories of these names: give each target an adapter, or "
+
 // Remedy says what to do about a target that no engine answers.
 const Remedy = "write the name of an adapter in --lora-modules, or the name of the engines' own model"

@@ -139,6 +139,11 @@ type ModelRoutingStatus struct {
 	// Complete tells that the engines answer no other names, as far as their commands say.
 	// +optional
 	Complete bool `json:"complete,omitempty"`
+
+	// AdapterCacheOnly tells that the engines answer no other names but those of adapters in
+	// spec.adapterCache, as far as their commands say.
+	// +optional
+	AdapterCacheOnly bool `json:"adapterCacheOnly,omitempty"`
 }
 
 // A PlacementState is what was decided about one cluster. Later versions may have more

@@ -53,14 +53,14 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 	if s == nil || s.reason == ReasonNotCreated {
 		return v1alpha1.CacheLoading, clusterPrefix(c) + "Job " + l.JobName + ": not created yet"
 	}
-	failures, progress := e.state.loader(c)
+	failures, progress, unscheduled := e.state.loader(c)
 	switch {
 	case len(failures) > 0:
 		return v1alpha1.CacheFailed, text.Join(failures, text.MaxMessage) + progress + ", and it tries again"
 	case s.reason == ReasonFailed:
 		return v1alpha1.CacheFailed, s.String() + ": " + s.message + progress
 	case s.reason == ReasonNotReady || s.reason == "":
-		return v1alpha1.CacheLoading, s.String() + e.state.loads(c) + progress
+		return v1alpha1.CacheLoading, s.String() + e.state.loads(c, unscheduled) + progress
 	}
 	return v1alpha1.CacheLoading, s.String() + ": " + s.message + progress
 }
@@ -149,8 +149,9 @@ func (r *ObservedState) former(c *plan.ClusterPlan, cache plan.Cache) (v1alpha1.
 	return v1alpha1.CacheStatus{Cluster: c.Target.Cluster, ClaimName: cache.ClaimName, Weights: cache.Weights, State: v1alpha1.CacheReady, ClaimUID: uid}, ok
 }
 
-// loads says what a loading Job does at the moment.
-func (r *ObservedState) loads(c *plan.ClusterPlan) string {
+// loads says what a loading Job does at the moment. A pod that no node takes often waits for the volume of its
+// claim: the class may have none that several nodes can mount.
+func (r *ObservedState) loads(c *plan.ClusterPlan, unscheduled bool) string {
 	found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
 	j := job{}
 	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
@@ -160,13 +161,20 @@ func (r *ObservedState) loads(c *plan.ClusterPlan) string {
 		return " is suspended, for example by Kueue: whoever did that has to let it run"
 	case j.Status.Active == 0:
 		return " has no pod so far: if that lasts, its events say why"
+	case unscheduled:
+		for _, claim := range r.Weights(c).Claims {
+			if claim.Key == r.plan.ClaimKey(c) && !claim.Bound {
+				return " has a pod that waits for a node, and claim " + claim.Name + " has no volume: if that lasts, the events of both say why"
+			}
+		}
+		return " has a pod that waits for a node: if that lasts, its events say why"
 	}
 	return " loads them"
 }
 
-// loader returns what fails in the pods of a loading Job, and how much they have said last that is loaded. In
-// another cluster only the Job is known.
-func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress string) {
+// loader returns what fails in the pods of a loading Job, how much they have said last that is loaded, and whether
+// no node has taken one. In another cluster only the Job is known.
+func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress string, unscheduled bool) {
 	if c.Target.Remote() {
 		found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
 		j := job{}
@@ -174,7 +182,7 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress
 		if state.Readable() && j.Status.Active > 0 && j.Status.Ready == 0 {
 			progress = ", and its pod does not run at the moment: see the pods of the Job there"
 		}
-		return nil, progress
+		return nil, progress, false
 	}
 	pods, _ := r.req.Required(require.Loader(c.Loading.Job))
 	facts, said, last := podFacts{}, []string{}, loadedSoFar{}
@@ -193,7 +201,7 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress
 	// The order of the pods is any.
 	slices.Sort(facts.failures)
 	slices.Sort(said)
-	return facts.failures, strings.Join(said, "") + last.String()
+	return facts.failures, strings.Join(said, "") + last.String(), facts.unscheduled > 0
 }
 
 // failureOrEnd is how a container ended.

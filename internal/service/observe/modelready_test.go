@@ -58,6 +58,13 @@ func lastEnded(code int32, message string) edit[corev1.Pod] {
 	}
 }
 
+// nowhere leaves a loading pod without a node.
+func nowhere(p *corev1.Pod) {
+	p.Status.Phase = corev1.PodPending
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: at(1)}}
+	p.Status.ContainerStatuses[0].State = corev1.ContainerState{}
+}
+
 // says lets the sidecar of a loading pod end with a message at a minute. It may wait to be started again.
 func says(message string, minute int, waits bool) edit[corev1.Pod] {
 	return func(p *corev1.Pod) {
@@ -150,6 +157,20 @@ func TestModelReady(t *testing.T) {
 				s.loads().see(jobKey, loadingJob(func(j *batchv1.Job) { j.Status = batchv1.JobStatus{} }))
 			},
 			want: "False Loading: Job qwen-model-1-a has no pod so far: if that lasts, its events say why",
+		},
+		"NoNode": {
+			reason: "No node has room for its pod.", scene: func(s *scene) { s.loads().loaderPod(nowhere).see(jobKey, loadingJob()) },
+			want: "False Loading: Job qwen-model-1-a has a pod that waits for a node: if that lasts, its events say why",
+		},
+		"NoVolume": {
+			reason: "The class may have no volumes that several nodes can mount.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(nowhere).see(jobKey, loadingJob())
+				s.see(s.plan.ClaimKey(&s.plan.Clusters[0]).String(), &corev1.PersistentVolumeClaim{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta("qwen-model-1", 1, nil),
+				})
+			},
+			want: "False Loading: Job qwen-model-1-a has a pod that waits for a node, and claim qwen-model-1 has no volume: if that lasts, the events of both say why",
 		},
 		"Deleting": {
 			reason: "A claim that is deleted stays as long as pods use it.",

@@ -13,7 +13,7 @@ func modelRouting(p *plan.Plan) *v1alpha1.ModelRoutingStatus {
 		return nil
 	}
 	n := p.Router.Names
-	return &v1alpha1.ModelRoutingStatus{ServedNames: n.Served, AdapterNames: n.Adapters, Complete: n.Complete}
+	return &v1alpha1.ModelRoutingStatus{ServedNames: n.Served, AdapterNames: n.Adapters, Complete: n.Complete, AdapterCacheOnly: n.CacheAlone}
 }
 
 // servedModels are the models of the router, each with the InferenceObjective that requests

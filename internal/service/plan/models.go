@@ -79,7 +79,7 @@ func (r *Router) warnOfTargets(path *field.Path, models []v1alpha1.ServedModel) 
 			}
 			message := fmt.Sprintf("no engine answers requests for %s: %s", text.Value(t), modelroute.Remedy)
 			if !r.Names.Complete {
-				message = fmt.Sprintf("engines answer requests for %s only if spec.adapterCache has an adapter of that name: let an InferenceModel load it, or %s", text.Value(t), modelroute.Remedy)
+				message = fmt.Sprintf("engines answer requests for %s only if spec.adapterCache has a directory of that name: take the name out here and let an InferenceModel have it, with an adapter, or %s", text.Value(t), modelroute.Remedy)
 			}
 			warnings = append(warnings, Warning{Path: at.String(), Message: message})
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -114,20 +115,28 @@ const weightsLength = 12
 // its pods. The name of a Job becomes a label.
 const jobSuffix = 9
 
-// withCache returns the spec with the cache that the platform team gives a model of a hub without one. A
-// tenant may have a lower limit than the default, and has not set the size that is too much.
+// withCache returns the spec with the cache that the platform team gives a model of a hub without one. The cache
+// has no size here, so that the size is no part of the names: another default loads nothing again, and a claim
+// that exists keeps its size. With adapters, engines have to keep the place of the weights.
 func (p *tenantPolicy) withCache(spec *v1alpha1.InferenceServiceSpec) *v1alpha1.InferenceServiceSpec {
-	size, m := p.ModelCaches.DefaultSize, spec.Model
-	if size == nil || m == nil || m.CacheRef != nil || m.Cache != nil || m.Source().Hub == "" {
+	m := spec.Model
+	if p.ModelCaches.DefaultSize == nil || m == nil || m.CacheRef != nil || m.Cache != nil || m.Source().Hub == "" || spec.AdapterCache != nil {
 		return spec
 	}
+	model, with := *m, *spec
+	model.Cache = &v1alpha1.Cache{}
+	with.Model = &model
+	return &with
+}
+
+// defaultSize is the size of a claim that the platform team gives. A tenant may have a lower limit than the
+// default, and has not set the size that is too much.
+func (p *tenantPolicy) defaultSize() string {
+	size := p.ModelCaches.DefaultSize
 	if most := p.ModelCaches.MaxSize; most != nil && size.Cmp(*most) > 0 {
 		size = most
 	}
-	model, with := *m, *spec
-	model.Cache = &v1alpha1.Cache{Size: size}
-	with.Model = &model
-	return &with
+	return size.String()
 }
 
 // planWeights completes the weights by the Input, and refuses claims that the tenant may not have.
@@ -142,8 +151,11 @@ func (p *Plan) planWeights(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha
 	errs := policy.checkCache(at, spec.Model.Cache)
 	if !w.Own {
 		errs = append(errs, refuseSharedNamespaces(at.Child("claimName"), p.Service, spec)...)
-	} else if w.StorageClassName == "" {
-		w.StorageClassName = policy.ModelCaches.StorageClassName
+	} else {
+		w.StorageClassName = cmp.Or(w.StorageClassName, policy.ModelCaches.StorageClassName)
+		if spec.Model.Cache.Size == nil {
+			w.Size = policy.defaultSize()
+		}
 	}
 	if w.AccessMode == corev1.ReadWriteOnce && p.severalPods() {
 		p.Warnings = append(p.Warnings, Warning{

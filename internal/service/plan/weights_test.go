@@ -271,6 +271,40 @@ func TestDefaultCache(t *testing.T) {
 	}
 }
 
+// TestDefaultCacheKeepsItsName proves that another default size makes no other claim, and so loads nothing again.
+func TestDefaultCacheKeepsItsName(t *testing.T) {
+	var names []string
+	for _, size := range []string{"100Gi", "200Gi"} {
+		p, err := build(t, cachedModel(`uri: "hf://Qwen/Qwen3-8B"`), "modelCaches: {defaultSize: "+size+"}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, p.Weights.ClaimName)
+	}
+	if diff := cmp.Diff(names[0], names[1]); diff != "" {
+		t.Errorf("-100Gi, +200Gi:\n%s", diff)
+	}
+}
+
+// TestDefaultCacheWithAdapters proves that a default changes no service whose engines load adapters: it may run, and
+// could not get the weights from another place.
+func TestDefaultCacheWithAdapters(t *testing.T) {
+	spec := `
+model: {uri: "hf://Qwen/Qwen3-8B"}
+adapterCache: {size: 10Gi}
+roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.27.1", command: [vllm, serve]}]}}}]
+`
+	for _, input := range []string{"", "modelCaches: {defaultSize: 100Gi}"} {
+		p, err := build(t, spec, input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Weights != nil || !p.Downloads {
+			t.Errorf("input %q: got weights %v", input, p.Weights)
+		}
+	}
+}
+
 // TestWeightsNames proves that names differ with whatever makes other weights or another claim, and with
 // nothing else.
 func TestWeightsNames(t *testing.T) {

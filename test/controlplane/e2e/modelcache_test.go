@@ -107,7 +107,7 @@ spec:
 
 	saysOfModel(t, c, chat, "LoadFailed", "container loader: CreateContainerConfigError")
 	token(t, c, ns, wrongToken)
-	saysOfModel(t, c, chat, "LoadFailed", "container loader: ")
+	saysOfModel(t, c, chat, "LoadFailed", "container loader: CrashLoopBackOff")
 	until(t, c, "the hub refuses the token", func(context.Context) (bool, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()

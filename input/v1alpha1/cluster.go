@@ -102,8 +102,7 @@ func ValidateCluster(in *ClusterInput, root *field.Path) field.ErrorList {
 		errs = append(errs, validateTenantNamespaces(at.Child("namespaces"), t.Namespaces)...)
 		errs = append(errs, validatePodSecurity(at.Child("podSecurity"), t.PodSecurity)...)
 	}
-	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)
-	return append(errs, check.Annotations(root.Child("annotations"), in.Annotations)...)
+	return append(errs, validateMetadata(root, in.Labels, in.Annotations)...)
 }
 
 // PodSecurityOf returns the Pod Security Standard of a namespace, with its defaults. Each

@@ -99,8 +99,7 @@ func ValidateModel(in *ModelInput, root *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateLoader(root.Child("modelLoader"), &in.ModelLoader)...)
 	errs = append(errs, check.OneOf(root.Child("missingKinds"), in.MissingKinds, MissingKindsFail, MissingKindsSkip)...)
-	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)
-	return append(errs, check.Annotations(root.Child("annotations"), in.Annotations)...)
+	return append(errs, validateMetadata(root, in.Labels, in.Annotations)...)
 }
 
 func validatePriorities(path *field.Path, r *PriorityRange) field.ErrorList {

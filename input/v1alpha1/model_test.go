@@ -30,6 +30,7 @@ func TestValidateModelInput(t *testing.T) {
 		"Full":    {doc: `{missingKinds: Skip, priorities: {minimum: -5, maximum: 5}, tenants: [{namespaces: [a, "b-*"], priorities: {maximum: 0}}], labels: {a: b}, annotations: {a: b}}`},
 		"Range":   {doc: `{priorities: {minimum: 1, maximum: 0}}`, want: []string{"input.priorities.minimum"}},
 		"Tenants": {doc: `{tenants: [{namespaces: [], priorities: {minimum: 1, maximum: 0}}]}`, want: []string{"input.tenants[0].namespaces", "input.tenants[0].priorities.minimum"}},
+		"Own":     {doc: `{labels: {fusioninfer.io/service: b}, annotations: {Fusioninfer.io/extra: "true"}}`, want: []string{"input.labels[fusioninfer.io/service]", "input.annotations[Fusioninfer.io/extra]"}},
 		"Others":  {doc: `{missingKinds: Maybe, labels: {a: "b c"}, annotations: {"a b": c}}`, want: []string{"input.missingKinds", "input.labels[a]", "input.annotations[a b]"}},
 	}
 	for name, tc := range cases {

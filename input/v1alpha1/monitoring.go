@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -76,7 +77,11 @@ func validateMonitoring(at *field.Path, m *MonitoringSettings) field.ErrorList {
 		to := at.Child("tracing", "endpoint")
 		errs = append(errs, check.Length(to, t.Endpoint, maxEndpoint)...)
 		if !endpoint.MatchString(t.Endpoint) {
-			errs = append(errs, field.Invalid(to, text.Value(t.Endpoint), "must be http://, a host and a port, such as http://otel-collector.observability:4317"))
+			shown := text.Value(t.Endpoint)
+			if strings.Contains(t.Endpoint, "@") {
+				shown = "(hidden)" // Tenants read the error, and it may have a password.
+			}
+			errs = append(errs, field.Invalid(to, shown, "must be http://, a host and a port, such as http://otel-collector.observability:4317"))
 		}
 		if n := t.SamplingPercent; n != nil {
 			errs = append(errs, check.Between(at.Child("tracing", "samplingPercent"), *n, 0, 100)...)

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,5 +47,14 @@ func TestDefaultMonitoring(t *testing.T) {
 	Default(in)
 	if got := ptr.Deref(in.Monitoring.Tracing.SamplingPercent, -1); got != 10 {
 		t.Errorf("samplingPercent is %d, want 10", got)
+	}
+}
+
+// TestTracingPassword hides what may be a password, because tenants read the error.
+func TestTracingPassword(t *testing.T) {
+	in := MonitoringSettings{Tracing: &Tracing{Endpoint: "http://user:s3cret@collector:4317"}}
+	got := validateMonitoring(field.NewPath("input"), &in).ToAggregate().Error()
+	if !strings.Contains(got, "(hidden)") || strings.Contains(got, "s3cret") {
+		t.Errorf("got %s", got)
 	}
 }

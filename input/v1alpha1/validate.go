@@ -1,6 +1,10 @@
 package v1alpha1
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -38,8 +42,7 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	errs = append(errs, check.OneOf(root.Child("missingKinds"), in.MissingKinds, MissingKindsFail, MissingKindsSkip)...)
 	errs = append(errs, validateMonitoring(root.Child("monitoring"), &in.Monitoring)...)
 	errs = append(errs, validatePolicies(in, root)...)
-	errs = append(errs, check.Labels(root.Child("labels"), in.Labels)...)
-	errs = append(errs, check.Annotations(root.Child("annotations"), in.Annotations)...)
+	errs = append(errs, validateMetadata(root, in.Labels, in.Annotations)...)
 	if n := in.PodObservationLimit; n != nil {
 		errs = append(errs, check.Between(root.Child("podObservationLimit"), *n, 0, maxPodObservationLimit)...)
 	}
@@ -117,4 +120,24 @@ func validatePort(path *field.Path, port *int32) field.ErrorList {
 		return nil
 	}
 	return check.Port(path, *port)
+}
+
+// ownPrefix is that of the function's own labels and annotations. It reads some of them back.
+const ownPrefix = "fusioninfer.io/"
+
+// validateMetadata checks the labels and annotations of everything that is composed.
+func validateMetadata(root *field.Path, labels, annotations map[string]string) field.ErrorList {
+	errs := check.Labels(root.Child("labels"), labels)
+	errs = append(errs, check.Annotations(root.Child("annotations"), annotations)...)
+	for _, m := range []struct {
+		name string
+		all  map[string]string
+	}{{"labels", labels}, {"annotations", annotations}} {
+		for _, k := range slices.Sorted(maps.Keys(m.all)) {
+			if strings.HasPrefix(strings.ToLower(k), ownPrefix) {
+				errs = append(errs, field.Forbidden(root.Child(m.name).Key(text.Value(k)), "must have another prefix: "+ownPrefix+" is the function's own"))
+			}
+		}
+	}
+	return errs
 }

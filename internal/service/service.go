@@ -172,5 +172,5 @@ func (s *Service) refusal(state *observe.ObservedState) error {
 	case len(conflicts) > 0:
 		reason = composite.ReasonNameConflict
 	}
-	return composite.Refusal(reason, slices.Concat(changes, conflicts, tooLarge(s.call, s.parsed.document, s.plan, s.objects)))
+	return composite.Refusal(reason, slices.Concat(changes, conflicts, tooLarge(s.call, s.parsed.document, s.plan, s.renderer, s.objects)))
 }

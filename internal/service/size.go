@@ -12,6 +12,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/render"
 )
 
 const (
@@ -20,8 +21,9 @@ const (
 )
 
 // tooLarge refuses a response above Crossplane's limit, which would fail without a message
-// to the user, and objects that no cluster can store. The spec is the one with its profile.
-func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, objects []kube.Object) field.ErrorList {
+// to the user, and objects that no cluster can store. The spec is the one with its profile. Of a role with
+// scaling, the most replicas that it may have count at all times. So no scaling makes a response too large.
+func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *render.Renderer, objects []kube.Object) field.ErrorList {
 	if errs := requestTooLarge(p, objects); len(errs) > 0 {
 		return errs
 	}
@@ -34,10 +36,10 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, objects []k
 			most += 2 * (len(k) + len(v) + 4*head)
 		}
 	}
-	later, coming := comingObjects(p), comingReplicas(p)
+	later := comingObjects(p)
 	n := len(objects)
-	for _, more := range coming {
-		n += more
+	for _, r := range p.ScaledRoles() {
+		n += p.MostReplicas(r)
 	}
 	if most < maxObject && most*n+later+proto.Size(c.Request.Desired()) < composite.MaxAnswer {
 		return nil
@@ -50,17 +52,15 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, objects []k
 		// The key, the map entry and the readiness.
 		total += sizes[o.Key] + len(o.Key.String()) + 24
 	}
-	for r, more := range coming {
-		each := largest(p, r, sizes)
-		if each == 0 {
-			each = most // Scaled to 0, so nothing shows how large a replica is.
-		}
-		total += more * each
+	roles, err := sizesOfRoles(p, renderer, sizes)
+	if err != nil {
+		return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
 	var errs field.ErrorList
 	for i, r := range p.Roles {
+		total += roles[i].coming
 		if n := largest(p, r, sizes); n > maxObject {
-			errs = append(errs, field.Invalid(p.Roles[i].Path().Child("template"), fmt.Sprintf("%d bytes", n),
+			errs = append(errs, field.Invalid(r.Path().Child("template"), fmt.Sprintf("%d bytes", n),
 				fmt.Sprintf("makes a LeaderWorkerSet that no cluster can store: at most %d bytes", maxObject)))
 		}
 	}
@@ -71,14 +71,62 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, objects []k
 		}
 	}
 	if total > composite.MaxAnswer && len(errs) == 0 {
-		errs = append(errs, tooMany(p, sizes, total))
+		errs = append(errs, tooMany(p, roles, len(sizes), total))
 	}
 	return errs
+}
+
+// A roleSize is how much of an answer the replicas of a role take.
+type roleSize struct {
+	// bytes and replicas of the LeaderWorkerSets, with those that scaling may add.
+	bytes, replicas int
+	// coming are the bytes that scaling may add.
+	coming int
+}
+
+// What the answer has of a replica that is not there yet, besides its LeaderWorkerSet: key, map entry, readiness and a
+// requirement. In the fleet, there is also its Object, and its part of the capacity request.
+const (
+	besideReplica      = 256
+	besideFleetReplica = 2 << 10
+)
+
+// sizesOfRoles measures the replicas of the roles, in the order of the plan.
+func sizesOfRoles(p *plan.Plan, renderer *render.Renderer, sizes map[key.Key]int) ([]roleSize, error) {
+	all, at := make([]roleSize, len(p.Roles)), map[*plan.Role]*roleSize{}
+	for i, r := range p.Roles {
+		at[r] = &all[i]
+	}
+	for _, r := range p.Replicas() {
+		at[r.Role].bytes += sizes[r.Key]
+		at[r.Role].replicas++
+	}
+	for _, r := range p.ScaledRoles() {
+		o, err := renderer.Example(r)
+		if err != nil {
+			return nil, err
+		}
+		each := proto.Size(o.Resource) + besideReplica
+		if p.Schedule != nil {
+			each += besideFleetReplica
+		}
+		s := at[r]
+		// What is there counts as what is not: scaling up and down then changes nothing.
+		n, there := p.MostReplicas(r), s.bytes+s.replicas*(each-proto.Size(o.Resource))
+		if n*each > there {
+			s.coming, s.bytes = n*each-there, n*each
+			s.replicas = max(s.replicas, n)
+		}
+	}
+	return all, nil
 }
 
 // maxRequest is the most bytes of a capacity request. An API server takes 1 MiB of data in a
 // ConfigMap.
 const maxRequest = 1<<20 - 16<<10
+
+// requestedReplica is more than what a replica takes in a capacity request that has its shape already.
+const requestedReplica = 128
 
 // requestTooLarge refuses a service whose capacity request no ConfigMap can hold, or no cluster
 // reads.
@@ -91,8 +139,8 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 		requested += len(reservation.Replicas(c.Groups))
 	}
 	n := requested
-	for _, more := range comingReplicas(p) {
-		n += more
+	for _, r := range p.ScaledRoles() {
+		n += max(0, p.MostReplicas(r)-p.RunningReplicas(r))
 	}
 	if n > reservation.MaxRequested {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d replicas", n),
@@ -102,8 +150,7 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 		if o.Key != key.CapacityRequest {
 			continue
 		}
-		// Each replica takes about the same.
-		if size := proto.Size(o.Resource) * max(1, n) / max(1, requested); size > maxRequest {
+		if size := proto.Size(o.Resource) + (n-requested)*requestedReplica; size > maxRequest {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", size),
 				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes. Use fewer replicas or fewer clusters", maxRequest))}
 		}
@@ -132,24 +179,6 @@ func comingObjects(p *plan.Plan) int {
 		}
 	}
 	return n
-}
-
-// comingReplicas are those that scaling may add, by their roles: a service is refused for them at once, and
-// not when an autoscaler asks for them. A role runs in as many clusters as now.
-func comingReplicas(p *plan.Plan) map[*plan.Role]int {
-	scaled := p.ScaledRoles()
-	if len(scaled) == 0 {
-		return nil
-	}
-	count, coming := map[*plan.Role]int{}, map[*plan.Role]int{}
-	for _, replica := range p.Replicas() {
-		count[replica.Role]++
-	}
-	for _, r := range scaled {
-		now := max(1, int(r.Replicas))
-		coming[r] = max(0, (int(r.Most())-int(r.Replicas))*max(1, (count[r]+now-1)/now))
-	}
-	return coming
 }
 
 // head is the most bytes that the tag and the length of a value, a key or an entry take.
@@ -184,18 +213,14 @@ func largest(p *plan.Plan, r *plan.Role, sizes map[key.Key]int) int {
 }
 
 // tooMany says how many replicas of the largest role would fit.
-func tooMany(p *plan.Plan, sizes map[key.Key]int, total int) *field.Error {
-	bytes, count := map[*plan.Role]int{}, map[*plan.Role]int{}
-	for _, r := range p.Replicas() {
-		bytes[r.Role] += sizes[r.Key]
-		count[r.Role]++
-	}
-	var most *plan.Role
-	for _, r := range p.Roles {
-		if most == nil || bytes[r] > bytes[most] {
-			most = r
+func tooMany(p *plan.Plan, roles []roleSize, objects, total int) *field.Error {
+	at := 0
+	for i := range roles {
+		if roles[i].bytes > roles[at].bytes {
+			at = i
 		}
 	}
+	most, size := p.Roles[at], roles[at]
 	if p.Service.Grouped {
 		groups := 0
 		for i := range p.Clusters {
@@ -205,10 +230,11 @@ func tooMany(p *plan.Plan, sizes map[key.Key]int, total int) *field.Error {
 		return field.Invalid(field.NewPath("spec", "replicas"), groups/len(p.Clusters),
 			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, composite.MaxAnswer, fit))
 	}
-	each := max(1, bytes[most]/max(1, count[most])*len(p.Clusters))
+	// A replica is in as many clusters as there are of each.
+	each := max(1, size.bytes/max(1, int(most.Most())))
 	fit := int(most.Most()) - (total-composite.MaxAnswer+each-1)/each
 	if fit < 0 {
-		return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", len(sizes)),
+		return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", max(objects, size.replicas)),
 			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, composite.MaxAnswer, total/composite.MaxAnswer+1))
 	}
 	return field.Invalid(most.ReplicasPath(), most.Most(),

@@ -40,7 +40,7 @@ func (w *world) scale(role string, n int) {
 	r.Resource = kube.With(r.GetResource(), structpb.NewNumberValue(float64(n)), "spec", "replicas")
 }
 
-// apply is a step that keeps the numbers that the response leaves out, as server-side apply does with those
+// apply is a step that writes the status, and keeps the numbers that the response leaves out, as server-side apply does with those
 // of another owner. The note of the service goes when the service leaves it out.
 func (w *world) apply() *fnv1.RunFunctionResponse {
 	w.tb.Helper()
@@ -51,6 +51,9 @@ func (w *world) apply() *fnv1.RunFunctionResponse {
 		}
 	}
 	rsp := w.step()
+	if status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status"); status != nil {
+		w.req.Observed.Composite.Resource = kube.With(w.req.GetObserved().GetComposite().GetResource(), status, "status")
+	}
 	for key, n := range before {
 		if r := w.req.GetObserved().GetResources()[key]; r != nil && kube.Lookup(r.GetResource(), "spec", "replicas") == nil {
 			r.Resource = kube.With(r.GetResource(), n, "spec", "replicas")
@@ -260,6 +263,131 @@ func TestScaleIsNeverTooLarge(t *testing.T) {
 				t.Errorf("%s refused: want %t, got %q", tc.reason, tc.refused, got)
 			}
 		})
+	}
+}
+
+// TestScaleStaysAccepted scales a role with the largest maxReplicas that is accepted, and rolls it out. It is never refused
+// then.
+func TestScaleStaysAccepted(t *testing.T) {
+	env := fmt.Sprintf("env: [{name: LARGE, value: %s}]", strings.Repeat("x", 4<<10))
+	service := func(scaling, more string) string {
+		return strings.Replace(fmt.Sprintf(oneRole, scaling), "image: v1", "image: v1, "+env, 1) + more
+	}
+	for name, more := range map[string]string{"Plain": "", "Surge": "rollout: {maxSurge: 1}\n"} {
+		t.Run(name, func(t *testing.T) {
+			refused := fixture.Fatals(function.Start(t).Run(t, fixture.Request(t, fixture.Service(service("scaling: {minReplicas: 0, maxReplicas: 2000}", more)), "")))
+			fit := 0
+			if _, after, ok := strings.Cut(refused, "at most "); !ok {
+				t.Fatalf("want how many fit, got %q", refused)
+			} else if _, err := fmt.Sscan(after, &fit); err != nil {
+				t.Fatal(err)
+			}
+			spec := service(fmt.Sprintf("scaling: {minReplicas: 0, maxReplicas: %d}", fit), more)
+			w := newWorld(t, spec)
+			w.apply()
+			for _, n := range []int{fit, 0, fit / 2} {
+				w.scale("w", n)
+				if rsp := w.apply(); fixture.IsFatal(rsp) {
+					t.Fatalf("%d of %d replicas: %s", n, fit, fixture.Fatals(rsp))
+				}
+			}
+			w.edit(strings.Replace(spec, "image: v1", "image: v2", 1))
+			for range 4 {
+				if rsp := w.apply(); fixture.IsFatal(rsp) {
+					t.Fatalf("%d of %d replicas get another image: %s", fit/2, fit, fixture.Fatals(rsp))
+				}
+			}
+		})
+	}
+}
+
+// TestScaleInFleetIsAccepted accepts a role that may have hundreds of replicas before any is placed.
+func TestScaleInFleetIsAccepted(t *testing.T) {
+	env := fmt.Sprintf("env: [{name: LARGE, value: %s}]", strings.Repeat("x", 4<<10))
+	spec := strings.Replace(fmt.Sprintf(oneRole, "scaling: {maxReplicas: 250}"), "image: v1", "image: v1, "+env, 1) + "placement: {policy: Failover, clusterSelector: {}}\n"
+	if got := fixture.Fatals(function.Start(t).Run(t, fixture.Request(t, fixture.Service(spec), ""))); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestScaleTargetDeleted deletes the InferenceRole of a role whose scaling has just been taken away. That says of no replica
+// that it may go.
+func TestScaleTargetDeleted(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {maxReplicas: 8}"))
+	w.apply()
+	w.scale("w", 4)
+	w.apply()
+	w.apply()
+	w.edit(strings.Replace(fmt.Sprintf(oneRole, "replicas: 4"), "replicas: 4, ", "", 1))
+	delete(w.req.Observed.Resources, "inferencerole/w")
+	if got := fixture.Fatals(w.fn.Run(t, w.req)); !strings.Contains(got, "the role runs 4 replicas") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestScaleNumbers shows which numbers of an InferenceRole count, and onto what the service writes its own.
+func TestScaleNumbers(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		number *structpb.Value
+		want   string
+	}{
+		"None":     {reason: "Somebody has removed it.", number: nil, want: "4 noted 4 onto 77, 4"},
+		"Negative": {reason: "It is no number of replicas.", number: structpb.NewNumberValue(-1), want: "4 noted 4 onto 77, 4"},
+		"TooLarge": {reason: "Nor is this.", number: structpb.NewNumberValue(1e9), want: "4 noted 4 onto 77, 4"},
+		"Zero":     {reason: "This is one.", number: structpb.NewNumberValue(0), want: "left out onto , 0"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {minReplicas: 0, maxReplicas: 8}"))
+			w.apply()
+			w.scale("w", 4)
+			w.apply()
+			w.apply()
+			r := w.target("w")
+			r.Resource = kube.With(r.GetResource(), structpb.NewStringValue("77"), "metadata", "resourceVersion")
+			r.Resource = kube.With(r.GetResource(), structpb.NewNullValue(), "spec", "replicas")
+			if tc.number != nil {
+				r.Resource = kube.With(r.GetResource(), tc.number, "spec", "replicas")
+			}
+			rsp := w.fn.Run(t, w.req)
+			version := kube.Lookup(rsp.GetDesired().GetResources()["inferencerole/w"].GetResource(), "metadata", "resourceVersion").GetStringValue()
+			if got := fmt.Sprint(sent(rsp, "w"), " onto ", version, ", ", setsOf(rsp, "w")); got != tc.want {
+				t.Errorf("%s want %s, got %s", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestScaleFromStaticKeeps starts with what the service wanted, although one replica is just being made anew, or none is
+// wanted.
+func TestScaleFromStaticKeeps(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(oneRole, "replicas: 3"))
+	w.apply()
+	w.apply()
+	last := w.req.GetObserved().GetResources()["leaderworkerset/w/2"]
+	last.Resource = kube.With(last.GetResource(), structpb.NewStringValue("2026-01-01T00:00:00Z"), "metadata", "deletionTimestamp")
+	w.edit(fmt.Sprintf(oneRole, "scaling: {maxReplicas: 8}"))
+	if got := sent(w.apply(), "w"); got != "3 noted 3" {
+		t.Errorf("while the last one is deleted: got %s", got)
+	}
+
+	w = newWorld(t, fmt.Sprintf(oneRole, "replicas: 0"))
+	w.apply()
+	w.apply()
+	w.edit(fmt.Sprintf(oneRole, "scaling: {minReplicas: 0, maxReplicas: 8}"))
+	rsp := w.apply()
+	if got := fmt.Sprint(sent(rsp, "w"), ", ", setsOf(rsp, "w")); got != "0 noted 0, 0" {
+		t.Errorf("from 0 replicas: got %s", got)
+	}
+}
+
+// TestScaleRatioOfNonsense gives a ratio limits that no schema allows. The call ends, and names them.
+func TestScaleRatioOfNonsense(t *testing.T) {
+	spec := fmt.Sprintf(pdRoles, "minReplicas: -9, maxReplicas: -5", "minReplicas: -2147483648, maxReplicas: 8") + "scaling: {ratio: {prefill: 1, decode: 1}}\n"
+	got := fixture.Fatals(function.Start(t).Run(t, fixture.Request(t, fixture.Service(spec), "")))
+	if !strings.Contains(got, "spec.roles[0].scaling.maxReplicas") || !strings.Contains(got, "spec.roles[1].scaling.minReplicas") {
+		t.Errorf("got %q", got)
 	}
 }
 

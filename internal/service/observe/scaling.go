@@ -23,18 +23,35 @@ type scaleTarget struct {
 	} `json:"spec"`
 }
 
+// A scaledStatus is what the service has said of its roles.
+type scaledStatus struct {
+	Status struct {
+		Components map[string]struct {
+			DesiredReplicas *int32    `json:"desiredReplicas"`
+			Scaling         *struct{} `json:"scaling"`
+		} `json:"components"`
+	} `json:"status"`
+}
+
 var (
-	scaleTargetView = incoming.NewView[scaleTarget]()
-	startReplicas   = incoming.NewPath("metadata", "annotations", naming.AnnotationStartReplicas)
+	scaleTargetView  = incoming.NewView[scaleTarget]()
+	scaledStatusView = incoming.NewCompositeView[scaledStatus]()
+	startReplicas    = incoming.NewPath("metadata", "annotations", naming.AnnotationStartReplicas)
 )
 
 // Scaling decides how many replicas the roles with scaling have, by the names of the roles.
 func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[string]*plan.Scale {
 	views := map[string]plan.ScaleView{}
+	said := scaledStatus{}
+	_ = scaledStatusView.Read(req.Composite(), &said) // Fields of a wrong type count as absent.
 	for i := range spec.Roles {
 		if r := &spec.Roles[i]; r.Scaling != nil {
 			v := scaleView(req.Observed(key.ScaleTarget(r.Name)))
 			v.Running = runningReplicas(req, r.Name)
+			// With a placement, it is the sum over the clusters. What exists misses a replica that is just being made anew.
+			if n := said.Status.Components[r.Name].DesiredReplicas; n != nil && spec.Placement == nil && inRange(*n) {
+				v.Desired = n
+			}
 			views[r.Name] = v
 		}
 	}
@@ -43,12 +60,18 @@ func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[stri
 
 func scaleView(o incoming.Object) plan.ScaleView {
 	target := scaleTarget{}
-	if unread := scaleTargetView.Read(o, &target); !o.Exists() || len(unread) > 0 || target.Spec.Replicas == nil {
-		return plan.ScaleView{}
+	v := plan.ScaleView{Version: resourceVersion.Text(o)}
+	if unread := scaleTargetView.Read(o, &target); !o.Exists() || len(unread) > 0 {
+		return v
 	}
-	n := min(max(*target.Spec.Replicas, 0), v1alpha1.MaxReplicas) // The schema says so, too.
-	return plan.ScaleView{Replicas: &n, Untouched: startReplicas.Text(o) == strconv.Itoa(int(n)), Version: resourceVersion.Text(o)}
+	// The schema has the range, too. What is outside of it is no number that anybody can have meant.
+	if n := target.Spec.Replicas; n != nil && inRange(*n) {
+		v.Replicas, v.Untouched = n, startReplicas.Text(o) == strconv.Itoa(int(*n))
+	}
+	return v
 }
+
+func inRange(n int32) bool { return n >= 0 && n <= v1alpha1.MaxReplicas }
 
 // runningReplicas is the number of replicas of a role that exist. It goes by the highest index, so that one that
 // is being made anew counts.
@@ -71,9 +94,12 @@ func runningReplicas(req incoming.Request, role string) int32 {
 // replica at once. unnumbered are the indexes of the roles without a number in the spec.
 func ScalingEnds(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, unnumbered []int) field.ErrorList {
 	var errs field.ErrorList
+	said := scaledStatus{}
+	_ = scaledStatusView.Read(req.Composite(), &said) // As above.
 	for _, i := range unnumbered {
 		r := &spec.Roles[i]
-		if r.Scaling != nil || !req.Observed(key.ScaleTarget(r.Name)).Exists() {
+		// Whoever deletes the InferenceRole has not said how many replicas there are to be.
+		if r.Scaling != nil || !req.Observed(key.ScaleTarget(r.Name)).Exists() && said.Status.Components[r.Name].Scaling == nil {
 			continue
 		}
 		if n := runningReplicas(req, r.Name); n != 1 {

@@ -18,6 +18,8 @@ type ScaleView struct {
 	Version string
 	// Running is the number of replicas that exist, without those that only a rollout runs.
 	Running int32
+	// Desired is the number that the service wanted last. Nil if that is not known.
+	Desired *int32
 }
 
 // A Scale is how many replicas a role with scaling has.
@@ -61,6 +63,8 @@ func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView)
 		switch {
 		case v.Replicas != nil:
 			s.Requested = *v.Replicas
+		case v.Desired != nil:
+			s.Requested = *v.Desired
 		case v.Running > 0:
 			s.Requested = v.Running
 		default:
@@ -108,6 +112,11 @@ func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 	if prefill == nil || decode == nil || prefill.share < 1 || decode.share < 1 {
 		return // Validation says so.
 	}
+	for _, s := range []*balanced{prefill, decode} {
+		if least, most := s.scaling.Min(), s.scaling.Max(); least < 0 || least > most || most > v1alpha1.MaxReplicas {
+			return // As above.
+		}
+	}
 	tolerance := ptr.Deref(ratio.TolerancePercent, 0)
 	short, other := prefill, decode
 	if decode.Replicas < leastBeside(prefill, decode, tolerance) {
@@ -149,6 +158,33 @@ func (p *Plan) ScaledRoles() []*Role {
 		}
 	}
 	return all
+}
+
+// MostReplicas is the largest number of replicas that a role with scaling may have in all clusters, with those of a
+// rollout. Replicate runs all of them in each cluster. What leaves a cluster is not among them.
+func (p *Plan) MostReplicas(r *Role) int {
+	copies := 1
+	if s := p.spec.Placement; s != nil && s.Policy == v1alpha1.PlacementReplicate {
+		copies = 0
+		for i := range p.Clusters {
+			if !p.Clusters[i].Leaving {
+				copies++
+			}
+		}
+		copies = max(1, copies)
+	}
+	return copies * int(r.Most()+p.mostExtraOf(r))
+}
+
+// RunningReplicas is the number of replicas of a role that are not about to leave.
+func (p *Plan) RunningReplicas(r *Role) int {
+	n := 0
+	for c, replica := range p.Replicas() {
+		if replica.Role == r && !c.Leaving {
+			n++
+		}
+	}
+	return n
 }
 
 // mostExtraOf is how many replicas a rollout may run beyond the most that a role may have. Scaling

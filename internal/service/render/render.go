@@ -6,6 +6,7 @@ annotations, and wraps those that belong to other clusters.
 package render
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
@@ -50,6 +51,25 @@ func (r *Renderer) Revisions() map[string]string { return r.workloads.Revisions(
 
 // Loader is the hash of what the loading Job is made from. It is empty for a service without a cache.
 func (r *Renderer) Loader() string { return r.weights.Hash() }
+
+// Example renders the LeaderWorkerSet of a replica of a role that may not exist. It is about as large as any other.
+func (r *Renderer) Example(role *plan.Role) (kube.Object, error) {
+	p := r.plan
+	cluster := &plan.ClusterPlan{Base: p.Service.Name}
+	cluster.Target.Namespace = p.Service.Namespace
+	if len(p.Clusters) > 0 {
+		cluster = &p.Clusters[0]
+	}
+	name := fmt.Sprintf("%s-%d", role.Name, role.Most())
+	o, err := r.workloads.LeaderWorkerSet(cluster, &plan.Replica{
+		Role: role, Name: cluster.Base + "-" + name, Task: name, PodGroup: cluster.Base, Index: role.Most(), Nodes: role.Nodes,
+	})
+	if err != nil {
+		return kube.Object{}, err
+	}
+	o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
+	return o, nil
+}
 
 // Render returns all objects of the plan.
 func (r *Renderer) Render() ([]kube.Object, error) {

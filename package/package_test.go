@@ -453,6 +453,9 @@ var plurals = map[string]string{
 	"Job":                   "jobs",
 	"PodMonitor":            "podmonitors",
 	"InferenceRole":         "inferenceroles",
+
+	"HorizontalPodAutoscaler": "horizontalpodautoscalers",
+	"ScaledObject":            "scaledobjects",
 }
 
 // core are the permissions of Crossplane's own ClusterRole (Helm chart of v2.4) that matter

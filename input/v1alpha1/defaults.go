@@ -38,6 +38,7 @@ func Default(in *Input) {
 	if t := in.Monitoring.Tracing; t != nil {
 		t.SamplingPercent = orDefault(t.SamplingPercent, defaultSamplingPercent)
 	}
+	in.Scaling.Provider = cmp.Or(in.Scaling.Provider, ScalingProviderKEDA)
 	in.MissingKinds = cmp.Or(in.MissingKinds, MissingKindsFail)
 	in.PodObservationLimit = orDefault(in.PodObservationLimit, DefaultPodObservationLimit)
 }

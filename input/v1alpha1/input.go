@@ -106,6 +106,10 @@ type Input struct {
 	// +optional
 	Monitoring MonitoringSettings `json:"monitoring,omitempty"`
 
+	// Scaling says what measures and scales roles whose scaling has a target or triggers.
+	// +optional
+	Scaling ScalingSettings `json:"scaling,omitempty"`
+
 	// PodObservationLimit is the largest number of pods for which the function reads all
 	// pods of a service, to count the ready ones and to name a failing one. A larger service
 	// is counted by its LeaderWorkerSets. To name a failing pod, the function reads as many

@@ -49,6 +49,7 @@ defaults: {schedulingStrategy: {schedulerName: volcano, queueName: research, gan
 fleet: {parentRefs: [{name: all}], hostnameBackends: ServiceEntry}
 labels: {example.com/team: a}
 annotations: {Example.com/Note: "any text"}
+scaling: {provider: HPA}
 missingKinds: Skip
 podObservationLimit: 0
 `,
@@ -205,6 +206,7 @@ modelLoader: {hubImage: e, bucketImage: f, resources: {}, runAsUser: 7}
 ray: {port: 1}
 defaults: {schedulingStrategy: {gang: {mode: None}}}
 fleet: {namespace: d}
+scaling: {provider: HPA}
 missingKinds: Skip
 podObservationLimit: 0
 `)

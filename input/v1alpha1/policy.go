@@ -46,6 +46,13 @@ type Policy struct {
 	// +kubebuilder:validation:MaxItems=256
 	AllowedPriorityClassNames []string `json:"allowedPriorityClassNames,omitempty"`
 
+	// AllowedTriggers are the types of KEDA's triggers that scaling.triggers of a role may have, as
+	// names or patterns with '*'. There are none by default: the operator of KEDA reads the addresses
+	// that a trigger names, from its own place in the network.
+	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	AllowedTriggers []string `json:"allowedTriggers,omitempty"`
+
 	// Limits of one service, in each cluster that it runs in. There are none by default.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`

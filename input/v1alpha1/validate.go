@@ -41,6 +41,7 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	errs = append(errs, validateProfiles(root.Child("profiles"), in.Profiles)...)
 	errs = append(errs, check.OneOf(root.Child("missingKinds"), in.MissingKinds, MissingKindsFail, MissingKindsSkip)...)
 	errs = append(errs, validateMonitoring(root.Child("monitoring"), &in.Monitoring)...)
+	errs = append(errs, validateScaling(root.Child("scaling"), &in.Scaling)...)
 	errs = append(errs, validatePolicies(in, root)...)
 	errs = append(errs, validateMetadata(root, in.Labels, in.Annotations)...)
 	if n := in.PodObservationLimit; n != nil {

@@ -64,6 +64,7 @@ func validatePolicy(at *field.Path, p *Policy) field.ErrorList {
 	}
 	errs = append(errs, validatePatterns(at.Child("allowedQueues"), p.AllowedQueues)...)
 	errs = append(errs, validatePatterns(at.Child("allowedPriorityClassNames"), p.AllowedPriorityClassNames)...)
+	errs = append(errs, validatePatterns(at.Child("allowedTriggers"), p.AllowedTriggers)...)
 	errs = append(errs, validateModelCaches(at.Child("modelCaches"), p.ModelCaches)...)
 	if l := p.Limits; l != nil {
 		errs = append(errs, validateLimit(at.Child("limits", "replicas"), l.Replicas)...)

@@ -42,6 +42,9 @@ const (
 	Job                   = "job"
 	PodMonitor            = "podmonitor"
 	InferenceRole         = "inferencerole"
+	// HorizontalPodAutoscaler and ScaledObject scale an InferenceRole.
+	HorizontalPodAutoscaler = "horizontalpodautoscaler"
+	ScaledObject            = "scaledobject"
 )
 
 // A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].
@@ -99,6 +102,12 @@ var CapacityRequest = New("", ConfigMap, "capacity-request")
 
 // ScaleTarget is the key of the InferenceRole of a role.
 func ScaleTarget(role string) Key { return New("", InferenceRole, role) }
+
+// Autoscaler is the key of the object of a kind that scales a role.
+func Autoscaler(kind, role string) Key { return New("", kind, role) }
+
+// AutoscalerKinds are the kinds of objects that scale a role.
+func AutoscalerKinds() []string { return []string{HorizontalPodAutoscaler, ScaledObject} }
 
 // FleetRoute is the key of the fleet route.
 var FleetRoute = New("", HTTPRoute, "fleet")

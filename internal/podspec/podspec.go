@@ -6,6 +6,8 @@ so.
 
 The library, k8s.io/kubernetes/pkg/apis/core/validation, is not meant for other modules, but
 Argo Rollouts and Volcano use it, too. It takes 0.1 ms for a template.
+
+What is said of a HorizontalPodAutoscaler is validated in the same way.
 */
 package podspec
 

@@ -129,7 +129,7 @@ func TestEveryProblem(t *testing.T) {
 		input:      `routes: {defaultHostName: "{service}.{namespace}.example.com", allowedParentRefs: [{namespace: gateways}]}, allowedQueue: [team]`,
 		wantReason: composite.ReasonInvalidInput,
 		want: []string{
-			`input.allowedQueue: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, annotations, apiVersion, defaults, endpointPicker, fleet, gateway, kind, labels, limits, metadata, missingKinds, modelCaches, modelLoader, monitoring, networkPolicy, podObservationLimit, podSecurity, profiles, ray, routes, sidecar, tenants: see docs/api.md`,
+			`input.allowedQueue: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, allowedTriggers, annotations, apiVersion, defaults, endpointPicker, fleet, gateway, kind, labels, limits, metadata, missingKinds, modelCaches, modelLoader, monitoring, networkPolicy, podObservationLimit, podSecurity, profiles, ray, routes, scaling, sidecar, tenants: see docs/api.md`,
 			`input.routes.defaultHostName: Forbidden: is not a field of Input, which has here only allowedBackendNamespaces, allowedFilters, allowedGatewayClassNames, allowedHostnames, allowedParentRefs, defaultHostname, ownGateways: see docs/api.md`,
 		},
 	}
@@ -174,8 +174,8 @@ func TestUnknownInput(t *testing.T) {
 	}
 	want := []string{
 		"input.limits.device: Forbidden: is not a field of Input, which has here only devices, nodes, replicas: see docs/api.md",
-		"input.podSecurty: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, annotations, apiVersion, defaults, endpointPicker, fleet, gateway, kind, labels, limits, metadata, missingKinds, modelCaches, modelLoader, monitoring, networkPolicy, podObservationLimit, podSecurity, profiles, ray, routes, sidecar, tenants: see docs/api.md",
-		"input.tenants[0].allowedQueue: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, limits, modelCaches, namespaces, podSecurity, routes: see docs/api.md",
+		"input.podSecurty: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, allowedTriggers, annotations, apiVersion, defaults, endpointPicker, fleet, gateway, kind, labels, limits, metadata, missingKinds, modelCaches, modelLoader, monitoring, networkPolicy, podObservationLimit, podSecurity, profiles, ray, routes, scaling, sidecar, tenants: see docs/api.md",
+		"input.tenants[0].allowedQueue: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, allowedTriggers, limits, modelCaches, namespaces, podSecurity, routes: see docs/api.md",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -37,7 +37,7 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *r
 		}
 	}
 	later := comingObjects(p)
-	n := len(objects)
+	n := len(objects) + len(p.LaterAutoscalers())
 	for _, r := range p.ScaledRoles() {
 		n += p.MostReplicas(r)
 	}
@@ -51,6 +51,10 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *r
 		sizes[o.Key] = proto.Size(o.Resource)
 		// The key, the map entry and the readiness.
 		total += sizes[o.Key] + len(o.Key.String()) + 24
+	}
+	for _, r := range p.LaterAutoscalers() {
+		// Its triggers and metrics are those of the spec. The rest is small.
+		total += autoscalerSize(r) + most - 2*bound(spec)
 	}
 	roles, err := sizesOfRoles(p, renderer, sizes)
 	if err != nil {
@@ -179,6 +183,23 @@ func comingObjects(p *plan.Plan) int {
 		}
 	}
 	return n
+}
+
+// autoscalerSize is the most bytes of what an autoscaler has of the spec of its role.
+func autoscalerSize(r *plan.Role) int {
+	n := 0
+	for _, m := range r.Autoscaler.Metrics {
+		n += bound(structpb.NewStructValue(m))
+	}
+	v, err := kube.EncodeValue(r.Autoscaler.Triggers)
+	if err != nil {
+		return maxObject // Rendering says why.
+	}
+	n += bound(v)
+	if v, err = kube.EncodeValue(r.Autoscaler.Behavior); err != nil {
+		return maxObject
+	}
+	return n + bound(v)
 }
 
 // head is the most bytes that the tag and the length of a value, a key or an entry take.

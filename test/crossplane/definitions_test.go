@@ -19,6 +19,7 @@ var definitions = []struct{ in, module, dir string }{
 	{"tools/crds", "sigs.k8s.io/gateway-api-inference-extension", "config/crd/bases"},
 	{"tools/crds", "istio.io/api", "kubernetes"},
 	{"tools/crds", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml"},
+	{"tools/crds", "github.com/kedacore/keda/v2", "config/crd/bases/keda.sh_scaledobjects.yaml"},
 	{"tools/provider-kubernetes", "github.com/crossplane-contrib/provider-kubernetes", "package/crds"},
 	{"tools/crossplane", "github.com/crossplane/crossplane/v2", "cluster/crds/protection.crossplane.io_clusterusages.yaml"},
 }

@@ -3,15 +3,20 @@ package v1alpha1
 import (
 	"fmt"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // A RoleScaling makes a role a scale target of its own: an InferenceRole named {service}-{role},
 // whose scale subresource sets the number of replicas. It starts with the number that runs.
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="must be at most maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas != 0 || (!has(self.target) && !has(self.metrics))",fieldPath=".minReplicas",message="must be 1 or more with target or metrics: only triggers wake a role that runs 0 replicas"
+// +kubebuilder:validation:XValidation:rule="(has(self.target) ? 1 : 0) + (has(self.metrics) ? 1 : 0) + (has(self.triggers) ? 1 : 0) <= 1",message="must have at most one of target, metrics and triggers"
+// +kubebuilder:validation:XValidation:rule="!has(self.behavior) || has(self.target) || has(self.metrics) || has(self.triggers)",fieldPath=".behavior",message="must be left out without target, metrics or triggers: nothing scales the role then"
 type RoleScaling struct {
 	// MinReplicas is the least number of replicas, whatever the scale target says. 0 lets it stop
 	// the role. Defaults to 1.
@@ -26,6 +31,33 @@ type RoleScaling struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000
 	MaxReplicas *int32 `json:"maxReplicas"`
+
+	// Target makes an autoscaler that keeps one metric of the engines at a value. The platform team
+	// says what measures it. At most one of target, metrics and triggers may be set. Without any of
+	// them nothing scales the role by itself.
+	// +optional
+	Target *ScalingTarget `json:"target,omitempty"`
+
+	// Metrics makes a HorizontalPodAutoscaler with these metrics (autoscaling/v2 MetricSpec), as they
+	// are. The types External and Object work wherever the pods run. minReplicas has to be 1 or more.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Metrics []*kube.Document `json:"metrics,omitempty"`
+
+	// Triggers makes a ScaledObject of KEDA with these triggers. The platform team allows their types.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Triggers []ScalingTrigger `json:"triggers,omitempty"`
+
+	// Behavior limits how fast the autoscaler scales up and down (autoscaling/v2
+	// HorizontalPodAutoscalerBehavior). By default it is that of Kubernetes. Use it with target,
+	// metrics or triggers.
+	// +optional
+	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior `json:"behavior,omitempty"`
 }
 
 // A ServiceScaling says how the roles of a service scale together.
@@ -88,6 +120,7 @@ func validateRoleScaling(path *field.Path, r *Role) field.ErrorList {
 	} else {
 		errs = append(errs, check.Between(path.Child("maxReplicas"), *s.MaxReplicas, 1, MaxReplicas)...)
 	}
+	errs = append(errs, validateAutoscaler(path, s)...)
 	if s.MinReplicas == nil {
 		return errs
 	}

@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"slices"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -40,7 +42,7 @@ func (e *evaluator) conditionOf(k key.Key) string {
 		return WorkloadsReady
 	case kind == key.PersistentVolumeClaim, kind == key.NamedClaim, kind == key.Job:
 		return ModelReady
-	case kind == key.InferenceRole:
+	case kind == key.InferenceRole, slices.Contains(key.AutoscalerKinds(), kind):
 		return Scaled
 	case kind == key.PodGroup:
 		return GangScheduled

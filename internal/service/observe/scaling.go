@@ -52,6 +52,7 @@ func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[stri
 			if n := said.Status.Components[r.Name].DesiredReplicas; n != nil && spec.Placement == nil && inRange(*n) {
 				v.Desired = n
 			}
+			v.Autoscaled = slices.ContainsFunc(key.AutoscalerKinds(), func(kind string) bool { return req.Observed(key.Autoscaler(kind, r.Name)).Exists() })
 			views[r.Name] = v
 		}
 	}

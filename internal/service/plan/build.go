@@ -37,6 +37,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	errs = append(errs, p.planWeights(spec, in, policy)...)
 	errs = append(errs, p.planAdapters(spec, in, policy)...)
 	errs = append(errs, refuseOutsideFleet(spec)...)
+	errs = append(errs, p.planAutoscalers(spec, in, policy)...)
 	p.warnWithoutRouter()
 	p.warnOfDisagreement()
 	p.warnOfContext(spec.ProfileName, in)

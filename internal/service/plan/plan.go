@@ -275,12 +275,17 @@ type Role struct {
 	// PodLabels of the role's pods, in addition to those of the service.
 	PodLabels map[string]string
 
+	// Autoscaler of the role. It is nil if the service makes none.
+	Autoscaler *Autoscaler
+
 	// scaling limits the replicas of a role whose InferenceRole says how many there are. Otherwise nil.
 	scaling *v1alpha1.RoleScaling
 	// path of the role in the spec, for errors that are found later.
 	path *field.Path
 	// model that the leader's engine loads, as its command has it. Empty if that is not known.
 	model string
+	// kind of engine that the leader runs.
+	engine launch.Engine
 	// names of models that the engines answer.
 	names launch.Names
 	// replicaResources are the requests of all pods of one replica. leaderRequests and

@@ -20,6 +20,8 @@ type ScaleView struct {
 	Running int32
 	// Desired is the number that the service wanted last. Nil if that is not known.
 	Desired *int32
+	// Autoscaled tells that an autoscaler of the role exists.
+	Autoscaled bool
 }
 
 // A Scale is how many replicas a role with scaling has.
@@ -35,6 +37,9 @@ type Scale struct {
 	Version string
 	// Running is the number of replicas that exist.
 	Running int32
+	// Autoscales tells that an autoscaler may be there: the scale target has a number to start from. One
+	// that exists stays, so that it does not go and come back where somebody deletes the target.
+	Autoscales bool
 }
 
 // Reasons why a role does not run as many replicas as its scale target asks for.
@@ -59,7 +64,7 @@ func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView)
 			continue
 		}
 		v := views[r.Name]
-		s := &Scale{Running: v.Running}
+		s := &Scale{Running: v.Running, Autoscales: v.Replicas != nil || v.Autoscaled}
 		switch {
 		case v.Replicas != nil:
 			s.Requested = *v.Replicas

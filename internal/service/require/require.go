@@ -320,7 +320,7 @@ func kinds(objects []kube.Object, req incoming.Request) map[string]bool {
 
 // builtIn tells whether Kubernetes itself has the kind.
 func builtIn(o kube.Object) bool {
-	return slices.Contains([]string{"v1", "apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "discovery.k8s.io/v1", "networking.k8s.io/v1"}, o.APIVersion())
+	return slices.Contains([]string{"v1", "apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "autoscaling/v2", "discovery.k8s.io/v1", "networking.k8s.io/v1"}, o.APIVersion())
 }
 
 // named selects an object by the name of o.

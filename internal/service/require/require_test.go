@@ -16,7 +16,7 @@ import (
 // defined are the groups whose kinds have definitions, including Crossplane's own.
 // test/crossplane compares their names with the definitions.
 var defined = []string{
-	"fusioninfer.io", "gateway.networking.k8s.io", "inference.networking.k8s.io", "kubernetes.crossplane.io", "kubernetes.m.crossplane.io",
+	"fusioninfer.io", "gateway.networking.k8s.io", "inference.networking.k8s.io", "keda.sh", "kubernetes.crossplane.io", "kubernetes.m.crossplane.io",
 	"leaderworkerset.x-k8s.io", "llm-d.ai", "monitoring.coreos.com", "networking.istio.io", "protection.crossplane.io", "scheduling.volcano.sh",
 }
 

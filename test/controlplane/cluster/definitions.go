@@ -27,6 +27,7 @@ var definitions = []struct{ in, module, files string }{
 	{"tools/crds", "sigs.k8s.io/gateway-api-inference-extension", "config/crd/bases/*.yaml"},
 	{"tools/crds", "istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml"},
 	{"tools/crds", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml"},
+	{"tools/crds", "github.com/kedacore/keda/v2", "config/crd/bases/keda.sh_scaledobjects.yaml"},
 	{"tools/crds", "github.com/envoyproxy/gateway", "charts/gateway-helm/charts/crds/crds/generated/gateway.envoyproxy.io_*trafficpolicies.yaml"},
 	{providerIn, providerModule, "package/crds/*.yaml"},
 	{coreIn, coreModule, "cluster/crds/protection.crossplane.io_clusterusages.yaml"},

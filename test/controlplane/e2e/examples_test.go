@@ -66,9 +66,10 @@ func examples(t *testing.T, claimed bool) []*example {
 			return len(found) > 0
 		}
 		e.refused, e.input = !is("rendered.yaml"), is("input.yaml") && setsMore(t, name)
-		// What is allowed to some tenants is refused here, where nobody sets anything.
-		if e.input && strings.Contains(read(t, "example", name, "input.yaml"), "\ntenants:") {
-			e.refused = true
+		// What is allowed to some tenants, or measured for them, is refused here, where nobody sets anything.
+		if e.input {
+			in := read(t, "example", name, "input.yaml")
+			e.refused = e.refused || strings.Contains(in, "\ntenants:") || strings.Contains(in, "\nscaling:")
 		}
 		// The packages bring profiles of their own.
 		if _, named, _ := unstructured.NestedString(docs[0].Object, "spec", "profileName"); named {

@@ -19,14 +19,6 @@ import (
 // --metrics-endpoint-auth of its Deployment.
 const pickerPort = "metrics"
 
-// Labels that every series gets. The namespace of a service differs from that of its pods where several tenants
-// share one, so the label namespace, which Prometheus sets itself, does not tell the service.
-const (
-	labelService          = "inferenceservice"
-	labelServiceNamespace = "inferenceservice_namespace"
-	labelRole             = "role"
-)
-
 // Render returns the PodMonitors of a service in one cluster: one for the leaders of each role that runs there,
 // and one for the endpoint picker.
 func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
@@ -74,9 +66,9 @@ func engine(p *plan.Plan, role *plan.Role) endpoint {
 
 func labels(p *plan.Plan, role string) []relabeling {
 	return []relabeling{
-		{TargetLabel: labelServiceNamespace, Replacement: p.Service.Namespace},
-		{TargetLabel: labelService, Replacement: p.Service.Name},
-		{TargetLabel: labelRole, Replacement: role},
+		{TargetLabel: plan.LabelSeriesNamespace, Replacement: p.Service.Namespace},
+		{TargetLabel: plan.LabelSeriesService, Replacement: p.Service.Name},
+		{TargetLabel: plan.LabelSeriesRole, Replacement: role},
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package scaling renders the scale targets of the roles that have scaling.
+// Package scaling renders the scale targets of the roles that have scaling, and their autoscalers.
 package scaling
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// Render returns the InferenceRoles of a service, which are beside it wherever it runs.
+// Render returns the InferenceRoles of a service and their autoscalers, which are beside it wherever it
+// runs. An autoscaler follows once its InferenceRole is observed: without one it has nothing to scale.
 func Render(p *plan.Plan) ([]kube.Object, error) {
 	var all []kube.Object
 	for _, r := range p.ScaledRoles() {
@@ -27,7 +28,7 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 		name := p.ScaleTargetName(r)
 		metadata := map[string]any{
 			"name": name, "namespace": p.Service.Namespace,
-			"labels": map[string]any{naming.LabelService: p.Service.Name, naming.LabelRoleName: r.Name},
+			"labels": labels(p, r),
 		}
 		if s.Written != nil {
 			spec["replicas"] = int64(*s.Written)
@@ -48,6 +49,14 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 			return nil, fmt.Errorf("cannot render InferenceRole %q: %w", name, err)
 		}
 		all = append(all, kube.Object{Key: key.ScaleTarget(r.Name), Resource: resource})
+		if r.Autoscaler == nil || !s.Autoscales {
+			continue
+		}
+		o, err := Autoscaler(p, r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o)
 	}
 	return all, nil
 }

@@ -1,0 +1,86 @@
+package v1alpha1
+
+import (
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// A ScalingProvider measures the targets of roles.
+// +kubebuilder:validation:Enum=KEDA;HPA
+type ScalingProvider string
+
+// The values of ScalingProvider.
+const (
+	// ScalingProviderKEDA makes ScaledObjects, whose metrics KEDA reads from Prometheus.
+	ScalingProviderKEDA ScalingProvider = "KEDA"
+	// ScalingProviderHPA makes HorizontalPodAutoscalers, whose metrics an adapter has to serve.
+	ScalingProviderHPA ScalingProvider = "HPA"
+)
+
+// ScalingSettings say what measures and scales roles.
+type ScalingSettings struct {
+	// Provider of scaling.target of roles. KEDA makes a ScaledObject with a query of Prometheus. HPA
+	// makes a HorizontalPodAutoscaler with an external metric, which an adapter such as
+	// prometheus-adapter has to serve: see docs/scaling.md. Defaults to KEDA.
+	// +optional
+	Provider ScalingProvider `json:"provider,omitempty"`
+
+	// Prometheus is what KEDA queries for scaling.target of roles.
+	// +optional
+	Prometheus PrometheusSettings `json:"prometheus,omitempty"`
+
+	// PollingSeconds is how often KEDA reads the metrics of a role that runs 0 replicas. By default it
+	// is that of KEDA, 30.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	PollingSeconds *int32 `json:"pollingSeconds,omitempty"`
+
+	// CooldownSeconds is how long no trigger may be active before KEDA scales a role to 0. By default
+	// it is that of KEDA, 300.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
+}
+
+// PrometheusSettings say where Prometheus is.
+type PrometheusSettings struct {
+	// ServerAddress is the URL of a server with the HTTP API of Prometheus, without /api/v1, such as
+	// http://prometheus.monitoring:9090. Everybody who may read ScaledObjects sees it, so it has no
+	// credentials. It has to have the metrics of all clusters in which services run.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._~/-]*)?$`
+	ServerAddress string `json:"serverAddress,omitempty"`
+}
+
+// Limits of ScalingSettings. The markers of the types repeat them for the schema.
+const (
+	maxPolling  = 3600
+	maxCooldown = 86400
+)
+
+// serverAddress is the pattern of the schema.
+var serverAddress = regexp.MustCompile(`^https?://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._~/-]*)?$`)
+
+func validateScaling(at *field.Path, s *ScalingSettings) field.ErrorList {
+	errs := check.OneOf(at.Child("provider"), s.Provider, ScalingProviderKEDA, ScalingProviderHPA)
+	if a, to := s.Prometheus.ServerAddress, at.Child("prometheus", "serverAddress"); a != "" {
+		errs = append(errs, check.Length(to, a, maxEndpoint)...)
+		if !serverAddress.MatchString(a) {
+			errs = append(errs, field.Invalid(to, text.Value(a), "must be http:// or https://, a host, a port and a path if there is one, such as http://prometheus.monitoring:9090"))
+		}
+	}
+	if n := s.PollingSeconds; n != nil {
+		errs = append(errs, check.Between(at.Child("pollingSeconds"), *n, 1, maxPolling)...)
+	}
+	if n := s.CooldownSeconds; n != nil {
+		errs = append(errs, check.Between(at.Child("cooldownSeconds"), *n, 0, maxCooldown)...)
+	}
+	return errs
+}

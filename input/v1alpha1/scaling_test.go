@@ -1,0 +1,51 @@
+package v1alpha1
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+func TestValidateScaling(t *testing.T) {
+	address := func(a string) ScalingSettings {
+		return ScalingSettings{Prometheus: PrometheusSettings{ServerAddress: a}}
+	}
+	const at = "input.scaling.prometheus.serverAddress"
+	cases := map[string]struct {
+		reason string
+		in     ScalingSettings
+		want   []string
+	}{
+		"None":        {"Nothing is required.", ScalingSettings{}, nil},
+		"Good":        {"All fields.", ScalingSettings{Provider: ScalingProviderKEDA, Prometheus: PrometheusSettings{ServerAddress: "https://[::1]:9090/select/0/prometheus"}, PollingSeconds: ptr.To[int32](1), CooldownSeconds: ptr.To[int32](0)}, nil},
+		"Provider":    {"There are two.", ScalingSettings{Provider: "VPA"}, []string{"input.scaling.provider"}},
+		"Numbers":     {"Both are bounded.", ScalingSettings{PollingSeconds: ptr.To[int32](0), CooldownSeconds: ptr.To[int32](86401)}, []string{"input.scaling.pollingSeconds", "input.scaling.cooldownSeconds"}},
+		"NoScheme":    {"KEDA reads a URL.", address("prometheus:9090"), []string{at}},
+		"Credentials": {"Everybody who may read ScaledObjects would see them.", address("http://admin:secret@prometheus:9090"), []string{at}},
+		"Query":       {"KEDA adds one.", address("http://prometheus:9090?x=y"), []string{at}},
+		"Multiline":   {"It is one line.", address("http://prometheus:9090\n"), []string{at}},
+		"Long":        {"It is bounded.", address("http://" + strings.Repeat("a", 600)), []string{at}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, e := range validateScaling(field.NewPath("input", "scaling"), &tc.in) {
+				got = append(got, e.Field)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDefaultScaling(t *testing.T) {
+	in := &Input{}
+	Default(in)
+	if in.Scaling.Provider != ScalingProviderKEDA {
+		t.Errorf("the provider is %q, want KEDA", in.Scaling.Provider)
+	}
+}

@@ -1,0 +1,251 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
+)
+
+// An Autoscaler sets the number of replicas on the scale target of a role.
+type Autoscaler struct {
+	// Kind of its key: that of a HorizontalPodAutoscaler or of a ScaledObject.
+	Kind string
+	// Min and Max are the limits of the role.
+	Min, Max int32
+	// Behavior of the HorizontalPodAutoscaler. Nil leaves it to Kubernetes.
+	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
+	// Metrics of a HorizontalPodAutoscaler, as the user wrote them.
+	Metrics []*kube.Document
+	// External is the metric of a HorizontalPodAutoscaler that measures the target. Otherwise nil.
+	External *ExternalMetric
+	// Triggers of a ScaledObject.
+	Triggers []v1alpha1.ScalingTrigger
+	// PollingSeconds and CooldownSeconds of a ScaledObject. Nil leaves them to KEDA.
+	PollingSeconds, CooldownSeconds *int32
+}
+
+// An ExternalMetric is one that an adapter serves. Its value is a sum over the replicas.
+type ExternalMetric struct {
+	Name string
+	// Labels select the series of the role.
+	Labels map[string]string
+	// PerReplica is the value for each replica.
+	PerReplica int32
+}
+
+// planAutoscalers plans the autoscalers of the roles.
+func (p *Plan) planAutoscalers(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
+	var errs field.ErrorList
+	for _, r := range p.Roles {
+		if !r.scaling.Autoscales() {
+			continue
+		}
+		s, at := r.scaling, r.path.Child("scaling")
+		a := &Autoscaler{Kind: key.HorizontalPodAutoscaler, Min: s.Min(), Max: s.Max(), Behavior: s.Behavior, Metrics: s.Metrics}
+		metrics, more := p.readMetrics(s.Metrics, at.Child("metrics"))
+		errs = append(errs, more...)
+		errs = append(errs, podspec.ValidateAutoscaler(metrics, s.Behavior, at)...)
+		if s.Target != nil {
+			errs = append(errs, p.planTarget(a, r, spec, in, at.Child("target"))...)
+		}
+		if s.Triggers != nil {
+			errs = append(errs, policy.checkTriggers(at.Child("triggers"), s.Triggers)...)
+			a.Triggers = s.Triggers
+		}
+		if a.Triggers != nil {
+			a.Kind, a.PollingSeconds, a.CooldownSeconds = key.ScaledObject, in.Scaling.PollingSeconds, in.Scaling.CooldownSeconds
+		}
+		r.Autoscaler = a
+	}
+	return errs
+}
+
+// readMetrics reads the metrics of a HorizontalPodAutoscaler, to validate them. A valid one stands for one that
+// cannot be read, so that the others keep their indexes.
+func (p *Plan) readMetrics(docs []*kube.Document, at *field.Path) ([]autoscalingv2.MetricSpec, field.ErrorList) {
+	var all []autoscalingv2.MetricSpec
+	var errs field.ErrorList
+	for i, doc := range docs[:min(len(docs), maxMetrics)] {
+		m := autoscalingv2.MetricSpec{}
+		unknown, more := kube.DecodeKnown(doc, at.Index(i), &m)
+		for _, path := range unknown {
+			p.Warnings = append(p.Warnings, Warning{Path: path, Message: "unknown field: " + podspec.UnknownField})
+		}
+		if errs = append(errs, more...); len(more) > 0 {
+			m = readable
+		}
+		all = append(all, m)
+	}
+	return all, errs
+}
+
+// readable is a valid metric.
+var readable = autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
+	Metric: autoscalingv2.MetricIdentifier{Name: "x"},
+	Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: resource.NewQuantity(1, resource.DecimalSI)},
+}}
+
+// maxMetrics is how many metrics validation lets pass.
+const maxMetrics = 16
+
+// checkTriggers refuses triggers that are not allowed. KEDA's operator reads what they name from its own
+// place in the network.
+func (p *tenantPolicy) checkTriggers(at *field.Path, triggers []v1alpha1.ScalingTrigger) field.ErrorList {
+	var errs field.ErrorList
+	for i, t := range triggers {
+		if t.Type != "" && !inputv1alpha1.MatchesAny(p.AllowedTriggers, t.Type) {
+			errs = append(errs, p.notAllowed(at.Index(i).Child("type"), t.Type, "", p.AllowedTriggers, "allowedTriggers"))
+		}
+	}
+	return errs
+}
+
+// planTarget plans what measures the target of a role: a query of KEDA, or an external metric.
+func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, at *field.Path) field.ErrorList {
+	set := r.scaling.Target.Set()
+	if len(set) != 1 {
+		return nil // Validation says so.
+	}
+	target := set[0]
+	var errs field.ErrorList
+	query, known := queries[r.engine]
+	if !known {
+		errs = append(errs, field.Forbidden(at, "must be left out, because the engine is neither vLLM nor SGLang: use metrics or triggers, which name the metric"))
+	}
+	if to := spec.Placement; to != nil && to.Policy == v1alpha1.PlacementReplicate && (to.ClusterSelector != nil || len(to.Clusters) > 1) {
+		errs = append(errs, field.Forbidden(at, "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"))
+	}
+	if in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && in.Scaling.Prometheus.ServerAddress == "" {
+		errs = append(errs, field.Forbidden(at, "must be left out until the platform team says where Prometheus is"+setBy("scaling.prometheus.serverAddress")))
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	p.warnOfMetrics(r, in, at)
+	if in.Scaling.Provider == inputv1alpha1.ScalingProviderHPA {
+		a.External = &ExternalMetric{Name: externalMetrics[target.Name], Labels: p.SeriesLabels(r.Name), PerReplica: *target.Value}
+		return nil
+	}
+	a.Triggers = []v1alpha1.ScalingTrigger{{
+		Type: "prometheus", Name: "target", MetricType: autoscalingv2.AverageValueMetricType,
+		Metadata: map[string]string{
+			"serverAddress": in.Scaling.Prometheus.ServerAddress,
+			"query":         query[target.Name](p.seriesOf(r.Name)),
+			"threshold":     strconv.Itoa(int(*target.Value)),
+			// By default KEDA takes a result without series for 0, and would scale down to the minimum
+			// whenever Prometheus has lost the engines (pkg/scalers/prometheus_scaler.go of v2.21.0).
+			"ignoreNullValues": "false",
+		},
+	}}
+	return nil
+}
+
+// warnOfMetrics warns of a target that nothing measures.
+func (p *Plan) warnOfMetrics(r *Role, in *inputv1alpha1.Input, at *field.Path) {
+	if r.Metrics != nil {
+		return
+	}
+	why := "the engine is not monitored, so nothing scales the role"
+	if in.Monitoring.PodMonitors == nil {
+		why = "nothing scales the role unless Prometheus has the metrics of its engines with the labels of PodMonitors, which the platform team has not turned on" + setBy("monitoring.podMonitors")
+	}
+	p.Warnings = append(p.Warnings, Warning{Path: at.String(), Message: why})
+}
+
+// Labels that each series of an engine has, by the PodMonitors. The namespace of a service differs from that
+// of its pods where several tenants share one, so the label namespace, which Prometheus sets itself, does not
+// tell the service.
+const (
+	LabelSeriesNamespace = "inferenceservice_namespace"
+	LabelSeriesService   = "inferenceservice"
+	LabelSeriesRole      = "role"
+)
+
+// SeriesLabels are the labels of the series of a role.
+func (p *Plan) SeriesLabels(role string) map[string]string {
+	return map[string]string{LabelSeriesNamespace: p.Service.Namespace, LabelSeriesService: p.Service.Name, LabelSeriesRole: role}
+}
+
+// seriesOf is the selector of the series of a role in a query. Strings of PromQL are quoted as those of Go
+// (util/strutil/quote.go of Prometheus).
+func (p *Plan) seriesOf(role string) string {
+	return "{" + LabelSeriesNamespace + "=" + strconv.Quote(p.Service.Namespace) + "," +
+		LabelSeriesService + "=" + strconv.Quote(p.Service.Name) + "," + LabelSeriesRole + "=" + strconv.Quote(role) + "}"
+}
+
+// externalMetrics are the names of the external metrics that measure targets, by their fields. An adapter has
+// to serve them: see docs/scaling.md.
+var externalMetrics = map[string]string{
+	"waitingRequests":              "fusioninfer_waiting_requests",
+	"runningRequests":              "fusioninfer_running_requests",
+	"kvCacheUtilizationPercent":    "fusioninfer_kv_cache_utilization_percent",
+	"tokensPerSecond":              "fusioninfer_tokens_per_second",
+	"timeToFirstTokenMilliseconds": "fusioninfer_time_to_first_token_milliseconds",
+}
+
+// A query makes the query of a target, for the series with a selector. Each gives a sum over the replicas, of
+// which AverageValue is the mean. A Value would do for percents and times, too, but with it the
+// HorizontalPodAutoscaler counts ready pods in its own namespace, and does nothing without any
+// (pkg/controller/podautoscaler/replica_calculator.go of Kubernetes v1.36). Pods may run in other clusters.
+//
+// A query gives nothing if Prometheus has no series of the role. Then nothing scales.
+type query func(selector string) string
+
+// queries of the engines that are known. test/tools/metrics has the tables of their metrics.
+var queries = map[launch.Engine]map[string]query{
+	launch.EngineVLLM: {
+		"waitingRequests":              sumOf("vllm:num_requests_waiting"),
+		"runningRequests":              sumOf("vllm:num_requests_running"),
+		"kvCacheUtilizationPercent":    percentOf("vllm:kv_cache_usage_perc"),
+		"tokensPerSecond":              rateOf("vllm:generation_tokens_total"),
+		"timeToFirstTokenMilliseconds": timeOf("vllm:time_to_first_token_seconds"),
+	},
+	launch.EngineSGLang: {
+		"waitingRequests":              sumOf("sglang:num_queue_reqs"),
+		"runningRequests":              sumOf("sglang:num_running_reqs"),
+		"kvCacheUtilizationPercent":    percentOf("sglang:token_usage"),
+		"tokensPerSecond":              rateOf("sglang:generation_tokens_total"),
+		"timeToFirstTokenMilliseconds": timeOf("sglang:time_to_first_token_seconds"),
+	},
+}
+
+// window is the time of which rates are the mean.
+const window = "[5m]"
+
+func sumOf(metric string) query {
+	return func(s string) string { return "sum(" + metric + s + ")" }
+}
+
+// percentOf is about a gauge from 0 to 1. An engine may have several, one for each data-parallel rank.
+func percentOf(metric string) query {
+	return func(s string) string { return "100 * sum(avg by (namespace, pod) (" + metric + s + "))" }
+}
+
+func rateOf(metric string) query {
+	return func(s string) string { return "sum(rate(" + metric + s + window + "))" }
+}
+
+// timeOf is about a histogram of seconds. Without requests its quantile is NaN, which no comparison lets pass.
+// Then 0 counts, if the engines have metrics at all. The number of engines makes it a sum.
+func timeOf(metric string) query {
+	return func(s string) string {
+		return "((1000 * histogram_quantile(0.95, sum by (le) (rate(" + metric + "_bucket" + s + window + "))) >= 0)" +
+			" or 0 * sum(rate(" + metric + "_count" + s + window + ")))" +
+			" * count(group by (namespace, pod) (" + metric + "_count" + s + "))"
+	}
+}
+
+// LaterAutoscalers are the roles whose autoscaler is rendered once their scale target is there.
+func (p *Plan) LaterAutoscalers() []*Role {
+	return slices.DeleteFunc(p.ScaledRoles(), func(r *Role) bool { return r.Autoscaler == nil || p.Scales[r.Name].Autoscales })
+}

@@ -1,0 +1,234 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+)
+
+const (
+	vllmPod   = `{spec: {containers: [{name: vllm, image: vllm/vllm-openai:v0.12.0, args: [--model=m]}]}}`
+	sglangPod = `{spec: {containers: [{name: main, image: lmsysorg/sglang:v0.5.18, command: [python3, -m, sglang.launch_server, --model-path=m, --host=0.0.0.0, --enable-metrics]}]}}`
+	otherPod  = `{spec: {containers: [{name: engine, image: i, command: [serve]}]}}`
+
+	prometheus = `monitoring: {podMonitors: {}}, scaling: {prometheus: {serverAddress: "http://p:9090"}}`
+)
+
+// scaledBy is the spec of a service with a role that scales.
+func scaledBy(pod, scaling string) string {
+	return `{roles: [{name: w, componentType: worker, scaling: {` + scaling + `}, template: ` + pod + `}]}`
+}
+
+func TestAutoscaler(t *testing.T) {
+	const waiting = `sum(vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"})`
+	const replicated = "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"
+	trigger := func(query, threshold string) []v1alpha1.ScalingTrigger {
+		return []v1alpha1.ScalingTrigger{{Type: "prometheus", Name: "target", MetricType: "AverageValue", Metadata: map[string]string{
+			"serverAddress": "http://p:9090", "query": query, "threshold": threshold, "ignoreNullValues": "false",
+		}}}
+	}
+	cases := map[string]struct {
+		reason, spec, input string
+		want                *Autoscaler
+		warned              string
+		refused             string
+	}{
+		"None":   {reason: "Without any of them there is only the scale target.", spec: scaledBy(vllmPod, `maxReplicas: 4`)},
+		"Target": {reason: "KEDA divides the sum by the threshold.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(waiting, "3")}},
+		"SGLang": {reason: "Each engine has metrics of its own.", spec: scaledBy(sglangPod, `minReplicas: 2, maxReplicas: 4, target: {runningRequests: 30}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 2, Max: 4, Triggers: trigger(`sum(sglang:num_running_reqs{inferenceservice_namespace="ns",inferenceservice="svc",role="w"})`, "30")}},
+		"HPA": {
+			reason: "An adapter serves the metric. Prometheus is its matter.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {kvCacheUtilizationPercent: 80}`),
+			input: `{monitoring: {podMonitors: {}}, scaling: {provider: HPA}}`,
+			want:  &Autoscaler{Kind: key.HorizontalPodAutoscaler, Min: 1, Max: 4, External: &ExternalMetric{Name: "fusioninfer_kv_cache_utilization_percent", PerReplica: 80, Labels: map[string]string{"inferenceservice_namespace": "ns", "inferenceservice": "svc", "role": "w"}}},
+		},
+		"Trigger": {
+			reason: "A tenant may be allowed a type of trigger.", spec: scaledBy(otherPod, `minReplicas: 0, maxReplicas: 4, triggers: [{type: cron, metadata: {start: x}}]`),
+			input: `{allowedTriggers: [kafka], tenants: [{namespaces: [ns], allowedTriggers: ["cr*"]}]}`,
+			want:  &Autoscaler{Kind: key.ScaledObject, Max: 4, Triggers: []v1alpha1.ScalingTrigger{{Type: "cron", Metadata: map[string]string{"start": "x"}}}},
+		},
+		"NotMonitored": {
+			reason: "The platform team may scrape engines by means of its own.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`), input: `{scaling: {prometheus: {serverAddress: "http://p:9090"}}}`,
+			want:   &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(waiting, "3")},
+			warned: "spec.roles[0].scaling.target: nothing scales the role unless Prometheus has the metrics of its engines with the labels of PodMonitors, which the platform team has not turned on (monitoring.podMonitors in the Composition's input)",
+		},
+		"NoPrometheus": {
+			reason: "KEDA has nothing to query.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`),
+			refused: `spec.roles[0].scaling.target: Forbidden: must be left out until the platform team says where Prometheus is (scaling.prometheus.serverAddress in the Composition's input)`,
+		},
+		"UnknownEngine": {
+			reason: "Nobody knows its metrics.", spec: scaledBy(otherPod, `maxReplicas: 4, target: {waitingRequests: 3}`), input: `{` + prometheus + `}`,
+			refused: `spec.roles[0].scaling.target: Forbidden: must be left out, because the engine is neither vLLM nor SGLang: use metrics or triggers, which name the metric`,
+		},
+		"SeveralClusters": {
+			reason: "The series of both clusters would add up.", spec: strings.TrimSuffix(scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`), "}") + `, placement: {clusters: [{name: a, providerConfigRef: {name: a}}, {name: b, providerConfigRef: {name: b}}]}}`,
+			input:   `{` + prometheus + `, allowedProviderConfigs: [{name: a}, {name: b}]}`,
+			refused: `spec.roles[0].scaling.target: Forbidden: ` + replicated,
+		},
+		"SelectedClusters": {
+			reason: "There may be several, with all replicas in each.", spec: strings.TrimSuffix(scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`), "}") + `, placement: {clusterSelector: {}}}`,
+			input:   `{` + prometheus + `}`,
+			refused: `spec.roles[0].scaling.target: Forbidden: ` + replicated,
+		},
+		"OneCluster": {
+			reason: "There is nothing to tell apart.", spec: strings.TrimSuffix(scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`), "}") + `, placement: {clusters: [{name: a, providerConfigRef: {name: a}}]}}`,
+			input: `{` + prometheus + `, allowedProviderConfigs: [{name: a}]}`,
+			want:  &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(waiting, "3")},
+		},
+		"Spread": {
+			reason: "Each replica runs once, in one of the clusters.", spec: strings.TrimSuffix(scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`), "}") + `, placement: {policy: Spread, clusterSelector: {}}}`,
+			input: `{` + prometheus + `}`,
+			want:  &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(waiting, "3")},
+		},
+		"TriggerNotAllowed": {
+			reason: "KEDA's operator would read any address.", spec: scaledBy(vllmPod, `maxReplicas: 4, triggers: [{type: cron, metadata: {}}, {type: metrics-api, metadata: {url: "http://169.254.169.254"}}]`), input: `{allowedTriggers: [cron]}`,
+			refused: `spec.roles[0].scaling.triggers[1].type: Invalid value: "metrics-api": must be left out or match one of ["cron"] in namespace ns (allowedTriggers in the Composition's input)`,
+		},
+		"NoTriggerAllowed": {
+			reason: "By default none is.", spec: scaledBy(vllmPod, `maxReplicas: 4, triggers: [{type: cron, metadata: {}}]`),
+			refused: `spec.roles[0].scaling.triggers[0].type: Invalid value: "cron": must be left out: none is allowed in namespace ns (allowedTriggers in the Composition's input)`,
+		},
+		"Metrics": {
+			reason: "An API server would refuse them, and Crossplane would stop half way.", spec: scaledBy(vllmPod, `maxReplicas: 4, metrics: [{type: External, external: {metric: {name: ""}, target: {type: AverageValue, averageValue: 1}}}, {type: Pods}, {type: Resource, resource: {name: 7}}, null], behavior: {scaleDown: {stabilizationWindowSeconds: 3601}}`),
+			refused: `[spec.roles[0].scaling.metrics[2].resource.name: Invalid value: 7: must be a string, ` +
+				`spec.roles[0].scaling.behavior.scaleDown.stabilizationWindowSeconds: Invalid value: 3601: must be less than or equal to 3600, ` +
+				`spec.roles[0].scaling.metrics[0].external.metric.name: Required value: must specify a metric name, ` +
+				`spec.roles[0].scaling.metrics[1].pods: Required value: must populate information for the given metric source, ` +
+				`spec.roles[0].scaling.metrics[3].type: Required value: must specify a metric source type, ` +
+				`spec.roles[0].scaling.metrics[3].type: Unsupported value: "": supported values: "ContainerResource", "External", "Object", "Pods", "Resource"]`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.input == "" {
+				tc.input = `{}`
+			}
+			p, err := build(t, tc.spec, tc.input)
+			if err != nil || tc.refused != "" {
+				got := ""
+				if err != nil {
+					got = err.Error()
+				}
+				if diff := cmp.Diff(tc.refused, got); diff != "" {
+					t.Fatalf("%s\n-want +got:\n%s", tc.reason, diff)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.want, p.Roles[0].Autoscaler); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			warned := ""
+			for _, w := range p.Warnings {
+				if strings.Contains(w.Path, "scaling") {
+					warned += w.Path + ": " + w.Message
+				}
+			}
+			if diff := cmp.Diff(tc.warned, warned); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// released are the metrics that every release in a table has, with their kinds. test/tools/metrics makes the
+// tables of the sources of the engines.
+func released(t *testing.T, engine string) map[string]string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "package", "monitoring", "testdata", filepath.Base(engine)+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	releases, all := 0, map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		switch words := strings.Fields(line); {
+		case words[0] == "release":
+			releases++
+		case words[0] != "#" && len(strings.Split(words[2], ",")) == releases:
+			all[words[1]] = words[0]
+		}
+	}
+	return all
+}
+
+var series = regexp.MustCompile(`[a-z_]+:[a-z_]+`)
+
+// TestQueries proves that every target has a query for every known engine, and an external metric, and that all
+// releases of the engine have what it reads.
+func TestQueries(t *testing.T) {
+	target := v1alpha1.ScalingTarget{WaitingRequests: new(int32), RunningRequests: new(int32), KVCacheUtilizationPercent: new(int32), TokensPerSecond: new(int32), TimeToFirstTokenMilliseconds: new(int32)}
+	for engine, name := range map[launch.Engine]string{launch.EngineVLLM: "vllm", launch.EngineSGLang: "sglang"} {
+		metrics := released(t, name)
+		for _, f := range target.Set() {
+			if externalMetrics[f.Name] == "" || queries[engine][f.Name] == nil {
+				t.Errorf("%s: nothing measures %s", name, f.Name)
+				continue
+			}
+			q := queries[engine][f.Name](`{role="r"}`)
+			found := series.FindAllString(q, -1)
+			for _, m := range found {
+				base, want := m, "gauge"
+				switch {
+				case strings.HasSuffix(m, "_bucket"), strings.HasSuffix(m, "_count"):
+					base, want = strings.TrimSuffix(strings.TrimSuffix(m, "_bucket"), "_count"), "histogram"
+				case strings.Contains(q, "rate("):
+					want = "counter"
+				}
+				if metrics[base] != want {
+					t.Errorf("%s: %s is a %s of all releases, want %s: %s", f.Name, m, metrics[base], want, q)
+				}
+			}
+			if len(found) == 0 || strings.Count(q, `{role="r"}`) != len(found) {
+				t.Errorf("%s: some series are not selected by role: %s", f.Name, q)
+			}
+			if strings.Contains(q, "vector(") {
+				t.Errorf("%s has a value without series, so a role without metrics would scale: %s", f.Name, q)
+			}
+		}
+	}
+}
+
+// quoted is a string of PromQL.
+var quoted = regexp.MustCompile(`"(\\.|[^"\\])*"`)
+
+// TestHostileQueries proves that no name gets out of its string in a query.
+func TestHostileQueries(t *testing.T) {
+	plain := func(p *Plan, role string) string { return quoted.ReplaceAllString(p.seriesOf(role), `""`) }
+	want := plain(&Plan{Service: naming.Identity{Name: "a", Namespace: "b"}}, "c")
+	for _, s := range []string{`"} or vector(9) #`, `\`, `\"`, `a\`, "\n", "`", `",role=~".*`, "\x00\xff", `{}`, `'`} {
+		for _, p := range []*Plan{{Service: naming.Identity{Name: s, Namespace: "b"}}, {Service: naming.Identity{Name: "a", Namespace: s}}} {
+			if got := plain(p, s); got != want {
+				t.Errorf("%q: the selector is %s, want %s", s, p.seriesOf(s), want)
+			}
+		}
+	}
+}
+
+// TestExternalMetricsAreDocumented proves that the rules for an adapter have every external metric, and every
+// metric that the queries of KEDA read.
+func TestExternalMetricsAreDocumented(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "scaling.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := strings.ReplaceAll(string(b), "(vllm|sglang):", "vllm:sglang:")
+	for target, name := range externalMetrics {
+		if !strings.Contains(doc, "as: "+name+"}") {
+			t.Errorf("no rule has %s", name)
+		}
+		for _, of := range queries {
+			for _, m := range series.FindAllString(of[target](""), -1) {
+				if _, metric, _ := strings.Cut(m, ":"); !strings.Contains(doc, m) && !strings.Contains(doc, "vllm:sglang:"+metric) {
+					t.Errorf("no rule reads %s", m)
+				}
+			}
+		}
+	}
+}

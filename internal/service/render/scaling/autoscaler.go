@@ -1,0 +1,134 @@
+package scaling
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apply "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	meta "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
+
+// Autoscaler returns the object that scales a role.
+func Autoscaler(p *plan.Plan, r *plan.Role) (kube.Object, error) {
+	a := r.Autoscaler
+	render := horizontal
+	if a.Kind == key.ScaledObject {
+		render = scaledObjectOf
+	}
+	s, err := render(p, r)
+	if err != nil {
+		return kube.Object{}, fmt.Errorf("cannot render the autoscaler %q: %w", p.ScaleTargetName(r), err)
+	}
+	return kube.Object{Key: key.Autoscaler(a.Kind, r.Name), Resource: s}, nil
+}
+
+// horizontal returns a HorizontalPodAutoscaler. It writes replicas by the scale subresource, as KEDA does, so
+// that it is another owner of the number.
+func horizontal(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
+	a, name := r.Autoscaler, p.ScaleTargetName(r)
+	spec := apply.HorizontalPodAutoscalerSpec().
+		WithScaleTargetRef(apply.CrossVersionObjectReference().WithAPIVersion(v1alpha1.APIVersion).WithKind(v1alpha1.KindInferenceRole).WithName(name)).
+		WithMinReplicas(a.Min).
+		WithMaxReplicas(a.Max)
+	if m := a.External; m != nil {
+		spec.WithMetrics(apply.MetricSpec().
+			WithType(autoscalingv2.ExternalMetricSourceType).
+			WithExternal(apply.ExternalMetricSource().
+				WithMetric(apply.MetricIdentifier().WithName(m.Name).WithSelector(meta.LabelSelector().WithMatchLabels(m.Labels))).
+				WithTarget(apply.MetricTarget().WithType(autoscalingv2.AverageValueMetricType).WithAverageValue(*resource.NewQuantity(int64(m.PerReplica), resource.DecimalSI)))))
+	}
+	s, err := kube.Encode(apply.HorizontalPodAutoscaler(name, p.Service.Namespace).WithLabels(labels(p, r)).WithSpec(spec))
+	if err != nil {
+		return nil, err
+	}
+	// They stay as the user wrote them.
+	into := kube.Child(s, "spec")
+	if len(a.Metrics) > 0 {
+		metrics := make([]*structpb.Value, len(a.Metrics))
+		for i, m := range a.Metrics {
+			metrics[i] = structpb.NewStructValue(m)
+		}
+		kube.SetList(into, "metrics", metrics)
+	}
+	if a.Behavior != nil {
+		b, err := kube.EncodeValue(a.Behavior)
+		if err != nil {
+			return nil, err
+		}
+		into.Fields["behavior"] = b
+	}
+	return s, nil
+}
+
+// The fields of keda.sh/v1alpha1 (KEDA v2.21.0) that are used here. They are declared here, because the Go
+// module of its types depends on controller-runtime and on the clients of all that KEDA can read.
+
+type scaledObject struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Metadata   metadata         `json:"metadata"`
+	Spec       scaledObjectSpec `json:"spec"`
+}
+
+type metadata struct {
+	Name      string            `json:"name"`
+	Namespace string            `json:"namespace"`
+	Labels    map[string]string `json:"labels"`
+}
+
+type scaledObjectSpec struct {
+	ScaleTargetRef  scaleTarget               `json:"scaleTargetRef"`
+	PollingInterval *int32                    `json:"pollingInterval,omitempty"`
+	CooldownPeriod  *int32                    `json:"cooldownPeriod,omitempty"`
+	MinReplicaCount int32                     `json:"minReplicaCount"`
+	MaxReplicaCount int32                     `json:"maxReplicaCount"`
+	Advanced        *advanced                 `json:"advanced,omitempty"`
+	Triggers        []v1alpha1.ScalingTrigger `json:"triggers"`
+}
+
+type scaleTarget struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+}
+
+type advanced struct {
+	HorizontalPodAutoscalerConfig horizontalConfig `json:"horizontalPodAutoscalerConfig"`
+}
+
+type horizontalConfig struct {
+	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior `json:"behavior"`
+}
+
+// scaledObjectOf returns a ScaledObject. It has no fallback: without metrics KEDA then leaves the number of
+// replicas as it is (pkg/scaling/executor/scale_scaledobjects.go of v2.21.0).
+func scaledObjectOf(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
+	a, name := r.Autoscaler, p.ScaleTargetName(r)
+	o := scaledObject{
+		APIVersion: "keda.sh/v1alpha1",
+		Kind:       "ScaledObject",
+		Metadata:   metadata{Name: name, Namespace: p.Service.Namespace, Labels: labels(p, r)},
+		Spec: scaledObjectSpec{
+			ScaleTargetRef:  scaleTarget{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindInferenceRole, Name: name},
+			PollingInterval: a.PollingSeconds, CooldownPeriod: a.CooldownSeconds,
+			MinReplicaCount: a.Min, MaxReplicaCount: a.Max,
+			Triggers: a.Triggers,
+		},
+	}
+	if a.Behavior != nil {
+		o.Spec.Advanced = &advanced{HorizontalPodAutoscalerConfig: horizontalConfig{Behavior: a.Behavior}}
+	}
+	return kube.Encode(o)
+}
+
+func labels(p *plan.Plan, r *plan.Role) map[string]string {
+	return map[string]string{naming.LabelService: p.Service.Name, naming.LabelRoleName: r.Name}
+}

@@ -32,11 +32,20 @@ status:
 // TestCrashLoop shows that a replica in a crash loop stays failed while its pods are deleted and made anew. It
 // stops being so once it serves, or gets another template.
 func TestCrashLoop(t *testing.T) {
-	const at, why = "leaderworkerset/w/1", "pod chat-w-1-0: container engine: Error (exit code 3)"
+	t.Run("Error", func(t *testing.T) { crashLoop(t, "Error", 3) })
+	// A wrong command may end without an error, and so does an engine that a probe ends.
+	t.Run("Completed", func(t *testing.T) { crashLoop(t, "Completed", 0) })
+}
+
+// crashLoop lets a container end again and again with a reason and an exit code.
+func crashLoop(t *testing.T, reason string, code int) {
+	t.Helper()
+	const at = "leaderworkerset/w/1"
+	why := fmt.Sprintf("pod chat-w-1-0: container engine: %s (exit code %d)", reason, code)
+	exited := fmt.Sprintf(`state: {running: {}}, lastState: {terminated: {exitCode: %d, reason: %s, message: s3cret, finishedAt: "2026-01-01T00:00:29Z"}}`, code, reason)
 	const (
 		deleted = `  deletionTimestamp: "2026-01-01T00:01:40Z"
   deletionGracePeriodSeconds: 70`
-		exited  = `state: {running: {}}, lastState: {terminated: {exitCode: 3, reason: Error, message: s3cret, finishedAt: "2026-01-01T00:00:29Z"}}`
 		starts  = `state: {running: {}}`
 		another = `state: {terminated: {exitCode: 137, reason: OOMKilled, finishedAt: "2026-01-01T00:02:00Z"}}`
 	)

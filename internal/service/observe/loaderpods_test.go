@@ -14,7 +14,7 @@ import (
 // the last word of a loader that has found no adapter.
 func TestLoaderFailures(t *testing.T) {
 	pod := func(status string) string {
-		return `{metadata: {name: p, labels: {batch.kubernetes.io/job-name: j}}, status: {` + status + `}}`
+		return `{metadata: {name: p, labels: {batch.kubernetes.io/job-name: j}}, spec: {restartPolicy: OnFailure}, status: {` + status + `}}`
 	}
 	container := func(name, state string) string {
 		return pod(`containerStatuses: [{name: ` + name + `, ` + state + `}]`)

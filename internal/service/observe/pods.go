@@ -23,7 +23,12 @@ import (
 // A pod is the part of a Pod that is read.
 type pod struct {
 	Metadata podMetadata `json:"metadata"`
-	Status   struct {
+	Spec     struct {
+		RestartPolicy  corev1.RestartPolicy `json:"restartPolicy"`
+		InitContainers []containerSpec      `json:"initContainers"`
+		Containers     []containerSpec      `json:"containers"`
+	} `json:"spec"`
+	Status struct {
 		Phase                 corev1.PodPhase   `json:"phase"`
 		Reason                string            `json:"reason"`
 		Conditions            []condition       `json:"conditions"`
@@ -41,6 +46,11 @@ type podMetadata struct {
 	UID                        string            `json:"uid"`
 	Labels                     map[string]string `json:"labels"`
 	DeletionGracePeriodSeconds int64             `json:"deletionGracePeriodSeconds"`
+}
+
+type containerSpec struct {
+	Name          string               `json:"name"`
+	RestartPolicy corev1.RestartPolicy `json:"restartPolicy"`
 }
 
 type containerStatus struct {
@@ -217,7 +227,7 @@ func (f *podFacts) addFailure(p *pod, failure string) {
 // because a message may quote credentials of an image, an argument or an environment
 // variable.
 func (p *pod) failure() string {
-	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+	for _, c := range p.containers() {
 		if reason := c.failure(); reason != "" {
 			return fmt.Sprintf("container %s: %s", c.Name, reason)
 		}
@@ -226,6 +236,33 @@ func (p *pod) failure() string {
 		return word(p.Status.Reason, "Failed")
 	}
 	return ""
+}
+
+// A container is one of a pod that has a status.
+type container struct {
+	containerStatus
+
+	// stays tells that the container has to run as long as its pod. Its exit code does not matter: it does not
+	// serve any more, and LeaderWorkerSet makes its replica anew as soon as it is started again.
+	stays bool
+}
+
+// containers returns the containers of a pod, init containers first.
+func (p *pod) containers() []container {
+	policies := map[string]corev1.RestartPolicy{}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		policies[c.Name] = c.RestartPolicy
+	}
+	all := make([]container, 0, len(p.Status.InitContainerStatuses)+len(p.Status.ContainerStatuses))
+	for _, s := range p.Status.InitContainerStatuses {
+		all = append(all, container{containerStatus: s, stays: policies[s.Name] == corev1.RestartPolicyAlways})
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		policy := cmp.Or(policies[s.Name], p.Spec.RestartPolicy, corev1.RestartPolicyAlways)
+		// The containers of a pod that has failed ended with it, such as when its node shut down.
+		all = append(all, container{containerStatus: s, stays: policy == corev1.RestartPolicyAlways && p.Status.Phase != corev1.PodFailed})
+	}
+	return all
 }
 
 // untilDeleted is the most time from the end of a container to the deletion of its pod for it.
@@ -242,14 +279,15 @@ func (p *pod) failureBefore() string {
 		return ""
 	}
 	deleted := end.Add(-time.Duration(p.Metadata.DeletionGracePeriodSeconds) * time.Second)
-	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+	for _, c := range p.containers() {
 		last := c.LastState.Terminated
-		if last == nil || last.failure() == "" {
+		failure := c.end(last)
+		if failure == "" {
 			continue
 		}
 		finished, err := time.Parse(time.RFC3339, last.FinishedAt)
 		if err == nil && !finished.After(deleted) && deleted.Sub(finished) <= untilDeleted {
-			return fmt.Sprintf("container %s: %s", c.Name, last.failure())
+			return fmt.Sprintf("container %s: %s", c.Name, failure)
 		}
 	}
 	return ""
@@ -261,13 +299,13 @@ func (p *pod) crash() string {
 	if p.Metadata.DeletionTimestamp != "" {
 		return p.failureBefore()
 	}
-	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+	for _, c := range p.containers() {
 		ended := c.State.Terminated
 		if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
 			ended = c.LastState.Terminated
 		}
-		if ended != nil && ended.failure() != "" {
-			return fmt.Sprintf("container %s: %s", c.Name, ended.failure())
+		if failure := c.end(ended); failure != "" {
+			return fmt.Sprintf("container %s: %s", c.Name, failure)
 		}
 	}
 	return ""
@@ -283,16 +321,21 @@ var failing = []string{
 }
 
 // failure returns why a container does not run, or nothing. A container that has just
-// exited with an error counts, because most crashes never become CrashLoopBackOff:
+// ended counts, because most crashes never become CrashLoopBackOff:
 // LeaderWorkerSet replaces the whole group at the first restart.
-func (c *containerStatus) failure() string {
+func (c *container) failure() string {
 	if w := c.State.Waiting; w != nil && slices.Contains(failing, w.Reason) {
 		return w.Reason
 	}
-	if t := c.State.Terminated; t != nil {
-		return t.failure()
+	return c.end(c.State.Terminated)
+}
+
+// end returns how a container ended, or nothing if it has not, or was to end like that.
+func (c *container) end(t *terminated) string {
+	if t == nil || t.ExitCode == 0 && !c.stays {
+		return ""
 	}
-	return ""
+	return t.text()
 }
 
 // failure returns why a container ended, or nothing if it ended without an error.
@@ -300,6 +343,11 @@ func (t *terminated) failure() string {
 	if t.ExitCode == 0 {
 		return ""
 	}
+	return t.text()
+}
+
+// text says how a container ended.
+func (t *terminated) text() string {
 	return fmt.Sprintf("%s (exit code %d)", word(t.Reason, "Error"), t.ExitCode)
 }
 

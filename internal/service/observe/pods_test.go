@@ -100,18 +100,28 @@ func TestPodFailure(t *testing.T) {
 		edit   edit[corev1.Pod]
 		want   string
 	}{
-		"Ready":             {reason: "A ready pod has no failure.", edit: func(*corev1.Pod) {}},
-		"Starting":          {reason: "A pod that is being made has none.", edit: waits("ContainerCreating")},
-		"CrashLoop":         {edit: waits("CrashLoopBackOff"), want: "pod p: container vllm: CrashLoopBackOff"},
-		"ImagePull":         {edit: waits("ImagePullBackOff"), want: "pod p: container vllm: ImagePullBackOff"},
-		"ErrImagePull":      {edit: waits("ErrImagePull"), want: "pod p: container vllm: ErrImagePull"},
-		"InvalidImage":      {edit: waits("InvalidImageName"), want: "pod p: container vllm: InvalidImageName"},
-		"ConfigError":       {edit: waits("CreateContainerConfigError"), want: "pod p: container vllm: CreateContainerConfigError"},
-		"CreateError":       {edit: waits("CreateContainerError"), want: "pod p: container vllm: CreateContainerError"},
-		"RunError":          {edit: waits("RunContainerError"), want: "pod p: container vllm: RunContainerError"},
-		"InitContainer":     {reason: "Sidecars and other init containers fail as well.", edit: initWaits("CrashLoopBackOff"), want: "pod p: container routing-sidecar: CrashLoopBackOff"},
-		"Ended":             {edit: ended("Error", 1), want: "pod p: container vllm: Error (exit code 1)"},
-		"Done":              {reason: "Ending without an error is no failure.", edit: ended("Completed", 0)},
+		"Ready":         {reason: "A ready pod has no failure.", edit: func(*corev1.Pod) {}},
+		"Starting":      {reason: "A pod that is being made has none.", edit: waits("ContainerCreating")},
+		"CrashLoop":     {edit: waits("CrashLoopBackOff"), want: "pod p: container vllm: CrashLoopBackOff"},
+		"ImagePull":     {edit: waits("ImagePullBackOff"), want: "pod p: container vllm: ImagePullBackOff"},
+		"ErrImagePull":  {edit: waits("ErrImagePull"), want: "pod p: container vllm: ErrImagePull"},
+		"InvalidImage":  {edit: waits("InvalidImageName"), want: "pod p: container vllm: InvalidImageName"},
+		"ConfigError":   {edit: waits("CreateContainerConfigError"), want: "pod p: container vllm: CreateContainerConfigError"},
+		"CreateError":   {edit: waits("CreateContainerError"), want: "pod p: container vllm: CreateContainerError"},
+		"RunError":      {edit: waits("RunContainerError"), want: "pod p: container vllm: RunContainerError"},
+		"InitContainer": {reason: "Sidecars and other init containers fail as well.", edit: initWaits("CrashLoopBackOff"), want: "pod p: container routing-sidecar: CrashLoopBackOff"},
+		"Ended":         {edit: ended("Error", 1), want: "pod p: container vllm: Error (exit code 1)"},
+		"Done":          {reason: "An engine that ends does not serve, with an error or without.", edit: ended("Completed", 0), want: "pod p: container vllm: Completed (exit code 0)"},
+		"DoneOnce": {reason: "A container may say itself that it is not started again.", edit: func(p *corev1.Pod) {
+			ended("Completed", 0)(p)
+			p.Spec.Containers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
+		}},
+		"DoneInit":    {reason: "Init containers have to end.", edit: func(p *corev1.Pod) { ended("Completed", 0)(p); asInit(p) }},
+		"DoneSidecar": {reason: "Sidecars have to run on.", edit: func(p *corev1.Pod) { ended("Completed", 0)(p); asSidecar(p) }, want: "pod p: container vllm: Completed (exit code 0)"},
+		"DoneWithNode": {reason: "The pod says why all of its containers ended.", edit: func(p *corev1.Pod) {
+			ended("Completed", 0)(p)
+			p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Terminated"
+		}, want: "pod p: Terminated"},
 		"Evicted":           {edit: func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }, want: "pod p: Evicted"},
 		"FailedWithoutWord": {reason: "Only one word is passed on as a reason.", edit: func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "token=s3cret" }, want: "pod p: Failed"},
 		"Terminating":       {reason: "A pod that is going away cannot fail any more.", edit: func(p *corev1.Pod) { waits("CrashLoopBackOff")(p); terminating(p) }},
@@ -120,7 +130,9 @@ func TestPodFailure(t *testing.T) {
 		"ReplacedWithInit":  {reason: "A sidecar may be the one that has.", edit: func(p *corev1.Pod) { crashedAt(7, 1)(p); deletedAt(p, 8); asInit(p) }, want: "pod p: container vllm: Error (exit code 1)"},
 		"DeletedLater":      {reason: "It has run since, and is deleted for another reason.", edit: func(p *corev1.Pod) { crashedAt(6, 1)(p); deletedAt(p, 8) }},
 		"DeletedBefore":     {reason: "How a container ends once its pod is deleted is no failure.", edit: func(p *corev1.Pod) { crashedAt(9, 1)(p); deletedAt(p, 8) }},
-		"DoneBefore":        {reason: "Ending without an error is no failure here, either.", edit: func(p *corev1.Pod) { crashedAt(7, 0)(p); deletedAt(p, 8) }},
+		"DoneBefore":        {reason: "LeaderWorkerSet deletes a pod for a container that has ended without an error, too.", edit: func(p *corev1.Pod) { crashedAt(7, 0)(p); deletedAt(p, 8) }, want: "pod p: container vllm: Error (exit code 0)"},
+		"DoneBeforeAsInit":  {reason: "Init containers run again with their pod.", edit: func(p *corev1.Pod) { crashedAt(7, 0)(p); deletedAt(p, 8); asInit(p) }},
+		"DoneAfter":         {reason: "Engines end without an error when they are told to end.", edit: func(p *corev1.Pod) { ended("Completed", 0)(p); deletedAt(p, 8) }},
 		"Drained":           {reason: "An engine may end with an error when it is told to end.", edit: func(p *corev1.Pod) { ended("Error", 143)(p); deletedAt(p, 8) }},
 	}
 	for name, tc := range cases {
@@ -156,6 +168,13 @@ func deletedAt(p *corev1.Pod, minute int) {
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptrTo(at(minute+10)), ptr.To[int64](600)
 }
 
+// asSidecar makes the container of a pod an init container that is started again when it ends.
+func asSidecar(p *corev1.Pod) {
+	asInit(p)
+	p.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+}
+
 func asInit(p *corev1.Pod) {
+	p.Spec.InitContainers, p.Spec.Containers = p.Spec.Containers, nil
 	p.Status.InitContainerStatuses, p.Status.ContainerStatuses = p.Status.ContainerStatuses, nil
 }

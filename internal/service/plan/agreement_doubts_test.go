@@ -85,7 +85,7 @@ func TestWarnOfContext(t *testing.T) {
 		"Above":      {"small", "vllm, serve, m, --max-model-len, '32769'", message("--max-model-len 32769")},
 		"AboveK":     {"small", "vllm, serve, m, --max_model_len=33K", message("--max_model_len 33K")},
 		"AboveTenth": {"small", "vllm, serve, m, --max-model-len, 32.8k", message("--max-model-len 32.8k")},
-		"SGLang":     {"small", "sglang, serve, --model-path, m, --context-length, '65536'", message("--context-length 65536")},
+		"SGLang":     {"small", "sglang, serve, --model-path, m, --host, 0.0.0.0, --port, '8000', --context-length, '65536'", message("--context-length 65536")},
 		"Huge":       {"small", "vllm, serve, m, --max-model-len, '999999999999999999999'", ""},
 		"Model's":    {"small", "vllm, serve, m", ""},
 		"Auto":       {"small", "vllm, serve, m, --max-model-len, auto", ""},

@@ -1,8 +1,9 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -36,14 +37,12 @@ func (p *rolePlanner) lifecycle() {
 	if leader.engine().ReadinessProbe != nil {
 		return
 	}
-	if !p.knowsHealth(leader) {
-		p.warnings = append(p.warnings, Warning{
-			Path:    leader.enginePath(p.leaderPath()).String(),
-			Message: "has no readinessProbe, and the engine is not known: requests come, and rollouts go on, before the model is loaded",
-		})
+	unknown := p.healthUnknown(leader)
+	if unknown != "" {
+		p.warnings = append(p.warnings, Warning{Path: leader.enginePath(p.leaderPath()).String(), Message: "has no readinessProbe, and " + unknown})
 		return
 	}
-	leader.Readiness = &Probe{Port: p.role.EnginePort, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: leader.hasFlag("--ssl-certfile"), StartupSeconds: startup}
+	leader.Readiness = &Probe{Port: p.role.EnginePort, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: launch.ListenerOf(leader.command()).TLS, StartupSeconds: startup}
 	if p.isSGLang(leader) {
 		leader.Readiness.TimeoutSeconds, leader.Readiness.PeriodSeconds = 30, 10
 	}
@@ -81,7 +80,7 @@ const stopSeconds = 5
 func (p *rolePlanner) endsInTime(t *PodTemplate) int32 {
 	name, tag := imageref.Split(t.engine().Image)
 	v, known := imageref.ParseVersion(tag)
-	if p.role.Nodes > 1 || !known || v.Compare(firstShutdown) < 0 || name != vllmImage || p.engineOf(t) != launch.EngineVLLM || t.hasFlag("--config") {
+	if p.role.Nodes > 1 || !known || v.Compare(firstShutdown) < 0 || name != vllmImage || p.engineOf(t) != launch.EngineVLLM || launch.ListenerOf(t.command()).File {
 		return 0
 	}
 	_, _, shutdown := p.spec.LifecycleOf()
@@ -112,12 +111,22 @@ var entrypoints = []string{vllmImage}
 // vllmImage is the name of the image that vLLM's project releases.
 const vllmImage = "vllm-openai"
 
-// knowsHealth tells whether a template's engine answers at /health on its port: it is vLLM or
-// SGLang, by the command, by the launcher or by the entrypoint of the image.
-func (p *rolePlanner) knowsHealth(t *PodTemplate) bool {
-	if t.hidden() {
-		return false
+// healthUnknown says why it is not known where a template's engine answers at /health, and what follows. It is
+// empty if it is known.
+func (p *rolePlanner) healthUnknown(t *PodTemplate) string {
+	why := cmp.Or(p.hidden(t), p.portUnknown(t))
+	switch {
+	case !p.knowsEngine(t):
+		return "the engine is not known: requests come, and rollouts go on, before the model is loaded"
+	case why != "":
+		return "the function adds none, because " + why + ". Requests come, and rollouts go on, before the model is loaded"
 	}
+	return ""
+}
+
+// knowsEngine tells whether a template's engine is vLLM or SGLang, by the command, by the launcher or by
+// the entrypoint of the image.
+func (p *rolePlanner) knowsEngine(t *PodTemplate) bool {
 	if l := p.launcher(); l.OfVLLM() || l == v1alpha1.LauncherSGLang || launch.EngineOf(t.command()) != launch.EngineUnknown {
 		return true
 	}
@@ -130,29 +139,34 @@ func (p *rolePlanner) isSGLang(t *PodTemplate) bool {
 	return launch.EngineOf(t.command()) == launch.EngineSGLang || p.launcher() == v1alpha1.LauncherSGLang
 }
 
-// hidden tells whether an engine does not answer HTTP at the pod's address: it listens on a Unix
-// socket or on localhost, speaks gRPC, or wants certificates of its clients.
-func (t *PodTemplate) hidden() bool {
-	words := launch.Words(t.command())
-	for i, w := range words {
-		name, value, joined := strings.Cut(w, "=")
-		if !joined && i+1 < len(words) {
-			value = words[i+1]
-		}
-		switch {
-		case name == "--uds", strings.Contains(name, "grpc"), name == "--ssl-cert-reqs" && value != "0":
-			return true
-		case name == "--host" && (value == "localhost" || strings.HasPrefix(value, "127.") || value == "::1"):
-			return true
-		}
+// hidden says why an engine does not answer HTTP at the pod's address, and what helps. It is empty if the
+// engine does.
+func (p *rolePlanner) hidden(t *PodTemplate) string {
+	switch l := launch.ListenerOf(t.command()); {
+	case l.Socket:
+		return "the engine listens on a Unix socket"
+	case l.GRPC:
+		return "the engine speaks gRPC"
+	case l.ClientCertificates:
+		return "the engine wants certificates of its clients"
+	case l.Local():
+		return "the engine listens on localhost: set --host 0.0.0.0"
+	case l.Host == "" && p.isSGLang(t) && p.launcher() != v1alpha1.LauncherSGLang:
+		return "SGLang listens on localhost without --host: set --host 0.0.0.0"
 	}
-	return false
+	return ""
 }
 
-// hasFlag tells whether the engine's command has a flag, alone or with its value.
-func (t *PodTemplate) hasFlag(flag string) bool {
-	return slices.ContainsFunc(launch.Words(t.command()), func(w string) bool {
-		name, _, _ := strings.Cut(w, "=")
-		return name == flag
-	})
+// portUnknown says why an engine may listen on another port than the default, and what helps. It is empty if
+// the template says the port, or the engine is told to take one.
+func (p *rolePlanner) portUnknown(t *PodTemplate) string {
+	switch {
+	case p.role.Sidecar != nil, p.launcher() == v1alpha1.LauncherSGLang, p.namedPort(t.engine()) != 0:
+	case launch.ListenerOf(t.command()).File:
+		return "the file of --config may say the port: set --port, or name the port in ports"
+	case p.isSGLang(t):
+		// python/sglang/srt/server_args.py of SGLang v0.5.5.
+		return fmt.Sprintf("SGLang listens on port 30000 without --port: set --port %d", p.role.EnginePort)
+	}
+	return ""
 }

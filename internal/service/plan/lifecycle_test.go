@@ -72,7 +72,7 @@ func TestLifecycle(t *testing.T) {
 		},
 		"SGLang": {
 			reason:    "So does SGLang, which takes longer to answer.",
-			container: `{name: engine, image: x, command: [python3, -m, sglang.launch_server, --port, "30000"]}`,
+			container: `{name: engine, image: x, command: [python3, -m, sglang.launch_server, --host, 0.0.0.0, --port, "30000"]}`,
 			want:      want{Probe: &Probe{Port: 30000, TimeoutSeconds: 30, PeriodSeconds: 10, StartupSeconds: 3600}, Drain: 30, Grace: 60, WorkerDrain: 30},
 		},
 		"Entrypoint": {
@@ -99,6 +99,62 @@ func TestLifecycle(t *testing.T) {
 			reason:    "vLLM's gRPC server speaks no HTTP.",
 			container: `{name: engine, image: x, command: [python3, -m, vllm.entrypoints.grpc_server]}`,
 			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
+		"TLSInScript": {
+			reason:    "A script says it as well.",
+			container: `{name: engine, image: x, command: [sh, -c, "exec vllm serve /m --ssl-certfile=/c"]}`,
+			want:      want{Probe: &Probe{Port: 8000, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: true, StartupSeconds: 3600}, Drain: 30, Grace: 60, WorkerDrain: 30},
+		},
+		"TLSWithUnderscore": {
+			reason:    "vLLM takes both spellings.",
+			container: `{name: engine, image: x, command: [vllm, serve, /m, --ssl_certfile=/c]}`,
+			want:      want{Probe: &Probe{Port: 8000, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: true, StartupSeconds: 3600}, Drain: 30, Grace: 60, WorkerDrain: 30},
+		},
+		"SocketInScript": {
+			reason:    "So does a script on a Unix socket.",
+			container: `{name: engine, image: x, command: [sh, -c, "exec vllm serve /m --uds /s"]}`,
+			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
+		"LocalhostInScript": {
+			reason:    "And one on localhost.",
+			container: `{name: engine, image: x, command: [sh, -c, "exec vllm serve /m --host 127.0.0.1"]}`,
+			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
+		"SGLangOnLocalhost": {
+			reason:    "SGLang listens on localhost unless a flag says otherwise.",
+			container: `{name: engine, image: x, command: [python3, -m, sglang.launch_server, --port, "8000"]}`,
+			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
+		"SGLangLauncher": {
+			reason:    "The launcher adds host and port.",
+			role:      v1alpha1.Role{Multinode: multinode(2, v1alpha1.LauncherSGLang)},
+			container: `{name: engine, image: x, command: [python3, -m, sglang.launch_server]}`,
+			want:      want{Probe: &Probe{Port: 8000, TimeoutSeconds: 30, PeriodSeconds: 10, StartupSeconds: 3600}, Drain: 30, Grace: 60, WorkerDrain: 30},
+		},
+		"SGLangPort": {
+			reason:    "SGLang listens on port 30000 unless a flag says otherwise.",
+			container: `{name: engine, image: x, command: [python3, -m, sglang.launch_server, --host, 0.0.0.0]}`,
+			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
+		"GRPCModel": {
+			reason:    "A model may have any name.",
+			container: `{name: engine, image: x, command: [vllm, serve, /models/grpc-bert]}`,
+			want:      want{Probe: hour(8000), Drain: 30, Grace: 60, WorkerDrain: 30},
+		},
+		"File": {
+			reason:    "The file may say the port.",
+			container: `{name: engine, image: x, command: [vllm, serve, --config, /c]}`,
+			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
+		"FileAndPort": {
+			reason:    "The command line has the last word.",
+			container: `{name: engine, image: x, command: [vllm, serve, --config, /c, --port, '9000']}`,
+			want:      want{Probe: hour(9000), Drain: 30, Grace: 60, WorkerDrain: 30},
+		},
+		"FileAndContainerPort": {
+			reason:    "So has the port of the container.",
+			container: `{name: engine, image: x, command: [vllm, serve, --config, /c], ports: [{containerPort: 9000}]}`,
+			want:      want{Probe: hour(9000), Drain: 30, Grace: 60, WorkerDrain: 30},
 		},
 		"ShortGrace": {
 			reason:    "A grace period that leaves no time to wait stays as well.",
@@ -167,5 +223,52 @@ func TestLifecycle(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestNoReadiness shows that the warning says why no probe is added, and what helps.
+func TestNoReadiness(t *testing.T) {
+	const ends = ". Requests come, and rollouts go on, before the model is loaded"
+	cases := map[string]struct{ container, want string }{
+		"Unknown":      {`command: [serve]`, "has no readinessProbe, and the engine is not known: requests come, and rollouts go on, before the model is loaded"},
+		"Socket":       {`command: [vllm, serve, /m, --uds=/s]`, "has no readinessProbe, and the function adds none, because the engine listens on a Unix socket" + ends},
+		"GRPC":         {`command: [vllm, serve, /m, --grpc]`, "has no readinessProbe, and the function adds none, because the engine speaks gRPC" + ends},
+		"Certificates": {`command: [vllm, serve, /m, --ssl-cert-reqs=2]`, "has no readinessProbe, and the function adds none, because the engine wants certificates of its clients" + ends},
+		"Localhost":    {`command: [vllm, serve, /m, --host=localhost]`, "has no readinessProbe, and the function adds none, because the engine listens on localhost: set --host 0.0.0.0" + ends},
+		"SGLang":       {`command: [sglang, serve, --model-path, m]`, "has no readinessProbe, and the function adds none, because SGLang listens on localhost without --host: set --host 0.0.0.0" + ends},
+		"SGLangPort":   {`command: [sglang, serve, --model-path, m, --host=::]`, "has no readinessProbe, and the function adds none, because SGLang listens on port 30000 without --port: set --port 8000" + ends},
+		"File":         {`command: [vllm, serve, --config=/c]`, "has no readinessProbe, and the function adds none, because the file of --config may say the port: set --port, or name the port in ports" + ends},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, "{spec: {containers: [{name: engine, image: x, "+tc.container+"}]}}")}
+			_, warnings, errs := planRole(0, role, loads{}, defaultInput(), false)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			var got []string
+			for _, w := range warnings {
+				if strings.Contains(w.Message, "readinessProbe") {
+					got = append(got, w.Message)
+				}
+			}
+			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestHiddenBehindSidecar shows that the sidecar gives the engine its port, and not its host.
+func TestHiddenBehindSidecar(t *testing.T) {
+	for host, probed := range map[string]bool{"": false, ", --host=0.0.0.0": true} {
+		role := v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeDecoder, Template: document(t, "{spec: {containers: [{name: engine, image: x, command: [sglang, serve, --model-path, m"+host+"]}]}}")}
+		r, _, errs := planRole(0, role, loads{}, defaultInput(), true)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if got := r.Leader.Readiness != nil; got != probed {
+			t.Errorf("host %q: the engine is probed: %t, want %t", host, got, probed)
+		}
 	}
 }

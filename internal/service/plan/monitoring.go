@@ -28,7 +28,7 @@ type Metrics struct {
 func (p *rolePlanner) metrics() {
 	leader := &p.role.Leader
 	switch {
-	case p.input.Monitoring.PodMonitors == nil, leader.hidden():
+	case p.input.Monitoring.PodMonitors == nil, p.hidden(leader) != "":
 		return
 	case p.engineOf(leader) == launch.EngineSGLang && !leader.mentions("enable-metrics"):
 		p.warnings = append(p.warnings, Warning{
@@ -37,7 +37,7 @@ func (p *rolePlanner) metrics() {
 		})
 		return
 	}
-	p.role.Metrics = &Metrics{Container: leader.engine().Name, Port: p.role.EnginePort, HTTPS: leader.hasFlag("--ssl-certfile")}
+	p.role.Metrics = &Metrics{Container: leader.engine().Name, Port: p.role.EnginePort, HTTPS: launch.ListenerOf(leader.command()).TLS}
 }
 
 // firstTracing is the first release of vLLM in the tables whose image has OpenTelemetry
@@ -49,7 +49,7 @@ var firstTracing = imageref.Version{0, 19, 0}
 func (p *rolePlanner) traces(t *PodTemplate) bool {
 	name, tag := imageref.Split(t.engine().Image)
 	v, known := imageref.ParseVersion(tag)
-	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && name == vllmImage && p.engineOf(t) == launch.EngineVLLM && !t.hasFlag("--config")
+	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && name == vllmImage && p.engineOf(t) == launch.EngineVLLM && !launch.ListenerOf(t.command()).File
 }
 
 // withTracing returns a template whose engine sends traces, as if the user had written it.

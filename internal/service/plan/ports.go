@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,9 +37,14 @@ func (p *rolePlanner) ports() {
 	p.role.Sidecar = p.sidecar(&leader.Spec)
 }
 
-// servingPort returns the port that a container serves on. It prefers the port named http, then
-// the one that the command sets with --port, then the first one. Ray's ports do not count.
+// servingPort returns the port that a container serves on.
 func (p *rolePlanner) servingPort(c *corev1.Container) int32 {
+	return cmp.Or(p.namedPort(c), defaultPort)
+}
+
+// namedPort returns the port that a container names, or 0. It prefers the port named http, then
+// the one that the command sets with --port, then the first one. Ray's ports do not count.
+func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
 	flagPort := launch.Port(launch.Command{Command: c.Command, Args: c.Args})
 	first := int32(0)
 	for _, port := range c.Ports {
@@ -50,13 +56,7 @@ func (p *rolePlanner) servingPort(c *corev1.Container) int32 {
 			first = n
 		}
 	}
-	switch {
-	case first != 0:
-		return first
-	case flagPort != 0:
-		return flagPort
-	}
-	return defaultPort
+	return cmp.Or(first, flagPort)
 }
 
 // freePort returns a port that no container of the pod names.

@@ -1,0 +1,41 @@
+package launch
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Listener says how an engine takes requests, as far as its command says it. A script counts if its last
+// command is the engine.
+type Listener struct {
+	// Host to which the engine binds. It is empty if no flag says it.
+	Host string
+	// TLS tells that the engine serves TLS, and ClientCertificates that it wants certificates of its clients.
+	TLS, ClientCertificates bool
+	// Socket tells that it listens on a Unix socket.
+	Socket bool
+	// GRPC tells that it speaks gRPC in place of HTTP.
+	GRPC bool
+	// File tells that it reads more flags from a file.
+	File bool
+}
+
+// ListenerOf returns how a command's engine takes requests.
+func ListenerOf(c Command) Listener {
+	words := parse(c).words()
+	certificates := value(words, "--ssl-cert-reqs")
+	module := slices.Index(words, "-m") + 1
+	return Listener{
+		Host:               value(words, "--host"),
+		TLS:                has(words, "--ssl-certfile"),
+		ClientCertificates: certificates != "" && certificates != "0",
+		Socket:             has(words, "--uds"),
+		GRPC:               has(words, "--grpc", "--grpc-mode", "--smg-grpc-mode") || module > 0 && module < len(words) && strings.Contains(words[module], "grpc"),
+		File:               has(words, "--config"),
+	}
+}
+
+// Local tells whether a host is that of the pod alone.
+func (l Listener) Local() bool {
+	return l.Host == "localhost" || strings.HasPrefix(l.Host, "127.") || l.Host == "::1"
+}

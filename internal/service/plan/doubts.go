@@ -102,7 +102,9 @@ func (p *rolePlanner) warnOfLifecycle() {
 		}
 	}
 	// A hook of the user's own still runs within a grace period of which these are the sum.
-	own := func(t *PodTemplate) bool { return t.ownPreStop() && t.Spec.TerminationGracePeriodSeconds != nil }
+	own := func(t *PodTemplate) bool {
+		return ownPreStop(t.engine()) && t.Spec.TerminationGracePeriodSeconds != nil
+	}
 	if !own(&p.role.Leader) || p.role.Nodes > 1 && !own(&p.role.Worker) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -34,6 +35,7 @@ func (p *rolePlanner) lifecycle() {
 		t.drain(drain, shutdown)
 	}
 	leader := &p.role.Leader
+	leader.Proxies = leader.proxies(p.role.Port)
 	if leader.engine().ReadinessProbe != nil {
 		return
 	}
@@ -62,7 +64,7 @@ func (t *PodTemplate) drain(drain, shutdown int32) {
 	} else {
 		t.GraceSeconds = grace
 	}
-	if t.ownPreStop() {
+	if ownPreStop(t.engine()) {
 		drain = 0
 	}
 	t.DrainSeconds = drain
@@ -99,10 +101,28 @@ func (p *rolePlanner) withShutdown(t *PodTemplate, _ *field.Path) (*kube.Documen
 	return doc, nil
 }
 
-// ownPreStop tells whether the template has a preStop hook of its own.
-func (t *PodTemplate) ownPreStop() bool {
-	l := t.engine().Lifecycle
-	return l != nil && l.PreStop != nil
+// ownPreStop tells whether a container of a template has a preStop hook of its own.
+func ownPreStop(c *corev1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
+
+// proxies are the containers that have the port to which requests come, beside the engine's, and a routing
+// sidecar of the user's. The kubelet ends all containers at once. Init containers are the exception: those
+// that run on are ended after the others.
+func (t *PodTemplate) proxies(port int32) []int {
+	if t.DrainSeconds == 0 {
+		return nil
+	}
+	var all []int
+	sidecar := t.routingSidecar()
+	for i := range t.Spec.Containers {
+		c := &t.Spec.Containers[i]
+		serves := c == sidecar || slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
+			return p.ContainerPort == port && (p.Protocol == "" || p.Protocol == corev1.ProtocolTCP)
+		})
+		if serves && i != t.Engine && !ownPreStop(c) {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // entrypoints are images whose entrypoint is a known engine.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	stdcmp "cmp"
 	"strings"
 	"testing"
 
@@ -270,5 +271,41 @@ func TestHiddenBehindSidecar(t *testing.T) {
 		if got := r.Leader.Readiness != nil; got != probed {
 			t.Errorf("host %q: the engine is probed: %t, want %t", host, got, probed)
 		}
+	}
+}
+
+// TestProxiesWait shows which containers beside the engine's go on as long as it once their pod is deleted.
+func TestProxiesWait(t *testing.T) {
+	const socket, behind = "command: [vllm, serve, /m, --uds=/s]", "command: [vllm, serve, /m, --port=8200]"
+	const hook = "lifecycle: {preStop: {exec: {command: [wait]}}}"
+	cases := map[string]struct {
+		reason, engine, other, pod string
+		role                       v1alpha1.ComponentType
+		want                       []int
+	}{
+		"Proxy":     {reason: "It has the port to which requests come.", engine: socket, other: "image: p, ports: [{containerPort: 8000}]", want: []int{1}},
+		"Named":     {reason: "The port may have any name.", engine: socket, other: "image: p, ports: [{name: metrics, containerPort: 9000}, {name: http, containerPort: 8000}]", want: []int{1}},
+		"OtherPort": {reason: "Nobody sends requests there.", engine: socket, other: "image: p, ports: [{containerPort: 9000}]"},
+		"UDP":       {reason: "Nor there.", engine: socket, other: "image: p, ports: [{containerPort: 8000, protocol: UDP}]"},
+		"Helper":    {reason: "It has no port.", engine: socket, other: "image: logs"},
+		"OwnHook":   {reason: "A hook of the user's stays.", engine: socket, other: "image: p, ports: [{containerPort: 8000}], " + hook},
+		"OwnSocket": {reason: "Then the user decides how the pod stops.", engine: socket + ", " + hook, other: "image: p, ports: [{containerPort: 8000}]"},
+		"NoTime":    {reason: "There is nothing to wait for.", pod: "terminationGracePeriodSeconds: 30, ", engine: socket, other: "image: p, ports: [{containerPort: 8000}]"},
+		"Sidecar":   {reason: "A routing sidecar of the user's is known by its image.", engine: behind, other: "image: routing-sidecar", role: v1alpha1.ComponentTypeDecoder, want: []int{1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := v1alpha1.Role{ComponentType: stdcmp.Or(tc.role, v1alpha1.ComponentTypeWorker), Template: document(t, "{spec: {"+tc.pod+"containers: [{name: engine, image: x, "+tc.engine+"}, {name: other, "+tc.other+"}]}}")}
+			r, _, errs := planRole(0, role, loads{}, defaultInput(), tc.role != "")
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if diff := cmp.Diff(tc.want, r.Leader.Proxies); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			if r.Worker.Proxies != nil {
+				t.Error("workers serve no HTTP, and have a proxy that waits")
+			}
+		})
 	}
 }

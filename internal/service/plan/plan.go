@@ -322,6 +322,8 @@ type PodTemplate struct {
 	Readiness *Probe
 	// DrainSeconds that a pod which is deleted goes on as before, by a preStop hook. 0 adds none.
 	DrainSeconds int32
+	// Proxies are the indexes of containers beside the engine's that take its requests. They go on as long.
+	Proxies []int
 	// GraceSeconds until it is killed. 0 keeps the user's.
 	GraceSeconds int32
 }

@@ -29,6 +29,13 @@ func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, 
 	}
 	engine := kube.Copy(container)
 	containers[t.Engine] = structpb.NewStructValue(engine)
+	for _, i := range t.Proxies {
+		proxy := kube.Copy(at(containers, i))
+		containers[i] = structpb.NewStructValue(proxy)
+		if err := wait(proxy, t.DrainSeconds); err != nil {
+			return nil, err
+		}
+	}
 	kube.SetList(spec, "containers", containers)
 
 	if err := run(engine, t); err != nil {
@@ -98,13 +105,9 @@ func live(spec, engine *structpb.Struct, t *plan.PodTemplate) error {
 		spec.Fields["terminationGracePeriodSeconds"] = number(t.GraceSeconds)
 	}
 	if t.DrainSeconds > 0 {
-		sleep, err := kube.Encode(apply.LifecycleHandler().WithSleep(apply.SleepAction().WithSeconds(int64(t.DrainSeconds))))
-		if err != nil {
+		if err := wait(engine, t.DrainSeconds); err != nil {
 			return err
 		}
-		lifecycle := kube.Copy(kube.Child(engine, "lifecycle"))
-		lifecycle.Fields["preStop"] = structpb.NewStructValue(sleep)
-		engine.Fields["lifecycle"] = structpb.NewStructValue(lifecycle)
 	}
 	if t.Readiness == nil {
 		return nil
@@ -123,6 +126,18 @@ func live(spec, engine *structpb.Struct, t *plan.PodTemplate) error {
 		}
 		engine.Fields[name] = structpb.NewStructValue(encoded)
 	}
+	return nil
+}
+
+// wait makes a container go on for some seconds once its pod is deleted.
+func wait(container *structpb.Struct, seconds int32) error {
+	sleep, err := kube.Encode(apply.LifecycleHandler().WithSleep(apply.SleepAction().WithSeconds(int64(seconds))))
+	if err != nil {
+		return err
+	}
+	lifecycle := kube.Copy(kube.Child(container, "lifecycle"))
+	lifecycle.Fields["preStop"] = structpb.NewStructValue(sleep)
+	container.Fields["lifecycle"] = structpb.NewStructValue(lifecycle)
 	return nil
 }
 

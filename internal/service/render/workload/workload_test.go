@@ -67,6 +67,9 @@ func runs(script string) func(*plan.PodTemplate) {
 	return func(p *plan.PodTemplate) { p.Command, p.Args = []string{"/bin/sh", "-c"}, []string{script} }
 }
 
+// drains lets the engine and the container before it go on for a while.
+func drains(p *plan.PodTemplate) { p.DrainSeconds, p.GraceSeconds, p.Proxies = 30, 60, []int{0} }
+
 func headless(p *plan.PodTemplate) { p.Headless = true }
 
 func nixl(p *plan.PodTemplate) {
@@ -144,6 +147,14 @@ spec:
           nvidia.com/gpu: "1"
 `
 
+const proxy = `
+spec:
+  containers:
+    - {name: envoy, image: envoy, ports: [{containerPort: 8000}], lifecycle: {postStart: {exec: {command: [warm]}}}}
+    - {name: vllm, image: vllm, args: [--uds=/s]}
+    - {name: logs, image: fluent}
+`
+
 const deepseek = `
 spec:
   containers:
@@ -212,6 +223,7 @@ func goldens(t testing.TB) map[string]struct {
 		Limits:   corev1.ResourceList{"memory": resource.MustParse("128Mi")},
 	}}
 	own := worker("own", 1, 2, pods(t, everything, second), pods(t, everything, second))
+	proxied := worker("proxied", 1, 1, pods(t, proxy, second, drains), plan.PodTemplate{})
 	leader := worker("leader", 1, 2, pods(t, "metadata: {labels: {who: leads}}"+qwen), pods(t, "metadata: {annotations: {who: works}}"+qwen))
 	twoClusters := service("far", worker("inference", 1, 1, pods(t, qwen), plan.PodTemplate{}))
 	twoClusters.Clusters = append(twoClusters.Clusters, twoClusters.Clusters[0])
@@ -229,6 +241,7 @@ func goldens(t testing.TB) map[string]struct {
 		"everything":     {"Everything in the user's template stays, except what cannot work on a worker.", service("busy", all)},
 		"own-commands":   {"With the launcher None nothing is removed from workers, and the template's scheduler stays.", service("own", own)},
 		"own-leader":     {"A leader template of its own, with its own labels and annotations.", service("own", leader)},
+		"proxy":          {"A proxy of the user's goes on as long as the engine.", service("own", proxied)},
 		"two-clusters":   {"The same role in two clusters, under two names.", twoClusters},
 		"grouped":        {"A service with spec.replicas labels its groups.", grouped},
 	}

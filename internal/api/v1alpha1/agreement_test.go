@@ -77,13 +77,13 @@ func TestDefault(t *testing.T) {
 	v1alpha1.Default(&xr.Spec)
 	once := xr.Spec.Roles
 	got := []any{
-		*once[0].Replicas, once[0].EndpointPicker.FailureMode, once[0].EndpointPicker.KVConnector, *once[0].ServedModels[0].Targets[0].Weight, *once[0].ServedModels[0].Targets[1].Weight,
+		*once[0].Replicas, once[0].EndpointPicker.KVConnector, *once[0].ServedModels[0].Targets[0].Weight, *once[0].ServedModels[0].Targets[1].Weight,
 		*once[1].Replicas, once[1].EndpointPicker, once[1].Multinode.Launcher, *once[2].Replicas, once[2].Multinode.Launcher,
 		xr.Spec.SchedulingStrategy.Gang.NetworkTopology.Mode,
 		xr.Spec.Placement.Clusters[0].ProviderConfigRef.Kind, xr.Spec.Placement.Clusters[1].ProviderConfigRef.Kind,
 	}
 	want := []any{
-		int32(1), v1alpha1.FailClose, "mooncake", int32(1), int32(3),
+		int32(1), "mooncake", int32(1), int32(3),
 		int32(3), (*v1alpha1.EndpointPicker)(nil), v1alpha1.LauncherRay, int32(1), v1alpha1.LauncherVLLM,
 		v1alpha1.TopologyHard,
 		v1alpha1.KindClusterProviderConfig, v1alpha1.KindProviderConfig,

@@ -64,12 +64,6 @@ func defaultRole(r *Role) {
 	if r.Multinode != nil && r.Multinode.Launcher == "" {
 		r.Multinode.Launcher = LauncherRay
 	}
-	if r.ComponentType == ComponentTypeRouter && r.EndpointPicker == nil {
-		r.EndpointPicker = &EndpointPicker{}
-	}
-	if e := r.EndpointPicker; e != nil && e.FailureMode == "" {
-		e.FailureMode = FailClose
-	}
 	for i := range r.ServedModels {
 		for j := range r.ServedModels[i].Targets {
 			if t := &r.ServedModels[i].Targets[j]; t.Weight == nil {

@@ -25,7 +25,9 @@ const (
 type EndpointPicker struct {
 	// FailureMode says what the gateway does while the endpoint picker does not
 	// answer: FailClose refuses requests, FailOpen sends them to any pod.
-	// Defaults to FailClose.
+	// Defaults to FailOpen where any pod can answer any request alone. It defaults to FailClose with
+	// servedModels, adapterCache or endpointPickerConfig, and for prefill and decode of another
+	// engine than vLLM.
 	// +optional
 	FailureMode FailureMode `json:"failureMode,omitempty"`
 

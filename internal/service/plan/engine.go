@@ -68,7 +68,6 @@ func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs
 		p.environment()
 		p.lifecycle()
 		p.warnOfLifecycle()
-		p.role.engine = p.engineOf(&p.role.Leader)
 		p.metrics()
 		p.checkPodResources()
 		p.warn()

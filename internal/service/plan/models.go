@@ -19,7 +19,8 @@ import (
 func (p *rolePlanner) names() {
 	t := &p.role.Leader
 	p.role.model = launch.ModelOf(t.command())
-	p.role.names = launch.NamesOf(t.command(), p.engineOf(t))
+	p.role.engine = p.engineOf(t)
+	p.role.names = launch.NamesOf(t.command(), p.role.engine)
 	open := p.role.line != nil && p.role.line.Open
 	e := t.engine()
 	known := p.role.names.Complete && !open && len(e.EnvFrom) == 0

@@ -284,7 +284,7 @@ type Role struct {
 	path *field.Path
 	// model that the leader's engine loads, as its command has it. Empty if that is not known.
 	model string
-	// kind of engine that the leader runs.
+	// engine of the leaders.
 	engine launch.Engine
 	// names of models that the engines answer.
 	names launch.Names

@@ -39,7 +39,6 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 		Name:            role.Name,
 		Disaggregated:   disaggregates(&role, spec),
 		Replicas:        ptr.Deref(role.Replicas, 0),
-		FailureMode:     picker.FailureMode,
 		Pod:             planEndpointPickerPod(picker, in),
 		DestinationRule: in.Gateway.IstioDestinationRule,
 		Models:          planModels(role.ServedModels),
@@ -50,6 +49,7 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 	w, more := r.planPool(path, serving)
 	warnings, errs = append(warnings, w...), append(errs, more...)
 	r.Names = modelNames(r.behindPool(serving))
+	r.FailureMode = cmp.Or(picker.FailureMode, r.failureMode(&role, spec, serving))
 	warnings = append(warnings, r.warnOfTargets(path.Child("servedModels"), role.ServedModels)...)
 	warnings = append(warnings, planConnector(path, picker.KVConnector, serving)...)
 	w, more = r.planRoute(path, role, access)

@@ -189,7 +189,7 @@ func podSpec(role map[string]any) map[string]any {
 	return role["template"].(map[string]any)["spec"].(map[string]any)
 }
 
-// picker is a router with a Gateway of its own.
+// picker is a router with a Gateway of its own. A request fails if no endpoint picker answers.
 func picker(host string) map[string]any {
 	return map[string]any{
 		"name": "router", "componentType": "router", "strategy": "prefix-cache",
@@ -197,7 +197,8 @@ func picker(host string) map[string]any {
 			"gatewayClassName": "stand-in",
 			"listeners":        []any{map[string]any{"name": "http", "protocol": "HTTP", "port": int64(80)}},
 		},
-		"httproute": map[string]any{"hostnames": []any{host}},
+		"httproute":      map[string]any{"hostnames": []any{host}},
+		"endpointPicker": map[string]any{"failureMode": "FailClose"},
 	}
 }
 

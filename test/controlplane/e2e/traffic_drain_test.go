@@ -86,10 +86,11 @@ var (
 	deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 )
 
-// openPicker is a router whose requests go to any pod while its endpoint picker does not answer.
+// openPicker is a router whose requests go to any pod while its endpoint picker does not answer, as is the
+// default of services whose pods can answer alone.
 func openPicker(host string) map[string]any {
 	router := picker(host)
-	router["endpointPicker"] = map[string]any{"failureMode": "FailOpen"}
+	delete(router, "endpointPicker")
 	return router
 }
 

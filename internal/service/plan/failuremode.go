@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 )
@@ -22,4 +24,17 @@ func (r *Router) failureMode(role *v1alpha1.Role, spec *v1alpha1.InferenceServic
 // decode pod of vLLM does all of the work if the request names no other pod. SGLang's does not.
 func needsOthers(r *Role) bool {
 	return r.Type != v1alpha1.ComponentTypeWorker && r.engine != launch.EngineVLLM
+}
+
+// warnOfReplicas warns of endpoint pickers that elect a leader. The leader alone is Ready, so a rolling update
+// would wait for ever, and their Deployment has the strategy Recreate.
+func (r *Router) warnOfReplicas(path *field.Path) []Warning {
+	if r.Replicas < 2 || r.FailureMode != v1alpha1.FailClose {
+		return nil
+	}
+	return []Warning{{
+		Path: path.Child("replicas").String(),
+		Message: "all endpoint pickers end before the next ones start, and with failureMode FailClose requests are refused for some seconds: " +
+			"set at most 1, or set endpointPicker.failureMode to FailOpen if any pod can answer any request alone",
+	}}
 }

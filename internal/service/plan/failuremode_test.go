@@ -3,6 +3,7 @@ package plan
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -53,6 +54,29 @@ func TestFailureMode(t *testing.T) {
 			}
 			if got := p.Router.FailureMode; got != tc.want {
 				t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestManyPickersRefuse shows when a change of several endpoint pickers is told to refuse requests.
+func TestManyPickersRefuse(t *testing.T) {
+	const refuse = "all endpoint pickers end before the next ones start, and with failureMode FailClose requests are refused for some seconds: " +
+		"set at most 1, or set endpointPicker.failureMode to FailOpen if any pod can answer any request alone"
+	cases := map[string]struct {
+		replicas int32
+		mode     v1alpha1.FailureMode
+		want     []Warning
+	}{
+		"One":  {1, v1alpha1.FailClose, nil},
+		"Many": {2, v1alpha1.FailClose, []Warning{{Path: "spec.roles[0].replicas", Message: refuse}}},
+		"Open": {2, v1alpha1.FailOpen, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := &Router{Replicas: tc.replicas, FailureMode: tc.mode}
+			if diff := cmp.Diff(tc.want, r.warnOfReplicas(rolePath(0))); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
 			}
 		})
 	}

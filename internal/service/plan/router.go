@@ -52,6 +52,7 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 	r.FailureMode = cmp.Or(picker.FailureMode, r.failureMode(&role, spec, serving))
 	warnings = append(warnings, r.warnOfTargets(path.Child("servedModels"), role.ServedModels)...)
 	warnings = append(warnings, planConnector(path, picker.KVConnector, serving)...)
+	warnings = append(warnings, r.warnOfReplicas(path)...)
 	w, more = r.planRoute(path, role, access)
 	return r, append(warnings, w...), append(errs, more...)
 }

@@ -254,6 +254,9 @@ type caller struct {
 	host string
 }
 
+// sendEvery is the time between two requests of a caller.
+const sendEvery = 50 * time.Millisecond
+
 // send starts to send requests for a host, through the only gateway of a namespace.
 func send(t *testing.T, c *cluster.Cluster, namespace, host string) *caller {
 	t.Helper()
@@ -271,7 +274,7 @@ func send(t *testing.T, c *cluster.Cluster, namespace, host string) *caller {
 		return err == nil, err
 	})
 	ctx, stop := context.WithCancel(t.Context())
-	l := &caller{Sender: traffic.Send(ctx, to, 50*time.Millisecond), t: t, host: host}
+	l := &caller{Sender: traffic.Send(ctx, to, sendEvery), t: t, host: host}
 	t.Cleanup(func() { stop(); l.Wait() })
 	return l
 }

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // A ScalingProvider measures the targets of roles.
@@ -73,7 +72,8 @@ func validateScaling(at *field.Path, s *ScalingSettings) field.ErrorList {
 	if a, to := s.Prometheus.ServerAddress, at.Child("prometheus", "serverAddress"); a != "" {
 		errs = append(errs, check.Length(to, a, maxEndpoint)...)
 		if !serverAddress.MatchString(a) {
-			errs = append(errs, field.Invalid(to, text.Value(a), "must be http:// or https://, a host, a port and a path if there is one, such as http://prometheus.monitoring:9090"))
+			// Tenants read the error, and the address may have a password.
+			errs = append(errs, field.Invalid(to, "(hidden)", "must be http:// or https://, a host, a port and a path if there is one, such as http://prometheus.monitoring:9090"))
 		}
 	}
 	if n := s.PollingSeconds; n != nil {

@@ -123,11 +123,12 @@ func TestAutoscalerCounts(t *testing.T) {
 		"With":    {reason: "The autoscalers do not fit beside them.", more: large, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := "roles:\n"
+			spec := &strings.Builder{}
+			spec.WriteString("roles:\n")
 			for i := range 32 {
-				spec += role(i, tc.more)
+				spec.WriteString(role(i, tc.more))
 			}
-			req := fixture.Request(t, fixture.Service(spec), input)
+			req := fixture.Request(t, fixture.Service(spec.String()), input)
 			rsp := fn.Run(t, req)
 			if got := fixture.Fatals(rsp); (got != "") != tc.refused || tc.refused && !strings.Contains(got, "Crossplane takes") {
 				t.Errorf("%s got %.300q", tc.reason, got)

@@ -380,6 +380,15 @@ func TestScaleFromStaticKeeps(t *testing.T) {
 	if got := fmt.Sprint(sent(rsp, "w"), ", ", setsOf(rsp, "w")); got != "0 noted 0, 0" {
 		t.Errorf("from 0 replicas: got %s", got)
 	}
+
+	w = newWorld(t, fmt.Sprintf(oneRole, "replicas: 0"))
+	w.apply()
+	w.apply()
+	w.edit(fmt.Sprintf(oneRole, "scaling: {minReplicas: 2, maxReplicas: 8}"))
+	rsp = w.apply()
+	if got := fmt.Sprint(sent(rsp, "w"), ", ", setsOf(rsp, "w")); got != "2 noted 2, 2" {
+		t.Errorf("from 0 replicas to 2 at least: got %s", got)
+	}
 }
 
 // TestScaleRatioOfNonsense gives a ratio limits that no schema allows. The call ends, and names them.

@@ -125,13 +125,13 @@ func TestAutoscaler(t *testing.T) {
 			if diff := cmp.Diff(tc.want, p.Roles[0].Autoscaler); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
-			warned := ""
+			var warned []string
 			for _, w := range p.Warnings {
 				if strings.Contains(w.Path, "scaling") {
-					warned += w.Path + ": " + w.Message
+					warned = append(warned, w.Path+": "+w.Message)
 				}
 			}
-			if diff := cmp.Diff(tc.warned, warned); diff != "" {
+			if diff := cmp.Diff(tc.warned, strings.Join(warned, "; ")); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})

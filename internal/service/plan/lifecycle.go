@@ -171,7 +171,7 @@ func (p *rolePlanner) hidden(t *PodTemplate) string {
 		return "the engine wants certificates of its clients"
 	case l.Local():
 		return "the engine listens on localhost: set --host 0.0.0.0"
-	case l.Host == "" && p.isSGLang(t) && p.launcher() != v1alpha1.LauncherSGLang:
+	case l.Host == "" && !l.File && p.isSGLang(t) && p.launcher() != v1alpha1.LauncherSGLang:
 		return "SGLang listens on localhost without --host: set --host 0.0.0.0"
 	}
 	return ""

@@ -69,7 +69,8 @@ func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView)
 		case v.Replicas != nil:
 			s.Requested = *v.Replicas
 		case v.Desired != nil:
-			s.Requested = *v.Desired
+			// The HorizontalPodAutoscaler never scales a target of 0 (pkg/controller/podautoscaler/horizontal.go).
+			s.Requested = max(*v.Desired, r.Scaling.Min())
 		case v.Running > 0:
 			s.Requested = v.Running
 		default:
@@ -181,12 +182,19 @@ func (p *Plan) MostReplicas(r *Role) int {
 	return copies * int(r.Most()+p.mostExtraOf(r))
 }
 
-// RunningReplicas is the number of replicas of a role that are not about to leave.
+// RunningReplicas is the number of replicas of a role that run or wait for capacity, and are not about to leave.
 func (p *Plan) RunningReplicas(r *Role) int {
 	n := 0
 	for c, replica := range p.Replicas() {
 		if replica.Role == r && !c.Leaving {
 			n++
+		}
+	}
+	for i := range p.Clusters {
+		for _, pending := range p.Clusters[i].Pending {
+			if pending.Role == r {
+				n++
+			}
 		}
 	}
 	return n

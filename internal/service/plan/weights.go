@@ -133,6 +133,9 @@ func (p *tenantPolicy) withCache(spec *v1alpha1.InferenceServiceSpec) *v1alpha1.
 // default, and has not set the size that is too much.
 func (p *tenantPolicy) defaultSize() string {
 	size := p.ModelCaches.DefaultSize
+	if size == nil {
+		return "" // Validation says what the service's own cache lacks.
+	}
 	if most := p.ModelCaches.MaxSize; most != nil && size.Cmp(*most) > 0 {
 		size = most
 	}

@@ -51,6 +51,11 @@ var flavours = []flavour{namespaced, claimed}
 // kinds of the XRs.
 var kinds = map[flavour]string{namespaced: "InferenceService", claimed: "XInferenceService", clusters: "InferenceCluster", models: "InferenceModel", caches: "ModelCache"}
 
+// scaleTargets is the file with the XRD of InferenceRoles. Both packages have the same one.
+func scaleTargets() string {
+	return filepath.Join(root, "package", string(namespaced), "role-definition.yaml")
+}
+
 // definition is the file with the XRD.
 func (f flavour) definition() string {
 	if f == clusters || f == models || f == caches {

@@ -19,12 +19,12 @@ type result struct {
 }
 
 // validate validates objects with crossplane resource validate, with the schemas of all
-// composed kinds and the XRD of a flavour.
+// composed kinds, the XRD of a flavour, and that of the scale targets, which services compose.
 func validate(t *testing.T, f flavour, all []*object) []result {
 	t.Helper()
 	dir := t.TempDir()
 	stdout, stderr, _ := execute(t, programs.cli, "resource", "validate",
-		strings.Join(append(extensions(t), f.definition()), ","),
+		strings.Join(append(extensions(t), f.definition(), scaleTargets()), ","),
 		write(t, filepath.Join(dir, "resources.yaml"), all...),
 		// With an empty image, it downloads no schemas of Crossplane's own kinds.
 		"--crossplane-image=", "--cache-dir="+filepath.Join(dir, "cache"), "--error-on-missing-schemas", "--output=json")

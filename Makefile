@@ -113,7 +113,7 @@ e2e: tools
 	done
 	@test/tools/previous.sh $(PREVIOUS) v0.0.9 .cache/packages/v0.0.9
 
-E2E = cd test/controlplane/e2e && ../../../.cache/bin/e2e.test -test.timeout 45m -packages $(CURDIR)/.cache/packages
+E2E = cd test/controlplane/e2e && ../../../.cache/bin/e2e.test -test.timeout 60m -packages $(CURDIR)/.cache/packages
 
 # These need the target e2e, but do not have it as a prerequisite: make would then start them after all targets without
 # prerequisites.

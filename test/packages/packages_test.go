@@ -106,7 +106,9 @@ func TestContents(t *testing.T) {
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
-					// Those of InferenceClusters.
+					// Those of InferenceClusters and InferenceRoles.
+					"Composition apiextensions.crossplane.io/v1",
+					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 				},
@@ -127,7 +129,9 @@ func TestContents(t *testing.T) {
 					"CompositeResourceDefinition apiextensions.crossplane.io/v1",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v1",
-					// Those of InferenceClusters, which nobody claims.
+					// Those of InferenceClusters and InferenceRoles, which nobody claims.
+					"Composition apiextensions.crossplane.io/v1",
+					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 					"Composition apiextensions.crossplane.io/v1",
 					"CompositeResourceDefinition apiextensions.crossplane.io/v2",
 				},

@@ -110,13 +110,13 @@ func sizesOfRoles(p *plan.Plan, renderer *render.Renderer, sizes map[key.Key]int
 		if err != nil {
 			return nil, err
 		}
-		each := proto.Size(o.Resource) + besideReplica
+		beside := besideReplica
 		if p.Schedule != nil {
-			each += besideFleetReplica
+			beside += besideFleetReplica
 		}
-		s := at[r]
+		each, s := proto.Size(o.Resource)+beside, at[r]
 		// What is there counts as what is not: scaling up and down then changes nothing.
-		n, there := p.MostReplicas(r), s.bytes+s.replicas*(each-proto.Size(o.Resource))
+		n, there := p.MostReplicas(r), s.bytes+s.replicas*beside
 		if n*each > there {
 			s.coming, s.bytes = n*each-there, n*each
 			s.replicas = max(s.replicas, n)

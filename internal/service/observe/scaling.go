@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -42,14 +43,13 @@ var (
 // Scaling decides how many replicas the roles with scaling have, by the names of the roles.
 func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[string]*plan.Scale {
 	views := map[string]plan.ScaleView{}
-	said := scaledStatus{}
-	_ = scaledStatusView.Read(req.Composite(), &said) // Fields of a wrong type count as absent.
+	said := sync.OnceValue(func() scaledStatus { return saidOfScaling(req) })
 	for i := range spec.Roles {
 		if r := &spec.Roles[i]; r.Scaling != nil {
 			v := scaleView(req.Observed(key.ScaleTarget(r.Name)))
 			v.Running = runningReplicas(req, r.Name)
 			// With a placement, it is the sum over the clusters. What exists misses a replica that is just being made anew.
-			if n := said.Status.Components[r.Name].DesiredReplicas; n != nil && spec.Placement == nil && inRange(*n) {
+			if n := said().Status.Components[r.Name].DesiredReplicas; n != nil && spec.Placement == nil && inRange(*n) {
 				v.Desired = n
 			}
 			v.Autoscaled = slices.ContainsFunc(key.AutoscalerKinds(), func(kind string) bool { return req.Observed(key.Autoscaler(kind, r.Name)).Exists() })
@@ -57,6 +57,13 @@ func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[stri
 		}
 	}
 	return plan.ScaleRoles(spec, views)
+}
+
+// saidOfScaling reads what the service has said of its roles.
+func saidOfScaling(req incoming.Request) scaledStatus {
+	said := scaledStatus{}
+	_ = scaledStatusView.Read(req.Composite(), &said) // Fields of a wrong type count as absent.
+	return said
 }
 
 func scaleView(o incoming.Object) plan.ScaleView {
@@ -95,12 +102,11 @@ func runningReplicas(req incoming.Request, role string) int32 {
 // replica at once. unnumbered are the indexes of the roles without a number in the spec.
 func ScalingEnds(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, unnumbered []int) field.ErrorList {
 	var errs field.ErrorList
-	said := scaledStatus{}
-	_ = scaledStatusView.Read(req.Composite(), &said) // As above.
+	said := sync.OnceValue(func() scaledStatus { return saidOfScaling(req) })
 	for _, i := range unnumbered {
 		r := &spec.Roles[i]
 		// Whoever deletes the InferenceRole has not said how many replicas there are to be.
-		if r.Scaling != nil || !req.Observed(key.ScaleTarget(r.Name)).Exists() && said.Status.Components[r.Name].Scaling == nil {
+		if r.Scaling != nil || !req.Observed(key.ScaleTarget(r.Name)).Exists() && said().Status.Components[r.Name].Scaling == nil {
 			continue
 		}
 		if n := runningReplicas(req, r.Name); n != 1 {

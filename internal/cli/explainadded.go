@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
 )
 
 // explainAdded writes the values of pods that neither the service nor its profile has: those that the
@@ -20,17 +20,16 @@ import (
 func explainAdded(w io.Writer, spec *structpb.Struct, composed []object) error {
 	sets := workloads(composed)
 	for i, v := range spec.GetFields()["roles"].GetListValue().GetValues() {
-		role := v.GetStructValue()
+		role, at := v.GetStructValue(), fmt.Sprintf("spec.roles[%d].template", i)
 		set, ok := sets[role.GetFields()["name"].GetStringValue()]
 		if !ok {
 			if template := role.GetFields()["template"]; template != nil {
-				if _, err := fmt.Fprintf(w, "spec.roles[%d].template: no pods so far, so what the function adds to them is not known: --simulate renders them where they wait for weights\n", i); err != nil {
+				if _, err := fmt.Fprintf(w, "%s: no pods so far, so what the function adds to them is not known: --simulate renders them where they wait for weights\n", at); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		at := field.NewPath("spec", "roles").Index(i).Child("template")
 		given, leads := role.GetFields()["template"].AsInterface(), role.GetFields()["leaderTemplate"]
 		worker, _, _ := unstructured.NestedMap(set.Object, "spec", "leaderWorkerTemplate", "workerTemplate")
 		workers := added(at, worker, given)
@@ -91,13 +90,13 @@ func workloads(composed []object) map[string]object {
 }
 
 // added returns each value of a pod that is not given, as a line without its origin.
-func added(at *field.Path, pod, given any) []string {
+func added(at string, pod, given any) []string {
 	var all []string
 	switch pod := pod.(type) {
 	case map[string]any:
 		m, _ := given.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(pod)) {
-			all = append(all, added(child(at, name), pod[name], m[name])...)
+			all = append(all, added(at+servingprofile.Step(name), pod[name], m[name])...)
 		}
 	case []any:
 		l, _ := given.([]any)
@@ -108,7 +107,7 @@ func added(at *field.Path, pod, given any) []string {
 				same = rest[j]
 				rest = slices.Delete(rest, j, j+1)
 			}
-			all = append(all, added(at.Index(i), e, same)...)
+			all = append(all, added(fmt.Sprintf("%s[%d]", at, i), e, same)...)
 		}
 	default:
 		if given == nil || jsonOf(given) != jsonOf(pod) {
@@ -116,14 +115,6 @@ func added(at *field.Path, pod, given any) []string {
 		}
 	}
 	return all
-}
-
-// child is the path of a field, or of a key of a map that has dots.
-func child(at *field.Path, name string) *field.Path {
-	if strings.ContainsAny(name, "./") {
-		return at.Key(name)
-	}
-	return at.Child(name)
 }
 
 // elementKey is by what an element of a list is told from the others: its name, or what else Kubernetes merges

@@ -45,15 +45,15 @@ func each(v *structpb.Value, path string, f func(string, *structpb.Value)) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		each(o[name], path+step(name), f)
+		each(o[name], path+Step(name), f)
 	}
 	for i, e := range l {
 		each(e, fmt.Sprintf("%s[%d]", path, i), f)
 	}
 }
 
-// step is a field's part of a path, as field.Path has it for fields and for keys of maps.
-func step(name string) string {
+// Step is a field's part of a path, as field.Path has it for fields and for keys of maps.
+func Step(name string) string {
 	if strings.ContainsAny(name, "./") {
 		return "[" + name + "]"
 	}

@@ -403,14 +403,22 @@ func conditions(o *unstructured.Unstructured, want ...string) error {
 }
 
 // warnings wants a service to warn of nothing, unless it has prefill or decode pods and no router, or one
-// that does not tell them apart. Of that it has to warn.
+// that does not tell them apart, or several endpoint pickers with FailClose. Of that it has to warn.
 func warnings(o *unstructured.Unstructured) error {
-	types, plain := map[string]bool{}, false
+	types, plain, leads := map[string]bool{}, false, false
 	roles, _, _ := unstructured.NestedSlice(o.Object, "spec", "roles")
 	for _, r := range roles {
 		role := r.(map[string]any)
 		types[fmt.Sprint(role["componentType"])] = true
 		plain = plain || role["strategy"] != nil && role["strategy"] != "pd-disaggregation"
+		mode, _, _ := unstructured.NestedString(role, "endpointPicker", "failureMode")
+		leads = leads || role["componentType"] == "router" && mode == "FailClose" && role["replicas"] == int64(2)
+	}
+	if leads {
+		if _, _, message := condition(o, "NoWarnings"); !strings.Contains(message, ".replicas: all endpoint pickers end before the next ones start") {
+			return fmt.Errorf("all of its endpoint pickers end before the next ones start, and NoWarnings says %q", message)
+		}
+		return nil
 	}
 	if plain && types["prefiller"] && types["decoder"] {
 		if _, _, message := condition(o, "NoWarnings"); !strings.HasSuffix(message, "only pd-disaggregation separates prefill from decode") {

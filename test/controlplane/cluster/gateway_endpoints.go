@@ -66,7 +66,9 @@ var errNoBackend = errors.New("backend does not exist")
 
 const h2c = "kubernetes.io/h2c"
 
-// service returns the backend at a port of a Service.
+// service returns the backend at a port of a Service. A Service with a selector goes by the pods themselves, as
+// Kubernetes' endpointslice controller does. That one cannot run here: pods have loopback addresses, and the API
+// server refuses them in EndpointSlices (pkg/apis/core/validation, ValidateEndpointIP).
 func (e *endpoints) service(namespace, name string, port int32) (backend, error) {
 	s, err := e.services.Services(namespace).Get(name)
 	if err != nil {

@@ -27,6 +27,8 @@ func TestEngines(t *testing.T) {
 	if err := c.Install(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
+	// It has the machine for itself.
+	t.Run("CrashAmongMany", func(t *testing.T) { testCrashAmongMany(t, c) })
 	for name, test := range map[string]func(*testing.T, *cluster.Cluster){
 		"Answers":       testAnswers,
 		"Launchers":     testLaunchers,
@@ -214,6 +216,19 @@ func testCrash(t *testing.T, c *cluster.Cluster) {
 		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && s.RestartCount >= 2 &&
 			s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.ExitCode == 4, fmt.Errorf("it is %+v", s)
 	})
+}
+
+// testCrashAmongMany covers one engine that crashes among 200 replicas. Not every pod is read there.
+func testCrashAmongMany(t *testing.T, c *cluster.Cluster) {
+	ns := namespace(t, c)
+	worker := briefly(engine("worker", "worker", 200, 1), 0)
+	container := podSpec(worker)["containers"].([]any)[0].(map[string]any)
+	delete(container, "args")
+	container["command"] = []any{"sh", "-c", `case "$HOSTNAME" in many-worker-150-0) exit 3;; esac
+exec vllm serve Qwen/Qwen3-8B`}
+	many := inference(ns, "many", worker)
+	apply(t, c, many)
+	says(t, c, many, map[string]string{"worker": "Failed 199/200 199/200"}, "False", "Failed", "pod many-worker-150-0: container engine: Error (exit code 3)")
 }
 
 // testRouter covers prefill and decode with the real endpoint picker and the real routing sidecar. The

@@ -66,9 +66,13 @@ func newHub(t *testing.T, names []string, content func(model, revision, file str
 	h.lfs = httptest.NewServer(large)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/models/{org}/{name}/revision/{revision}", func(w http.ResponseWriter, r *http.Request) {
-		var siblings []map[string]string
+		var siblings []map[string]any
 		for _, f := range h.names {
-			siblings = append(siblings, map[string]string{"rfilename": f})
+			s := map[string]any{"rfilename": f}
+			if r.FormValue("blobs") != "" {
+				s["size"] = len(h.content(r.PathValue("org")+"/"+r.PathValue("name"), r.PathValue("revision"), f))
+			}
+			siblings = append(siblings, s)
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"sha": r.PathValue("revision"), "siblings": siblings})
 	})

@@ -122,6 +122,7 @@ spec:
 		}
 		return false, nil
 	})
+	saysOfModel(t, c, chat, "Loading", "Ki of 1Mi loaded at ")
 	if n := len(list(t, c, lwsKind, ns)); n != 0 {
 		t.Errorf("%d LeaderWorkerSets exist before the weights do", n)
 	}

@@ -46,7 +46,7 @@ func testDrainsOfWorkers(t *testing.T, c *cluster.Cluster) {
 		drains(t, c, drained, node)
 		settled(t, c, drained)
 	})
-	l.during("a second endpoint picker", func() {
+	l.refuses("a second endpoint picker", func() {
 		router["replicas"] = int64(2)
 		apply(t, c, drained)
 		settled(t, c, drained)

@@ -110,6 +110,7 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 	})
 
 	// An extra replica needs the room of the other service.
+	toSingle.end()
 	kubectl(t, h.Cluster, "delete", "--wait", "--namespace="+ns, "inferenceservices.fusioninfer.io", "single")
 	toDouble.while("another image with an extra replica in each cluster", func() {
 		setImage(worker, nextImage)
@@ -137,5 +138,12 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 		apply(t, h.Cluster, double)
 		rolledOut(t, h.Cluster, double, "True AllUpdated: ")
 		oneInBoth()
+	})
+	toDouble.while("an engine that crashes in another cluster", func() {
+		broken := briefly(engine("worker", "worker", 1, 1), 0)
+		setEnv(broken, "STANDIN_EXIT_CODE", "3")
+		s := placedService(ns, "broken", "Failover", "traffic", broken)
+		apply(t, h.Cluster, s)
+		says(t, h.Cluster, s, map[string]string{"worker": "Failed 0/1 0/1"}, "False", "Failed", "pod broken-worker-0-0: container engine: Error (exit code 3)")
 	})
 }

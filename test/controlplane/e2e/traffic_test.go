@@ -246,12 +246,14 @@ func setNodes(role map[string]any, nodes int64) {
 	container["args"] = []any{"--model=Qwen/Qwen3-8B", fmt.Sprintf("--tensor-parallel-size=%d", nodes)}
 }
 
-// A caller sends requests to a service until the test ends.
+// A caller sends requests to a service until the test ends. None may fail between two changes either.
 type caller struct {
 	*traffic.Sender
 
-	t    *testing.T
-	host string
+	t       *testing.T
+	host    string
+	stop    context.CancelFunc
+	between []*traffic.Phase
 }
 
 // sendEvery is the time between two requests of a caller.
@@ -274,15 +276,31 @@ func send(t *testing.T, c *cluster.Cluster, namespace, host string) *caller {
 		return err == nil, err
 	})
 	ctx, stop := context.WithCancel(t.Context())
-	l := &caller{Sender: traffic.Send(ctx, to, sendEvery), t: t, host: host}
-	t.Cleanup(func() { stop(); l.Wait() })
+	l := &caller{Sender: traffic.Send(ctx, to, sendEvery), t: t, host: host, stop: stop}
+	t.Cleanup(l.end)
 	return l
+}
+
+// end stops to send requests, and checks that none failed between two changes, or after the last one.
+func (l *caller) end() {
+	l.t.Helper()
+	l.stop()
+	l.Wait()
+	sum := traffic.NewPhase()
+	for _, p := range append(l.between, l.Next()) {
+		sum.Add(p)
+	}
+	l.between = nil
+	l.t.Logf("%s, between changes: %d requests, %d failed or cut", l.host, sum.Sent, sum.Failed())
+	for why, n := range sum.Wrong {
+		l.t.Errorf("%s, between changes: %d requests: %s", l.host, n, why)
+	}
 }
 
 // during returns what came of the requests that were sent during a change, once all have ended.
 func (l *caller) during(what string, change func()) *traffic.Phase {
 	l.t.Helper()
-	l.Next()
+	l.between = append(l.between, l.Next())
 	change()
 	got := l.Next()
 	got.Wait()
@@ -293,10 +311,12 @@ func (l *caller) during(what string, change func()) *traffic.Phase {
 	return got
 }
 
-// while checks that no request fails that is sent during a change.
-func (l *caller) while(what string, change func()) {
+// while checks that no request fails that is sent during a change, and returns what came of them.
+func (l *caller) while(what string, change func()) *traffic.Phase {
 	l.t.Helper()
-	for why, n := range l.during(what, change).Wrong {
+	got := l.during(what, change)
+	for why, n := range got.Wrong {
 		l.t.Errorf("%s, %s: %d requests: %s", l.host, what, n, why)
 	}
+	return got
 }

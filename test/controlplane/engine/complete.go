@@ -81,6 +81,9 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
+	if s.kv.engine == vllm && req.Transfer != nil && req.Transfer.DoRemotePrefill {
+		w.Header().Set("x-prefilled-at", req.Transfer.RemoteHost)
+	}
 	g := generation{server: s, request: req, chat: chat, id: fmt.Sprintf("cmpl-%x", time.Now().UnixNano()), created: time.Now().Unix(), params: params}
 	if req.Stream {
 		g.stream(w, r)

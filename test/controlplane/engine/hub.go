@@ -27,10 +27,8 @@ func hf(args []string, env func(string) string) (int, error) {
 		return 2, errors.New("hf: the stand-in knows download only")
 	}
 	f := read(args[2:])
-	d := download{
-		repo: args[1], revision: f.text("main", "--revision"), dir: f.text("", "--local-dir"),
-		endpoint: or(env("HF_ENDPOINT"), "https://huggingface.co"), token: env("HF_TOKEN"),
-	}
+	d := newDownload(args[1], f.text("main", "--revision"), env)
+	d.dir = f.text("", "--local-dir")
 	if d.dir == "" {
 		return 2, errors.New("hf: the stand-in needs --local-dir")
 	}
@@ -40,19 +38,58 @@ func hf(args []string, env func(string) string) (int, error) {
 	return 0, nil
 }
 
-func (d *download) run() error {
-	rsp, err := d.send(http.MethodGet, d.endpoint+"/api/models/"+d.repo+"/revision/"+d.revision, 0, true)
+// ofLibrary is a part of a script that asks huggingface_hub for a model, as the loader's does.
+const ofLibrary = "HfApi().model_info("
+
+// hubSize does what the loader's script does with huggingface_hub: it prints the size of a model. The arguments are
+// the model and perhaps a revision. With files_metadata the library asks for blobs (huggingface_hub's hf_api.py).
+func hubSize(args []string, env func(string) string) (int, error) {
+	if len(args) == 0 {
+		return 1, errors.New("IndexError: list index out of range")
+	}
+	revision := "main"
+	if len(args) > 1 {
+		revision = args[1]
+	}
+	d := newDownload(args[0], revision, env)
+	model, err := d.model("?blobs=true")
 	if err != nil {
-		return err
+		return 1, err
+	}
+	sum := int64(0)
+	for _, s := range model.Siblings {
+		sum += s.Size
+	}
+	fmt.Println(sum)
+	return 0, nil
+}
+
+func newDownload(repo, revision string, env func(string) string) download {
+	return download{repo: repo, revision: revision, endpoint: or(env("HF_ENDPOINT"), "https://huggingface.co"), token: env("HF_TOKEN")}
+}
+
+// A hubModel is what the hub says of a revision of a model.
+type hubModel struct {
+	SHA      string `json:"sha"`
+	Siblings []struct {
+		Name string `json:"rfilename"`
+		Size int64  `json:"size"`
+	} `json:"siblings"`
+}
+
+func (d *download) model(query string) (*hubModel, error) {
+	rsp, err := d.send(http.MethodGet, d.endpoint+"/api/models/"+d.repo+"/revision/"+d.revision+query, 0, true)
+	if err != nil {
+		return nil, err
 	}
 	defer rsp.Body.Close() //nolint:errcheck // It is read to its end.
-	var model struct {
-		SHA      string `json:"sha"`
-		Siblings []struct {
-			Name string `json:"rfilename"`
-		} `json:"siblings"`
-	}
-	if err := json.NewDecoder(rsp.Body).Decode(&model); err != nil {
+	m := &hubModel{}
+	return m, json.NewDecoder(rsp.Body).Decode(m)
+}
+
+func (d *download) run() error {
+	model, err := d.model("")
+	if err != nil {
 		return err
 	}
 	for _, s := range model.Siblings {

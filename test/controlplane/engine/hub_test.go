@@ -30,7 +30,7 @@ func aHub(t *testing.T, large string, size int) (address string, requests *[]str
 	}))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/models/acme/tiny/revision/main", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"sha": "c0ffee", "siblings": []map[string]string{{"rfilename": "config.json"}, {"rfilename": "shards/1"}}})
+		_ = json.NewEncoder(w).Encode(map[string]any{"sha": "c0ffee", "siblings": []map[string]any{{"rfilename": "config.json", "size": 2}, {"rfilename": "shards/1", "size": size}}})
 	})
 	mux.HandleFunc("GET /acme/tiny/resolve/c0ffee/config.json", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/api/resolve-cache/config.json", http.StatusTemporaryRedirect)

@@ -71,6 +71,9 @@ func run(name string, args []string) (int, error) {
 			e, rest := module(args[i]), args[i+1:]
 			return serve(parse(e, rest, os.Getenv))
 		}
+		if len(args) > 1 && args[0] == "-c" && strings.Contains(args[1], ofLibrary) {
+			return hubSize(args[2:], os.Getenv)
+		}
 		return python(name, args)
 	}
 	return 2, fmt.Errorf("the stand-in is not called %s", name)

@@ -29,6 +29,8 @@ type Answer struct {
 	// Cluster that has the pod: a cluster's name, see cluster.StandInGateway.
 	Cluster string
 	Pod     string
+	// Prefilled says that another pod prefilled it.
+	Prefilled bool
 }
 
 // Lengths of an answer, in tokens. A stand-in for an engine takes 20 ms for each.
@@ -86,7 +88,7 @@ func (t Target) Ask(ctx context.Context, stream bool) (Answer, error) {
 // answer reads who answered. The first gateway of Via is the nearest to the pod.
 func answer(h http.Header) Answer {
 	_, cluster, _ := strings.Cut(h.Get("Via"), " ")
-	return Answer{Cluster: cluster, Pod: h.Get("X-Served-By")}
+	return Answer{Cluster: cluster, Pod: h.Get("X-Served-By"), Prefilled: h.Get("X-Prefilled-At") != ""}
 }
 
 // A Phase is what came of the requests that began in a time.
@@ -117,6 +119,17 @@ func (p *Phase) Failed() int {
 	n := 0
 	for of := range maps.Values(p.Wrong) {
 		n += of
+	}
+	return n
+}
+
+// Prefilled is how many requests were prefilled at another pod than the one that answered.
+func (p *Phase) Prefilled() int {
+	n := 0
+	for by, of := range p.Answered {
+		if by.Prefilled {
+			n += of
+		}
 	}
 	return n
 }

@@ -26,15 +26,17 @@ func serving(t *testing.T, h http.HandlerFunc) Target {
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		stream  bool
-		status  int
-		body    string
-		via     []string
-		want    Answer
-		wantErr string
+		stream    bool
+		status    int
+		body      string
+		via       []string
+		prefilled string
+		want      Answer
+		wantErr   string
 	}{
 		"Whole":            {status: 200, body: `{"id":"a"}`, want: Answer{Pod: "pod-0"}},
-		"TwoGateways":      {status: 200, body: `{}`, via: []string{"1.1 cluster-1", "1.1 fleet"}, want: Answer{"cluster-1", "pod-0"}},
+		"TwoGateways":      {status: 200, body: `{}`, via: []string{"1.1 cluster-1", "1.1 fleet"}, want: Answer{Cluster: "cluster-1", Pod: "pod-0"}},
+		"Prefilled":        {status: 200, body: `{}`, prefilled: "10.0.0.1", want: Answer{Pod: "pod-0", Prefilled: true}},
 		"Stream":           {stream: true, status: 200, body: "data: {}\n\ndata: [DONE]\n\n", want: Answer{Pod: "pod-0"}},
 		"CutWhole":         {status: 200, body: `{"id":`, want: Answer{Pod: "pod-0"}, wantErr: "cut at its end"},
 		"CutStream":        {stream: true, status: 200, body: "data: {}\n\n", want: Answer{Pod: "pod-0"}, wantErr: "cut at its end"},
@@ -49,6 +51,7 @@ func TestAsk(t *testing.T) {
 				asked = r.Method + " " + r.Host + r.URL.Path + " " + string(b)
 				w.Header()["Via"] = tc.via
 				w.Header().Set("X-Served-By", "pod-0")
+				w.Header().Set("X-Prefilled-At", tc.prefilled)
 				w.WriteHeader(tc.status)
 				_, _ = io.WriteString(w, tc.body)
 			})
@@ -95,7 +98,7 @@ func TestNext(t *testing.T) {
 		p.Wait()
 	}
 	phases = append(phases, s.Next())
-	failed, answered := map[string]int{"502 Bad Gateway: {}": 1}, map[Answer]int{{"cluster-1", "pod-0"}: 1}
+	failed, answered := map[string]int{"502 Bad Gateway: {}": 1}, map[Answer]int{{Cluster: "cluster-1", Pod: "pod-0"}: 1}
 	same := cmp.Options{cmpopts.IgnoreUnexported(Phase{}), cmpopts.IgnoreFields(Phase{}, "Took"), cmpopts.EquateEmpty()}
 	if diff := cmp.Diff([]*Phase{{Sent: 1, Wrong: failed}, {Sent: 1, Answered: answered}, {}}, phases, same); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

@@ -44,7 +44,7 @@ func profiled(c *parsed, state *observedState, p *ledgerPlan, estimates map[stri
 	all := &v1alpha1.InferenceCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: c.Labels},
 		Spec: v1alpha1.InferenceClusterSpec{
-			ProviderConfigRef: c.Spec.ProviderConfigRef, Admission: c.Spec.Admission, Kueue: c.Spec.Kueue,
+			ProviderConfigRef: c.Spec.ProviderConfigRef, Admission: c.Spec.Admission, Kueue: c.Spec.Kueue, Volcano: c.Spec.Volcano,
 			StopPolicy: c.Spec.StopPolicy, StopMessage: c.Spec.StopMessage, AllowedNamespaces: c.Spec.AllowedNamespaces,
 		},
 		Status: v1alpha1.InferenceClusterStatus{

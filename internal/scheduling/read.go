@@ -131,6 +131,21 @@ func (v *view) localQueue(m member) string {
 	return ""
 }
 
+// gangQueue returns Volcano's queue for gangs in a cluster. While the InferenceCluster cannot be read, it is that of
+// what runs there.
+func (v *view) gangQueue(m member) string {
+	if m.inferenceCluster == "" {
+		return ""
+	}
+	if c := v.clusters[m.inferenceCluster]; c != nil {
+		return c.Spec.GangQueue()
+	}
+	if at := v.snapshot.States[m.target.Cluster]; at != nil {
+		return at.GangQueue
+	}
+	return ""
+}
+
 // readReserved reads what a cluster has reserved for the service.
 func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
 	var requested reservation.ClusterRequest

@@ -92,6 +92,8 @@ type Assignment struct {
 	// LocalQueue is the queue from which Kueue admits what runs there. Empty where the ledger
 	// does.
 	LocalQueue string
+	// GangQueue is Volcano's queue for what runs there, if the service names none. Empty where the Input's counts.
+	GangQueue string
 	// Pins of the pods of the replicas that run there. Those without one may go to any pool.
 	Pins Pins
 	// Notes of the replicas that run there, as their objects get them.
@@ -148,6 +150,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 			UnusedHostname:    v.unusedHostname(m),
 			MayReceiveTraffic: p.Candidates[i].MayReceiveTraffic,
 			LocalQueue:        v.localQueue(m),
+			GangQueue:         v.gangQueue(m),
 			Pins:              pins[i],
 			Notes:             v.notes(m, &decisions[i], solution.Homes),
 			KeepsRouter:       v.keepsRouter(&p.Candidates[i], &decisions[i]),

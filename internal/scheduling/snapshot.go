@@ -88,6 +88,8 @@ type ClusterState struct {
 	UIDs map[key.ReplicaID]string
 	// LocalQueue is the queue of Kueue that what runs there was created with.
 	LocalQueue string
+	// GangQueue is the queue of Volcano that the PodGroups there name.
+	GangQueue string
 	// WasReady and RouterWasReady have Ready and RouterReady from when the cluster was last
 	// read. A cluster that cannot be read now may still serve.
 	WasReady       map[key.ReplicaID]bool

@@ -58,6 +58,7 @@ type InferenceCluster struct {
 // An InferenceClusterSpec says how to reach a cluster and which nodes it has.
 // +kubebuilder:validation:XValidation:rule="has(self.pools) != (has(self.admission) && self.admission == 'Kueue')",fieldPath=".pools",message="must be set, unless admission is Kueue: then the quotas of the cluster's ClusterQueues count instead"
 // +kubebuilder:validation:XValidation:rule="!has(self.kueue) || (has(self.admission) && self.admission == 'Kueue')",fieldPath=".kueue",message="must be left out unless admission is Kueue"
+// +kubebuilder:validation:XValidation:rule="!has(self.volcano) || !(has(self.admission) && self.admission == 'Kueue')",fieldPath=".volcano",message="must be left out if admission is Kueue, because gangs are refused then"
 // +kubebuilder:validation:XValidation:rule="!has(self.quotas) || !(has(self.admission) && self.admission == 'Kueue')",fieldPath=".quotas",message="must be left out if admission is Kueue: then those of the cluster's ClusterQueues count instead"
 // +kubebuilder:validation:XValidation:rule="(has(self.admission) ? self.admission : 'Ledger') == (has(oldSelf.admission) ? oldSelf.admission : 'Ledger')",fieldPath=".admission",message="cannot be changed: drain this cluster, delete it and create it again"
 // +kubebuilder:validation:XValidation:rule="(has(self.kueue) && has(self.kueue.localQueueName) ? self.kueue.localQueueName : 'default') == (has(oldSelf.kueue) && has(oldSelf.kueue.localQueueName) ? oldSelf.kueue.localQueueName : 'default')",fieldPath=".kueue",message="localQueueName cannot be changed: drain this cluster, delete it and create it again"
@@ -102,6 +103,10 @@ type InferenceClusterSpec struct {
 	// Kueue says which queue Kueue admits services from, if admission is Kueue.
 	// +optional
 	Kueue *Kueue `json:"kueue,omitempty"`
+
+	// Volcano says which queue of Volcano gangs are in here.
+	// +optional
+	Volcano *Volcano `json:"volcano,omitempty"`
 
 	// Quotas limit how much of the cluster the services of a namespace may reserve, and say who
 	// is served first. For each namespace, the first entry that matches it counts. Without one,

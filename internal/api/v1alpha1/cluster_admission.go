@@ -47,12 +47,35 @@ func (s *InferenceClusterSpec) LocalQueue() string {
 	return s.Kueue.LocalQueueName
 }
 
+// A Volcano is how Volcano schedules the gangs of a cluster.
+type Volcano struct {
+	// QueueName is the queue of gangs whose service names none, where the cluster's queues differ from those of
+	// other clusters. The platform team creates it there. Defaults to the queue of the Input.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	QueueName string `json:"queueName,omitempty"`
+}
+
+// GangQueue returns the name of Volcano's queue for gangs whose service names none. It is empty where the cluster
+// has no queue of its own.
+func (s *InferenceClusterSpec) GangQueue() string {
+	if s.Volcano == nil {
+		return ""
+	}
+	return s.Volcano.QueueName
+}
+
 // validateAdmission checks what depends on the admission: who counts the capacity.
 func validateAdmission(path *field.Path, s *InferenceClusterSpec) field.ErrorList {
 	errs := check.OneOf(path.Child("admission"), s.Admission, AdmissionLedger, AdmissionKueue)
 	if s.Admission != AdmissionKueue {
 		if s.Kueue != nil {
 			errs = append(errs, field.Forbidden(path.Child("kueue"), fmt.Sprintf("must be left out unless admission is %s", AdmissionKueue)))
+		}
+		if queue := s.GangQueue(); queue != "" {
+			errs = append(errs, check.Name(path.Child("volcano", "queueName"), queue)...)
 		}
 		errs = append(errs, validateQuotas(path.Child("quotas"), s.Quotas)...)
 		return append(errs, validatePools(path.Child("pools"), s.Pools)...)
@@ -62,6 +85,9 @@ func validateAdmission(path *field.Path, s *InferenceClusterSpec) field.ErrorLis
 	}
 	if s.Quotas != nil {
 		errs = append(errs, field.Forbidden(path.Child("quotas"), fmt.Sprintf("must be left out if admission is %s: the quotas of the cluster's ClusterQueues count instead", AdmissionKueue)))
+	}
+	if s.Volcano != nil {
+		errs = append(errs, field.Forbidden(path.Child("volcano"), fmt.Sprintf("must be left out if admission is %s, because gangs are refused then", AdmissionKueue)))
 	}
 	if s.Kueue != nil {
 		errs = append(errs, check.Label(path.Child("kueue", "localQueueName"), s.Kueue.LocalQueueName)...)

@@ -186,6 +186,18 @@ func TestValidateCluster(t *testing.T) {
 			schema: []string{"spec.kueue.localQueueName"},
 			want:   []string{`spec.kueue.localQueueName: Invalid value: "Team.A": must consist of lower case letters, digits and '-', and start and end with a letter or digit`},
 		},
+		"VolcanoQueue": {
+			reason: "A queue is an object of the cluster.",
+			doc:    inCluster(`volcano: {queueName: Team A}`),
+			schema: []string{"spec.volcano.queueName"},
+			want:   []string{`spec.volcano.queueName: Invalid value: "Team A": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`},
+		},
+		"VolcanoInKueue": {
+			reason: "Where Kueue admits, there are no gangs.",
+			doc:    inKueue(`volcano: {queueName: team-a}`),
+			schema: []string{"spec.volcano"},
+			want:   []string{`spec.volcano: Forbidden: must be left out if admission is Kueue, because gangs are refused then`},
+		},
 		"KueuePools": {
 			reason: "Where Kueue admits, no pool is counted, so none is taken.",
 			doc:    inCluster(`admission: Kueue`),

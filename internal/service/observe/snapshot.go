@@ -63,6 +63,7 @@ var (
 	// namespaceOfManifest is set before provider-kubernetes reports anything.
 	namespaceOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "namespace")
 	queueName           = incoming.NewPath("metadata", "labels", naming.LabelKueueQueue)
+	gangQueue           = incoming.NewPath("spec", "queue")
 	resourceVersion     = incoming.NewPath("metadata", "resourceVersion")
 	requestData         = incoming.NewPath("data", reservation.RequestKey)
 )
@@ -161,6 +162,9 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		addReplica(at, replica, observed)
 	case key.Deployment:
 		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })
+	case key.PodGroup:
+		found, _ := remote.Unwrap(observed)
+		at.GangQueue = cmp.Or(at.GangQueue, gangQueue.Text(found))
 	case key.HTTPRoute:
 		at.HasRoute = exists(observed)
 	case key.InferencePool:

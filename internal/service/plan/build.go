@@ -277,7 +277,7 @@ func (c *ClusterPlan) podGroupKey(p *Plan, g *Group) key.Key {
 
 // addGang gives a group of the cluster its PodGroup, for the replicas that the group has.
 func (c *ClusterPlan) addGang(p *Plan, g *Group, gang gangPolicy) {
-	g.PodGroup = gang.podGroup(c.podGroupKey(p, g), podGroupName(c.Base, p.Service, g.Index), p.Roles, g.Replicas)
+	g.PodGroup = gang.podGroup(c.podGroupKey(p, g), podGroupName(c.Base, p.Service, g.Index), c.GangQueue, p.Roles, g.Replicas)
 	if g.PodGroup != nil {
 		for j := range g.Replicas {
 			g.Replicas[j].PodGroup = g.PodGroup.Name

@@ -52,7 +52,7 @@ func (p *Plan) planClusters(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy
 // pending has the replicas whose capacity is requested.
 func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, a *scheduling.Assignment, pending map[key.ReplicaID]bool) {
 	c := p.layout(a.Target, spec.Replicas)
-	c.LocalQueue = a.LocalQueue
+	c.LocalQueue, c.GangQueue = a.LocalQueue, a.GangQueue
 	c.NotStarted, c.Leaving, c.Abandoned = !hasRun(a) && a.Existing == nil, a.State == v1alpha1.StateLeaving, a.Abandoned
 	extra := p.extraReplicas(&c, p.extra[a.Name])
 	var groups []Group

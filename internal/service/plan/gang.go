@@ -20,8 +20,8 @@ type gangPolicy struct {
 	mode v1alpha1.GangMode
 	// spec of the gang, with the platform's defaults filled in.
 	spec v1alpha1.Gang
-	// queue of the gang: the service's, else the platform's default.
-	queue string
+	// queue that the service names, and the one that the platform's Input does.
+	queue, platformQueue string
 }
 
 // A PodGroup is the gang of one group.
@@ -61,7 +61,7 @@ func planGang(s *v1alpha1.SchedulingStrategy, in *inputv1alpha1.Input, roles []*
 		s = &v1alpha1.SchedulingStrategy{}
 	}
 	platform := &in.Defaults.SchedulingStrategy
-	policy := gangPolicy{queue: cmp.Or(s.QueueName, platform.QueueName)}
+	policy := gangPolicy{queue: s.QueueName, platformQueue: platform.QueueName}
 	if s.Gang != nil {
 		policy.spec = *s.Gang
 	}
@@ -134,8 +134,9 @@ func refuseOtherSchedulers(s *v1alpha1.SchedulingStrategy, roles []*Role) field.
 	return errs
 }
 
-// podGroup returns the PodGroup of one group. It is nil without a gang or without replicas.
-func (g gangPolicy) podGroup(k key.Key, name string, roles []*Role, replicas []Replica) *PodGroup {
+// podGroup returns the PodGroup of one group, in a cluster whose InferenceCluster may name a queue. It is nil
+// without a gang or without replicas.
+func (g gangPolicy) podGroup(k key.Key, name, clusterQueue string, roles []*Role, replicas []Replica) *PodGroup {
 	if g.mode == v1alpha1.GangNone || len(replicas) == 0 {
 		return nil
 	}
@@ -143,7 +144,7 @@ func (g gangPolicy) podGroup(k key.Key, name string, roles []*Role, replicas []R
 		Key:               k,
 		Name:              name,
 		NetworkTopology:   g.spec.NetworkTopology,
-		Queue:             g.queue,
+		Queue:             cmp.Or(g.queue, clusterQueue, g.platformQueue),
 		PriorityClassName: g.spec.PriorityClassName,
 		MinResources:      corev1.ResourceList{},
 	}

@@ -132,6 +132,8 @@ type ClusterPlan struct {
 	// LocalQueue is the queue from which Kueue admits the replicas here. It is empty where Kueue
 	// does not admit them.
 	LocalQueue string
+	// GangQueue is Volcano's queue here for gangs whose service names none. Empty where the Input's counts.
+	GangQueue string
 	// Unschedulable tells that Pending has the replicas that no cluster accepts. Nothing is
 	// rendered for them.
 	Unschedulable bool

@@ -43,6 +43,9 @@ const (
 	AnnotationHomeEpoch = "fusioninfer.io/home-epoch"
 )
 
+// AnnotationConfigHash has the hash of the endpoint picker's configuration. It is on the ConfigMap, and on the pods.
+const AnnotationConfigHash = "fusioninfer.io/config-hash"
+
 // AnnotationExtra marks a LeaderWorkerSet beyond the number that is wanted, which a rollout runs.
 const AnnotationExtra = "fusioninfer.io/extra"
 

@@ -119,7 +119,7 @@ func (s *Service) place() error {
 	running := &plan.Running{
 		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(),
 		LastFailure: state.LastFailure, Crashes: state.Crashes(),
-		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType, SidecarAccounts: state.SidecarAccounts,
+		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig,
 		Loader: s.renderer.Loader(), Weights: state.Weights,
 	}
 	s.problems = s.plan.Place(running)

@@ -202,7 +202,7 @@ func (e *evaluator) count(c *plan.ClusterPlan) roleCounts {
 		counts[c.Pending[i].Role.Name].desired++
 	}
 	if r := e.plan.Router; r != nil && (!c.Unschedulable || len(e.plan.Clusters) == 1) {
-		counts[r.Name].countRouter(r, e.byKey[c.Key(key.Deployment, "epp")], e.routerPods(c))
+		counts[r.Name].countRouter(r, e.byKey[c.DeploymentKey()], e.routerPods(c))
 	}
 	return counts
 }

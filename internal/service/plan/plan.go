@@ -146,6 +146,8 @@ type ClusterPlan struct {
 	// FormerAccounts are service accounts of pods here whose sidecar may read the pool as before. Pods of
 	// former templates may have them.
 	FormerAccounts []string
+	// PickerPaused tells that the endpoint picker here waits for its new configuration.
+	PickerPaused bool
 	// Caches are the claims with weights that the service has here.
 	Caches []Cache
 	// AdapterClaim is the claim for LoRA adapters here. It is nil if there is none to be.

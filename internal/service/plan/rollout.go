@@ -55,6 +55,9 @@ type Running struct {
 	PoolType func(key.Key) (t v1alpha1.ComponentType, exists bool)
 	// SidecarAccounts returns the service accounts that the RoleBinding of that key names.
 	SidecarAccounts func(key.Key) []string
+	// PickerConfig returns the hash of the endpoint picker's configuration in the ConfigMap of that key. It is empty
+	// where that is not known.
+	PickerConfig func(key.Key) string
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string
 	// Weights returns what is known of the weights in a cluster. It is nil where nothing is.
@@ -89,6 +92,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.recount(running)
 	p.keepEndpoints(running)
 	p.keepAccounts(running)
+	p.pausePickers(running)
 	p.selectPods(running)
 	p.inspect(running)
 	p.remember(running)

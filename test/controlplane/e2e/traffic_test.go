@@ -104,9 +104,9 @@ func testTrafficToPairs(t *testing.T, h *controlPlane) {
 	settled(t, c, pairs)
 
 	l := send(t, c, ns, "pairs.example.com")
-	l.while("another image", func() {
+	prefilled(t, l.while("another image", func() {
 		updatesTo(t, c, pairs, nextImage, 1, group, prefill, decode)
-	})
+	}))
 	// The router touches no engine.
 	for _, strategy := range []string{"prefix-cache", "pd-disaggregation"} {
 		l.while("strategy "+strategy, func() {
@@ -123,7 +123,7 @@ func testTrafficToPairs(t *testing.T, h *controlPlane) {
 			same(t, "strategy "+strategy, only(before, engines...), only(identities(t, c, "Pod", pairs), engines...))
 		})
 	}
-	l.while("another image of the routing sidecar, by the Input", func() {
+	prefilled(t, l.while("another image of the routing sidecar, by the Input", func() {
 		before := engineUIDs(t, c, pairs)
 		pods := record(t, c, podKind, ns)
 		kubectl(t, c, "apply", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()+"sidecar: {image: '"+nextSidecar+"'}\n"))
@@ -145,7 +145,18 @@ func testTrafficToPairs(t *testing.T, h *controlPlane) {
 				t.Errorf("another sidecar: pod %s is not replaced with its group", pod)
 			}
 		}
-	})
+	}))
+}
+
+// prefilled wants nearly all requests of a phase to have been prefilled at another pod than the one that answered. Decode
+// answers alone while no prefill pod of its version is ready.
+func prefilled(t *testing.T, got *traffic.Phase) {
+	t.Helper()
+	n := got.Prefilled()
+	t.Logf("%d of %d requests were prefilled at another pod", n, got.Sent)
+	if n < got.Sent*9/10 {
+		t.Errorf("%d of %d requests were prefilled at another pod, want nine of ten at least", n, got.Sent)
+	}
 }
 
 // nextSidecar is an image of the routing sidecar that is not the default.

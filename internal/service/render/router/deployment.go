@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/epp"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
@@ -21,9 +20,6 @@ const (
 	configKey    = "config.yaml"
 	configDir    = "/config"
 	configVolume = "plugins-config-volume"
-	// configHash is an annotation of the pods. The endpoint picker reads its configuration only
-	// when it starts, so a change has to restart it.
-	configHash = "fusioninfer.io/config-hash"
 	// nonRoot is the user that both images set.
 	nonRoot = 65532
 	// gracePeriod, in seconds, lets responses finish before the endpoint picker stops. It is
@@ -33,15 +29,8 @@ const (
 
 func (r *rendering) configMap() *corev1.ConfigMapApplyConfiguration {
 	return corev1.ConfigMap(r.cluster.EPPConfigName(), r.cluster.Target.Namespace).
-		WithData(map[string]string{configKey: r.config()})
-}
-
-// config is the configuration of the endpoint picker in this cluster.
-func (r *rendering) config() string {
-	if r.router.ScreensRevisions {
-		return epp.Screen(r.router.Config, r.cluster.Base)
-	}
-	return r.router.Config
+		WithAnnotations(map[string]string{naming.AnnotationConfigHash: r.router.ConfigHash(r.cluster)}).
+		WithData(map[string]string{configKey: r.router.ConfigIn(r.cluster)})
 }
 
 // deployment runs the endpoint picker. A single one goes once the next one is ready. Several are
@@ -59,20 +48,25 @@ func (r *rendering) deployment() map[string]any {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[configHash] = naming.Hash(r.config())
+	// The endpoint picker reads its configuration only when it starts, so a change has to restart it.
+	annotations[naming.AnnotationConfigHash] = r.router.ConfigHash(r.cluster)
+	spec := map[string]any{
+		"replicas": int64(r.router.Replicas),
+		"strategy": r.strategy(),
+		"selector": map[string]any{"matchLabels": r.podLabels()},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels, "annotations": annotations},
+			"spec":     r.podSpec(),
+		},
+	}
+	if r.cluster.PickerPaused {
+		spec["paused"] = true
+	}
 	return map[string]any{
 		"apiVersion": appsv1.SchemeGroupVersion.String(),
 		"kind":       "Deployment",
 		"metadata":   meta{r.cluster.EPPName(), r.cluster.Target.Namespace},
-		"spec": map[string]any{
-			"replicas": int64(r.router.Replicas),
-			"strategy": r.strategy(),
-			"selector": map[string]any{"matchLabels": r.podLabels()},
-			"template": map[string]any{
-				"metadata": map[string]any{"labels": labels, "annotations": annotations},
-				"spec":     r.podSpec(),
-			},
-		},
+		"spec":       spec,
 	}
 }
 

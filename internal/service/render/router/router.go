@@ -45,8 +45,8 @@ func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 		{cluster.Key(key.ServiceAccount, "epp"), r.serviceAccount()},
 		{cluster.Key(key.Role, "epp"), r.role()},
 		{cluster.Key(key.RoleBinding, "epp"), r.roleBinding()},
-		{cluster.Key(key.ConfigMap, "epp"), r.configMap()},
-		{cluster.Key(key.Deployment, "epp"), r.deployment()},
+		{cluster.ConfigKey(), r.configMap()},
+		{cluster.DeploymentKey(), r.deployment()},
 		{cluster.Key(key.Service, "epp"), r.service()},
 		{cluster.Key(key.InferencePool), r.pool()},
 	}

@@ -276,7 +276,7 @@ func TestConfigHash(t *testing.T) {
 		}
 		for _, o := range objects {
 			if o.Kind() == "Deployment" {
-				return kube.Lookup(o.Resource, "spec", "template", "metadata", "annotations", configHash).GetStringValue()
+				return kube.Lookup(o.Resource, "spec", "template", "metadata", "annotations", naming.AnnotationConfigHash).GetStringValue()
 			}
 		}
 		return ""

@@ -25,7 +25,7 @@ func TestServiceSelectsEndpointPickerOnly(t *testing.T) {
 	service, budget, deployment := &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &appsv1.Deployment{}
 	decode(t, p, cluster.Key(key.Service, "epp"), service)
 	decode(t, p, cluster.Key(key.PodDisruptionBudget, "epp"), budget)
-	decode(t, p, cluster.Key(key.Deployment, "epp"), deployment)
+	decode(t, p, cluster.DeploymentKey(), deployment)
 	budgets, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ set -euo pipefail
 
 show_packages
 
-heading "Installed as the README says"
+heading "Installed with crossplane xpkg install"
 show kubectl apply -f package/install/rbac.yaml
 show kubectl apply -f package/install/admission.yaml
 show kubectl apply -f package/install/function.yaml

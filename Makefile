@@ -15,8 +15,8 @@ test: ## Run the unit, golden, property and wire tests. At most ten minutes on a
 test-all: test ## Run every test and check: make test, then make test-rest. An hour on a fresh machine, then 15 minutes.
 	@$(MAKE) --no-print-directory test-rest
 
-# The longest part comes first. Parts wait for much of their time, so several run at once.
-PARTS = test-e2e-shared test-e2e-own test-e2e-fleet test-e2e-kueue test-simulation lint test-race test-fuzz test-crossplane test-packages test-bench test-epp test-controlplane
+# The longest parts come first. Parts wait for much of their time, so several run at once.
+PARTS = test-e2e-traffic test-e2e-shared test-e2e-fleet test-e2e-own test-e2e-kueue test-simulation lint test-race test-fuzz test-crossplane test-packages test-bench test-epp test-controlplane
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: test-rest
@@ -90,11 +90,12 @@ test-controlplane: ## Apply every example to a real API server, with the real we
 
 .PHONY: test-e2e
 test-e2e: e2e ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
-	@$(BESIDE) --jobs=3 test-e2e-shared test-e2e-own test-e2e-fleet test-e2e-kueue
+	@$(BESIDE) --jobs=3 test-e2e-traffic test-e2e-shared test-e2e-fleet test-e2e-own test-e2e-kueue
 
 # Some tests install and uninstall packages, break what other tests need, or need several clusters. They have their own
 # control planes.
-OWN = ^(TestXR|TestClaims|TestEngines|TestTraffic|TestUpgrade|TestModels|TestModelCache|TestModelClaims|TestAdapters)$$
+OWN = ^(TestXR|TestClaims|TestEngines|TestUpgrade|TestModels|TestModelCache|TestModelClaims|TestAdapters)$$
+TRAFFIC = ^TestTraffic$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$
 
@@ -121,6 +122,10 @@ E2E = cd test/controlplane/e2e && ../../../.cache/bin/e2e.test -test.timeout 60m
 test-e2e-own:
 	$(E2E) -test.run '$(OWN)'
 
+.PHONY: test-e2e-traffic
+test-e2e-traffic:
+	$(E2E) -test.run '$(TRAFFIC)'
+
 .PHONY: test-e2e-fleet
 test-e2e-fleet:
 	$(E2E) -test.run '$(FLEET)'
@@ -131,7 +136,7 @@ test-e2e-kueue:
 
 .PHONY: test-e2e-shared
 test-e2e-shared:
-	$(E2E) -test.skip '$(OWN)|$(FLEET)|$(KUEUE)' -test.parallel 6
+	$(E2E) -test.skip '$(OWN)|$(TRAFFIC)|$(FLEET)|$(KUEUE)' -test.parallel 6
 
 # The programs of a whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry.
 # It needs neither Docker nor root, but Linux, for the addresses of its pods.

@@ -23,6 +23,7 @@ remote clusters. It has no code of the function. These are its invariants:
   - never zero copies: see afterApply.
   - quiet: after the last event, nothing changes any more but by time.
   - placed: then no service waits for room that is free.
+  - reserved: then whatever runs is reserved in its cluster.
   - runs: then all that is placed is ready.
   - freed: then all room that is free can be reserved, and nothing runs without an Object.
   - abandoned is left: no service keeps Objects for an abandoned cluster.

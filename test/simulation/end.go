@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -107,10 +108,38 @@ func (w *World) checkEnd() {
 			}
 		}
 	}
+	for _, r := range w.fleet {
+		w.checkReserved(r)
+	}
 	for _, u := range w.services {
 		w.checkPlaced(u)
 		w.checkSurge(u)
 		w.checkRolledOut(u)
+	}
+}
+
+// checkReserved checks that whatever a cluster is told to run is reserved there, by the status of its InferenceCluster.
+func (w *World) checkReserved(r *remote) {
+	o := w.server.get(clusterKind, name{"", r.name})
+	if o == nil || r.abandoned {
+		return
+	}
+	type amount struct{ pods, gpus int }
+	reserved, runs := map[string]amount{}, map[string]amount{}
+	for _, s := range items(object(o.body, "status"), "reservations") {
+		gpus, _ := strconv.Atoi(text(s, "resources", "nvidia.com/gpu"))
+		reserved[text(s, "uid")] = amount{number(s, "pods"), gpus}
+	}
+	for n, pods := range w.told[r.name] {
+		if at := w.server.get(objectKind, n); at != nil && !at.deleting && w.alive[at.owner] {
+			a := runs[string(at.owner)]
+			runs[string(at.owner)] = amount{a.pods + len(pods), a.gpus + gpusOf(pods)}
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(runs)) {
+		if got := reserved[uid]; got.pods < runs[uid].pods || got.gpus < runs[uid].gpus {
+			w.violate("reserved", w.about(r), "the service %s runs %+v in %s, and has %+v reserved: %s", uid, runs[uid], r.name, got, w.describe(r))
+		}
 	}
 }
 

@@ -66,8 +66,8 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 
 	r := h.Remote("cluster-2")
 	t.Cleanup(r.Reconnect)
-	lost := toSingle.during("a cluster that is cut off, until the route leads elsewhere", func() {
-		share := toDouble.during("a cluster that is cut off, until the route has left it", func() {
+	lost := toSingle.cut("a cluster that is cut off, until the route leads elsewhere", func() {
+		share := toDouble.cut("a cluster that is cut off, until the route has left it", func() {
 			r.CutOff()
 			h.routes(t, double, inEast)
 		})

@@ -312,6 +312,18 @@ func (l *caller) end() {
 func (l *caller) during(what string, change func()) *traffic.Phase {
 	l.t.Helper()
 	l.between = append(l.between, l.Next())
+	return l.phase(what, change)
+}
+
+// cut is the same for a change that cuts requests that are in progress. Those before it are not counted.
+func (l *caller) cut(what string, change func()) *traffic.Phase {
+	l.t.Helper()
+	l.Next()
+	return l.phase(what, change)
+}
+
+func (l *caller) phase(what string, change func()) *traffic.Phase {
+	l.t.Helper()
 	change()
 	got := l.Next()
 	got.Wait()

@@ -28,7 +28,6 @@ func Default(in *Input) {
 	epp.RevisionScreening = cmp.Or(epp.RevisionScreening, RevisionScreeningAuto)
 	epp.ImagePullPolicy = cmp.Or(epp.ImagePullPolicy, corev1.PullIfNotPresent)
 	in.Sidecar.Image = cmp.Or(in.Sidecar.Image, DefaultSidecarImage)
-	in.Sidecar.KVConnector = cmp.Or(in.Sidecar.KVConnector, DefaultKVConnector)
 	in.Sidecar.SSRFProtection = cmp.Or(in.Sidecar.SSRFProtection, Enabled)
 	in.ModelLoader.setDefaults()
 	in.Ray.Port = orDefault(in.Ray.Port, DefaultRayPort)

@@ -11,7 +11,7 @@ type SidecarSettings struct {
 	Image string `json:"image,omitempty"`
 
 	// KVConnector is the protocol over which decode pods fetch the KV cache. Defaults to
-	// nixlv2.
+	// sglang for SGLang, and to nixlv2 for other engines.
 	// +optional
 	KVConnector string `json:"kvConnector,omitempty"`
 

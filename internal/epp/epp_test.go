@@ -100,7 +100,7 @@ func TestScreen(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want, got map[string]any
-		if err := errors.Join(yaml.Unmarshal([]byte(before), &want), yaml.Unmarshal([]byte(Screen(before, "chat")), &got)); err != nil {
+		if err := errors.Join(yaml.Unmarshal([]byte(before), &want), yaml.Unmarshal([]byte(Screen(before, "chat", false)), &got)); err != nil {
 			t.Fatal(err)
 		}
 		plugins, _ := want["plugins"].([]any)
@@ -117,6 +117,27 @@ func TestScreen(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("with workers %t: -want, +got:\n%s", workers, diff)
 		}
+	}
+}
+
+// TestScreenBoth proves that a revision needs both where decode answers nothing without prefill.
+func TestScreenBoth(t *testing.T) {
+	var got map[string]any
+	if err := yaml.Unmarshal([]byte(Screen("plugins:\n", "chat", true)), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"plugins": []any{map[string]any{
+		"type": "disaggregatedset-rollout-screener",
+		"parameters": map[string]any{
+			"scope": map[string]any{"labelSelector": "fusioninfer.io/service=chat,fusioninfer.io/component-type in (decoder,prefiller),leaderworkerset.sigs.k8s.io/worker-index=0"},
+			"revisionGating": map[string]any{
+				"revisionLabelKey": "fusioninfer.io/spec-hash", "roleLabelKey": "fusioninfer.io/component-type", "mode": "max-role",
+				"requireRoles": map[string]any{"values": []any{"decoder", "prefiller"}},
+			},
+		},
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 
@@ -455,7 +476,7 @@ func TestScreenCountsWorkers(t *testing.T) {
 		}
 	}
 	// A name of digits alone stays a text.
-	if err := yaml.Unmarshal([]byte(Screen("plugins:\n", "123")), &got); err != nil {
+	if err := yaml.Unmarshal([]byte(Screen("plugins:\n", "123", false)), &got); err != nil {
 		t.Fatal(err)
 	}
 	p := got.Plugins[0].Parameters

@@ -58,9 +58,13 @@ func Screens(image string) bool {
 //
 // A revision needs a decode or worker pod that is ready. It needs no prefill pod, because the others
 // do both where there is none. The plugin wants every role that it is told, so all pods that count
-// have one: their service.
-func Screen(config, service string) string {
-	return strings.Replace(config, "plugins:\n", "plugins:\n"+fmt.Sprintf(screener, service), 1)
+// have one: their service. With both, a revision needs a prefill and a decode pod.
+func Screen(config, service string, both bool) string {
+	added := fmt.Sprintf(screener, service)
+	if both {
+		added = fmt.Sprintf(screenerOfBoth, service)
+	}
+	return strings.Replace(config, "plugins:\n", "plugins:\n"+added, 1)
 }
 
 // The configurations of the design documents, which GAIE v1.2.1 and v1.5.0 both read. The
@@ -155,6 +159,19 @@ schedulingProfiles:
       requireRoles:
         values:
         - %[1]q
+`
+	screenerOfBoth = `- type: disaggregatedset-rollout-screener
+  parameters:
+    scope:
+      labelSelector: ` + naming.LabelService + `=%[1]s,` + naming.LabelComponentType + ` in (decoder,prefiller),` + lws.WorkerIndexLabelKey + `=0
+    revisionGating:
+      revisionLabelKey: ` + naming.LabelSpecHash + `
+      roleLabelKey: ` + naming.LabelComponentType + `
+      mode: max-role
+      requireRoles:
+        values:
+        - decoder
+        - prefiller
 `
 	decodersOnly = `    matchLabels:
       ` + naming.LabelComponentType + `: decoder

@@ -39,7 +39,7 @@ type EndpointPicker struct {
 	// KVConnector is the protocol over which decode pods fetch the KV cache from prefill
 	// pods. Its values are those of the routing sidecar: nixlv2, shared-storage, sglang or
 	// mooncake. It has to match the arguments of the engines. Defaults to
-	// sidecar.kvConnector in the Input. It is an argument of the sidecar, so a change of it
+	// sidecar.kvConnector in the Input, which fits the engine by default. It is an argument of the sidecar, so a change of it
 	// restarts the prefill and decode pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

@@ -10,6 +10,7 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/engineflags"
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -134,6 +135,7 @@ func (p *Plan) warnOfDisagreement() {
 			})
 			continue
 		}
+		p.warnOfEngineVersions(prefill, r)
 		if r.line.Open || prefill.line.Open {
 			continue
 		}
@@ -141,6 +143,25 @@ func (p *Plan) warnOfDisagreement() {
 			p.warnOfSetting(s, prefill, r)
 		}
 	}
+}
+
+// handshakeFrom is a release of vLLM whose NIXL connector refuses engines of another version, unless
+// enforce_handshake_compat is false (vllm/distributed/kv_transfer/kv_connector/v1/nixl/base_worker.py).
+var handshakeFrom = imageref.Version{0, 13, 0}
+
+// warnOfEngineVersions warns of two versions of vLLM that exchange KV caches by NIXL.
+func (p *Plan) warnOfEngineVersions(prefill, decode *Role) {
+	there, known := vllmVersion(prefill.Leader.engine())
+	here, alsoKnown := vllmVersion(decode.Leader.engine())
+	connector, _ := connectorOf(decode.line)
+	if !known || !alsoKnown || here == there || here.Compare(handshakeFrom) < 0 || there.Compare(handshakeFrom) < 0 ||
+		connector.Value != "NixlConnector" || decode.Leader.mentions("enforce_handshake_compat") {
+		return
+	}
+	p.Warnings = append(p.Warnings, Warning{
+		Path:    decode.path.Child("template").String(),
+		Message: fmt.Sprintf("vLLM is v%s here and v%s in the role %s, and its NIXL connector refuses another version: use one image for both", here, there, prefill.Name),
+	})
 }
 
 func (p *Plan) warnOfSetting(s setting, prefill, decode *Role) {

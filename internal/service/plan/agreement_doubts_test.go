@@ -116,3 +116,64 @@ func TestWarnOfContext(t *testing.T) {
 		})
 	}
 }
+
+// TestWarnOfEngineVersions plans prefill and decode of images of vLLM.
+func TestWarnOfEngineVersions(t *testing.T) {
+	const nixl = `{"kv_connector":"NixlConnector","kv_role":"kv_both"}`
+	cases := map[string]struct {
+		reason, prefill, decode, transfer, want string
+	}{
+		"Same":       {prefill: "vllm/vllm-openai:v0.20.0", decode: "mirror/vllm-openai:v0.20.0", transfer: nixl},
+		"Differ":     {prefill: "vllm/vllm-openai:v0.19.0", decode: "vllm/vllm-openai:v0.20.0", transfer: nixl, want: "vLLM is v0.20.0 here and v0.19.0 in the role p, and its NIXL connector refuses another version: use one image for both"},
+		"NotChecked": {"The user takes the risk.", "vllm/vllm-openai:v0.19.0", "vllm/vllm-openai:v0.20.0", `{"kv_connector":"NixlConnector","kv_role":"kv_both","kv_connector_extra_config":{"enforce_handshake_compat":false}}`, ""},
+		"Other":      {"Another connector has a handshake of its own.", "vllm/vllm-openai:v0.19.0", "vllm/vllm-openai:v0.20.0", `{"kv_connector":"MooncakeConnector","kv_role":"kv_both"}`, ""},
+		"Early":      {"These releases compare nothing.", "vllm/vllm-openai:v0.11.0", "vllm/vllm-openai:v0.11.2", nixl, ""},
+		"Unknown":    {"The tag is no version.", "vllm/vllm-openai:nightly", "vllm/vllm-openai:v0.20.0", nixl, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := func(name, of, image string) string {
+				return fmt.Sprintf(`{name: %s, componentType: %s, template: {spec: {containers: [{name: engine, image: %q, command: [vllm, serve, m, --kv-transfer-config, '%s']}]}}}`, name, of, image, tc.transfer)
+			}
+			got := ""
+			for _, w := range doubted(t, "roles: ["+role("p", "prefiller", tc.prefill)+", "+role("d", "decoder", tc.decode)+", {name: r, componentType: router}]", "spec.roles[1].template") {
+				if strings.Contains(w.Message, "another version") {
+					got = w.Message
+				}
+			}
+			if got != tc.want {
+				t.Errorf("%s want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestWarnOfSidecarConnectors plans decode whose routing sidecar speaks the protocol of some engine.
+func TestWarnOfSidecarConnectors(t *testing.T) {
+	const vllm, sglang = "vllm, serve, m", "python3, -m, sglang.launch_server, --model-path, m, --port, '8000'"
+	const tail = ": leave endpointPicker.kvConnector of the router and sidecar.kvConnector of the Input out, or set "
+	for name, tc := range map[string]struct{ command, connector, want string }{
+		"SGLang":      {sglang, "", ""},
+		"SGLangOwn":   {sglang, "kvConnector: sglang", ""},
+		"SGLangOther": {sglang, "kvConnector: nixlv2", `the routing sidecar's KV connector is "nixlv2", which is not for SGLang` + tail + `"sglang"`},
+		"VLLM":        {vllm, "", ""},
+		"VLLMOwn":     {vllm, "kvConnector: mooncake", ""},
+		"VLLMOther":   {vllm, "kvConnector: sglang", `the routing sidecar's KV connector is "sglang", which is not for vLLM` + tail + `"nixlv2"`},
+		"NotKnown":    {"mine, --port, '8000'", "kvConnector: sglang", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			role := func(name, of string) string {
+				return fmt.Sprintf(`{name: %s, componentType: %s, template: {spec: {containers: [{name: engine, image: x, command: [%s]}]}}}`, name, of, tc.command)
+			}
+			got := ""
+			for _, w := range doubted(t, "roles: ["+role("p", "prefiller")+", "+role("d", "decoder")+", {name: r, componentType: router, endpointPicker: {"+tc.connector+"}}]", "spec.roles[1]") {
+				if strings.Contains(w.Message, "routing sidecar's") {
+					got = w.Message
+				}
+			}
+			if got != tc.want {
+				t.Errorf("want %q, got %q", tc.want, got)
+			}
+		})
+	}
+}

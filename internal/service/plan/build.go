@@ -40,6 +40,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	errs = append(errs, p.planAutoscalers(spec, in, policy)...)
 	p.warnWithoutRouter()
 	p.warnOfDisagreement()
+	p.warnOfSidecarConnectors()
 	p.warnOfContext(spec.ProfileName, in)
 	p.warnOfPartition(spec.Replicas)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)

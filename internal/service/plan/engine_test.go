@@ -74,6 +74,7 @@ func TestPlanRole(t *testing.T) {
 	}
 	shell := []string{"/bin/sh", "-c"}
 	nixlEnv := []string{"VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT"}
+	sglangSidecar := &Sidecar{Image: inputv1alpha1.DefaultSidecarImage, Connector: "sglang", PoolOnly: true, ServiceAccount: "default"}
 	sidecar := &Sidecar{Image: inputv1alpha1.DefaultSidecarImage, Connector: inputv1alpha1.DefaultKVConnector, PoolOnly: true, ServiceAccount: "default"}
 	cases := map[string]struct {
 		reason   string
@@ -261,7 +262,7 @@ func TestPlanRole(t *testing.T) {
 			template: `{spec: {containers: [{name: x, image: vllm-and-sglang, command: [python3, -m, sglang.launch_server], args: [--host, 0.0.0.0, --port, "8000"]}]}}`,
 			pairs:    true,
 			want: want{
-				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8200, Sidecar: sidecar, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
+				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8200, Sidecar: sglangSidecar, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
 				leader:    pod{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--host", "0.0.0.0", "--port", "8200"}, SharedMemory: true},
 				worker:    pod{SharedMemory: true},
 				resources: map[string]string{},

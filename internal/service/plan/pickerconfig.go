@@ -9,7 +9,7 @@ import (
 // ConfigIn is the configuration of the endpoint picker in a cluster.
 func (r *Router) ConfigIn(c *ClusterPlan) string {
 	if r.ScreensRevisions {
-		return epp.Screen(r.Config, c.Base)
+		return epp.Screen(r.Config, c.Base, r.ScreensBoth)
 	}
 	return r.Config
 }

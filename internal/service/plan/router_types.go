@@ -28,6 +28,8 @@ type Router struct {
 	// ScreensRevisions tells that Config is ours, and that prefill and decode of a request have to have
 	// one revision.
 	ScreensRevisions bool
+	// ScreensBoth tells that a revision needs prefill pods, too.
+	ScreensBoth bool
 	// Tracing has the variables with which the endpoint picker sends traces. Nil sends none.
 	Tracing []corev1.EnvVar
 	// Replicas of the endpoint picker.

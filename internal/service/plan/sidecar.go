@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -21,7 +23,7 @@ func (p *rolePlanner) sidecar(spec *corev1.PodSpec) *Sidecar {
 	in := &p.input.Sidecar
 	s := &Sidecar{
 		Image:          in.Image,
-		Connector:      in.KVConnector,
+		Connector:      cmp.Or(in.KVConnector, connectorFor(p.engineOf(&p.role.Leader))),
 		Resources:      in.Resources,
 		PoolOnly:       in.SSRFProtection != inputv1alpha1.Disabled,
 		Tracing:        sidecarTracing(in.Image, p.input.Monitoring.Tracing, p.role.Name),
@@ -31,6 +33,17 @@ func (p *rolePlanner) sidecar(spec *corev1.PodSpec) *Sidecar {
 		s.AsRoot = *c.RunAsUser == 0
 	}
 	return s
+}
+
+// connectorSGLang is the routing sidecar's protocol for SGLang, and for nothing else.
+const connectorSGLang = "sglang"
+
+// connectorFor is the routing sidecar's protocol for an engine, if nobody names one.
+func connectorFor(e launch.Engine) string {
+	if e == launch.EngineSGLang {
+		return connectorSGLang
+	}
+	return inputv1alpha1.DefaultKVConnector
 }
 
 // SidecarAccounts returns the service accounts of pods in a cluster whose sidecar reads the pool, each once.
@@ -116,4 +129,18 @@ func (p *rolePlanner) warnOfSidecar(c *corev1.Container) {
 		Path:    p.leaderPath().Child("spec").String(),
 		Message: "container " + text.Cut(c.Name, maxCommand) + " sends prefill requests wherever a client's header x-prefiller-host-port says: add --" + ssrfProtection + " and --inference-pool={namespace}/{pool}, and let its service account list and watch the pool and pods",
 	})
+}
+
+// warnOfSidecarConnectors warns of routing sidecars that do not speak the protocol of their engine.
+func (p *Plan) warnOfSidecarConnectors() {
+	for _, r := range p.Roles {
+		if r.Sidecar == nil || r.engine == "" || (r.Sidecar.Connector == connectorSGLang) == (r.engine == launch.EngineSGLang) {
+			continue
+		}
+		p.Warnings = append(p.Warnings, Warning{
+			Path: r.path.String(),
+			Message: fmt.Sprintf("the routing sidecar's KV connector is %q, which is not for %s: leave endpointPicker.kvConnector of the router and sidecar.kvConnector of the Input out, or set %q",
+				r.Sidecar.Connector, r.engine, connectorFor(r.engine)),
+		})
+	}
 }

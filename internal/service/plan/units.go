@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
 
@@ -18,11 +21,14 @@ type unit struct {
 	extra bool
 	// kept units are extra ones that nothing is to rely on.
 	kept bool
+	// both tells that prefill and decode need each other to answer.
+	both bool
 }
 
 // state of the unit, by the states of its replicas.
 func (u *unit) state(running *Running) rollout.Unit {
-	s, former := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}, false
+	s := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}
+	former := map[v1alpha1.ComponentType]bool{}
 	for _, r := range u.replicas {
 		state := running.Replica(r.Key)
 		state.Serving = state.Serving && !r.Remade && !r.Partial
@@ -31,17 +37,25 @@ func (u *unit) state(running *Running) rollout.Unit {
 		s.Started = s.Started || state.Exists && updated && !state.Serving
 		s.Serving = s.Serving && state.Serving
 		s.Broken = s.Broken || state.Broken
-		// Prefill answers no request by itself. Decode does, where it has no prefill.
+		// Prefill answers no request by itself. Decode does, where it has no prefill, unless it needs one.
 		answers := u.kind != pairKind || r.Role.Type != v1alpha1.ComponentTypePrefiller
-		former = former || answers && state.Exists && !updated && state.Serving
+		former[r.Role.Type] = former[r.Role.Type] || state.Exists && !updated && state.Serving
 		s.Unknown = s.Unknown || answers && state.Exists && !updated && !state.Broken && !r.Partial
 		s.Blocked = s.Blocked || r.Held
 	}
-	s.Serving = s.Serving || former
+	s.Serving = s.Serving || u.answers(former)
 	if u.kept {
 		s.Serving, s.Blocked = false, true
 	}
 	return s
+}
+
+// answers tells whether a unit answers requests with serving replicas of some types.
+func (u *unit) answers(serving map[v1alpha1.ComponentType]bool) bool {
+	if u.kind != pairKind {
+		return serving[v1alpha1.ComponentTypeWorker] || serving[v1alpha1.ComponentTypePrefiller] || serving[v1alpha1.ComponentTypeDecoder]
+	}
+	return serving[v1alpha1.ComponentTypeDecoder] && (!u.both || serving[v1alpha1.ComponentTypePrefiller])
 }
 
 // startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill
@@ -87,7 +101,7 @@ func (p *Plan) absent(c *ClusterPlan) []unit {
 	}
 	var all []unit
 	for i := range c.Pending {
-		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
+		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i]), both: needEachOther(p.Roles)}
 		if u.kind == pairKind && seen[u.index] {
 			continue
 		}
@@ -104,7 +118,7 @@ func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 	var all []unit
 	at := map[int32]int{}
 	for r := range c.Replicas() {
-		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept}
+		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept, both: needEachOther(p.Roles)}
 		i, has := at[u.index]
 		switch {
 		case u.kind != pairKind:
@@ -144,13 +158,25 @@ func (p *Plan) most(t v1alpha1.ComponentType) int32 {
 
 // pairs is the number of units of prefill and decode replicas in a service without groups: each replica
 // of the largest decode role is in another one. Decode whose revision has no prefill answers requests by
-// itself, so one prefill replica does not make all decode replicas change at once. Without decode, each
-// prefill replica is a unit.
+// itself, so one prefill replica does not make all decode replicas change at once. Where it does not, each
+// unit has both. Without decode, each prefill replica is a unit.
 func (p *Plan) pairs() int32 {
-	if decode := p.most(v1alpha1.ComponentTypeDecoder); decode > 0 {
-		return decode
+	prefill, decode := p.most(v1alpha1.ComponentTypePrefiller), p.most(v1alpha1.ComponentTypeDecoder)
+	switch {
+	case decode <= 0:
+		return max(prefill, 1)
+	case prefill > 0 && needEachOther(p.Roles):
+		return min(prefill, decode)
 	}
-	return max(p.most(v1alpha1.ComponentTypePrefiller), 1)
+	return decode
+}
+
+// needEachOther tells whether decode answers no request without prefill. SGLang's refuses a request without the room of a
+// prefill engine ("without bootstrap room id", python/sglang/srt/disaggregation/decode.py).
+func needEachOther(roles []*Role) bool {
+	return slices.ContainsFunc(roles, func(r *Role) bool {
+		return r.Type == v1alpha1.ComponentTypeDecoder && r.engine == launch.EngineSGLang
+	})
 }
 
 // pair is the unit of a replica of a role: the replicas of each role are spread evenly. A single prefill

@@ -1,0 +1,67 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPairsThatNeedEachOther shows changes of SGLang's prefill and decode replicas. Decode answers nothing without prefill
+// of its version, so each unit has both.
+func TestPairsThatNeedEachOther(t *testing.T) {
+	spec := func(prefill, decode int, image, rollout string) string {
+		const role = "- {name: %s, componentType: %s, replicas: %d, template: {spec: {containers: [{name: sglang, image: %s, command: [python3, -m, sglang.launch_server, --model-path, /m, --port, '8000', --disaggregation-mode, %s]}]}}}\n"
+		return "roles:\n- {name: r, componentType: router}\n" + fmt.Sprintf(role, "p", "prefiller", prefill, image, "prefill") + fmt.Sprintf(role, "d", "decoder", decode, image, "decode") + rollout
+	}
+	type want struct {
+		// Alone is the most decode replicas of a version that serve without prefill, and Answers tells whether some version has
+		// both at all times.
+		Alone   int
+		Answers bool
+		Gap     bool
+	}
+	for name, tc := range map[string]struct {
+		prefill, decode int
+		rollout         string
+		want            want
+	}{
+		"TwoUnits":      {2, 4, "", want{Answers: true}},
+		"TwoEach":       {2, 2, "", want{Answers: true}},
+		"OneUnit":       {1, 2, "", want{Gap: true}},
+		"OneWithASurge": {1, 2, "rollout: {maxSurge: 1}", want{Answers: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, spec(tc.prefill, tc.decode, "v1", tc.rollout))
+			w.start = 2
+			w.rollOut(spec(tc.prefill, tc.decode, "v1", tc.rollout))
+			w.edit(spec(tc.prefill, tc.decode, "v2", tc.rollout))
+			got := want{Answers: true}
+			for range 30 {
+				rsp := w.step()
+				got.Gap = got.Gap || strings.Contains(conditionOf(rsp, "RolledOut"), "stops prefill and decode")
+				decode, prefill, answers := map[string]int{}, map[string]int{}, false
+				for key, s := range w.sets {
+					switch {
+					case !s.serving():
+					case strings.Contains(key, "/d/"):
+						decode[s.image]++
+					default:
+						prefill[s.image]++
+					}
+				}
+				for image, n := range decode {
+					answers = answers || prefill[image] > 0
+					if prefill[image] == 0 && len(prefill) > 0 {
+						got.Alone = max(got.Alone, n)
+					}
+				}
+				got.Answers = got.Answers && answers
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -58,6 +58,42 @@ func TestPickerWaitsForConfiguration(t *testing.T) {
 	}
 }
 
+// TestPickerMadeAnew shows that the same goes for a Deployment that was deleted by hand.
+func TestPickerMadeAnew(t *testing.T) {
+	w := newWorld(t, fixture.TwoNodes)
+	answer := func(strategy string) *fnv1.RunFunctionResponse {
+		w.edit("roles:\n- {name: r, componentType: router, strategy: " + strategy + "}\n" + roleOf("w", "worker", 2, "v1"))
+		rsp, _ := fixture.Reconcile(t, w.fn, w.req, nil)
+		return rsp
+	}
+	fixture.Observe(w.req, answer("prefix-cache"))
+	delete(w.req.Observed.Resources, "deployment/epp")
+	if !pickerPaused(t, answer("queue-size")) {
+		t.Error("the new Deployment starts while the ConfigMap has the former configuration")
+	}
+}
+
+// TestPausedIsNotReady shows that an endpoint picker is not ready while it waits, although the former one serves.
+func TestPausedIsNotReady(t *testing.T) {
+	w := newWorld(t, fixture.TwoNodes)
+	answer := func(strategy string) *fnv1.RunFunctionResponse {
+		w.edit("roles:\n- {name: r, componentType: router, strategy: " + strategy + "}\n" + roleOf("w", "worker", 0, "v1"))
+		rsp, _ := fixture.Reconcile(t, w.fn, w.req, nil)
+		return rsp
+	}
+	ready := func(rsp *fnv1.RunFunctionResponse) string {
+		return rsp.GetDesired().GetResources()["deployment/epp"].GetReady().String()
+	}
+	fixture.Observe(w.req, answer("prefix-cache"))
+	picker := w.req.GetObserved().GetResources()["deployment/epp"]
+	status := fixture.YAML(t, `{observedGeneration: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, conditions: [{type: Available, status: "True"}]}`)
+	picker.Resource = kube.With(kube.With(picker.GetResource(), structpb.NewStructValue(status), "status"), structpb.NewNumberValue(1), "metadata", "generation")
+	got := []string{ready(answer("prefix-cache")), ready(answer("queue-size"))}
+	if diff := cmp.Diff([]string{"READY_TRUE", "READY_FALSE"}, got); diff != "" {
+		t.Errorf("before and after an edit: -want, +got:\n%s", diff)
+	}
+}
+
 // pickerPaused tells whether the Deployment of the endpoint picker is paused.
 func pickerPaused(t *testing.T, rsp *fnv1.RunFunctionResponse) bool {
 	t.Helper()

@@ -100,7 +100,7 @@ type check func(s *objectState) (reason, message string, failed bool)
 // is being deleted is never ready.
 var chains = map[string][]check{
 	kindLeaderWorkerSet: {specOutdated, reported, generationObserved, groupsUpdated, groupsReady},
-	kindDeployment:      {pickerScaledUp, reported, generationObserved, notGivenUp, podsUpdated, podsAvailable},
+	kindDeployment:      {pickerScaledUp, pickerWaits, reported, generationObserved, notGivenUp, podsUpdated, podsAvailable},
 	kindPodGroup:        {scheduled},
 	kindRoute:           {fleetParents, parents(ReasonRouteNotReported, "no gateway has reported on it")},
 	kindPool:            {parents(ReasonPoolNotReported, "no gateway has reported on it")},
@@ -173,6 +173,11 @@ func pickerScaledUp(s *objectState) (string, string, bool) {
 	replicas, set := kube.Lookup(s.desired.Resource, "spec", "replicas").GetKind().(*structpb.Value_NumberValue)
 	return ReasonScaledToZero, "has no replicas, so nothing picks pods for requests: set replicas of the router to 1 or more",
 		set && replicas.NumberValue == 0 && s.cluster.Pods() > 0
+}
+
+// pickerWaits finds an endpoint picker whose new pods wait for their configuration. Its status is that of the former ones.
+func pickerWaits(s *objectState) (string, string, bool) {
+	return ReasonUpdating, "waits for its new configuration", s.cluster.PickerPaused
 }
 
 // notGivenUp finds a Deployment whose controller has given up making progress.

@@ -63,7 +63,8 @@ var (
 	// namespaceOfManifest is set before provider-kubernetes reports anything.
 	namespaceOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "namespace")
 	queueName           = incoming.NewPath("metadata", "labels", naming.LabelKueueQueue)
-	gangQueue           = incoming.NewPath("spec", "queue")
+	// gangQueue is what was desired last. Volcano and its CRD give a PodGroup without a queue one.
+	gangQueue           = incoming.NewPath("spec", "forProvider", "manifest", "spec", "queue")
 	resourceVersion     = incoming.NewPath("metadata", "resourceVersion")
 	requestData         = incoming.NewPath("data", reservation.RequestKey)
 )
@@ -163,8 +164,7 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 	case key.Deployment:
 		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })
 	case key.PodGroup:
-		found, _ := remote.Unwrap(observed)
-		at.GangQueue = cmp.Or(at.GangQueue, gangQueue.Text(found))
+		at.GangQueue = cmp.Or(at.GangQueue, gangQueue.Text(observed))
 	case key.HTTPRoute:
 		at.HasRoute = exists(observed)
 	case key.InferencePool:

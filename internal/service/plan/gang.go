@@ -62,6 +62,9 @@ func planGang(s *v1alpha1.SchedulingStrategy, in *inputv1alpha1.Input, roles []*
 	}
 	platform := &in.Defaults.SchedulingStrategy
 	policy := gangPolicy{queue: s.QueueName, platformQueue: platform.QueueName}
+	if s.QueueName == platform.QueueName {
+		policy.queue = "" // It is allowed to all, and so is no way around a cluster's queue.
+	}
 	if s.Gang != nil {
 		policy.spec = *s.Gang
 	}

@@ -31,6 +31,7 @@ func TestGangQueue(t *testing.T) {
 		"Input":   {reason: "A cluster without a queue of its own has that of the Input.", snapshot: onTwoNodes(schedulingtest.Snapshot(schedulingtest.Cluster("east", both))), want: "of-input"},
 		"Cluster": {reason: "Queues differ from cluster to cluster.", snapshot: onTwoNodes(schedulingtest.Snapshot(schedulingtest.Cluster("east", both, queue))), want: "of-cluster"},
 		"Service": {reason: "A service may name one that it is allowed.", service: "of-service", snapshot: onTwoNodes(schedulingtest.Snapshot(schedulingtest.Cluster("east", both, queue))), want: "of-service"},
+		"Default": {reason: "To name the Input's is to name none.", service: "of-input", snapshot: onTwoNodes(schedulingtest.Snapshot(schedulingtest.Cluster("east", both, queue))), want: "of-cluster"},
 		"Changes": {reason: "What runs gets the queue of today.", snapshot: observed(onTwoNodes(schedulingtest.Snapshot(schedulingtest.Cluster("east", both, queue)))), want: "of-cluster"},
 		"Removed": {reason: "So it does when the cluster has none any more.", snapshot: observed(onTwoNodes(schedulingtest.Snapshot(schedulingtest.Cluster("east", both)))), want: "of-input"},
 		"Gone": {

@@ -33,6 +33,6 @@ func (p *Plan) pausePickers(running *Running) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		hash := running.PickerConfig(c.ConfigKey())
-		c.PickerPaused = hash != "" && hash != p.Router.ConfigHash(c) && running.Observed(c.DeploymentKey())
+		c.PickerPaused = hash != "" && hash != p.Router.ConfigHash(c)
 	}
 }

@@ -41,7 +41,7 @@ func TestModelCache(t *testing.T) {
 	}), newBucket(t)
 	models.overloaded = 1
 	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 2, GPUs: 8, Engines: true, Clusters: 3, CoreArgs: cluster.RecommendedCoreArgs})}
-	input := "modelCaches: {storageClassName: shared}\n" +
+	input := "modelCaches: {storageClassName: shared, defaultSize: 1Gi}\n" +
 		"modelLoader: {env: [{name: HF_ENDPOINT, value: '" + models.URL + "'}, {name: AWS_ENDPOINT_URL, value: '" + s3 + "'}]}\n"
 	kubectl(t, h, "apply", "-f", "package/xr/cache-definition.yaml", "-f", cacheCompositionWith(t, "xr", input))
 	input += "gateway: {parentRefs: [{name: inference-gateway, namespace: gateway-system}]}\n" +
@@ -94,7 +94,7 @@ apiVersion: fusioninfer.io/v1alpha1
 kind: InferenceService
 metadata: {name: chat, namespace: %s}
 spec:
-  model: {uri: "hf://acme/tiny", revision: %s, tokenSecretRef: {name: hf-token}, cache: {size: 1Gi}}
+  model: {uri: "hf://acme/tiny", revision: %s, tokenSecretRef: {name: hf-token}}
   profileName: vllm-nvidia
   roles:
   - {name: router, componentType: router}

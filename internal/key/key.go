@@ -37,6 +37,7 @@ const (
 	ServiceEntry          = "serviceentry"
 	Workload              = "workload"
 	Pod                   = "pod"
+	LoaderPods            = "loaderpods"
 	NamedClaim            = "namedclaim"
 	PersistentVolumeClaim = "persistentvolumeclaim"
 	Job                   = "job"
@@ -88,9 +89,15 @@ func (k Key) String() string {
 	return s
 }
 
-// OnlyObserved tells whether the key is that of an Object for what others have made. It is there to be
-// read, and says nothing of what the service has in the cluster.
-func (k Key) OnlyObserved() bool { return k.Kind == Workload || k.Kind == Pod || k.Kind == NamedClaim }
+// OnlyObserved tells whether the key is that of an Object for what others have made, or of a collection of
+// such Objects. It is there to be read, and says nothing of what the service has in the cluster.
+func (k Key) OnlyObserved() bool {
+	return k.Kind == Workload || k.Kind == Pod || k.Kind == LoaderPods || k.Kind == NamedClaim
+}
+
+// LoaderPod is the key of the Object that observes a pod of a loading Job in another cluster. The keys of
+// the pods of replicas have more parts.
+func LoaderPod(cluster, pod string) Key { return New(cluster, Pod, "loader", pod) }
 
 // ReplicaID returns the replica of a LeaderWorkerSet's key, and whether the key is one.
 func (k Key) ReplicaID() (ReplicaID, bool) {

@@ -22,6 +22,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
 /*
@@ -70,6 +71,10 @@ type loading struct {
 	waits bool
 	// unknown tells that the former rewrite cannot be read.
 	unknown bool
+	// findsPods tells that a collection finds the pods of the Jobs, in another cluster. podNames are those that
+	// Objects observe.
+	findsPods bool
+	podNames  []string
 }
 
 // A job loads an adapter.
@@ -78,6 +83,9 @@ type job struct {
 	key     key.Key
 	name    string
 	done    bool
+	// active tells that it has a pod that has not ended, and failedPods how many have failed, as far as is known.
+	active     bool
+	failedPods int32
 }
 
 // A rewrite is the part of an InferenceModelRewrite that is read.
@@ -112,6 +120,7 @@ type jobStatus struct {
 	Status struct {
 		Active     int32 `json:"active"`
 		Ready      int32 `json:"ready"`
+		Failed     int32 `json:"failed"`
 		Conditions []struct {
 			Type               string `json:"type"`
 			Status             string `json:"status"`
@@ -132,6 +141,8 @@ const (
 	// retryAfter is how long after it has failed for good a Job is made anew. Only somebody else can fail
 	// it: its own container starts again for ever.
 	retryAfter = 10 * time.Minute
+	// maxLoaderPods is how many pods of Jobs Objects observe in one other cluster.
+	maxLoaderPods = 8
 )
 
 // readAdapters finds what the service says of its claims, and what is loaded where.
@@ -161,6 +172,12 @@ func (r *observedState) readAdapters(p *parsed, now time.Time) error {
 		r.read(&r.loading[i], p, cluster, now)
 	}
 	r.limitJobs()
+	for i := range r.pools {
+		if l := &r.loading[i]; r.pools[i].Target.Remote() && slices.ContainsFunc(l.jobs, func(j job) bool { return j.active }) {
+			members, _ := r.req.Required(loaderPodsRequirement(r.pools[i].Target.Cluster))
+			l.findsPods, l.podNames = true, remote.PodNames(members, maxLoaderPods)
+		}
+	}
 	return nil
 }
 
@@ -194,8 +211,7 @@ func (r *observedState) read(l *loading, p *parsed, cluster string, now time.Tim
 		if a.directory != "" && !recorded && l.claimUID != "" {
 			name := naming.AdapterJob(p.identity, a.directory, l.claimUID, a.hash)
 			j := job{adapter: a, name: name, key: key.New(cluster, key.Job, name)}
-			var failed bool
-			if j.done, failed = r.job(j.key, now); !failed {
+			if failed := r.readJob(&j, now); !failed {
 				l.jobs = append(l.jobs, j)
 			}
 			done = j.done
@@ -213,25 +229,26 @@ func (r *observedState) read(l *loading, p *parsed, cluster string, now time.Tim
 	l.waits = !l.complete && l.former == nil
 }
 
-// job tells whether a Job is complete, or failed so long ago that it is left out once, and so made anew.
-func (r *observedState) job(k key.Key, now time.Time) (done, failed bool) {
-	found, state := remote.Unwrap(r.req.Observed(k))
+// readJob reads how far a Job is. It tells whether it failed so long ago that it is left out once, and so made anew.
+func (r *observedState) readJob(j *job, now time.Time) (failed bool) {
+	found, state := remote.Unwrap(r.req.Observed(j.key))
+	s := jobStatus{}
+	_ = jobView.Read(found, &s) // Fields of a wrong type count as absent.
+	j.active, j.failedPods = s.Status.Active > 0, s.Status.Failed
 	if !state.Readable() {
-		return false, false
+		return false
 	}
-	j := jobStatus{}
-	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
-	for _, c := range j.Status.Conditions {
+	for _, c := range s.Status.Conditions {
 		switch {
 		case c.Status != string(composite.True):
 		case c.Type == string(batchv1.JobComplete):
-			done = j.Metadata.DeletionTimestamp == ""
+			j.done = s.Metadata.DeletionTimestamp == ""
 		case c.Type == string(batchv1.JobFailed):
 			at, err := time.Parse(time.RFC3339, c.LastTransitionTime)
 			failed = err == nil && now.Sub(at) > retryAfter
 		}
 	}
-	return done, failed
+	return failed
 }
 
 // limitJobs bounds the Jobs. None that exists goes for another. In a cluster that does not answer, they take
@@ -318,6 +335,42 @@ func (j *job) render(p *parsed, namespace string) (kube.Object, error) {
 	}
 	o.Fields["spec"] = structpb.NewStructValue(j.adapter.spec)
 	return kube.Object{Key: j.key, Resource: composite.Decorate(o, p.input.Labels, p.input.Annotations)}, nil
+}
+
+// observed returns what finds and observes the pods of the Jobs in another cluster.
+func (l *loading) observed(p *parsed, t scheduling.Target) ([]kube.Object, error) {
+	var jobs []remote.JobPods
+	for i := range l.jobs {
+		if j := &l.jobs[i]; j.active {
+			jobs = append(jobs, remote.JobPods{Job: j.name, Failed: j.failedPods})
+		}
+	}
+	o, err := remote.LoaderPods(loaderPodsKey(t.Cluster), p.loaderName(), jobs, p.identity, t)
+	if err != nil {
+		return nil, err
+	}
+	all := []kube.Object{o}
+	for _, name := range l.podNames {
+		if o, err = remote.WrapPod(key.LoaderPod(t.Cluster, name), name, p.identity, t); err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// laterLoaderObjects is how many objects are rendered later to find and observe the pods of Jobs.
+func (r *observedState) laterLoaderObjects() int {
+	n := 0
+	for i := range r.loading {
+		if l := &r.loading[i]; r.pools[i].Target.Remote() && len(l.jobs) > 0 {
+			n += 1 + maxLoaderPods
+			if l.findsPods {
+				n -= 1 + len(l.podNames)
+			}
+		}
+	}
+	return n
 }
 
 // adapterCache is what the service says of its claims, or nil. Whoever may write the status of services could

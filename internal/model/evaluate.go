@@ -60,6 +60,10 @@ func evaluate(p *parsed, state *observedState, objects []kube.Object, left defer
 		if o.Key.Kind == key.Job {
 			continue // The condition AdaptersLoaded tells of them.
 		}
+		if o.Key.OnlyObserved() {
+			a.Ready[o.Key] = true // It is there to be read, and nothing waits for it.
+			continue
+		}
 		why := state.notReady(o, left)
 		a.Ready[o.Key] = why == ""
 		if why != "" {

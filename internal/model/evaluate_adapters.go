@@ -7,6 +7,9 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -43,11 +46,10 @@ func (r *observedState) adaptersLoaded(p *parsed, left deferred) composite.Condi
 	case len(r.pools) == 0:
 		return no(reasonNoPool, name+" has no InferencePool yet")
 	}
-	pods, _ := r.req.Required(loadersRequirement)
-	failures := observe.LoaderFailures(pods)
 	var failed, loading []string
 	for i := range r.loading {
 		l, cluster := &r.loading[i], r.pools[i].Target.Cluster
+		failures := observe.LoaderFailures(r.loaderPods(p, l, cluster))
 		if l.claimUID == "" && len(l.loaded) < len(r.adapters) {
 			loading = append(loading, in(rewriteKey(cluster), "the claim for adapters is not bound yet"))
 		}
@@ -57,8 +59,8 @@ func (r *observedState) adaptersLoaded(p *parsed, left deferred) composite.Condi
 				continue
 			}
 			what := "target " + text.Value(job.adapter.target) + ": "
-			if reasons := failures[job.name]; cluster == "" && len(reasons) > 0 {
-				failed = append(failed, what+text.Join(reasons, text.MaxMessage)+", and it tries again")
+			if reasons := failures[job.name]; len(reasons) > 0 {
+				failed = append(failed, in(job.key, what+text.Join(reasons, text.MaxMessage)+", and it tries again"))
 				continue
 			}
 			loading = append(loading, in(job.key, what+r.progress(job, left)))
@@ -75,6 +77,26 @@ func (r *observedState) adaptersLoaded(p *parsed, left deferred) composite.Condi
 	}
 	return composite.Condition{Type: AdaptersLoaded, Status: composite.True, Reason: reasonLoaded}
 }
+
+// loaderPods returns the pods that load adapters in a cluster. In another one only their labels tell that they do: a
+// collection says what was there when it looked.
+func (r *observedState) loaderPods(p *parsed, l *loading, cluster string) []incoming.Object {
+	if cluster == "" {
+		pods, _ := r.req.Required(loadersRequirement)
+		return pods
+	}
+	var all []incoming.Object
+	for _, name := range l.podNames {
+		found, state := remote.Unwrap(r.req.Observed(key.LoaderPod(cluster, name)))
+		if state.Readable() && found.Name() == name && loaderLabel.Text(found) == p.loaderName() {
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// loaderLabel is the label of pods that load adapters.
+var loaderLabel = incoming.NewPath("metadata", "labels", naming.LabelModelLoader)
 
 // allLoaded tells whether each adapter is loaded for each pool.
 func (r *observedState) allLoaded() bool {

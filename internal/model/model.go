@@ -89,7 +89,9 @@ func (m *Model) Require() error {
 
 // Respond answers with the objects, the status and the conditions.
 func (m *Model) Respond() error {
-	if total := m.call.Size(m.objects); total > composite.MaxAnswer {
+	// What observes the pods of Jobs comes later.
+	const each = 1 << 10
+	if total := m.call.Size(m.objects) + m.state.laterLoaderObjects()*each; total > composite.MaxAnswer {
 		return composite.Refusal(composite.ReasonTooLarge, field.ErrorList{field.Invalid(field.NewPath("spec", "targets"), fmt.Sprintf("%d bytes", total), fmt.Sprintf(
 			"makes more for the %d clusters of the service than fits into an answer of %d bytes, Crossplane's limit: have fewer targets", len(m.state.pools), composite.MaxAnswer))})
 	}

@@ -32,6 +32,12 @@ func (p *parsed) loaderName() string {
 	return naming.Shorten(p.identity.Name+"-adapter", p.identity.Namespace+"/"+p.identity.Name, naming.MaxLabel)
 }
 
+// loaderPodsKey is the key of the collection that finds the pods of Jobs in another cluster.
+func loaderPodsKey(cluster string) key.Key { return key.New(cluster, key.LoaderPods) }
+
+// loaderPodsRequirement is the name of the requirement for what that collection has found.
+func loaderPodsRequirement(cluster string) string { return loaderPodsKey(cluster).String() }
+
 // The names of requirements.
 const (
 	// loadersRequirement is for the pods that load adapters in the cluster of the InferenceModel.

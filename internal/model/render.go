@@ -72,9 +72,19 @@ func inPool(p *parsed, l *remote.PoolLocation, adapters *loading, of []adapter) 
 		if err != nil {
 			return nil, err
 		}
-		w = remote.WithLabels(w, p.labels())
-		w.Resource = composite.Decorate(w.Resource, p.input.Labels, p.input.Annotations)
 		all[i] = w
+	}
+	if adapters != nil && adapters.findsPods {
+		observed, err := adapters.observed(p, l.Target)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, observed...)
+	}
+	for i, o := range all {
+		o = remote.WithLabels(o, p.labels())
+		o.Resource = composite.Decorate(o.Resource, p.input.Labels, p.input.Annotations)
+		all[i] = o
 	}
 	return all, nil
 }

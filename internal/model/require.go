@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
@@ -41,6 +42,12 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *parsed, sta
 	left := deferred{}
 	if state.held {
 		r.pools()
+	}
+	for i := range state.loading {
+		cluster := state.pools[i].Target.Cluster
+		if found := remote.MembersOf(req.Observed(loaderPodsKey(cluster)), p.identity); state.loading[i].findsPods && found != nil {
+			r.all[loaderPodsRequirement(cluster)] = found
+		}
 	}
 	for _, o := range objects {
 		if o.Key.Kind == key.Job && o.Key.Cluster == "" {
@@ -101,9 +108,11 @@ func (r *requirer) pools() {
 
 // available tells whether the control plane has a kind. With missingKinds: Fail it always does.
 func (r *requirer) available(name, apiVersion string) bool {
-	if r.input.MissingKinds != inputv1alpha1.MissingKindsSkip {
-		return true
-	}
+	return r.input.MissingKinds != inputv1alpha1.MissingKindsSkip || r.defined(name, apiVersion)
+}
+
+// defined tells whether the control plane has a kind, whatever the input says.
+func (r *requirer) defined(name, apiVersion string) bool {
 	r.all[definitionRequirement(name)] = composite.Definition(name)
 	found, _ := r.req.Required(definitionRequirement(name))
 	return composite.Available(found, apiVersion)
@@ -112,6 +121,9 @@ func (r *requirer) available(name, apiVersion string) bool {
 // blocked says why an object that does not exist yet is left out: its kind is missing, or another object
 // has its name.
 func (r *requirer) blocked(o kube.Object) string {
+	if group, _, _ := strings.Cut(o.APIVersion(), "/"); o.Key.Kind == key.LoaderPods && !r.defined(definition(o.Kind(), group), o.APIVersion()) {
+		return fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), o.APIVersion())
+	}
 	if o.Key != lockKey && o.Key.Kind != key.Job && o.Key.Cluster == "" && !r.available(definitionOf(o.Key), modelroute.APIVersion) {
 		return fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), modelroute.APIVersion)
 	}

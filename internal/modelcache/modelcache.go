@@ -149,9 +149,10 @@ func (m *Cache) Render() error {
 
 // Require asks Crossplane for the fleet, for the pods of the Jobs, and for what has the names of objects
 // that do not exist yet. All kinds are there: Kubernetes' own, and provider-kubernetes' where there is
-// a fleet.
+// a fleet. Only collections of its Objects may be missing.
 func (m *Cache) Require() error {
-	require.Declare(m.call.Request, m.call.Response, m.plan, m.objects)
+	deferred := require.Declare(m.call.Request, m.call.Response, m.plan, m.objects)
+	m.objects = render.Without(m.objects, deferred)
 	return nil
 }
 
@@ -183,7 +184,9 @@ func (m *Cache) tooLarge() field.ErrorList {
 	if s := m.plan.Schedule; s != nil && len(s.Request.Clusters) > reservation.MaxClusters {
 		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d clusters", len(s.Request.Clusters)), fmt.Sprintf("selects too many clusters: must select at most %d", reservation.MaxClusters))}
 	}
-	total := m.call.Size(m.objects)
+	// What observes the pods of Jobs comes later.
+	const each = 1 << 10
+	total := m.call.Size(m.objects) + m.plan.LaterLoaderObjects()*each
 	if total <= composite.MaxAnswer {
 		return nil
 	}

@@ -32,6 +32,11 @@ const (
 // adapters that are loaded into it.
 const AnnotationLoadedAdapters = "fusioninfer.io/loaded-adapters"
 
+// AnnotationLoadingJobs is on a collection that finds the pods of loading Jobs. It has a hash of which Jobs have
+// pods, and how many pods of each have failed. The provider looks for pods as soon as an annotation changes,
+// and otherwise every 10 minutes.
+const AnnotationLoadingJobs = "fusioninfer.io/loading-jobs"
+
 // AnnotationPoolNodeSelector has the labels of the nodes of the pool to which a LeaderWorkerSet is
 // pinned. They stay what they were when it was created.
 const AnnotationPoolNodeSelector = "fusioninfer.io/pool-node-selector"

@@ -101,12 +101,13 @@ type collection struct {
 type collectionSpec struct {
 	ObserveObjects    observeObjects    `json:"observeObjects"`
 	ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
-	ObjectTemplate    objectTemplate    `json:"objectTemplate"`
+	ObjectTemplate    *objectTemplate   `json:"objectTemplate,omitempty"`
 }
 
 type observeObjects struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
+	Namespace  string   `json:"namespace,omitempty"`
 	Selector   selector `json:"selector"`
 }
 
@@ -126,12 +127,12 @@ type templateMetadata struct {
 func (b ObjectBuilder) Nodes(name string, labels, nodes map[string]string) (*structpb.Struct, error) {
 	return kube.Encode(collection{
 		APIVersion: b.group() + "/v1alpha1",
-		Kind:       "ObservedObjectCollection",
+		Kind:       kindCollection,
 		Metadata:   b.metadata(name, labels),
 		Spec: collectionSpec{
 			ObserveObjects:    observeObjects{APIVersion: "v1", Kind: "Node", Selector: selector{MatchLabels: nodes}},
 			ProviderConfigRef: b.ref(),
-			ObjectTemplate:    objectTemplate{Metadata: templateMetadata{Labels: labels}},
+			ObjectTemplate:    &objectTemplate{Metadata: templateMetadata{Labels: labels}},
 		},
 	})
 }
@@ -139,20 +140,29 @@ func (b ObjectBuilder) Nodes(name string, labels, nodes map[string]string) (*str
 // Members selects the Objects that an observed collection made. It returns nil as long as the
 // collection does not say which these are.
 func (b ObjectBuilder) Members(observed incoming.Object) *fnv1.ResourceSelector {
-	members := map[string]string{}
-	for k, v := range membershipLabel.In(observed).GetStructValue().GetFields() {
-		members[k] = v.GetStringValue()
+	namespace := b.Namespace
+	if b.ClusterScoped() {
+		namespace = ""
 	}
-	if len(members) == 0 {
+	return members(observed, b.apiVersionOfObjects(), namespace)
+}
+
+// members selects the Objects of a collection. Cluster-scoped ones have no namespace.
+func members(observed incoming.Object, apiVersion, namespace string) *fnv1.ResourceSelector {
+	labels := map[string]string{}
+	for k, v := range membershipLabel.In(observed).GetStructValue().GetFields() {
+		labels[k] = v.GetStringValue()
+	}
+	if len(labels) == 0 {
 		return nil
 	}
 	s := &fnv1.ResourceSelector{
-		ApiVersion: b.apiVersionOfObjects(),
+		ApiVersion: apiVersion,
 		Kind:       kindObject,
-		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: members}},
+		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: labels}},
 	}
-	if !b.ClusterScoped() {
-		s.Namespace = &b.Namespace
+	if namespace != "" {
+		s.Namespace = &namespace
 	}
 	return s
 }

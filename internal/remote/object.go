@@ -22,8 +22,12 @@ const (
 
 	apiVersionNamespaced = groupNamespaced + "/v1alpha1"
 	apiVersionCluster    = groupCluster + "/v1alpha2"
+	// apiVersionCollections is that of cluster-scoped collections of Objects. Namespaced ones have
+	// that of their Objects.
+	apiVersionCollections = groupCluster + "/v1alpha1"
 
-	kindObject = "Object"
+	kindObject     = "Object"
+	kindCollection = "ObservedObjectCollection"
 )
 
 // An object is a provider-kubernetes Object, with the fields that are set here:
@@ -38,9 +42,10 @@ type object struct {
 }
 
 type metadata struct {
-	Name      string            `json:"name"`
-	Namespace string            `json:"namespace,omitempty"`
-	Labels    map[string]string `json:"labels"`
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 type objectSpec struct {

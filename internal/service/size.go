@@ -167,7 +167,7 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 // stays accepted.
 func comingObjects(p *plan.Plan) int {
 	const each = 1 << 10
-	n := 0
+	n := p.LaterLoaderObjects() * each
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if c.Target.Remote() {

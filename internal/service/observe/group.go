@@ -40,7 +40,7 @@ func (e *evaluator) conditionOf(k key.Key) string {
 	switch {
 	case kind == key.LeaderWorkerSet, kind == key.NetworkPolicy, kind == key.PodMonitor, plan.IsForAdapters(k), plan.IsBudgetOfRole(k), plan.IsOfSidecars(k):
 		return WorkloadsReady
-	case kind == key.PersistentVolumeClaim, kind == key.NamedClaim, kind == key.Job:
+	case kind == key.PersistentVolumeClaim, kind == key.NamedClaim, kind == key.Job, kind == key.LoaderPods:
 		return ModelReady
 	case kind == key.InferenceRole, slices.Contains(key.AutoscalerKinds(), kind):
 		return Scaled

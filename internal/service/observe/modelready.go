@@ -8,6 +8,9 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -173,9 +176,10 @@ func (r *ObservedState) loads(c *plan.ClusterPlan, unscheduled bool) string {
 }
 
 // loader returns what fails in the pods of a loading Job, how much they have said last that is loaded, and whether
-// no node has taken one. In another cluster only the Job is known.
+// no node has taken one. In another cluster the pods may not be known.
 func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress string, unscheduled bool) {
-	if c.Target.Remote() {
+	pods := r.loaderPods(c)
+	if c.Target.Remote() && len(pods) == 0 {
 		found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
 		j := job{}
 		_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
@@ -184,11 +188,8 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress
 		}
 		return nil, progress, false
 	}
-	pods, _ := r.req.Required(require.Loader(c.Loading.Job))
 	facts, said, last := podFacts{}, []string{}, loadedSoFar{}
-	for _, i := range pods {
-		p := &pod{}
-		_ = podView.Read(i, p) // Fields of a wrong type count as absent.
+	for _, p := range pods {
 		last.read(p)
 		p.Status.InitContainerStatuses = slices.DeleteFunc(p.Status.InitContainerStatuses, containerStatus.saysProgress)
 		facts.add(p)
@@ -198,10 +199,37 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress
 			}
 		}
 	}
+	for i := range facts.failures {
+		facts.failures[i] = clusterPrefix(c) + facts.failures[i]
+	}
 	// The order of the pods is any.
 	slices.Sort(facts.failures)
 	slices.Sort(said)
 	return facts.failures, strings.Join(said, "") + last.String(), facts.unscheduled > 0
+}
+
+// loaderPods reads the pods of a loading Job. In another cluster only the labels of what an Object observes tell
+// that it is one: a collection says what was there when it looked.
+func (r *ObservedState) loaderPods(c *plan.ClusterPlan) []*pod {
+	var found []incoming.Object
+	if c.Target.Remote() {
+		for _, name := range c.Loading.PodNames {
+			if o, state := remote.Unwrap(r.req.Observed(key.LoaderPod(c.Target.Cluster, name))); state.Readable() && o.Name() == name {
+				found = append(found, o)
+			}
+		}
+	} else {
+		found, _ = r.req.Required(require.Loader(c.Loading.Job))
+	}
+	var all []*pod
+	for _, o := range found {
+		p := &pod{}
+		_ = podView.Read(o, p) // Fields of a wrong type count as absent.
+		if !c.Target.Remote() || p.Metadata.Labels[naming.LabelModelLoader] == r.plan.Weights.LoaderName {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // failureOrEnd is how a container ended.

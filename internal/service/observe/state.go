@@ -33,15 +33,15 @@ type objectState struct {
 // objectState evaluates a desired object of a cluster.
 func (r *ObservedState) objectState(o kube.Object, c *plan.ClusterPlan) *objectState {
 	s := &objectState{key: o.Key, cluster: c, desired: o, routed: r.plan.Router != nil && r.plan.Router.HasRoute}
-	if c.Target.Remote() {
-		s.desired.Resource = remote.Manifest(o.Resource)
+	if m := remote.Manifest(o.Resource); c.Target.Remote() && m != nil {
+		s.desired.Resource = m
 	}
 	group, _, hasGroup := strings.Cut(s.desired.APIVersion(), "/")
 	if !hasGroup {
 		group = ""
 	}
 	s.kind = s.desired.Kind() + "." + group
-	if o.Key.Kind == key.Pod || o.Key.Kind == key.NamedClaim {
+	if o.Key.OnlyObserved() && o.Key.Kind != key.Workload {
 		s.ready = true // It is there to be read, and nothing waits for it.
 		return s
 	}

@@ -48,6 +48,7 @@ type job struct {
 	Status   struct {
 		Active     int32       `json:"active"`
 		Ready      int32       `json:"ready"`
+		Failed     int32       `json:"failed"`
 		Conditions []condition `json:"conditions"`
 	} `json:"status"`
 }
@@ -79,6 +80,10 @@ func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 		}
 	}
 	v.Named = r.namedClaim(c)
+	if r.plan.Weights != nil {
+		members, _ := r.req.Required(require.LoaderPods(r.plan.LoaderPodsKey(c)))
+		v.PodNames = remote.PodNames(members, plan.MaxLoaderPods)
+	}
 	former := loadedStatus{}
 	_ = loadedView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.
 	v.Loaded = func(hash, claimName string) (string, bool) {
@@ -144,11 +149,12 @@ func (r *ObservedState) claim(k key.Key) plan.ClaimView {
 func (r *ObservedState) job(k key.Key) plan.JobView {
 	v := plan.JobView{Exists: r.Observed(k)}
 	found, state := remote.Unwrap(r.req.Observed(k))
+	j := job{}
+	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
+	v.Active, v.FailedPods = j.Status.Active > 0, j.Status.Failed
 	if !v.Exists || !state.Readable() {
 		return v
 	}
-	j := job{}
-	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
 	v.Created = newest(time.Time{}, j.Metadata.CreationTimestamp)
 	v.Complete = find(j.Status.Conditions, string(batchv1.JobComplete)).Status == composite.True && j.Metadata.DeletionTimestamp == ""
 	if f := find(j.Status.Conditions, string(batchv1.JobFailed)); f.Status == composite.True {

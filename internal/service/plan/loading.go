@@ -28,6 +28,10 @@ Weights are loaded in these steps, in each cluster by itself:
 
 A Job restarts its container for ever, with the kubelet's back-off of at most five minutes. If something
 fails the Job all the same, it is made anew after retryAfter.
+
+The pods of a Job have random names. So in another cluster, a collection finds them by their label while the
+Job has pods, and Objects observe a few of them. A collection alone would not do: its Objects are ready at
+once, so the provider looks at them only every 10 minutes.
 */
 
 // A Cache is a claim with weights that is rendered.
@@ -58,7 +62,16 @@ type Loading struct {
 	Job     key.Key
 	JobName string
 	Renders bool
+	// FindsPods tells that a collection finds the pods of the Job, in another cluster. PodNames are those
+	// that Objects observe, and FailedPods is how many have failed.
+	FindsPods  bool
+	PodNames   []string
+	FailedPods int32
 }
+
+// MaxLoaderPods is how many pods of a loading Job Objects observe in another cluster. A Job has one at a time,
+// beside those that have ended.
+const MaxLoaderPods = 3
 
 // A WeightsView is what is observed of weights in one cluster.
 type WeightsView struct {
@@ -71,6 +84,8 @@ type WeightsView struct {
 	Named ClaimView
 	// Job returns the Job of a key.
 	Job func(key.Key) JobView
+	// PodNames are the names of at most MaxLoaderPods pods that the collection has found.
+	PodNames []string
 }
 
 // A ClaimView is an observed claim. Its cluster may be out of reach: then the UID is empty.
@@ -87,7 +102,11 @@ type ClaimView struct {
 // A JobView is an observed loading Job.
 type JobView struct {
 	Exists, Complete bool
-	Created          time.Time
+	// Active tells that it has pods that have not ended, and FailedPods how many have failed, as far as is
+	// known.
+	Active     bool
+	FailedPods int32
+	Created    time.Time
 	// Failed is when it failed for good. Zero if it has not.
 	Failed time.Time
 }
@@ -132,6 +151,25 @@ func (p *Plan) load(running *Running) {
 
 // ClaimKey is the key of the claim with the newest weights in a cluster. The service may have none.
 func (p *Plan) ClaimKey(c *ClusterPlan) key.Key { return c.claimKey(p.Weights) }
+
+// LoaderPodsKey is the key of the collection that finds the pods of the loading Job in another cluster.
+func (p *Plan) LoaderPodsKey(c *ClusterPlan) key.Key { return c.Key(key.LoaderPods, p.Weights.Hash) }
+
+// LaterLoaderObjects is how many objects are rendered later to find and observe the pods of loading Jobs.
+func (p *Plan) LaterLoaderObjects() int {
+	n := 0
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if p.Weights == nil || !c.Target.Remote() || c.Loading != nil && c.Loading.Done {
+			continue
+		}
+		n += 1 + MaxLoaderPods
+		if l := c.Loading; l != nil && l.FindsPods {
+			n -= 1 + len(l.PodNames)
+		}
+	}
+	return n
+}
 
 // NamedClaimKey is the key of the Object that observes the claim which spec.model.cache.claimName names.
 func (p *Plan) NamedClaimKey(c *ClusterPlan) key.Key { return c.Key(key.NamedClaim, p.Weights.Hash) }
@@ -185,6 +223,10 @@ func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, view *WeightsView, r
 	stale := job.Exists && (!current || !job.Failed.IsZero() && running.Now.Sub(job.Failed) > retryAfter)
 	// The Job stays until the status has it. Otherwise a failed apply could lose that it is complete.
 	l.Renders = l.Wanted && !done && !c.Leaving && !stale && (!w.Own || claim != nil && !claim.Deleting)
+	if limit := min(p.PodLimit, MaxLoaderPods); c.Target.Remote() && limit > 0 && l.Renders && job.Active {
+		l.FindsPods, l.FailedPods = true, job.FailedPods
+		l.PodNames = view.PodNames[:min(len(view.PodNames), int(limit))]
+	}
 	if !w.Own || !l.Wanted {
 		return
 	}

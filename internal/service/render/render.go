@@ -115,7 +115,8 @@ func (r *Renderer) Render() ([]kube.Object, error) {
 }
 
 // renderObserved renders the Objects that only observe what others make for the replicas in another
-// cluster: how Kueue admits them, pods that may have failed, and the claim for weights that the service names.
+// cluster: how Kueue admits them, pods that may have failed, pods that load weights, and the claim for weights
+// that the service names.
 func renderObserved(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	var all []kube.Object
 	add := func(o kube.Object, err error) error {
@@ -128,6 +129,16 @@ func renderObserved(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, err
 	if cluster.Target.Remote() && p.ReadsClaim(cluster) {
 		if err := add(remote.WrapClaim(p.NamedClaimKey(cluster), p.Weights.ClaimName, p.Service, cluster.Target)); err != nil {
 			return nil, err
+		}
+	}
+	if l := cluster.Loading; l != nil && l.FindsPods {
+		if err := add(remote.LoaderPods(p.LoaderPodsKey(cluster), p.Weights.LoaderName, []remote.JobPods{{Job: l.JobName, Failed: l.FailedPods}}, p.Service, cluster.Target)); err != nil {
+			return nil, err
+		}
+		for _, pod := range l.PodNames {
+			if err := add(remote.WrapPod(key.LoaderPod(cluster.Target.Cluster, pod), pod, p.Service, cluster.Target)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for r := range cluster.Replicas() {

@@ -30,6 +30,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/profile"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -57,8 +58,11 @@ const (
 // Pod is the name of the requirement for a pod that is read by its name.
 func Pod(k key.Key) string { return k.String() }
 
-// Loader is the name of the requirement for the pods of a loading Job.
+// Loader is the name of the requirement for the pods of a loading Job in the cluster of the XR.
 func Loader(k key.Key) string { return "loader/" + k.String() }
+
+// LoaderPods is the name of the requirement for what a collection has found in another cluster.
+func LoaderPods(k key.Key) string { return k.String() }
 
 // NamedClaim is the name of the requirement for the claim that spec.model.cache.claimName names.
 func NamedClaim(k key.Key) string { return k.String() }
@@ -173,7 +177,7 @@ const clusterDefinition = "inferenceclusters." + v1alpha1.Group
 func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) []plan.Deferred {
 	r := &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{}}
 	pods(r, p)
-	loaders(r, p)
+	loaders(req, r, p)
 	clusters(req, r, p)
 	if p.LoadsOnDemand {
 		r.Resources[CacheUsers] = &fnv1.ResourceSelector{
@@ -198,7 +202,10 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 			conflicts.workersOwner(o)
 			continue
 		}
-		if needed := neededKind(o); p.SkipsMissingKinds && !builtIn(needed) && !known[definitionName(needed)] {
+		// Services need collections only to say why a Job fails, so they do without where the provider has
+		// only its Objects.
+		skips := p.SkipsMissingKinds || o.Key.Kind == key.LoaderPods
+		if needed := neededKind(o); skips && !builtIn(needed) && !known[definitionName(needed)] {
 			r.Resources[Definition(needed)] = composite.Definition(definitionName(needed))
 			answer, answered := req.Required(Definition(needed))
 			if !answered {
@@ -266,9 +273,10 @@ func pods(r *fnv1.Requirements, p *plan.Plan) {
 	}
 }
 
-// loaders requires the pods of the Jobs that load weights in the cluster of the XR, to say why one
-// fails, and a claim for weights that somebody else has made, to see when it is made anew.
-func loaders(r *fnv1.Requirements, p *plan.Plan) {
+// loaders requires the pods of the Jobs that load weights, to say why one fails, and a claim for weights that
+// somebody else has made in the cluster of the XR, to see when it is made anew. In another cluster, these pods
+// are the Objects of a collection, which are required once the provider has said which they are.
+func loaders(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if !c.Target.Remote() && p.ReadsClaim(c) {
@@ -277,6 +285,11 @@ func loaders(r *fnv1.Requirements, p *plan.Plan) {
 				Kind:       "PersistentVolumeClaim",
 				Namespace:  ptr.To(c.Target.Namespace),
 				Match:      &fnv1.ResourceSelector_MatchName{MatchName: p.Weights.ClaimName},
+			}
+		}
+		if c.Loading != nil && c.Loading.FindsPods {
+			if found := remote.MembersOf(req.Observed(p.LoaderPodsKey(c)), p.Service); found != nil {
+				r.Resources[LoaderPods(p.LoaderPodsKey(c))] = found
 			}
 		}
 		if c.Target.Remote() || p.PodLimit == 0 || c.Loading == nil || !c.Loading.Renders {

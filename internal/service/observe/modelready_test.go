@@ -13,6 +13,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
@@ -34,7 +35,7 @@ func jobCondition(kind batchv1.JobConditionType, reason string) edit[batchv1.Job
 
 // loads lets each cluster of a scene load the weights.
 func (s *scene) loads() *scene {
-	s.plan.Weights = &plan.Weights{Hash: "1", ClaimName: "qwen-model-1", Own: true}
+	s.plan.Weights = &plan.Weights{Hash: "1", ClaimName: "qwen-model-1", LoaderName: "qwen-model-1", Own: true}
 	for i := range s.plan.Clusters {
 		c := &s.plan.Clusters[i]
 		c.Loading = &plan.Loading{Job: c.Key(key.Job, "1", "a"), JobName: "qwen-model-1-a", Wanted: true, Renders: true}
@@ -49,6 +50,18 @@ func (s *scene) loaderPod(edits ...edit[corev1.Pod]) *scene {
 	p.Name, p.Labels, p.Status.ContainerStatuses[0].Name = "qwen-model-1-a-x7x7x", nil, "loader"
 	s.required[require.Loader(s.plan.Clusters[0].Loading.Job)] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: encode(s.tb, p)}}}
 	return s
+}
+
+// remoteLoader is a loading Job in the cluster east, whose pod an Object observes.
+func (s *scene) remoteLoader(synced map[string]any, edits ...edit[corev1.Pod]) {
+	const name = "qwen-model-1-a-x7x7x"
+	p := enginePod("engine", 0, 0)
+	p.Name, p.Labels, p.Status.ContainerStatuses[0].Name = name, map[string]string{naming.LabelModelLoader: "qwen-model-1"}, "loader"
+	p = apply(p, edits)
+	s.loads().seeRemote("cluster/east/job/1/a", loadingJob(func(j *batchv1.Job) { j.Status.Ready = nil }), map[string]any{"type": "Synced", "status": "True"})
+	l := s.plan.Clusters[0].Loading
+	l.FindsPods, l.PodNames = true, []string{name}
+	s.seeRemote(key.LoaderPod("east", name).String(), p, synced)
 }
 
 // lastEnded is how the container ended before it was started again.
@@ -192,11 +205,49 @@ func TestModelReady(t *testing.T) {
 			want: "False Loading: cluster east: Job qwen-model-1-a loads them",
 		},
 		"RemoteStuck": {
-			reason: "Its pods are not.", remote: true,
+			reason: "Its pods are not, until the provider has found them.", remote: true,
 			scene: func(s *scene) {
 				s.loads().seeRemote("cluster/east/"+jobKey, loadingJob(func(j *batchv1.Job) { j.Status.Ready = nil }), synced("True", ""))
 			},
 			want: "False Loading: cluster east: Job qwen-model-1-a loads them, and its pod does not run at the moment: see the pods of the Job there",
+		},
+		"RemoteFailed": {
+			reason: "Once its pod is known, it is named as in the cluster of the service.", remote: true,
+			scene: func(s *scene) { s.remoteLoader(synced("True", ""), waits("ImagePullBackOff")) },
+			want:  "False LoadFailed: cluster east: pod qwen-model-1-a-x7x7x: container loader: ImagePullBackOff, and it tries again",
+		},
+		"RemoteCrash": {
+			reason: "No text of the pod is told.", remote: true,
+			scene: func(s *scene) {
+				s.remoteLoader(synced("True", ""), waits("CrashLoopBackOff"), lastEnded(1, "HF_TOKEN=hf_secret"))
+			},
+			want: "False LoadFailed: cluster east: pod qwen-model-1-a-x7x7x: container loader: CrashLoopBackOff, and it tries again",
+		},
+		"RemoteKilled": {
+			reason: "It has not been started again yet.", remote: true,
+			scene: func(s *scene) { s.remoteLoader(synced("True", ""), ended("OOMKilled", 137)) },
+			want:  "False LoadFailed: cluster east: pod qwen-model-1-a-x7x7x: container loader: OOMKilled (exit code 137), and it tries again",
+		},
+		"RemoteNoNode": {
+			reason: "No node has room for its pod.", remote: true, scene: func(s *scene) { s.remoteLoader(synced("True", ""), nowhere) },
+			want: "False Loading: cluster east: Job qwen-model-1-a has a pod that waits for a node: if that lasts, its events say why",
+		},
+		"RemoteProgress": {
+			reason: "It says how much is loaded, too. Its sidecar waits, and that is no failure.", remote: true,
+			scene: func(s *scene) { s.remoteLoader(synced("True", ""), says("12582912 42949672960\n", 20, true)) },
+			want:  "False Loading: cluster east: Job qwen-model-1-a loads them, with 12Gi of 40Gi loaded at 2026-03-01T12:20:00Z",
+		},
+		"RemoteForeign": {
+			reason: "Only the label tells that it is a pod of the Job.", remote: true,
+			scene: func(s *scene) {
+				s.remoteLoader(synced("True", ""), waits("ImagePullBackOff"), func(p *corev1.Pod) { p.Labels[naming.LabelModelLoader] = "another" })
+			},
+			want: "False Loading: cluster east: Job qwen-model-1-a loads them, and its pod does not run at the moment: see the pods of the Job there",
+		},
+		"RemoteGone": {
+			reason: "The provider does not find the pod any more, or may not read it.", remote: true,
+			scene: func(s *scene) { s.remoteLoader(synced("False", "not found"), waits("ImagePullBackOff")) },
+			want:  "False Loading: cluster east: Job qwen-model-1-a loads them, and its pod does not run at the moment: see the pods of the Job there",
 		},
 		"Ready": {
 			reason: "The Job stays until the status says so.",

@@ -155,15 +155,24 @@ func (p *Plan) ClaimKey(c *ClusterPlan) key.Key { return c.claimKey(p.Weights) }
 // LoaderPodsKey is the key of the collection that finds the pods of the loading Job in another cluster.
 func (p *Plan) LoaderPodsKey(c *ClusterPlan) key.Key { return c.Key(key.LoaderPods, p.Weights.Hash) }
 
+// loaderPods is how many pods of the loading Job Objects may observe in a cluster.
+func (p *Plan) loaderPods(c *ClusterPlan) int {
+	if !c.Target.Remote() {
+		return 0
+	}
+	return int(min(p.PodLimit, MaxLoaderPods))
+}
+
 // LaterLoaderObjects is how many objects are rendered later to find and observe the pods of loading Jobs.
 func (p *Plan) LaterLoaderObjects() int {
 	n := 0
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		if p.Weights == nil || !c.Target.Remote() || c.Loading != nil && c.Loading.Done {
+		limit := p.loaderPods(c)
+		if p.Weights == nil || limit == 0 || c.Loading != nil && c.Loading.Done {
 			continue
 		}
-		n += 1 + MaxLoaderPods
+		n += 1 + limit
 		if l := c.Loading; l != nil && l.FindsPods {
 			n -= 1 + len(l.PodNames)
 		}
@@ -223,9 +232,9 @@ func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, view *WeightsView, r
 	stale := job.Exists && (!current || !job.Failed.IsZero() && running.Now.Sub(job.Failed) > retryAfter)
 	// The Job stays until the status has it. Otherwise a failed apply could lose that it is complete.
 	l.Renders = l.Wanted && !done && !c.Leaving && !stale && (!w.Own || claim != nil && !claim.Deleting)
-	if limit := min(p.PodLimit, MaxLoaderPods); c.Target.Remote() && limit > 0 && l.Renders && job.Active {
+	if limit := p.loaderPods(c); limit > 0 && l.Renders && job.Active {
 		l.FindsPods, l.FailedPods = true, job.FailedPods
-		l.PodNames = view.PodNames[:min(len(view.PodNames), int(limit))]
+		l.PodNames = view.PodNames[:min(len(view.PodNames), limit)]
 	}
 	if !w.Own || !l.Wanted {
 		return

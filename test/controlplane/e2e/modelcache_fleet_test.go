@@ -6,11 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
+var collectionKind = schema.GroupVersionKind{Group: "kubernetes.m.crossplane.io", Version: "v1alpha1", Kind: "ObservedObjectCollection"}
+
 // loadsWhereItRuns follows two services that have room in three clusters. One has a cache of its own, and the other names a
-// ModelCache of all three. The weights of each are loaded in the one cluster where it runs.
+// ModelCache of all three. The weights of each are loaded in the one cluster where it runs. Until the Secret is there, the
+// pod that cannot load them is named.
 func loadsWhereItRuns(t *testing.T, h *controlPlane) {
 	t.Helper()
 	ns := namespace(t, h.Cluster)
@@ -39,6 +45,10 @@ spec:
 		s.Object["spec"].(map[string]any)["model"] = model
 		apply(t, h.Cluster, s)
 		at := claimedIn(t, h, ns, name)
+		// Nobody has made the Secret there, so the loader does not start. That is told by its pod.
+		member := "cluster weights-" + strings.TrimPrefix(at.Name(), "cluster-")
+		saysOfModel(t, h.Cluster, s, "LoadFailed", member+": pod "+claimPrefix[name])
+		saysOfModel(t, h.Cluster, s, "LoadFailed", ": container loader: CreateContainerConfigError, and it tries again")
 		kubectl(t, at, "apply", "-f", written(t, name+"-bucket.yaml", fmt.Sprintf(`
 apiVersion: v1
 kind: Secret
@@ -49,6 +59,7 @@ stringData: {AWS_ACCESS_KEY_ID: %s, AWS_SECRET_ACCESS_KEY: %s}
 		if again := claimedIn(t, h, ns, name); again != at {
 			t.Errorf("%s: the weights were loaded in %s, and are in %s", name, at.Name(), again.Name())
 		}
+		observesNoPod(t, h, ns)
 		answers(t, at, s, "8b")
 		tellsNo(t, at, ns, bucketKey)
 	}
@@ -59,10 +70,34 @@ stringData: {AWS_ACCESS_KEY_ID: %s, AWS_SECRET_ACCESS_KEY: %s}
 	tellsNo(t, h.Cluster, ns, bucketKey)
 }
 
+// claimPrefix starts the names of the claims for the weights of each service, and of the pods that load them.
+var claimPrefix = map[string]string{"chat": "chat-model-", "code": "qwen-cache-"}
+
+// observesNoPod waits until nothing finds or observes pods in other clusters any more, because the weights are loaded.
+func observesNoPod(t *testing.T, h *controlPlane, namespace string) {
+	t.Helper()
+	until(t, h, "nothing observes a pod", func(ctx context.Context) (bool, error) {
+		left, err := h.List(ctx, collectionKind, namespace)
+		if err != nil {
+			return false, err
+		}
+		objects, err := h.List(ctx, objectKind, namespace)
+		if err != nil {
+			return false, err
+		}
+		for _, o := range objects {
+			if kind, _, _ := unstructured.NestedString(o.Object, "spec", "forProvider", "manifest", "kind"); kind == "Pod" {
+				left = append(left, o)
+			}
+		}
+		return len(left) == 0, fmt.Errorf("%d collections and Objects of pods are left", len(left))
+	})
+}
+
 // claimedIn waits until exactly one cluster has a claim for the weights of a service, or of the ModelCache that only this service names.
 func claimedIn(t *testing.T, h *controlPlane, namespace, service string) *cluster.Remote {
 	t.Helper()
-	prefix := map[string]string{"chat": "chat-model-", "code": "qwen-cache-"}[service]
+	prefix := claimPrefix[service]
 	var found []*cluster.Remote
 	until(t, h, "the weights of "+service+" are claimed in one cluster", lasting(func(ctx context.Context) (bool, error) {
 		found = nil

@@ -80,9 +80,9 @@ func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 		}
 	}
 	v.Named = r.namedClaim(c)
-	if r.plan.Weights != nil {
+	v.PodNames = func(limit int) []string {
 		members, _ := r.req.Required(require.LoaderPods(r.plan.LoaderPodsKey(c)))
-		v.PodNames = remote.PodNames(members, plan.MaxLoaderPods)
+		return remote.PodNames(members, limit)
 	}
 	former := loadedStatus{}
 	_ = loadedView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.

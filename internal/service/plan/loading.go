@@ -84,8 +84,8 @@ type WeightsView struct {
 	Named ClaimView
 	// Job returns the Job of a key.
 	Job func(key.Key) JobView
-	// PodNames are the names of at most MaxLoaderPods pods that the collection has found.
-	PodNames []string
+	// PodNames returns the names of pods that the collection has found, up to a limit.
+	PodNames func(limit int) []string
 }
 
 // A ClaimView is an observed claim. Its cluster may be out of reach: then the UID is empty.
@@ -233,8 +233,7 @@ func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, view *WeightsView, r
 	// The Job stays until the status has it. Otherwise a failed apply could lose that it is complete.
 	l.Renders = l.Wanted && !done && !c.Leaving && !stale && (!w.Own || claim != nil && !claim.Deleting)
 	if limit := p.loaderPods(c); limit > 0 && l.Renders && job.Active {
-		l.FindsPods, l.FailedPods = true, job.FailedPods
-		l.PodNames = view.PodNames[:min(len(view.PodNames), limit)]
+		l.FindsPods, l.FailedPods, l.PodNames = true, job.FailedPods, view.PodNames(limit)
 	}
 	if !w.Own || !l.Wanted {
 		return

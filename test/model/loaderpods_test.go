@@ -64,6 +64,9 @@ func TestAdapterPodsElsewhere(t *testing.T) {
 			if (strings.Contains(k, "/pod/") || k == pods) && o.GetReady().String() != "READY_TRUE" {
 				t.Errorf("%s\n%s is %s: nothing waits for it", reason, k, o.GetReady())
 			}
+			if labels := kube.Lookup(o.GetResource(), "metadata", "labels").GetStructValue().GetFields(); labels["fusioninfer.io/service"] != nil {
+				t.Errorf("%s\n%s has the label of what a service runs: %v", reason, k, labels)
+			}
 		}
 		apply(t, r.req, r.rsp)
 	}

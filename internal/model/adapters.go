@@ -22,7 +22,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
-	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
 /*
@@ -141,8 +140,6 @@ const (
 	// retryAfter is how long after it has failed for good a Job is made anew. Only somebody else can fail
 	// it: its own container starts again for ever.
 	retryAfter = 10 * time.Minute
-	// maxLoaderPods is how many pods of Jobs Objects observe in one other cluster.
-	maxLoaderPods = 8
 )
 
 // readAdapters finds what the service says of its claims, and what is loaded where.
@@ -172,12 +169,7 @@ func (r *observedState) readAdapters(p *parsed, now time.Time) error {
 		r.read(&r.loading[i], p, cluster, now)
 	}
 	r.limitJobs()
-	for i := range r.pools {
-		if l := &r.loading[i]; r.pools[i].Target.Remote() && slices.ContainsFunc(l.jobs, func(j job) bool { return j.active }) {
-			members, _ := r.req.Required(loaderPodsRequirement(r.pools[i].Target.Cluster))
-			l.findsPods, l.podNames = true, remote.PodNames(members, maxLoaderPods)
-		}
-	}
+	r.findPods()
 	return nil
 }
 
@@ -335,42 +327,6 @@ func (j *job) render(p *parsed, namespace string) (kube.Object, error) {
 	}
 	o.Fields["spec"] = structpb.NewStructValue(j.adapter.spec)
 	return kube.Object{Key: j.key, Resource: composite.Decorate(o, p.input.Labels, p.input.Annotations)}, nil
-}
-
-// observed returns what finds and observes the pods of the Jobs in another cluster.
-func (l *loading) observed(p *parsed, t scheduling.Target) ([]kube.Object, error) {
-	var jobs []remote.JobPods
-	for i := range l.jobs {
-		if j := &l.jobs[i]; j.active {
-			jobs = append(jobs, remote.JobPods{Job: j.name, Failed: j.failedPods})
-		}
-	}
-	o, err := remote.LoaderPods(loaderPodsKey(t.Cluster), p.loaderName(), jobs, p.identity, t)
-	if err != nil {
-		return nil, err
-	}
-	all := []kube.Object{o}
-	for _, name := range l.podNames {
-		if o, err = remote.WrapPod(key.LoaderPod(t.Cluster, name), name, p.identity, t); err != nil {
-			return nil, err
-		}
-		all = append(all, o)
-	}
-	return all, nil
-}
-
-// laterLoaderObjects is how many objects are rendered later to find and observe the pods of Jobs.
-func (r *observedState) laterLoaderObjects() int {
-	n := 0
-	for i := range r.loading {
-		if l := &r.loading[i]; r.pools[i].Target.Remote() && len(l.jobs) > 0 {
-			n += 1 + maxLoaderPods
-			if l.findsPods {
-				n -= 1 + len(l.podNames)
-			}
-		}
-	}
-	return n
 }
 
 // adapterCache is what the service says of its claims, or nil. Whoever may write the status of services could

@@ -7,9 +7,6 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
-	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
-	"github.com/fusioninfer/function-inferenceservice/internal/key"
-	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -77,26 +74,6 @@ func (r *observedState) adaptersLoaded(p *parsed, left deferred) composite.Condi
 	}
 	return composite.Condition{Type: AdaptersLoaded, Status: composite.True, Reason: reasonLoaded}
 }
-
-// loaderPods returns the pods that load adapters in a cluster. In another one only their labels tell that they do: a
-// collection says what was there when it looked.
-func (r *observedState) loaderPods(p *parsed, l *loading, cluster string) []incoming.Object {
-	if cluster == "" {
-		pods, _ := r.req.Required(loadersRequirement)
-		return pods
-	}
-	var all []incoming.Object
-	for _, name := range l.podNames {
-		found, state := remote.Unwrap(r.req.Observed(key.LoaderPod(cluster, name)))
-		if state.Readable() && found.Name() == name && loaderLabel.Text(found) == p.loaderName() {
-			all = append(all, found)
-		}
-	}
-	return all
-}
-
-// loaderLabel is the label of pods that load adapters.
-var loaderLabel = incoming.NewPath("metadata", "labels", naming.LabelModelLoader)
 
 // allLoaded tells whether each adapter is loaded for each pool.
 func (r *observedState) allLoaded() bool {

@@ -67,12 +67,18 @@ func inPool(p *parsed, l *remote.PoolLocation, adapters *loading, of []adapter) 
 	if !l.Target.Remote() {
 		return all, nil
 	}
-	for i, o := range all {
+	return elsewhere(p, l, adapters, all)
+}
+
+// elsewhere returns objects as Objects for another cluster, and what finds and observes the pods of Jobs there.
+func elsewhere(p *parsed, l *remote.PoolLocation, adapters *loading, objects []kube.Object) ([]kube.Object, error) {
+	all := make([]kube.Object, 0, len(objects))
+	for _, o := range objects {
 		w, err := remote.Wrap(o, p.identity, l.Target, l.Abandoned)
 		if err != nil {
 			return nil, err
 		}
-		all[i] = w
+		all = append(all, w)
 	}
 	if adapters != nil && adapters.findsPods {
 		observed, err := adapters.observed(p, l.Target)
@@ -81,10 +87,9 @@ func inPool(p *parsed, l *remote.PoolLocation, adapters *loading, of []adapter) 
 		}
 		all = append(all, observed...)
 	}
-	for i, o := range all {
-		o = remote.WithLabels(o, p.labels())
-		o.Resource = composite.Decorate(o.Resource, p.input.Labels, p.input.Annotations)
-		all[i] = o
+	for i := range all {
+		all[i] = remote.WithLabels(all[i], p.labels())
+		all[i].Resource = composite.Decorate(all[i].Resource, p.input.Labels, p.input.Annotations)
 	}
 	return all, nil
 }

@@ -131,20 +131,39 @@ func renderObserved(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, err
 			return nil, err
 		}
 	}
-	if l := cluster.Loading; l != nil && l.FindsPods {
-		if err := add(remote.LoaderPods(p.LoaderPodsKey(cluster), p.Weights.LoaderName, []remote.JobPods{{Job: l.JobName, Failed: l.FailedPods}}, p.Service, cluster.Target)); err != nil {
-			return nil, err
-		}
-		for _, pod := range l.PodNames {
-			if err := add(remote.WrapPod(key.LoaderPod(cluster.Target.Cluster, pod), pod, p.Service, cluster.Target)); err != nil {
-				return nil, err
-			}
+	if err := renderLoaderPods(p, cluster, add); err != nil {
+		return nil, err
+	}
+	if err := renderObservedReplicas(p, cluster, add); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// renderLoaderPods adds what finds and observes the pods of the loading Job.
+func renderLoaderPods(p *plan.Plan, cluster *plan.ClusterPlan, add func(kube.Object, error) error) error {
+	l := cluster.Loading
+	if l == nil || !l.FindsPods {
+		return nil
+	}
+	jobs := []remote.JobPods{{Job: l.JobName, Failed: l.FailedPods}}
+	if err := add(remote.LoaderPods(p.LoaderPodsKey(cluster), p.Weights.LoaderName, jobs, p.Service, cluster.Target)); err != nil {
+		return err
+	}
+	for _, pod := range l.PodNames {
+		if err := add(remote.WrapPod(key.LoaderPod(cluster.Target.Cluster, pod), pod, p.Service, cluster.Target)); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// renderObservedReplicas adds the Objects that observe how Kueue admits replicas, and pods that may have failed.
+func renderObservedReplicas(p *plan.Plan, cluster *plan.ClusterPlan, add func(kube.Object, error) error) error {
 	for r := range cluster.Replicas() {
 		if r.Workload != "" {
 			if err := add(remote.WrapWorkload(cluster.WorkloadKey(r), r.Name, r.Workload, p.Service, cluster.Target)); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if !cluster.Target.Remote() {
@@ -152,11 +171,11 @@ func renderObserved(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, err
 		}
 		for i := range r.PodsRead {
 			if err := add(remote.WrapPod(cluster.PodKey(r, i), r.PodName(i), p.Service, cluster.Target)); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // renderCluster renders the service in one cluster, as objects of that cluster.

@@ -109,8 +109,9 @@ func PodNames(members []incoming.Object, limit int) []string {
 	for _, o := range members {
 		m := member{}
 		_ = memberView.Read(o, &m) // Fields of a wrong type count as absent.
+		// The controller of Jobs gives pods no other names.
 		name := m.Spec.ForProvider.Manifest.Metadata.Name
-		if m.Spec.ForProvider.Manifest.Kind != kindPod || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		if m.Spec.ForProvider.Manifest.Kind != kindPod || len(validation.IsDNS1123Label(name)) > 0 {
 			continue
 		}
 		there, _ := Unwrap(o)

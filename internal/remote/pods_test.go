@@ -169,7 +169,7 @@ func TestPodNames(t *testing.T) {
 		"Limit":   {"Anybody may have made pods with these labels.", []incoming.Object{found("Pod", "c", ""), found("Pod", "b", ""), found("Pod", "a", "")}, []string{"a", "b"}},
 		"Twice":   {"Each is observed once.", []incoming.Object{found("Pod", "a", ""), found("Pod", "a", "Failed")}, []string{"a"}},
 		"NoPod":   {"Only pods are read.", []incoming.Object{found("Secret", "a", "")}, []string{}},
-		"NoName":  {"A name that nothing can have would stop Crossplane.", []incoming.Object{found("Pod", "../a", ""), found("Pod", "", "")}, []string{}},
+		"NoName":  {"A name that nothing can have would stop Crossplane.", []incoming.Object{found("Pod", "../a", ""), found("Pod", "a.b", ""), found("Pod", "", "")}, []string{}},
 		"Foreign": {"Fields of a wrong type count as absent.", []incoming.Object{incoming.ObjectOf(encode(t, map[string]any{"kind": "Object", "spec": "x"}))}, []string{}},
 	}
 	for name, tc := range cases {

@@ -44,19 +44,21 @@ func TestPlans(t *testing.T) {
 // TestPlanExitCodes has the codes of --detailed-exitcode.
 func TestPlanExitCodes(t *testing.T) {
 	t.Chdir("..")
+	input := []string{"--input", "example/plan/input.yaml"}
 	cases := map[string]struct {
-		reason string
-		args   []string
-		want   int
+		reason      string
+		input, args []string
+		want        int
 	}{
-		"Stays":     {"Nothing runs in the new cluster, which is abandoned at once.", []string{"--abandon", "us-north", "--change", "example/plan/new-cluster.yaml"}, 0},
-		"Moves":     {"The other services have room.", []string{"--delete", "team-b/qwen", "--drain", "us-south"}, 2},
-		"NotPlaced": {"There is no room for the new service.", []string{"--change", "example/plan/new-service.yaml"}, 3},
-		"Error":     {"No such cluster.", []string{"--drain", "us"}, 1},
+		"Stays":     {"Nothing runs in the new cluster, which is abandoned at once.", input, []string{"--abandon", "us-north", "--change", "example/plan/new-cluster.yaml"}, 0},
+		"Moves":     {"The other services have room.", input, []string{"--delete", "team-b/qwen", "--drain", "us-south"}, 2},
+		"NotPlaced": {"There is no room for the new service.", input, []string{"--change", "example/plan/new-service.yaml"}, 3},
+		"Error":     {"No such cluster.", input, []string{"--drain", "us"}, 1},
+		"Refused":   {"Nobody knows what becomes of a service that is refused, as the one whose Gateway only the Input allows.", nil, []string{"--drain", "us-west"}, 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			args := append([]string{"plan", "example/plan/fleet.yaml", "--input", "example/plan/input.yaml", "--detailed-exitcode"}, tc.args...)
+			args := append([]string{"plan", "example/plan/fleet.yaml", "--detailed-exitcode"}, append(tc.input, tc.args...)...)
 			if _, errs, got := function.Command(t, args...); got != tc.want {
 				t.Errorf("%s\nwant exit code %d, got %d\n%s", tc.reason, tc.want, got, errs)
 			}

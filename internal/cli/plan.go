@@ -28,12 +28,13 @@ type Plan struct {
 	Composition []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Composition of services or of clusters. Can be repeated."`
 
 	All              bool   `help:"Show services that stay as they are, too."`
-	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves, 2 if some do, and 3 if one is no longer placed as a whole, or a new one is not. 1 is an error."`
+	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves, 2 if some do, and 3 if one can no longer be placed completely, or a new one cannot. 1 is an error, or a service that is refused."`
 	Format           string `enum:"yaml,json,summary" default:"summary" help:"summary, yaml or json. A summary is for people."`
 }
 
 // Exit codes of --detailed-exitcode.
 const (
+	errRefused   exitCodeError = 1
 	errMoves     exitCodeError = 2
 	errNotPlaced exitCodeError = 3
 )

@@ -120,7 +120,7 @@ func TestPlan(t *testing.T) {
 			},
 			plan: Plan{Lose: []string{"east"}, DetailedExitcode: true},
 			want: want{
-				out: `Plan: 1 is not placed as a whole.
+				out: `Plan: 1 service cannot be placed completely.
 
      SERVICE    BEFORE  AFTER                WHY
   !  team/chat  east    east (out of reach)
@@ -139,14 +139,41 @@ func TestPlan(t *testing.T) {
 				}
 				return stays(now, req)
 			},
-			plan: Plan{Drain: []string{"east"}},
+			plan: Plan{Drain: []string{"east"}, DetailedExitcode: true},
 			want: want{
-				out: `Plan: 1 stays as it is.
+				out: `Plan: 1 service is refused.
+
+     SERVICE    BEFORE  AFTER  WHY
+  !  team/chat  east    east   refused: spec.a: wrong
+                               spec.b: wrong
 
      CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
   ~  east     stopPolicy Drain  -            -
 `,
-				err: "warning: InferenceService team/chat is refused with this Input, so it neither moves nor takes capacity here: spec.a: wrong; spec.b: wrong\n",
+				code: 1,
+				err:  "warning: InferenceService team/chat is refused with this Input, so it neither moves nor takes capacity here: spec.a: wrong; spec.b: wrong\n",
+			},
+		},
+		"RefusedBeforeItRuns": {
+			reason: "A refused service runs nowhere, and is not taken for one that waits for capacity. Without the flag, a plan is a plan.",
+			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				if req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue() == "waits" {
+					return map[string]any{"refused": "spec.a: wrong"}
+				}
+				return stays(now, req)
+			},
+			files: map[string]string{"more.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: waits, namespace: team}, spec: {placement: {clusterSelector: {}}}}"},
+			plan:  Plan{Fleet: []string{"fleet.yaml", "more.yaml"}, Drain: []string{"east"}},
+			want: want{
+				out: `Plan: 1 service is refused, 1 stays as it is.
+
+     SERVICE     BEFORE  AFTER  WHY
+  !  team/waits  -       -      refused: spec.a: wrong
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+  ~  east     stopPolicy Drain  -            -
+`,
+				err: "warning: InferenceService team/waits is refused with this Input, so it neither moves nor takes capacity here: spec.a: wrong\n",
 			},
 		},
 		"ChangeRefused": {
@@ -167,7 +194,7 @@ func TestPlan(t *testing.T) {
 			files:  map[string]string{"more.yaml": nodes},
 			plan:   Plan{Fleet: []string{"fleet.yaml", "more.yaml"}, Drain: []string{"west"}},
 			want: want{
-				out: `Plan: 1 stays as it is.
+				out: `Plan: 1 service stays as it is.
 
      CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
      east     -                 -            -

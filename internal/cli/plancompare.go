@@ -38,6 +38,7 @@ const (
 	changeMoves     = "Moves"
 	changeNew       = "New"
 	changeDeleted   = "Deleted"
+	changeRefused   = "Refused"
 	changeNotPlaced = "NotPlaced"
 )
 
@@ -52,8 +53,8 @@ type comparison struct {
 type serviceChange struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Change is Stays, Moves, New, Deleted or NotPlaced. NotPlaced is a service of which
-	// something runs nowhere, or only where it has to leave or cannot be reached.
+	// Change is Stays, Moves, New, Deleted, Refused or NotPlaced. NotPlaced is a service of
+	// which something runs nowhere, or only where it has to leave or cannot be reached.
 	Change string      `json:"change"`
 	Before []placement `json:"before,omitempty"`
 	After  []placement `json:"after,omitempty"`
@@ -133,6 +134,8 @@ func compareService(id identity, before, after picture) *serviceChange {
 	case !exists:
 		s.Change = changeDeleted
 		return s
+	case after.refused[id] != "":
+		s.Change = changeRefused // What runs of it stays as it is, and nobody knows where it would run.
 	case incomplete && !(wasIncomplete && same):
 		s.Change = changeNotPlaced
 	case !existed:
@@ -268,11 +271,13 @@ func (c comparison) exit() error {
 	code := exitCodeError(0)
 	for _, s := range c.Services {
 		switch s.Change {
+		case changeRefused:
+			return errRefused
 		case changeNotPlaced:
-			return errNotPlaced
+			code = errNotPlaced
 		case changeStays:
 		default:
-			code = errMoves
+			code = max(code, errMoves)
 		}
 	}
 	if code == 0 {
@@ -296,19 +301,25 @@ func (c comparison) count(change string) int {
 func (c comparison) headline() string {
 	var parts []string
 	for _, p := range []struct{ change, one, more string }{
-		{changeMoves, "1 service moves", "%d services move"},
-		{changeNew, "1 is new", "%d are new"},
-		{changeDeleted, "1 is deleted", "%d are deleted"},
-		{changeNotPlaced, "1 is not placed as a whole", "%d are not placed as a whole"},
-		{changeStays, "1 stays as it is", "%d stay as they are"},
+		{changeMoves, "moves", "move"},
+		{changeNew, "is new", "are new"},
+		{changeDeleted, "is deleted", "are deleted"},
+		{changeRefused, "is refused", "are refused"},
+		{changeNotPlaced, "cannot be placed completely", "cannot be placed completely"},
+		{changeStays, "stays as it is", "stay as they are"},
 	} {
-		switch n := c.count(p.change); n {
-		case 0:
-		case 1:
-			parts = append(parts, p.one)
-		default:
-			parts = append(parts, fmt.Sprintf(p.more, n))
+		n := c.count(p.change)
+		if n == 0 {
+			continue
 		}
+		service, does := "services ", p.more
+		if n == 1 {
+			service, does = "service ", p.one
+		}
+		if len(parts) > 0 {
+			service = "" // The first part has said it.
+		}
+		parts = append(parts, fmt.Sprintf("%d %s%s", n, service, does))
 	}
 	if len(parts) == 0 {
 		return "Plan: no service has a placement."

@@ -44,7 +44,7 @@ func (c comparison) write(w io.Writer, format string, all bool) error {
 }
 
 // signs show what a change does to a service.
-var signs = map[string]string{changeStays: " ", changeMoves: "~", changeNew: "+", changeDeleted: "-", changeNotPlaced: "!"}
+var signs = map[string]string{changeStays: " ", changeMoves: "~", changeNew: "+", changeDeleted: "-", changeRefused: "!", changeNotPlaced: "!"}
 
 func (c comparison) writeServices(b *strings.Builder, all bool) {
 	first := true
@@ -58,10 +58,10 @@ func (c comparison) writeServices(b *strings.Builder, all bool) {
 		}
 		name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 		before, after := places(s.Before), places(s.After)
-		if after == "" && s.Change != changeDeleted {
+		if after == "" && s.Change != changeDeleted && s.Change != changeRefused {
 			after = "nowhere"
 		}
-		if before == "" && s.Change != changeNew && s.Change != changeNotPlaced {
+		if before == "" && s.Change != changeNew && s.Change != changeNotPlaced && s.Change != changeRefused {
 			before = "nowhere"
 		}
 		reason := ""

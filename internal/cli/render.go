@@ -12,6 +12,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -40,6 +41,7 @@ type Render struct {
 	Required    []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated."`
 	Simulate    bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
 	Format      string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
+	Strict      bool     `help:"Exit with 1 if a field is unknown, as kubectl apply does. Without it, that is a warning."`
 	Explain     bool     `help:"Write instead where each value of the roles comes from: the spec, the serving profile that it names, or the function, which adds to the pods."`
 }
 
@@ -49,7 +51,8 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	if err != nil {
 		return err
 	}
-	for _, u := range given.unknown() {
+	unknown := given.unknown()
+	for _, u := range unknown {
 		_, _ = fmt.Fprintln(s.Err, "warning: "+u)
 	}
 	if r.Simulate {
@@ -70,6 +73,9 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	}
 	if err := report(s.Err, rsp.GetResults()); err != nil {
 		return err
+	}
+	if r.Strict && len(unknown) > 0 {
+		return errors.New("--strict refuses the files because of the unknown fields above")
 	}
 	out, err := compose(given, rsp)
 	if err != nil {

@@ -279,11 +279,29 @@ func TestRender(t *testing.T) {
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrTypo, "in.yaml": inputDoc + "endpointPicker: {imagee: x, tolerations: [{key: a}]}\n"}, render: Render{XR: "xr.yaml", Input: "in.yaml"}},
 			want: want{
 				out: echoed("echo", 7, 0, 0, 0),
-				err: "warning: xr.yaml: unknown field spec.roles[0].endpointPicker.resources.limit: an API server drops it\n" +
-					"warning: xr.yaml: unknown field spec.roles[0].replcas: an API server drops it\n" +
-					"warning: xr.yaml: unknown field spec.rolse: an API server drops it\n" +
+				err: "warning: xr.yaml: unknown field spec.roles[0].endpointPicker.resources.limit (did you mean spec.roles[0].endpointPicker.resources.limits?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].replcas (did you mean spec.roles[0].replicas?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.rolse (did you mean spec.roles?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: xr.yaml: unknown field spec.roles[0].template.any: Kubernetes 1.36 has none of that name\n",
 			},
+		},
+		"Strict": {
+			reason: "With --strict an unknown field is an error, after everything that the function says.",
+			args: args{
+				fn:     results(&fnv1.Result{Severity: fnv1.Severity_SEVERITY_WARNING, Message: "careful"}),
+				files:  map[string]string{"xr.yaml": strings.Replace(xrDoc, "roles: [{", "modle: {}, roles: [{", 1)},
+				render: Render{XR: "xr.yaml", Strict: true},
+			},
+			want: want{
+				err: "warning: xr.yaml: unknown field spec.modle (did you mean spec.model?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: careful\nerror: --strict refuses the files because of the unknown fields above\n",
+				code: 1,
+			},
+		},
+		"StrictKnown": {
+			reason: "With --strict nothing changes for files without unknown fields.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc}, render: Render{XR: "xr.yaml", Strict: true}},
+			want:   want{out: echoed("echo", 0, 0, 0, 0)},
 		},
 		"UnknownTemplateFields": {
 			reason: "Pod templates have no schema in the CRD. What Kubernetes does not know is named, too.",
@@ -291,9 +309,9 @@ func TestRender(t *testing.T) {
 				`template: {spec: {containers: [{name: vllm, readynessProbe: {}, resources: {limits: {any: 1}, limit: {}}}]}}, leaderTemplate: {spec: {nodeSelectors: {}}}`, 1)}, render: Render{XR: "xr.yaml"}},
 			want: want{
 				out: echoed("echo", 0, 0, 0, 0),
-				err: "warning: xr.yaml: unknown field spec.roles[0].template.spec.containers[0].readynessProbe: Kubernetes 1.36 has none of that name\n" +
-					"warning: xr.yaml: unknown field spec.roles[0].template.spec.containers[0].resources.limit: Kubernetes 1.36 has none of that name\n" +
-					"warning: xr.yaml: unknown field spec.roles[0].leaderTemplate.spec.nodeSelectors: Kubernetes 1.36 has none of that name\n",
+				err: "warning: xr.yaml: unknown field spec.roles[0].template.spec.containers[0].readynessProbe (did you mean spec.roles[0].template.spec.containers[0].readinessProbe?): Kubernetes 1.36 has none of that name\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].template.spec.containers[0].resources.limit (did you mean spec.roles[0].template.spec.containers[0].resources.limits?): Kubernetes 1.36 has none of that name\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].leaderTemplate.spec.nodeSelectors (did you mean spec.roles[0].leaderTemplate.spec.nodeSelector?): Kubernetes 1.36 has none of that name\n",
 			},
 		},
 		"UnknownRequired": {
@@ -315,11 +333,11 @@ func TestRender(t *testing.T) {
 			},
 			want: want{
 				out: echoed("echo", 0, 0, 0, 0),
-				err: "warning: --required: InferenceCluster east: unknown field metadata.label: an API server drops it\n" +
-					"warning: --required: InferenceCluster east: unknown field spec.stopPolice: an API server drops it\n" +
+				err: "warning: --required: InferenceCluster east: unknown field metadata.label (did you mean metadata.labels?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: --required: InferenceCluster east: unknown field spec.stopPolice (did you mean spec.stopPolicy?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: --required: InferenceCluster east: appears twice\n" +
 					"warning: --required: InferenceCLuster west: unknown kind\n" +
-					"warning: --required: InferenceService team/s: unknown field spec.roles[0].replcas: an API server drops it\n" +
+					"warning: --required: InferenceService team/s: unknown field spec.roles[0].replcas (did you mean spec.roles[0].replicas?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: these clusters have no status, so nothing is placed there: east, east. --simulate computes their free capacity.\n",
 			},
 		},

@@ -14,7 +14,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 )
 
-// unknown lists the fields that an API server would drop, with file and path. The function
+// unknown lists the fields that nobody reads, with file and path. The function
 // itself reports values of the wrong type.
 func (g *given) unknown() []string {
 	var all []string
@@ -27,19 +27,31 @@ func (g *given) unknown() []string {
 	case ofCache(g.xr):
 		of = reflect.TypeFor[v1alpha1.ModelCacheSpec]()
 	}
-	for _, path := range kube.UnknownFields(specOf(g.xr), of, "spec") {
-		all = append(all, fmt.Sprintf("%s: unknown field %s: an API server drops it", g.xrFile, path))
+	for _, u := range kube.UnknownFields(specOf(g.xr), of, "spec") {
+		all = append(all, g.xrFile+": "+unknownField(u, dropped))
 	}
-	for _, path := range unknownOfTemplates(g.xr) {
-		all = append(all, fmt.Sprintf("%s: unknown field %s: %s", g.xrFile, path, podspec.UnknownField))
+	for _, u := range unknownOfTemplates(g.xr) {
+		all = append(all, g.xrFile+": "+unknownField(u, podspec.UnknownField))
 	}
 	return append(all, unknownFields("--required", g.cluster[1+len(g.observed):])...)
 }
 
+// dropped says what becomes of a field that the schema of an XRD does not have: kubectl asks for strict
+// validation by default, and an API server without it prunes the field.
+const dropped = "kubectl apply refuses it, other clients drop it"
+
+// unknownField describes an unknown field, and which one it may be.
+func unknownField(u kube.UnknownField, why string) string {
+	if near := u.Near(); near != "" {
+		return fmt.Sprintf("unknown field %s (did you mean %s?): %s", u.Path, near, why)
+	}
+	return fmt.Sprintf("unknown field %s: %s", u.Path, why)
+}
+
 // unknownOfTemplates lists the fields of pod templates that Kubernetes does not have. An API server
 // keeps them in the XR, because the XRD has no schema of a template.
-func unknownOfTemplates(xr object) []string {
-	var all []string
+func unknownOfTemplates(xr object) []kube.UnknownField {
+	var all []kube.UnknownField
 	roles, _ := specOf(xr)["roles"].([]any)
 	for i, r := range roles {
 		role, _ := r.(map[string]any)
@@ -81,8 +93,8 @@ func unknownFields(flag string, objects []object) []string {
 		fields["spec"] = specOf(o)
 		// Nobody writes a status by hand, and it may come from another version.
 		delete(fields, "status")
-		for _, path := range kube.UnknownFields(fields, of, "") {
-			all = append(all, fmt.Sprintf("%s: %s: unknown field %s: an API server drops it", flag, name, path))
+		for _, u := range kube.UnknownFields(fields, of, "") {
+			all = append(all, fmt.Sprintf("%s: %s: %s", flag, name, unknownField(u, dropped)))
 		}
 	}
 	return all

@@ -100,37 +100,11 @@ func (r *reader) near(name string) string {
 		if d := len(n) - len(name); d > limit || -d > limit || len(r.in(n)) == 0 || !r.window.complete && !strings.HasPrefix(n, first) {
 			continue
 		}
-		if d := distance(name, n, best); d < best {
+		if d := text.Distance(name, n, best); d < best {
 			best, found = d, n
 		}
 	}
 	return found
-}
-
-// distance returns how many characters have to be added, left out or replaced to make one text of the
-// other, or the limit, if that is less.
-func distance(a, b string, limit int) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal, least := row[0], i
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-			least = min(least, row[j])
-		}
-		if least >= limit {
-			return limit
-		}
-	}
-	return min(row[len(b)], limit)
 }
 
 var (

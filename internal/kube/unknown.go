@@ -9,13 +9,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// UnknownFields returns the paths of the fields of v that the type t does not have. v has the
+// UnknownFields returns the fields of v that the type t does not have. v has the
 // types of a YAML parser.
-func UnknownFields(v any, t reflect.Type, path string) []string {
-	var all []string
-	eachUnknown(v, t, path, func(path string, _ map[string]reflect.Type) { all = append(all, path) })
+func UnknownFields(v any, t reflect.Type, path string) []UnknownField {
+	var all []UnknownField
+	eachUnknown(v, t, path, func(path string, known map[string]reflect.Type) {
+		all = append(all, UnknownField{Path: path, Known: slices.Sorted(maps.Keys(known))})
+	})
 	return all
 }
 
@@ -24,6 +28,15 @@ type UnknownField struct {
 	Path string
 	// Known are the fields that the type has instead.
 	Known []string
+}
+
+// Near returns the path of the known field whose name the unknown one resembles most, or nothing.
+func (u UnknownField) Near() string {
+	i := strings.LastIndexByte(u.Path, '.') + 1
+	if name := text.Nearest(u.Path[i:], u.Known); name != "" {
+		return u.Path[:i] + name
+	}
+	return ""
 }
 
 // FindUnknownFields returns the first fields that UnknownFields finds, up to MaxProblems.

@@ -155,7 +155,7 @@ func (f *files) ours(t *testing.T) outcome {
 
 // aboutFiles reports whether a line is a warning of the command rather than of the function.
 func aboutFiles(line string) bool {
-	return strings.HasSuffix(line, ": an API server drops it") || strings.HasPrefix(line, "warning: --required has no CRD for ")
+	return strings.HasSuffix(line, ": kubectl apply refuses it, other clients drop it") || strings.HasPrefix(line, "warning: --required has no CRD for ")
 }
 
 // fatal returns the message of a Fatal as Crossplane prints it: one text, where standard error has

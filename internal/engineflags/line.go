@@ -16,6 +16,9 @@ type Line struct {
 	// Open tells that there may be other flags than those that are seen: from a file, from a variable, or
 	// in a word that the engine cannot parse.
 	Open bool
+	// MayBeModel tells that a word which is taken for a value of a flag may be the model instead: the flag is
+	// not known, or it need not have a value.
+	MayBeModel bool
 	// Problems that the line has, in its order.
 	Problems []Problem
 
@@ -182,6 +185,7 @@ func (r *reader) flag(i int) int {
 	r.other = r.other || slices.ContainsFunc(r.flags[w.name], func(e entry) bool { return e.takes == takesOther && e.releases.and(r.window.releases) })
 	name, entries, no := r.find(w.name)
 	if len(entries) == 0 {
+		r.line.MayBeModel = r.line.MayBeModel || len(values) > 0
 		r.unknown(i, w)
 		return i + 1 + len(values)
 	}
@@ -206,6 +210,7 @@ func (r *reader) flag(i int) int {
 			values = values[:min(1, len(values))]
 		}
 		g.Several = len(values) > 1
+		r.line.MayBeModel = r.line.MayBeModel || len(values) > 0 && takes != takesValue && takes != takesValues
 		r.checkChoices(i+len(values), entries, w, g.Value, takes)
 	default:
 		values = values[:0]

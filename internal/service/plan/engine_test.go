@@ -161,7 +161,7 @@ func TestPlanRole(t *testing.T) {
 		"Prefill": {
 			reason:   "Prefill pods serve themselves; the environment that is there is kept.",
 			role:     v1alpha1.Role{Name: "p", ComponentType: v1alpha1.ComponentTypePrefiller},
-			template: `{spec: {containers: [{name: prefill, image: vllm/vllm-openai, env: [{name: VLLM_NIXL_SIDE_CHANNEL_PORT, value: "5700"}]}]}}`,
+			template: `{spec: {containers: [{name: prefill, image: vllm/vllm-openai, args: [M], env: [{name: VLLM_NIXL_SIDE_CHANNEL_PORT, value: "5700"}]}]}}`,
 			pairs:    true,
 			want: want{
 				role:      Role{Name: "p", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000, PodLabels: map[string]string{"llm-d.ai/role": "prefill"}},
@@ -207,7 +207,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeWithItsOwnSidecar": {
 			reason:   "A routing sidecar of the user's stays the only one.",
 			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template: `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080]}], containers: [{name: vllm, image: vllm-openai, args: [--port, "8200"]}]}}`,
+			template: `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080]}], containers: [{name: vllm, image: vllm-openai, args: [M, --port, "8200"]}]}}`,
 			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
@@ -223,7 +223,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeWithItsOwnProtectedSidecar": {
 			reason:   "One that looks at the pool needs no warning.",
 			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template: `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080, --enable-ssrf-protection, --inference-pool=ns/svc-pool]}], containers: [{name: vllm, image: vllm-openai, args: [--port, "8200"]}]}}`,
+			template: `{spec: {initContainers: [{name: proxy, image: "ghcr.io/llm-d/llm-d-routing-sidecar:v0.7", args: [--port=8080, --enable-ssrf-protection, --inference-pool=ns/svc-pool]}], containers: [{name: vllm, image: vllm-openai, args: [M, --port, "8200"]}]}}`,
 			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8080, EnginePort: 8200, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
@@ -236,7 +236,7 @@ func TestPlanRole(t *testing.T) {
 		"DecodeWithConnector": {
 			reason:   "Nothing is missing where the engine has a KV connector, from its arguments or the environment.",
 			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypePrefiller},
-			template: `{spec: {containers: [{name: vllm, image: vllm-openai, env: [{name: VLLM_ARGS, value: "--kv-transfer-config {}"}]}]}}`,
+			template: `{spec: {containers: [{name: vllm, image: vllm-openai, args: [M], env: [{name: VLLM_ARGS, value: "--kv-transfer-config {}"}]}]}}`,
 			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000, PodLabels: map[string]string{"llm-d.ai/role": "prefill"}},
@@ -259,11 +259,11 @@ func TestPlanRole(t *testing.T) {
 		"SGLangDecode": {
 			reason:   "The variables of vLLM are for vLLM.",
 			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template: `{spec: {containers: [{name: x, image: vllm-and-sglang, command: [python3, -m, sglang.launch_server], args: [--host, 0.0.0.0, --port, "8000"]}]}}`,
+			template: `{spec: {containers: [{name: x, image: vllm-and-sglang, command: [python3, -m, sglang.launch_server], args: [--model-path, M, --host, 0.0.0.0, --port, "8000"]}]}}`,
 			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8200, Sidecar: sglangSidecar, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
-				leader:    pod{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--host", "0.0.0.0", "--port", "8200"}, SharedMemory: true},
+				leader:    pod{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path", "M", "--host", "0.0.0.0", "--port", "8200"}, SharedMemory: true},
 				worker:    pod{SharedMemory: true},
 				resources: map[string]string{},
 			},
@@ -271,7 +271,7 @@ func TestPlanRole(t *testing.T) {
 		"MoreNodes": {
 			reason:   "Without a launcher the user is in charge, and hears of what can hardly be meant.",
 			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker},
-			template: `{spec: {containers: [{name: vllm, image: vllm-openai, args: [--nnodes, "2"]}]}}`,
+			template: `{spec: {containers: [{name: vllm, image: vllm-openai, args: [M, --nnodes, "2"]}]}}`,
 			want: want{
 				role:   Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000},
 				leader: pod{SharedMemory: true}, worker: pod{SharedMemory: true},

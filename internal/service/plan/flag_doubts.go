@@ -90,6 +90,7 @@ func (p *rolePlanner) warnOfFlags() {
 		p.warnOfProblems(p.engineLine(&p.role.Worker, p.path.Child("template")))
 	}
 	p.warnOfRay()
+	p.warnWithoutModel()
 	if l := p.role.line; l != nil && !l.Open {
 		p.warnOfNodes(l)
 		p.warnOfSizes(l)

@@ -29,7 +29,7 @@ func TestTemplateDoubts(t *testing.T) {
 		"UnknownFields": {
 			reason: "A field that Kubernetes does not have is rendered, because a later version may have it.",
 			template: `{kind: Pod, spec: {nodeSelectors: {a: b}, tolerations: [{key: a, operater: Exists, operator: Exists}],
-				containers: [{name: vllm, image: vllm-openai, readynessProbe: {}, resources: {limit: {nvidia.com/gpu: 1}}}]}}`,
+				containers: [{name: vllm, image: vllm-openai, args: [m], readynessProbe: {}, resources: {limit: {nvidia.com/gpu: 1}}}]}}`,
 			want: []Warning{
 				{Path: spec + ".containers[0].resources.limit", Message: unknown},
 				{Path: spec + ".containers[0].readynessProbe", Message: unknown},

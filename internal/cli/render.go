@@ -38,7 +38,7 @@ type Render struct {
 	Input       string   `placeholder:"FILE" xor:"input" help:"File with the function's Input."`
 	Composition string   `placeholder:"FILE" xor:"input" help:"File with the Composition. The Input is that of its one step that has one."`
 	Observed    []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources that exist, each with the annotation crossplane.io/composition-resource-name. The output of an earlier render will do. Can be repeated."`
-	Required    []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated."`
+	Required    []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated. Without a CustomResourceDefinition among them, all kinds count as installed."`
 	Simulate    bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
 	Format      string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
 	Strict      bool     `help:"Exit with 1 if a field is unknown, as kubectl apply does. Without it, that is a warning."`
@@ -51,6 +51,7 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	if err != nil {
 		return err
 	}
+	given.installAll()
 	unknown := given.unknown()
 	for _, u := range unknown {
 		_, _ = fmt.Fprintln(s.Err, "warning: "+u)
@@ -81,6 +82,9 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	if err != nil {
 		return err
 	}
+	if given.assumed {
+		sayAssumed(&out.xr)
+	}
 	if err := withoutTimes(out.composed); err != nil {
 		return err
 	}
@@ -110,6 +114,8 @@ type given struct {
 	// cluster are the objects that a requirement can find: the XR, the observed resources by
 	// their keys, and the required objects.
 	cluster []object
+	// assumed tells that all kinds count as installed, although the Input asks for them.
+	assumed bool
 	// store has the objects instead, in a simulation.
 	store *store
 }

@@ -49,6 +49,23 @@ func echo(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	}, err
 }
 
+// kindsOf is echo with the condition KindsAvailable. It composes nothing for an Input that skips missing kinds.
+func kindsOf(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	rsp, err := echo(req)
+	if req.GetInput().GetFields()["missingKinds"].GetStringValue() == "Skip" {
+		rsp.Desired.Resources = nil
+	}
+	message := "the Input does not ask"
+	rsp.Conditions = []*fnv1.Condition{{Type: "KindsAvailable", Status: fnv1.Status_STATUS_CONDITION_TRUE, Reason: "NotChecked", Message: &message}}
+	return rsp, err
+}
+
+// withCondition returns what was echoed with the condition KindsAvailable.
+func withCondition(out, message string) string {
+	at := "  - lastTransitionTime: \"2024-01-01T00:00:00Z\"\n    reason: ReconcileSuccess\n"
+	return strings.Replace(out, at, "  - lastTransitionTime: \"2024-01-01T00:00:00Z\"\n    message: "+message+"\n    reason: NotChecked\n    status: \"True\"\n    type: KindsAvailable\n"+at, 1)
+}
+
 func results(rs ...*fnv1.Result) runnerFn {
 	return func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 		rsp, err := echo(req)
@@ -386,6 +403,23 @@ func TestRender(t *testing.T) {
 				err: "warning: --required has no CRD for a.example.com, c.example.com: treated as not installed. " +
 					"With missingKinds: Fail in the Input, everything is rendered.\n",
 			},
+		},
+		"KindsUnknown": {
+			reason: "Without a definition of a kind, every kind counts as installed, whatever the Input says, and the condition tells so.",
+			args: args{
+				fn: kindsOf,
+				files: map[string]string{
+					"xr.yaml": xrDoc,
+					"in.yaml": inputDoc + "missingKinds: Skip\n",
+				},
+				render: Render{XR: "xr.yaml", Input: "in.yaml"},
+			},
+			want: want{out: withCondition(echoed("echo", 7, 0, 0, 0), "--required has no CustomResourceDefinition, so all kinds count as installed")},
+		},
+		"KindsNotAsked": {
+			reason: "Of an Input that does not ask for kinds, the condition says what the function says.",
+			args:   args{fn: kindsOf, files: map[string]string{"xr.yaml": xrDoc, "in.yaml": inputDoc}, render: Render{XR: "xr.yaml", Input: "in.yaml"}},
+			want:   want{out: withCondition(echoed("echo", 7, 0, 0, 0), "the Input does not ask")},
 		},
 		"ResponseSharesRequest": {
 			reason: "If a function changes the desired state of its request, the next request does not have the change.",

@@ -283,7 +283,7 @@ func (s *simulation) refusals() map[identity]string {
 // objects as they are then.
 func simulate(ctx context.Context, fn Runner, g *given) error {
 	s := newSimulation(fn, latestTime(g.cluster))
-	s.inputs[inputKind(g.xr)] = withAllKinds(g.input, g.cluster)
+	s.inputs[inputKind(g.xr)] = g.input
 	xr := identityOf(g.xr)
 	for _, o := range g.cluster {
 		if err := s.add(o); err != nil {
@@ -319,17 +319,4 @@ func latestTime(all []object) time.Time {
 		}
 	}
 	return latest.UTC().Truncate(time.Second)
-}
-
-// withAllKinds returns an Input that takes every kind for installed, unless the files have
-// definitions of kinds.
-func withAllKinds(input *object, all []object) *object {
-	if input == nil || slices.ContainsFunc(all, func(o object) bool { return o.GetKind() == "CustomResourceDefinition" }) {
-		return input
-	}
-	i := input.DeepCopy()
-	if _, set := i.Object["missingKinds"]; set {
-		i.Object["missingKinds"] = "Fail"
-	}
-	return i
 }

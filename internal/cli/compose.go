@@ -25,6 +25,8 @@ type rendered struct {
 	specReplicas map[string]int64
 	// placed tells that the spec of a service has a placement.
 	placed bool
+	// planned is what is composed once the weights of the model are in their cache.
+	planned []object
 	// fleet has the clusters after a simulation.
 	fleet []object
 }

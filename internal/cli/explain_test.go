@@ -35,7 +35,7 @@ spec.roles[0].template.spec.containers[0].args[0]: "m" (spec)
 spec.roles[0].template.spec.containers[0].args[1]: "--a" (profile p)
 spec.roles[0].template.spec.containers[0].image: "i" (profile p)
 spec.roles[0].template.spec.containers[0].name: "vllm" (spec)
-spec.roles[0].template: no pods so far, so what the function adds to them is not known: --simulate renders them where they wait for weights
+spec.roles[0].template: no pods are rendered, so what the function adds to them is not known: --format summary says what they wait for
 `,
 		},
 		"NoProfile": {
@@ -44,7 +44,7 @@ spec.roles[0].template: no pods so far, so what the function adds to them is not
 			want: `spec.roles[0].componentType: "worker" (spec)
 spec.roles[0].name: "a" (spec)
 spec.roles[0].template.spec: {} (spec)
-spec.roles[0].template: no pods so far, so what the function adds to them is not known: --simulate renders them where they wait for weights
+spec.roles[0].template: no pods are rendered, so what the function adds to them is not known: --format summary says what they wait for
 `,
 		},
 		"Cluster": {

@@ -24,7 +24,7 @@ func explainAdded(w io.Writer, spec *structpb.Struct, composed []object) error {
 		set, ok := sets[role.GetFields()["name"].GetStringValue()]
 		if !ok {
 			if template := role.GetFields()["template"]; template != nil {
-				if _, err := fmt.Fprintf(w, "%s: no pods so far, so what the function adds to them is not known: --simulate renders them where they wait for weights\n", at); err != nil {
+				if _, err := fmt.Fprintf(w, "%s: no pods are rendered, so what the function adds to them is not known: --format summary says what they wait for\n", at); err != nil {
 					return err
 				}
 			}

@@ -52,8 +52,8 @@ spec.roles[0].template.spec.containers[0].args[1]: "join" (function, workers)
 			want:     "spec.roles[0].template.metadata.labels[a.b/c]: \"d\" (function)\n",
 		},
 		"Waiting": {
-			reason: "Replicas that wait for weights have no pods yet.", composed: "{apiVersion: v1, kind: ConfigMap}",
-			want: "spec.roles[0].template: no pods so far, so what the function adds to them is not known: --simulate renders them where they wait for weights\n",
+			reason: "Replicas that wait for a cluster have no pods yet.", composed: "{apiVersion: v1, kind: ConfigMap}",
+			want: "spec.roles[0].template: no pods are rendered, so what the function adds to them is not known: --format summary says what they wait for\n",
 		},
 	}
 	for name, tc := range cases {

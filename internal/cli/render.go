@@ -34,15 +34,16 @@ type Streams struct {
 
 // Render shows what an InferenceService, an InferenceCluster, an InferenceModel or a ModelCache becomes.
 type Render struct {
-	XR          string   `arg:"" name:"xr" help:"File with the InferenceService, the XInferenceService behind a claim, the InferenceCluster, the InferenceModel, or the ModelCache. - is standard input."`
-	Input       string   `placeholder:"FILE" xor:"input" help:"File with the function's Input."`
-	Composition string   `placeholder:"FILE" xor:"input" help:"File with the Composition. The Input is that of its one step that has one."`
-	Observed    []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources that exist, each with the annotation crossplane.io/composition-resource-name. The output of an earlier render will do. Can be repeated."`
-	Required    []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated. Without a CustomResourceDefinition among them, all kinds count as installed."`
-	Simulate    bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
-	Format      string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
-	Strict      bool     `help:"Exit with 1 if a field is unknown, as kubectl apply does. Without it, that is a warning."`
-	Explain     bool     `help:"Write instead where each value of the roles comes from: the spec, the serving profile that it names, or the function, which adds to the pods."`
+	XR               string   `arg:"" name:"xr" help:"File with the InferenceService, the XInferenceService behind a claim, the InferenceCluster, the InferenceModel, or the ModelCache. - is standard input."`
+	Input            string   `placeholder:"FILE" xor:"input" help:"File with the function's Input."`
+	Composition      string   `placeholder:"FILE" xor:"input" help:"File with the Composition. The Input is that of its one step that has one."`
+	Observed         []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources that exist, each with the annotation crossplane.io/composition-resource-name. The output of an earlier render will do. Can be repeated."`
+	Required         []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated. Without a CustomResourceDefinition among them, all kinds count as installed."`
+	Simulate         bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
+	Format           string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
+	Strict           bool     `help:"Exit with 1 if a field is unknown, as kubectl apply does. Without it, that is a warning."`
+	AssumeModelReady bool     `help:"Render as if the weights of the model were in their cache. --explain does so by itself, and a summary shows which roles wait for them."`
+	Explain          bool     `help:"Write instead where each value of the roles comes from: the spec, the serving profile that it names, or the function, which adds to the pods."`
 }
 
 // Run renders. It writes to standard output only if everything succeeds.
@@ -69,6 +70,11 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	if err != nil {
 		return err
 	}
+	if r.AssumeModelReady || r.Explain {
+		if given, rsp, err = loaded(ctx, fn, given, rsp); err != nil {
+			return err
+		}
+	}
 	if names := missingCRDs(rsp, given.cluster); names != "" {
 		_, _ = fmt.Fprintf(s.Err, "warning: --required has no CRD for %s: treated as not installed. With missingKinds: Fail in the Input, everything is rendered.\n", names)
 	}
@@ -81,6 +87,11 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	out, err := compose(given, rsp)
 	if err != nil {
 		return err
+	}
+	if r.Format == "summary" {
+		if err := out.plan(ctx, fn, given, rsp); err != nil {
+			return err
+		}
 	}
 	if given.assumed {
 		sayAssumed(&out.xr)

@@ -32,7 +32,12 @@ func writeSummary(w io.Writer, r *rendered) error {
 	default:
 		writePlacement(b, r.xr)
 		writeFleet(b, r.fleet)
-		for _, p := range byCluster(r) {
+		planned := byCluster(r.planned, r.xr)
+		for _, p := range byCluster(r.composed, r.xr) {
+			i := slices.IndexFunc(planned, func(then *placedObjects) bool { return then.cluster == p.cluster })
+			if i >= 0 && len(p.roles()) == 0 {
+				p.planned = planned[i]
+			}
 			p.write(b, r.placed, r.specReplicas)
 		}
 	}
@@ -67,16 +72,18 @@ type placedObjects struct {
 	cluster, config string
 	objects         []object
 	url             string
+	// planned is what runs there once the weights of the model are in their cache. It is nil if that changes no role.
+	planned *placedObjects
 }
 
-func byCluster(r *rendered) []*placedObjects {
+func byCluster(composed []object, xr object) []*placedObjects {
 	var all []*placedObjects
-	for _, o := range r.composed {
+	for _, o := range composed {
 		cluster, config, inner := unwrap(o)
 		i := slices.IndexFunc(all, func(p *placedObjects) bool { return p.cluster == cluster })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &placedObjects{cluster: cluster, config: config, url: url(r.xr, cluster)})
+			all = append(all, &placedObjects{cluster: cluster, config: config, url: url(xr, cluster)})
 		}
 		all[i].objects = append(all[i].objects, inner)
 	}
@@ -129,9 +136,14 @@ func (p *placedObjects) write(b *strings.Builder, placed bool, specReplicas map[
 		objects = "object"
 	}
 	fmt.Fprintf(b, "\n%s: %d %s\n", where, len(p.objects), objects)
-	if p.writeRoles(b, specReplicas) {
+	of := p
+	if p.planned != nil && len(p.planned.roles()) > 0 {
+		of = p.planned
+		fmt.Fprintln(b, "  These roles wait until the weights are in their cache:")
+	}
+	if of.writeRoles(b, specReplicas) {
 		fmt.Fprintln(b)
-		p.writeGangs(b)
+		of.writeGangs(b)
 	}
 	p.writeRouter(b)
 	if p.url != "" {
@@ -185,7 +197,7 @@ func (p *placedObjects) writeRouter(b *strings.Builder) {
 		for _, c := range containers {
 			m, _ := c.(map[string]any)
 			image, _, _ := unstructured.NestedString(m, "image")
-			fmt.Fprintf(b, "  Router\t%s\n  Image\t%s\n", p.strategy(), image)
+			fmt.Fprintf(b, "  Router\t%s\n  Endpoint picker\t%s\n", p.strategy(), image)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
 // A role has the columns of one role: what its LeaderWorkerSets have in common, and sums.
@@ -17,6 +18,8 @@ type role struct {
 	name, component, launcher, port, scheduler string
 	replicas, nodes, pods, gpus                int64
 	gpusPerPod                                 []string
+	// images of the engine: that of leaders, and that of workers where it is another one.
+	images []string
 }
 
 // writeRoles writes a line for each role. Where fewer replicas are rendered than the spec
@@ -27,18 +30,18 @@ func (p *placedObjects) writeRoles(b *strings.Builder, specReplicas map[string]i
 	if len(roles) == 0 {
 		return false
 	}
-	fmt.Fprintln(b, "  ROLE\tTYPE\tREPLICAS\tNODES\tPODS\tGPUS/POD\tGPUS\tLAUNCHER\tPORT\tSCHEDULER")
+	fmt.Fprintln(b, "  ROLE\tTYPE\tREPLICAS\tNODES\tPODS\tGPUS/POD\tGPUS\tLAUNCHER\tPORT\tSCHEDULER\tIMAGE")
 	pods, gpus := int64(0), int64(0)
 	for _, r := range roles {
 		replicas := strconv.FormatInt(r.replicas, 10)
 		if all := specReplicas[r.name]; all > r.replicas {
 			replicas = fmt.Sprintf("%d of %d", r.replicas, all)
 		}
-		fmt.Fprintf(b, "  %s\t%s\t%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\n",
-			r.name, r.component, replicas, r.nodes, r.pods, strings.Join(r.gpusPerPod, "+"), r.gpus, r.launcher, r.port, r.scheduler)
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n",
+			r.name, r.component, replicas, r.nodes, r.pods, strings.Join(r.gpusPerPod, "+"), r.gpus, r.launcher, r.port, r.scheduler, strings.Join(r.images, "+"))
 		pods, gpus = pods+r.pods, gpus+r.gpus
 	}
-	fmt.Fprintf(b, "  total\t\t\t\t%d\t\t%d\t\t\t\n", pods, gpus)
+	fmt.Fprintf(b, "  total\t\t\t\t%d\t\t%d\t\t\t\t\n", pods, gpus)
 	return true
 }
 
@@ -73,6 +76,10 @@ func newRole(name string, set *lws.LeaderWorkerSet) *role {
 	r.gpusPerPod = []string{strconv.FormatInt(gpus(leader), 10)}
 	if r.nodes > 1 && gpus(worker) != gpus(leader) {
 		r.gpusPerPod = append(r.gpusPerPod, strconv.FormatInt(gpus(worker), 10))
+	}
+	r.images = []string{plan.EngineOf(leader.Containers).Image}
+	if image := plan.EngineOf(worker.Containers).Image; r.nodes > 1 && image != r.images[0] {
+		r.images = append(r.images, image)
 	}
 	if r.scheduler == "" {
 		r.scheduler = "default"

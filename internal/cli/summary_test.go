@@ -12,6 +12,10 @@ func TestSections(t *testing.T) {
 	of := func(kind string) object {
 		return object{Object: map[string]any{"kind": kind, "metadata": map[string]any{"name": "a", "namespace": "team"}}}
 	}
+	engine := of("LeaderWorkerSet")
+	engine.Object["spec"] = map[string]any{"leaderWorkerTemplate": map[string]any{"workerTemplate": map[string]any{"spec": map[string]any{"containers": []any{
+		map[string]any{"name": "side", "image": "s"}, map[string]any{"name": "vllm", "image": "i"},
+	}}}}}
 	cases := map[string]struct {
 		reason   string
 		placed   bool
@@ -19,12 +23,12 @@ func TestSections(t *testing.T) {
 		want     string
 	}{
 		"Here": {
-			reason:   "A section with a role says whether there is a gang.",
-			composed: []object{of("LeaderWorkerSet"), of("Service")},
+			reason:   "A section with a role has the image of its engine, and says whether there is a gang.",
+			composed: []object{engine, of("Service")},
 			want: `
 In this cluster, namespace team: 2 objects
-  ROLE   TYPE  REPLICAS  NODES  PODS  GPUS/POD  GPUS  LAUNCHER  PORT  SCHEDULER
-               1         1      1     0         0     -         8000  default
+  ROLE   TYPE  REPLICAS  NODES  PODS  GPUS/POD  GPUS  LAUNCHER  PORT  SCHEDULER  IMAGE
+               1         1      1     0         0     -         8000  default    i
   total                         1               0
 
   Gang  none

@@ -142,6 +142,15 @@ func findEngine(containers []corev1.Container) (int, func(*field.Path) *field.Er
 	}
 }
 
+// EngineOf returns the container of a pod that is the engine. Where that cannot be told, it is the first one.
+func EngineOf(containers []corev1.Container) *corev1.Container {
+	if len(containers) == 0 {
+		return &corev1.Container{}
+	}
+	i, _ := findEngine(containers)
+	return &containers[i]
+}
+
 func (t *PodTemplate) engine() *corev1.Container { return &t.Spec.Containers[t.Engine] }
 
 func (t *PodTemplate) command() launch.Command {

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// maxLoads is how often the function is called until the weights are loaded. It makes a claim first, then a
+// Job, and then the replicas.
+const maxLoads = 8
+
+// plan adds what is composed once the weights are loaded.
+func (r *rendered) plan(ctx context.Context, fn Runner, g *given, rsp *fnv1.RunFunctionResponse) error {
+	g, rsp, err := loaded(ctx, fn, g, rsp)
+	if err != nil || isFatal(rsp) {
+		return err
+	}
+	then, err := compose(g, rsp)
+	if err != nil {
+		return err
+	}
+	r.planned = then.composed
+	return nil
+}
+
+// loaded returns what a service or a ModelCache becomes as if the Jobs that load its weights had succeeded.
+func loaded(ctx context.Context, fn Runner, g *given, rsp *fnv1.RunFunctionResponse) (*given, *fnv1.RunFunctionResponse, error) {
+	if ofCluster(g.xr) || ofModel(g.xr) || g.store != nil || isFatal(rsp) {
+		return g, rsp, nil // In a simulation, Jobs have succeeded already.
+	}
+	then := *g
+	then.observed = maps.Clone(g.observed)
+	if then.observed == nil {
+		then.observed = map[string]object{}
+	}
+	shared, err := then.loadShared(ctx, fn)
+	if err != nil {
+		return nil, nil, err
+	}
+	if shared {
+		if rsp, err = call(ctx, fn, &then); err != nil {
+			return nil, nil, err
+		}
+	}
+	for range maxLoads {
+		loading, err := then.load(rsp)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !loading || isFatal(rsp) {
+			break
+		}
+		if rsp, err = call(ctx, fn, &then); err != nil {
+			return nil, nil, err
+		}
+	}
+	return &then, rsp, nil
+}
+
+// loadShared gives the ModelCache that a service names the status that it has with its weights loaded. It tells
+// whether there is such a ModelCache among the required objects.
+func (g *given) loadShared(ctx context.Context, fn Runner) (bool, error) {
+	name, _, _ := unstructured.NestedString(g.xr.Object, "spec", "model", "cacheRef", "name")
+	i := slices.IndexFunc(g.cluster, func(o object) bool {
+		return o.GroupVersionKind().Group == v1alpha1.Group && o.GetKind() == v1alpha1.KindModelCache && o.GetName() == name && o.GetNamespace() == g.xr.GetNamespace()
+	})
+	if name == "" || i < 0 || ofCache(g.xr) {
+		return false, nil
+	}
+	cache := &given{xr: asXR(*g.cluster[i].DeepCopy()), input: g.input, observed: map[string]object{}, cluster: g.cluster}
+	rsp, err := call(ctx, fn, cache)
+	if err != nil {
+		return false, err
+	}
+	cache, rsp, err = loaded(ctx, fn, cache, rsp)
+	if err != nil || isFatal(rsp) {
+		return false, err
+	}
+	out, err := compose(cache, rsp)
+	if err != nil {
+		return false, err
+	}
+	g.cluster = slices.Clone(g.cluster)
+	cache.xr.Object["status"] = out.xr.Object["status"]
+	g.cluster[i] = cache.xr
+	return true, nil
+}
+
+// load completes what loads weights among the composed resources. It tells whether there was any.
+func (g *given) load(rsp *fnv1.RunFunctionResponse) (bool, error) {
+	out, err := compose(g, rsp)
+	if err != nil {
+		return false, err
+	}
+	now, found := latestTime(g.cluster), false
+	for _, o := range out.composed {
+		_, _, inner := unwrap(o)
+		if inner.GetKind() != "Job" && inner.GetKind() != "PersistentVolumeClaim" {
+			continue
+		}
+		key := keyOf(o)
+		was := g.observed[key]
+		if o.GetName() == "" {
+			o.SetName(generatedName(o, g.xr, key))
+		}
+		if o = live(was, o, "", now); isObject(o) {
+			o = synced(o, false, "", now)
+		} else {
+			o = running(o, now)
+		}
+		o.SetResourceVersion("1") // Whatever exists has one.
+		if was.Object == nil || jsonOf(was.Object) != jsonOf(o.Object) {
+			g.observed[key], found = o, true
+		}
+	}
+	return found, nil
+}

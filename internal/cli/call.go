@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
 )
 
 // maxIterations is how often Crossplane calls a function again whose requirements changed.
@@ -44,6 +46,9 @@ func callAgain(ctx context.Context, fn Runner, g *given, before *fnv1.Requiremen
 			return nil, fmt.Errorf("cannot run the function: %w", err)
 		}
 		reqs := rsp.GetRequirements()
+		if g.input == nil {
+			askForInput(rsp.GetResults())
+		}
 		if isFatal(rsp) || proto.Equal(reqs, before) {
 			return rsp, nil
 		}
@@ -67,6 +72,13 @@ func missingCRDs(rsp *fnv1.RunFunctionResponse, cluster []object) string {
 	}
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), ", ")
+}
+
+// askForInput says how to pass an Input, where there is none that could have profiles.
+func askForInput(results []*fnv1.Result) {
+	for _, r := range results {
+		r.Message = strings.ReplaceAll(r.GetMessage(), servingprofile.NoProfiles, "no profiles are known: pass the Input that has them by --input or --composition")
+	}
 }
 
 func isFatal(rsp *fnv1.RunFunctionResponse) bool {

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
 )
 
 // runnerFn implements Runner by a Go function.
@@ -357,6 +359,33 @@ func TestRender(t *testing.T) {
 					"warning: --required: InferenceService team/s: unknown field spec.roles[0].replcas (did you mean spec.roles[0].replicas?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: these clusters have no status, so nothing is placed there: east, east. --simulate computes their free capacity.\n",
 			},
+		},
+		"NoInput": {
+			reason: "Without an Input, nobody has said that it has no profiles.",
+			args: args{
+				fn:     results(&fnv1.Result{Severity: fnv1.Severity_SEVERITY_FATAL, Message: `spec.profileName: Invalid value: "p": ` + servingprofile.NoProfiles}),
+				files:  map[string]string{"xr.yaml": xrDoc},
+				render: Render{XR: "xr.yaml"},
+			},
+			want: want{err: "fatal: spec.profileName: Invalid value: \"p\": no profiles are known: pass the Input that has them by --input or --composition\n", code: 1},
+		},
+		"InputWithoutProfiles": {
+			reason: "An Input without profiles is what the platform team has set.",
+			args: args{
+				fn:     results(&fnv1.Result{Severity: fnv1.Severity_SEVERITY_FATAL, Message: `spec.profileName: Invalid value: "p": ` + servingprofile.NoProfiles}),
+				files:  map[string]string{"xr.yaml": xrDoc, "in.yaml": inputDoc},
+				render: Render{XR: "xr.yaml", Input: "in.yaml"},
+			},
+			want: want{err: "fatal: spec.profileName: Invalid value: \"p\": must be left out: the platform team has set no profiles in the Input\n", code: 1},
+		},
+		"SimulationRefused": {
+			reason: "A simulation names the service that the function refuses.",
+			args: args{
+				fn:     results(&fnv1.Result{Severity: fnv1.Severity_SEVERITY_FATAL, Message: "spec.a: wrong; spec.b: wrong"}),
+				files:  map[string]string{"xr.yaml": xrDoc},
+				render: Render{XR: "xr.yaml", Simulate: true},
+			},
+			want: want{err: "error: InferenceService default/chat is refused: spec.a: wrong\n  spec.b: wrong\n", code: 1},
 		},
 		"Warning": {
 			reason: "The documents are written despite a warning.",

@@ -298,7 +298,7 @@ func simulate(ctx context.Context, fn Runner, g *given) error {
 	}
 	refused := s.refusals()
 	for _, id := range slices.SortedFunc(maps.Keys(refused), identity.compare) {
-		return fmt.Errorf("cannot plan %s %s: %s", id.kind, id.name, refused[id])
+		return fmt.Errorf("%s %s is refused: %s", id.kind, id.nice(), strings.Join(problems(refused[id]), "\n  "))
 	}
 	g.store, g.observed = s.store, s.store.observed(xr)
 	g.xr, _ = s.store.get(xr)

@@ -12,12 +12,17 @@ What is said of a HorizontalPodAutoscaler is validated in the same way.
 package podspec
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
 	defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	"k8s.io/kubernetes/pkg/apis/core/validation"
 	"k8s.io/kubernetes/pkg/capabilities"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // options are those of an API server with all feature gates enabled, because some cluster may
@@ -85,7 +90,8 @@ func validate(defaulted *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 }
 
 // checkServing adds errors for fields that are valid in a pod, but not in the template of a
-// StatefulSet. LeaderWorkerSet creates its pods by StatefulSets.
+// StatefulSet. LeaderWorkerSet creates its pods by StatefulSets. It also adds errors for images that are
+// valid in a template, but not in a pod.
 func checkServing(errs field.ErrorList, spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if p := spec.RestartPolicy; p != "" && p != corev1.RestartPolicyAlways {
 		at := path.Child("restartPolicy")
@@ -97,8 +103,23 @@ func checkServing(errs field.ErrorList, spec *corev1.PodSpec, path *field.Path) 
 		errs = without(errs, at)
 		errs = append(errs, field.Invalid(at, *s, "must be left out: the pods serve until they are deleted"))
 	}
+	errs = append(errs, checkImages(spec.InitContainers, path.Child("initContainers"))...)
+	errs = append(errs, checkImages(spec.Containers, path.Child("containers"))...)
 	if spec.NodeName != "" && len(spec.SchedulingGates) > 0 {
 		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, "must be left out if there are schedulingGates: a pod with gates has no node yet"))
+	}
+	return errs
+}
+
+// checkImages refuses what Kubernetes allows in templates for compatibility, and not in pods
+// (validateContainerOnlyForPod in pkg/apis/core/validation/validation.go).
+func checkImages(containers []corev1.Container, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range containers {
+		image := containers[i].Image
+		if trimmed := strings.TrimSpace(image); trimmed != image {
+			errs = append(errs, field.Invalid(path.Index(i).Child("image"), image, fmt.Sprintf("must not have spaces before or after it: write %q", text.Cut(trimmed, maxValue))))
+		}
 	}
 	return errs
 }

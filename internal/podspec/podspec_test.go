@@ -79,6 +79,14 @@ func TestValidate(t *testing.T) {
 			doc:    `{spec: {containers: [{name: vllm}]}}`,
 			want:   []string{`spec.containers[0].image: Required value: must be set: Kubernetes creates no pod without it`},
 		},
+		"SpacesAroundImage": {
+			reason: "A template may have spaces around an image, and a pod may not.",
+			doc:    `{spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.27.1 "}], initContainers: [{name: first, image: "\tx"}, {name: second, image: y}]}}`,
+			want: []string{
+				`spec.containers[0].image: Invalid value: "vllm/vllm-openai:v0.27.1 ": must not have spaces before or after it: write "vllm/vllm-openai:v0.27.1"`,
+				`spec.initContainers[0].image: Invalid value: "\tx": must not have spaces before or after it: write "x"`,
+			},
+		},
 		"Names": {
 			reason: "Invalid names are refused.",
 			doc: `{spec: {hostname: A.b, serviceAccountName: "a b", nodeSelector: {"a b": c}, containers: [{name: VLLM, image: x, ports: [{containerPort: 1, name: HTTP_server}]}],

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
 )
@@ -122,6 +124,26 @@ func withProfile(c incoming.Composite, in *inputv1alpha1.Input) (incoming.Compos
 		return c, nil, errs
 	}
 	return c.WithSpec(spec), profile, nil
+}
+
+// addedByModel matches a path into an element of a container or a pod that spec.model adds: a variable with the
+// token, a volume, or where it is mounted.
+var addedByModel = regexp.MustCompile(`^spec(\.roles\[\d+\]\.\w+\.spec(?:\.\w+\[\d+\])?\.(?:env|volumes|volumeMounts)\[\d+\])`)
+
+// withoutAdded removes the errors about what the function adds to the pods because of spec.model, if there are
+// errors about spec.model itself.
+func withoutAdded(errs field.ErrorList, document *structpb.Value) field.ErrorList {
+	if !slices.ContainsFunc(errs, func(e *field.Error) bool { return strings.HasPrefix(e.Field, "spec.model.") }) {
+		return errs
+	}
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		m := addedByModel.FindStringSubmatch(e.Field)
+		if m == nil {
+			return false
+		}
+		_, rest := kube.Find(document, m[1])
+		return rest != ""
+	})
 }
 
 // withoutTemplates removes the errors about missing templates if no profile could be merged: it may

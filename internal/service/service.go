@@ -91,6 +91,7 @@ func (s *Service) Plan() error {
 		return s.invalid()
 	}
 	s.plan, s.problems = plan.Build(p.service, p.spec, p.input, s.snapshot, s.problems)
+	s.problems = withoutAdded(s.problems, p.document)
 	if err := s.invalid(); err != nil {
 		return err
 	}

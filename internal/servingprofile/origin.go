@@ -3,11 +3,16 @@ package servingprofile
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // An Origin says where one value of the roles comes from.
@@ -105,19 +110,83 @@ func (a *Applied) Explain(errs field.ErrorList) {
 	own, roles := a.own(), a.spec.GetFields()[fieldRoles]
 	for _, e := range errs {
 		path, below := strings.CutPrefix(e.Field, "spec."+fieldRoles)
-		at := find(roles, path)
+		at, _ := kube.Find(roles, path)
 		if !below || at == roles {
+			continue
+		}
+		if e.Type == field.ErrorTypeRequired && a.otherContainer(e, own) {
 			continue
 		}
 		switch mine, theirs := count(at, own); {
 		case mine > 0 && theirs == 0:
 			e.Detail += " (this comes from profile " + a.Name + ")"
-		case mine == 0 && e.Type == field.ErrorTypeRequired && strings.HasSuffix(e.Field, ".image"):
-			e.Detail += " (profile " + a.Name + " has no container of this name)"
 		case mine > 0:
 			e.Detail += " (in the service merged with profile " + a.Name + ")"
 		}
 	}
+}
+
+// imageOf matches the path of a container's image, in its parts: the role, the template, and the list with the index.
+var imageOf = regexp.MustCompile(`^spec\.roles\[(\d+)\]\.(template|leaderTemplate)\.spec\.(containers|initContainers)\[(\d+)\]\.image$`)
+
+// otherContainer makes of a container without an image, which only the service has, an error about its name.
+// The profile has containers of other names, and one of them may be meant. It tells whether that is so.
+func (a *Applied) otherContainer(e *field.Error, own map[*structpb.Value]bool) bool {
+	m := imageOf.FindStringSubmatch(e.Field)
+	if m == nil {
+		return false
+	}
+	role, _ := kube.Find(a.spec.GetFields()[fieldRoles], "["+m[1]+"]")
+	container, rest := kube.Find(role, fmt.Sprintf(".%s.spec.%s[%s]", m[2], m[3], m[4]))
+	mine, _ := count(container, own)
+	theirs := a.containers(role.GetStructValue().GetFields()[fieldComponentType].GetStringValue(), m[2], m[3])
+	if rest != "" || mine > 0 || len(theirs) == 0 {
+		return false
+	}
+	at := a.inService(m, nameOf(container))
+	if at == "" {
+		return false
+	}
+	*e = field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: text.Value(nameOf(container))}
+	if e.Detail = fmt.Sprintf("profile %s has only container %s: use that name to change it, or set an image", a.Name, theirs[0]); len(theirs) > 1 {
+		e.Detail = fmt.Sprintf("profile %s has only containers %s: use one of these names to change it, or set an image", a.Name, text.Names(theirs, maxNames))
+	}
+	return true
+}
+
+// containers returns the names in a list of containers of the profile's template for a type of role, in quotes.
+func (a *Applied) containers(of, template, list string) []string {
+	fragment := a.fragments[of].GetFields()
+	if !isSet(fragment[template]) {
+		template = fieldTemplate
+	}
+	all, rest := kube.Find(fragment[template], ".spec."+list)
+	if rest != "" {
+		return nil
+	}
+	var names []string
+	for _, c := range all.GetListValue().GetValues() {
+		names = append(names, strconv.Quote(text.Value(nameOf(c))))
+	}
+	return names
+}
+
+// inService is the path of the name of a container in the service itself, or nothing. A leader whose template
+// only the profile has gets what the service says of the template.
+func (a *Applied) inService(m []string, name string) string {
+	for _, template := range []string{m[2], fieldTemplate} {
+		at := fmt.Sprintf("[%s].%s.spec.%s", m[1], template, m[3])
+		list, rest := kube.Find(a.service.GetFields()[fieldRoles], at)
+		i := slices.IndexFunc(list.GetListValue().GetValues(), func(c *structpb.Value) bool { return nameOf(c) == name })
+		if rest == "" && i >= 0 {
+			return fmt.Sprintf("spec.%s%s[%d].name", fieldRoles, at, i)
+		}
+	}
+	return ""
+}
+
+func nameOf(container *structpb.Value) string {
+	return container.GetStructValue().GetFields()["name"].GetStringValue()
 }
 
 // count returns how many values at a place are the profile's, and how many are not.
@@ -130,35 +199,4 @@ func count(v *structpb.Value, own map[*structpb.Value]bool) (mine, theirs int) {
 		}
 	})
 	return mine, theirs
-}
-
-// find returns the value at a path, or the last one on the way to it.
-func find(v *structpb.Value, path string) *structpb.Value {
-	for path != "" {
-		next, rest := descend(v, path)
-		if next == nil {
-			return v
-		}
-		v, path = next, rest
-	}
-	return v
-}
-
-// descend follows the first step of a path. Of several fields that it may be, it is the longest: a key
-// of a map may have dots.
-func descend(v *structpb.Value, path string) (next *structpb.Value, rest string) {
-	length := 0
-	for name, e := range v.GetStructValue().GetFields() {
-		for _, s := range []string{"." + name, "[" + name + "]"} {
-			after, ok := strings.CutPrefix(path, s)
-			if ok && len(s) > length && (after == "" || after[0] == '.' || after[0] == '[') {
-				next, rest, length = e, after, len(s)
-			}
-		}
-	}
-	i := 0
-	if n, err := fmt.Sscanf(path, "[%d]", &i); next == nil && n == 1 && err == nil && i >= 0 && i < len(v.GetListValue().GetValues()) {
-		return v.GetListValue().GetValues()[i], path[strings.IndexByte(path, ']')+1:]
-	}
-	return next, rest
 }

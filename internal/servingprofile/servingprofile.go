@@ -43,9 +43,10 @@ type Applied struct {
 	// Hash of what it gives the roles of this service.
 	Hash string
 
-	// spec is the merged one, and fragments what the profile gave it.
-	spec      *structpb.Struct
-	fragments []*structpb.Struct
+	// spec is the merged one, service that of the service alone, and fragments what the profile gave it, by the
+	// type of role.
+	spec, service *structpb.Struct
+	fragments     map[string]*structpb.Struct
 }
 
 const (
@@ -91,12 +92,12 @@ func Apply(spec *structpb.Struct, profiles []inputv1alpha1.Profile) (*structpb.S
 	if len(m.errs) > 0 {
 		return spec, nil, m.errs[:min(len(m.errs), kube.MaxProblems)]
 	}
-	a := &Applied{Name: name, spec: spec}
+	a := &Applied{Name: name, spec: spec, service: spec, fragments: map[string]*structpb.Struct{}}
 	if a.Hash, err = hash(used); err != nil {
 		return spec, nil, field.ErrorList{field.InternalError(field.NewPath("spec", fieldProfileName), err)}
 	}
 	for of := range used {
-		a.fragments = append(a.fragments, fragments[of])
+		a.fragments[of] = fragments[of]
 	}
 	if len(used) > 0 {
 		a.spec = kube.With(spec, structpb.NewListValue(&structpb.ListValue{Values: merged}), fieldRoles)
@@ -104,10 +105,13 @@ func Apply(spec *structpb.Struct, profiles []inputv1alpha1.Profile) (*structpb.S
 	return a.spec, a, nil
 }
 
+// NoProfiles is what an error says of a profile where the Input has none.
+const NoProfiles = "must be left out: the platform team has set no profiles in the Input"
+
 func unknownProfile(name string, profiles []inputv1alpha1.Profile) *field.Error {
 	path := field.NewPath("spec", fieldProfileName)
 	if len(profiles) == 0 {
-		return field.Invalid(path, text.Value(name), "must be left out: the platform team has set no profiles in the Input")
+		return field.Invalid(path, text.Value(name), NoProfiles)
 	}
 	names := make([]string, len(profiles))
 	for i := range profiles {

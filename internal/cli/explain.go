@@ -36,7 +36,9 @@ func explain(w io.Writer, g *given, composed []object) error {
 	if errs = append(errs, more...); len(errs) > 0 {
 		return errs.ToAggregate()
 	}
-	for _, o := range servingprofile.Origins(spec, applied) {
+	origins := servingprofile.Origins(spec, applied)
+	numberAsRendered(origins, spec, composed)
+	for _, o := range origins {
 		from := "spec"
 		if o.Profile != "" {
 			from = "profile " + o.Profile

@@ -83,7 +83,7 @@ func validateRole(path *field.Path, r *Role) field.ErrorList {
 func validateRoleName(path *field.Path, name string) field.ErrorList {
 	switch {
 	case name == "":
-		return field.ErrorList{field.Required(path, "must be a name that no other role has")}
+		return field.ErrorList{field.Required(path, "must be set, and differ from other roles' names")}
 	case len(name) > MaxRoleName:
 		return check.Length(path, name, MaxRoleName)
 	}

@@ -47,7 +47,7 @@ func TestValidateRoles(t *testing.T) {
 			reason: "A role needs a name.",
 			doc:    roles(`{componentType: worker, template: {}}`),
 			schema: []string{`spec.roles[0].name`},
-			want:   []string{`spec.roles[0].name: Required value: must be a name that no other role has`},
+			want:   []string{`spec.roles[0].name: Required value: must be set, and differ from other roles' names`},
 		},
 		"RoleNames": {
 			reason: "The name of a role is part of DNS names, so it has their characters and a limit.",

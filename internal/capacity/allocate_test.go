@@ -77,7 +77,13 @@ func TestAllocate(t *testing.T) {
 			reason:  "A pool that leaves out memory has enough of it. A pool that leaves out a device has none.",
 			free:    capacity.Free{Pools: []capacity.Pool{capacity.NewPool("a", nil, []capacity.NodeClass{{Count: 1, Free: capacity.Resources{capacitytest.GPU: 8000}}})}},
 			podSets: []capacity.PodSet{{&capacity.PodRequirements{Requests: capacity.Resources{"memory": 1 << 60, "amd.com/gpu": 1000}}, 1}},
-			want:    "0 of 0 amd.com/gpu free in pool a, 1 short",
+			want:    "pool a has no amd.com/gpu",
+		},
+		"UncountedTwice": {
+			reason:  "Several pools have none.",
+			free:    capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(1, 8, 64)), capacitytest.Pool("b", capacitytest.Nodes(1, 8, 64))}},
+			podSets: []capacity.PodSet{{&capacity.PodRequirements{Requests: capacity.Resources{"amd.com/gpu": 1000}}, 1}},
+			want:    "pools a, b have no amd.com/gpu",
 		},
 		"Pods": {
 			reason:  "A node limits the number of its pods.",

@@ -45,7 +45,15 @@ func (f *Free) Short(podSets, gone []PodSet) string {
 	for _, g := range groups {
 		for _, name := range sortedNames(g.want) {
 			free, total, unlimited := f.sum(g.pools, name)
-			if want := g.want[name] - g.gone[name]; !unlimited && free < want {
+			want := g.want[name] - g.gone[name]
+			if !unlimited && free < want && total == 0 && !f.Pools[g.pools[0]].Estimated {
+				has := "has"
+				if len(g.pools) > 1 {
+					has = "have"
+				}
+				return fmt.Sprintf("%s %s no %s", f.names(g.pools), has, name)
+			}
+			if !unlimited && free < want {
 				return fmt.Sprintf("%s %s free in %s, %s short", f.amount(g.pools, free, total), name, f.names(g.pools), quantityText(want-free))
 			}
 		}

@@ -32,15 +32,15 @@ func Without(errs, unread field.ErrorList) field.ErrorList {
 }
 
 // follows tells whether an error may follow from a field that could not be read. It is about that
-// field, about the selector that the field is a part of, or about a field beside it that depends
-// on it. The message of the last names the other field, such as "must be set unless x is set".
+// field, about the selector that the field is a part of, or about a field beside it or above it that
+// depends on it. The message of the last names the other field, such as "must be set unless x is set".
 func follows(e *field.Error, unread string) bool {
 	if e.Field == unread || strings.HasPrefix(e.Field, unread+".") || strings.HasPrefix(e.Field, unread+"[") || strings.HasPrefix(unread, e.Field+".matchExpressions[") {
 		return true
 	}
 	parent, name := splitPath(unread)
 	beside, _ := splitPath(e.Field)
-	return parent == beside && slices.Contains(strings.FieldsFunc(e.Detail, func(r rune) bool { return !unicode.IsLetter(r) }), name)
+	return (parent == beside || parent == e.Field) && slices.Contains(strings.FieldsFunc(e.Detail, func(r rune) bool { return !unicode.IsLetter(r) }), name)
 }
 
 // splitPath splits the path of a field into its parent's path and its name.

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -270,7 +271,7 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 			d.structFields(s.StructValue, into)
 			return
 		}
-		d.fail(v, "an object")
+		d.fail(v, "an object"+like(v, into.Type()))
 	case reflect.Map:
 		d.mapEntries(v, into)
 	case reflect.Slice:
@@ -280,6 +281,15 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 	default:
 		d.fail(v, fmt.Sprintf("a %s, which cannot be decoded", into.Type()))
 	}
+}
+
+// like shows the object that a text may stand for, of a type that refers to something by its name.
+func like(v *structpb.Value, t reflect.Type) string {
+	s, isText := v.GetKind().(*structpb.Value_StringValue)
+	if _, named := infoOf(t).byName["name"]; !isText || !named || s.StringValue == "" {
+		return ""
+	}
+	return fmt.Sprintf(" such as {name: %s}", text.Value(s.StringValue))
 }
 
 // isObject tells whether a value is an object whose fields are decoded one by one. It counts even
@@ -355,7 +365,12 @@ func (d *decoder) elements(v *structpb.Value, into reflect.Value) {
 
 // unmarshal decodes types with their own JSON form, such as quantities and times.
 func (d *decoder) unmarshal(v *structpb.Value, into reflect.Value) {
-	if err := unmarshal(v, into.Addr().Interface()); err != nil {
+	err := unmarshal(v, into.Addr().Interface())
+	if _, ofQuantity := into.Addr().Interface().(*resource.Quantity); ofQuantity && errors.Is(err, resource.ErrFormatWrong) {
+		d.fail(v, "a number such as 8, 500m or 40Gi")
+		return
+	}
+	if err != nil {
 		d.fail(v, fmt.Sprintf("a %s: %s", into.Type().Name(), strings.TrimPrefix(err.Error(), "json: ")))
 	}
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	// E and Ei alone are suffixes, not exponents.
 	if at := strings.IndexAny(text, "eE"); at >= 0 && text[at:] != "E" && text[at:] != "Ei" {
 		n, err := strconv.Atoi(text[at+1:])
+		if errors.Is(err, strconv.ErrSyntax) {
+			return resource.Quantity{}, resource.ErrFormatWrong
+		}
 		if err != nil || n < -maxExponent || n > maxExponent {
 			return resource.Quantity{}, fmt.Errorf("its exponent must be a whole number from -%d to %d", maxExponent, maxExponent)
 		}

@@ -166,7 +166,7 @@ func TestPinnedPodsCount(t *testing.T) {
 		},
 		"nodes of its pool are gone, and others are served elsewhere": {
 			free: twoPools(0, 1), ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1), request("3", 8, 1), onlyA},
-			pending: "0 of 0 nvidia.com/gpu free in pool a, 8 short", short: []string{"a"},
+			pending: "pool a has no nvidia.com/gpu", short: []string{"a"},
 		},
 		"nodes of its pool are gone, and what is left there is kept for it": {
 			free: twoPools(1, 0), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1", "0/2"), 3), "a")}, requests: []CapacityRequest{request("1", 3, 3), request("3", 2, 1)},

@@ -389,7 +389,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"1/decode/0", "1/decode/1", "1/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "0 of 0 nvidia.com/gpu free in pool h100, 8 short", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}, Pending: 1},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "pool h100 has no nvidia.com/gpu", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}, Pending: 1},
 			},
 		},
 		"FreeCapacity": {

@@ -14,6 +14,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // candidate returns what is known about a member.
@@ -52,7 +53,7 @@ func (v *view) candidate(m member) Candidate {
 		c.Unknown = "the clusters of the fleet are not known yet"
 		return c
 	case ic == nil:
-		c.Unknown = "there is no InferenceCluster of that name, or none with a profile in fleet.namespace of the Input"
+		c.Unknown = "there is no InferenceCluster " + text.Value(m.inferenceCluster) + ", or none with a profile in fleet.namespace of the Input"
 		return c
 	case v.undecided[m.inferenceCluster]:
 		c.Unknown = "it is not known yet whether it allows namespace " + v.demand.Namespace

@@ -9,6 +9,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // A Demand is what scheduling knows of an InferenceService: what it needs, and where it may run.
@@ -57,6 +58,8 @@ func (s *Scope) without(c *v1alpha1.InferenceCluster) (reason, message string) {
 type Result struct {
 	// Assignments of the members, in the order of the placement.
 	Assignments []Assignment
+	// Selector is what the placement selects clusters by, for people. It is empty if it selects none or all.
+	Selector string
 	// Unassigned are the replicas that no cluster accepts. Nothing is rendered for them.
 	Unassigned map[key.ReplicaID]bool
 	// Request is the capacity that the service requests. It is to be written over RequestVersion
@@ -102,6 +105,14 @@ type Assignment struct {
 	KeepsRouter bool
 }
 
+// selectorText is a selector for people, or nothing for one that selects nothing or everything.
+func selectorText(s *metav1.LabelSelector) string {
+	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return ""
+	}
+	return text.Value(metav1.FormatLabelSelector(s))
+}
+
 // Schedule decides where a service runs.
 func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	v := newView(demand, snapshot)
@@ -127,7 +138,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	// What is requested includes extra replicas, and what has no capacity is held. Only then is it known
 	// of which extra groups a part would not run.
 	v.addExtra(members, p.Candidates, decisions)
-	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion}
+	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
 	r.Withdrawn, r.Awaits = v.withdrawn(r.Request), v.awaits()
 	r.Silent = silent(r.Awaits, members, p.Candidates)
 	for i, m := range members {

@@ -92,7 +92,7 @@ func TestEveryProblem(t *testing.T) {
 			spec:       `{` + roles + `, placement: {clusters: [{name: a, inferenceClusterRef: x}, {name: b, providerConfigRef: {name: 5}}]}}`,
 			wantReason: composite.ReasonInvalidSpec,
 			want: []string{
-				`spec.placement.clusters[0].inferenceClusterRef: Invalid value: "x": must be an object`,
+				`spec.placement.clusters[0].inferenceClusterRef: Invalid value: "x": must be an object such as {name: x}`,
 				`spec.placement.clusters[1].providerConfigRef.name: Invalid value: 5: must be a string`,
 			},
 		},
@@ -116,6 +116,21 @@ func TestEveryProblem(t *testing.T) {
 				`spec.model.tokenSecretRef.name: Invalid value: "": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
 				`spec.roles[0].template.spec.containers[0].env[0].valueFrom.secretKeyRef.name: Invalid value: "": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 			},
+		},
+		"Texts": {
+			reason:     "A text stands for no number and no object, and nothing is said of the cache that lacks its size then.",
+			spec:       `{model: {uri: "hf://a/b", tokenSecretRef: hf-token, cache: {size: 40G i}}, ` + roles + `}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want: []string{
+				`spec.model.cache.size: Invalid value: "40G i": must be a number such as 8, 500m or 40Gi`,
+				`spec.model.tokenSecretRef: Invalid value: "hf-token": must be an object such as {name: hf-token}`,
+			},
+		},
+		"Number": {
+			reason:     "A word with an e is no number with an exponent.",
+			spec:       `{model: {uri: "hf://a/b", cache: {size: eight}}, ` + roles + `}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want:       []string{`spec.model.cache.size: Invalid value: "eight": must be a number such as 8, 500m or 40Gi`},
 		},
 		"Input": {
 			reason:     "An Input is read in the same way.",

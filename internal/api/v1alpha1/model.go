@@ -175,7 +175,7 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 		return validateCacheRef(at, m)
 	}
 	errs := check.Length(at.Child("uri"), m.URI, maxURI)
-	errs = append(errs, matches(at.Child("uri"), m.URI, modelURI, "must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}")...)
+	errs = append(errs, matches(at.Child("uri"), m.URI, modelURI, bucketFirst(m.URI, "must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}"))...)
 	for _, f := range []struct {
 		name, value, of, message string
 		pattern                  *regexp.Regexp
@@ -210,6 +210,14 @@ func validateSecretKey(at *field.Path, r *SecretKeyRef) field.ErrorList {
 		errs = append(errs, matches(at.Child("key"), r.Key, secretKey, "must be a key of a Secret: letters, digits, '-', '.' and '_'")...)
 	}
 	return errs
+}
+
+// bucketFirst says what a bucket's name is like where a URI names one, and otherwise what a URI is like.
+func bucketFirst(uri, otherwise string) string {
+	if strings.HasPrefix(uri, schemeBucket) {
+		return "must be s3://{bucket}/{prefix}: a bucket has 3 to 63 lower case letters, digits, '-' and '.', and starts and ends with a letter or digit"
+	}
+	return otherwise
 }
 
 func matches(at *field.Path, v string, pattern *regexp.Regexp, message string) field.ErrorList {

@@ -34,7 +34,7 @@ func validateAdapter(at *field.Path, a *Adapter) field.ErrorList {
 		return nil
 	}
 	errs := check.Length(at.Child("uri"), a.URI, maxURI)
-	errs = append(errs, matches(at.Child("uri"), a.URI, adapterURI, "must be hf://{organization}/{name} or s3://{bucket}/{prefix}")...)
+	errs = append(errs, matches(at.Child("uri"), a.URI, adapterURI, bucketFirst(a.URI, "must be hf://{organization}/{name} or s3://{bucket}/{prefix}"))...)
 	if a.Revision == "" {
 		return errs
 	}

@@ -54,6 +54,10 @@ func TestValidateModel(t *testing.T) {
 			reason: "Other sources are unknown.", doc: model("uri: 'http://example.com/m'"), schema: []string{"spec.model.uri"},
 			want: []string{`spec.model.uri: Invalid value: "http://example.com/m": must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}`},
 		},
+		"ShortBucket": {
+			reason: "Storage has names of buckets of its own form.", doc: model("uri: 's3://b/p', credentialsSecretRef: {name: s3}, cache: {claimName: weights}"), schema: []string{"spec.model.uri"},
+			want: []string{`spec.model.uri: Invalid value: "s3://b/p": must be s3://{bucket}/{prefix}: a bucket has 3 to 63 lower case letters, digits, '-' and '.', and starts and ends with a letter or digit`},
+		},
 		"Outside": {
 			reason: "A path stays in its claim.", doc: model("uri: 'pvc://weights/../etc'"), schema: []string{"spec.model.uri"},
 			want: []string{`spec.model.uri: Invalid value: "pvc://weights/../etc": must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}`},

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // foreignSuffix stands for what is added to a service's name in a namespace that is not its
@@ -20,10 +22,17 @@ func validateNames(path *field.Path, spec *InferenceServiceSpec, name, tenant st
 	roles := spec.Roles[:min(len(spec.Roles), MaxRoles)]
 	var errs field.ErrorList
 	for i, r := range roles {
-		if r.ComponentType == ComponentTypeRouter || r.Name == "" || len(r.Name) > MaxRoleName {
+		if r.ComponentType == ComponentTypeRouter || r.Name == "" {
 			continue
 		}
-		if n := longestName(base, spec, r); len(n) > MaxWorkloadName {
+		n := longestName(base, spec, r)
+		if len(r.Name) > MaxRoleName {
+			// The limit is the one that holds with this service's name, so that it is said once.
+			limit := min(MaxRoleName, max(MaxWorkloadName-(len(n)-len(r.Name)), 1))
+			errs = append(errs, field.Invalid(path.Index(i).Child("name"), text.Value(r.Name), fmt.Sprintf("has %d characters, and may have at most %d beside the name of the service%s", len(r.Name), limit, where)))
+			continue
+		}
+		if len(n) > MaxWorkloadName {
 			errs = append(errs, field.Invalid(path.Index(i).Child("name"), r.Name, fmt.Sprintf("the name of the LeaderWorkerSet, %s%s, would have %d characters, and may have at most %d: shorten the name of the service or of the role by %d", n, where, len(n), MaxWorkloadName, len(n)-MaxWorkloadName)))
 		}
 		errs = append(errs, validateNoCollision(path, i, roles)...)

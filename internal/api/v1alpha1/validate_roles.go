@@ -64,7 +64,7 @@ func has(roles []Role, types ...ComponentType) bool {
 }
 
 func validateRole(path *field.Path, r *Role) field.ErrorList {
-	errs := validateRoleName(path.Child("name"), r.Name)
+	errs := validateRoleName(path.Child("name"), r)
 	if r.ComponentType == "" {
 		errs = append(errs, field.Required(path.Child("componentType"), fmt.Sprintf("must be one of %q", componentTypes)))
 	}
@@ -80,14 +80,17 @@ func validateRole(path *field.Path, r *Role) field.ErrorList {
 	return append(errs, validateType(path, r)...)
 }
 
-func validateRoleName(path *field.Path, name string) field.ErrorList {
-	switch {
+func validateRoleName(path *field.Path, r *Role) field.ErrorList {
+	switch name := r.Name; {
 	case name == "":
 		return field.ErrorList{field.Required(path, "must be set, and differ from other roles' names")}
+	case len(name) > MaxRoleName && r.ComponentType != ComponentTypeRouter:
+		return nil // validateNames says how long it may be beside the service's name.
 	case len(name) > MaxRoleName:
 		return check.Length(path, name, MaxRoleName)
+	default:
+		return check.Label(path, name)
 	}
-	return check.Label(path, name)
 }
 
 func validateMultinode(path *field.Path, m *Multinode) field.ErrorList {

@@ -62,7 +62,7 @@ func TestValidateRoles(t *testing.T) {
 				`spec.roles[0].name: Invalid value: "Prefill": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
 				`spec.roles[1].name: Invalid value: "a.b": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
 				`spec.roles[2].name: Invalid value: "-a": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
-				`spec.roles[3].name: Too long: may not be more than 46 characters`,
+				`spec.roles[3].name: Invalid value: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": has 47 characters, and may have at most 44 beside the name of the service`,
 			},
 		},
 		"NegativeReplicas": {

@@ -117,11 +117,19 @@ func (e *evaluator) placed() composite.Condition {
 	}
 	switch {
 	case len(e.plan.Schedule.Assignments) == 0:
-		return composite.Condition{Type: IsPlaced, Status: composite.False, Reason: ReasonNoCluster, Message: "no InferenceCluster is selected"}
+		return composite.Condition{Type: IsPlaced, Status: composite.False, Reason: ReasonNoCluster, Message: text.WithReason("no InferenceCluster is selected", e.unselected())}
 	case len(missing) > 0 || !runs && len(other) > 0:
 		return composite.Condition{Type: IsPlaced, Status: composite.False, Reason: reason, Message: text.Join(append(missing, other...), text.MaxMessage)}
 	}
 	return composite.Condition{Type: IsPlaced, Status: composite.True, Reason: ReasonPlaced, Message: text.Join(other, text.MaxMessage)}
+}
+
+// unselected says by which labels no cluster is selected.
+func (e *evaluator) unselected() string {
+	if e.plan.Schedule.Selector == "" {
+		return ""
+	}
+	return "none that the service may use has the labels " + e.plan.Schedule.Selector
 }
 
 // secretsInPlace says which Secrets users have to create in other clusters.

@@ -70,7 +70,7 @@ func TestAllowedNamespaces(t *testing.T) {
 		"None":     {reason: "No cluster allows the namespace.", placement: selected, snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("east", allows("other")))},
 		"Named": {
 			reason: "A named cluster that does not allow it is described like one that does not exist.", placement: named, snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("west", allows("other"))),
-			want: []string{"a NotPlaced ClusterUnknown: there is no InferenceCluster of that name, or none with a profile in fleet.namespace of the Input", "b NotPlaced ClusterUnknown: there is no InferenceCluster of that name, or none with a profile in fleet.namespace of the Input"},
+			want: []string{"a NotPlaced ClusterUnknown: there is no InferenceCluster east, or none with a profile in fleet.namespace of the Input", "b NotPlaced ClusterUnknown: there is no InferenceCluster west, or none with a profile in fleet.namespace of the Input"},
 		},
 		"Labels":      {reason: "The labels of the namespace are read.", placement: selected, snapshot: labelled(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), "gold"), want: []string{"east Pending Requested: capacity was requested, and the cluster has not answered yet"}, requested: []string{"east"}, reads: true},
 		"OtherLabels": {reason: "A namespace with other labels is not allowed.", placement: selected, snapshot: labelled(schedulingtest.Snapshot(schedulingtest.Cluster("east", allowsGold)), "free"), reads: true},

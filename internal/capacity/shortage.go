@@ -45,20 +45,23 @@ func (f *Free) Short(podSets, gone []PodSet) string {
 	for _, g := range groups {
 		for _, name := range sortedNames(g.want) {
 			free, total, unlimited := f.sum(g.pools, name)
-			want := g.want[name] - g.gone[name]
-			if !unlimited && free < want && total == 0 && !f.Pools[g.pools[0]].Estimated {
-				has := "has"
-				if len(g.pools) > 1 {
-					has = "have"
-				}
-				return fmt.Sprintf("%s %s no %s", f.names(g.pools), has, name)
-			}
-			if !unlimited && free < want {
-				return fmt.Sprintf("%s %s free in %s, %s short", f.amount(g.pools, free, total), name, f.names(g.pools), quantityText(want-free))
+			if want := g.want[name] - g.gone[name]; !unlimited && free < want {
+				return f.shortage(g.pools, name, free, total, want)
 			}
 		}
 	}
 	return ""
+}
+
+// shortage says how much of a resource some pools lack, or that they have none at all.
+func (f *Free) shortage(pools []int, name string, free, total, want int64) string {
+	switch {
+	case total > 0 || f.Pools[pools[0]].Estimated:
+		return fmt.Sprintf("%s %s free in %s, %s short", f.amount(pools, free, total), name, f.names(pools), quantityText(want-free))
+	case len(pools) > 1:
+		return fmt.Sprintf("%s have no %s", f.names(pools), name)
+	}
+	return fmt.Sprintf("%s has no %s", f.names(pools), name)
 }
 
 // selectorOf returns the labels of the nodes that a pod goes to.

@@ -57,14 +57,8 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	for _, u := range unknown {
 		_, _ = fmt.Fprintln(s.Err, "warning: "+u)
 	}
-	if r.Simulate {
-		if err := simulate(ctx, fn, given); err != nil {
-			return err
-		}
-	} else if err := given.addProfiles(); err != nil {
+	if err := r.placeFirst(ctx, fn, given, s); err != nil {
 		return err
-	} else if names := given.clustersWithoutStatus(); names != "" {
-		_, _ = fmt.Fprintf(s.Err, "warning: these clusters have no status, so nothing is placed there: %s. --simulate computes their free capacity.\n", names)
 	}
 	rsp, err := call(ctx, fn, given)
 	if err != nil {
@@ -84,6 +78,11 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	if r.Strict && len(unknown) > 0 {
 		return errors.New("--strict refuses the files because of the unknown fields above")
 	}
+	return r.write(ctx, fn, given, rsp, s.Out)
+}
+
+// write writes what the last response becomes, if nothing fails.
+func (r *Render) write(ctx context.Context, fn Runner, given *given, rsp *fnv1.RunFunctionResponse, w io.Writer) error {
 	out, err := compose(given, rsp)
 	if err != nil {
 		return err
@@ -111,8 +110,23 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.WriteTo(s.Out)
+	_, err = b.WriteTo(w)
 	return err
+}
+
+// placeFirst places services in the clusters among the required objects, or tells services what these say of
+// themselves.
+func (r *Render) placeFirst(ctx context.Context, fn Runner, given *given, s Streams) error {
+	if r.Simulate {
+		return simulate(ctx, fn, given)
+	}
+	if err := given.addProfiles(); err != nil {
+		return err
+	}
+	if names := given.clustersWithoutStatus(); names != "" {
+		_, _ = fmt.Fprintf(s.Err, "warning: these clusters have no status, so nothing is placed there: %s. --simulate computes their free capacity.\n", names)
+	}
+	return nil
 }
 
 // given is the content of all files.

@@ -308,11 +308,11 @@ func TestRender(t *testing.T) {
 			reason: "With --strict an unknown field is an error, after everything that the function says.",
 			args: args{
 				fn:     results(&fnv1.Result{Severity: fnv1.Severity_SEVERITY_WARNING, Message: "careful"}),
-				files:  map[string]string{"xr.yaml": strings.Replace(xrDoc, "roles: [{", "modle: {}, roles: [{", 1)},
+				files:  map[string]string{"xr.yaml": strings.Replace(xrDoc, "roles: [{", "modl: {}, roles: [{", 1)},
 				render: Render{XR: "xr.yaml", Strict: true},
 			},
 			want: want{
-				err: "warning: xr.yaml: unknown field spec.modle (did you mean spec.model?): kubectl apply refuses it, other clients drop it\n" +
+				err: "warning: xr.yaml: unknown field spec.modl (did you mean spec.model?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: careful\nerror: --strict refuses the files because of the unknown fields above\n",
 				code: 1,
 			},

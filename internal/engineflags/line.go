@@ -185,7 +185,7 @@ func (r *reader) flag(i int) int {
 	r.other = r.other || slices.ContainsFunc(r.flags[w.name], func(e entry) bool { return e.takes == takesOther && e.releases.and(r.window.releases) })
 	name, entries, no := r.find(w.name)
 	if len(entries) == 0 {
-		r.line.MayBeModel = r.line.MayBeModel || len(values) > 0
+		r.mayBeModel(values, "")
 		r.unknown(i, w)
 		return i + 1 + len(values)
 	}
@@ -210,7 +210,7 @@ func (r *reader) flag(i int) int {
 			values = values[:min(1, len(values))]
 		}
 		g.Several = len(values) > 1
-		r.line.MayBeModel = r.line.MayBeModel || len(values) > 0 && takes != takesValue && takes != takesValues
+		r.mayBeModel(values, takes)
 		r.checkChoices(i+len(values), entries, w, g.Value, takes)
 	default:
 		values = values[:0]
@@ -224,6 +224,13 @@ func (r *reader) flag(i int) int {
 	}
 	r.remember(name, entries, g)
 	return i + 1 + len(values)
+}
+
+// mayBeModel notes values of a flag that may be none: it takes none, or need not.
+func (r *reader) mayBeModel(values []string, takes string) {
+	if len(values) > 0 && takes != takesValue && takes != takesValues {
+		r.line.MayBeModel = true
+	}
 }
 
 // remember notes a flag under its names. A key of a JSON value has its own.

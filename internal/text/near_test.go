@@ -5,7 +5,7 @@ import "testing"
 func TestNearest(t *testing.T) {
 	known := []string{"gang", "model", "name", "replicas", "roles", "terminationGracePeriodSeconds"}
 	cases := map[string]struct{ reason, name, want string }{
-		"Swapped":   {"Two characters that are swapped are two differences.", "modle", "model"},
+		"Swapped":   {"Two characters that are swapped are two differences.", "rolse", "roles"},
 		"Missing":   {"A character is missing.", "replcas", "replicas"},
 		"Case":      {"Upper and lower case do not count.", "Roles", "roles"},
 		"Long":      {"A long name may have more mistakes.", "terminationGracePeriodSecs", "terminationGracePeriodSeconds"},

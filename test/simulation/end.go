@@ -132,8 +132,8 @@ func (w *World) checkReserved(r *remote) {
 	}
 	for n, pods := range w.told[r.name] {
 		if at := w.server.get(objectKind, n); at != nil && !at.deleting && w.alive[at.owner] {
-			a := runs[string(at.owner)]
-			runs[string(at.owner)] = amount{a.pods + len(pods), a.gpus + gpusOf(pods)}
+			a := runs[at.owner]
+			runs[at.owner] = amount{a.pods + len(pods), a.gpus + gpusOf(pods)}
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(runs)) {

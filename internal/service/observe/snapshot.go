@@ -64,9 +64,9 @@ var (
 	namespaceOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "namespace")
 	queueName           = incoming.NewPath("metadata", "labels", naming.LabelKueueQueue)
 	// gangQueue is what was desired last. Volcano and its CRD give a PodGroup without a queue one.
-	gangQueue           = incoming.NewPath("spec", "forProvider", "manifest", "spec", "queue")
-	resourceVersion     = incoming.NewPath("metadata", "resourceVersion")
-	requestData         = incoming.NewPath("data", reservation.RequestKey)
+	gangQueue       = incoming.NewPath("spec", "forProvider", "manifest", "spec", "queue")
+	resourceVersion = incoming.NewPath("metadata", "resourceVersion")
+	requestData     = incoming.NewPath("data", reservation.RequestKey)
 )
 
 // A configured object is an Object or an InferenceCluster. Both name the provider

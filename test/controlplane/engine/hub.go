@@ -27,8 +27,10 @@ func hf(args []string, env func(string) string) (int, error) {
 		return 2, errors.New("hf: the stand-in knows download only")
 	}
 	f := read(args[2:])
-	d := newDownload(args[1], f.text("main", "--revision"), env)
-	d.dir = f.text("", "--local-dir")
+	d := download{
+		repo: args[1], revision: f.text("main", "--revision"), dir: f.text("", "--local-dir"),
+		endpoint: or(env("HF_ENDPOINT"), hubAddress), token: env("HF_TOKEN"),
+	}
 	if d.dir == "" {
 		return 2, errors.New("hf: the stand-in needs --local-dir")
 	}
@@ -51,7 +53,7 @@ func hubSize(args []string, env func(string) string) (int, error) {
 	if len(args) > 1 {
 		revision = args[1]
 	}
-	d := newDownload(args[0], revision, env)
+	d := download{repo: args[0], revision: revision, endpoint: or(env("HF_ENDPOINT"), hubAddress), token: env("HF_TOKEN")}
 	model, err := d.model("?blobs=true")
 	if err != nil {
 		return 1, err
@@ -64,9 +66,7 @@ func hubSize(args []string, env func(string) string) (int, error) {
 	return 0, nil
 }
 
-func newDownload(repo, revision string, env func(string) string) download {
-	return download{repo: repo, revision: revision, endpoint: or(env("HF_ENDPOINT"), "https://huggingface.co"), token: env("HF_TOKEN")}
-}
+const hubAddress = "https://huggingface.co"
 
 // A hubModel is what the hub says of a revision of a model.
 type hubModel struct {

@@ -107,7 +107,7 @@ func (h *hub) lets(w http.ResponseWriter, r *http.Request) bool {
 		h.refused++
 		w.Header().Set("X-Error-Code", "GatedRepo")
 		http.Error(w, "Access to this model is restricted.", http.StatusUnauthorized)
-	case h.overloaded > 0:
+	case h.overloaded > 0 && r.FormValue("blobs") == "": // Nobody asks for sizes again.
 		h.overloaded--
 		http.Error(w, "try again", http.StatusServiceUnavailable)
 	default:

@@ -41,7 +41,7 @@ func TestModelCache(t *testing.T) {
 	}), newBucket(t)
 	models.overloaded = 1
 	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 2, GPUs: 8, Engines: true, Clusters: 3, CoreArgs: cluster.RecommendedCoreArgs})}
-	input := "modelCaches: {storageClassName: shared, defaultSize: 1Gi}\n" +
+	input := "modelCaches: {storageClassName: shared}\n" +
 		"modelLoader: {env: [{name: HF_ENDPOINT, value: '" + models.URL + "'}, {name: AWS_ENDPOINT_URL, value: '" + s3 + "'}]}\n"
 	kubectl(t, h, "apply", "-f", "package/xr/cache-definition.yaml", "-f", cacheCompositionWith(t, "xr", input))
 	input += "gateway: {parentRefs: [{name: inference-gateway, namespace: gateway-system}]}\n" +
@@ -55,6 +55,9 @@ func TestModelCache(t *testing.T) {
 	}
 	// This changes the profiles of all services, so it comes first.
 	t.Run("Pinned", func(t *testing.T) { staysPinned(t, h, input) })
+	// Models of a hub get a cache from here on, which the service of "Hub" does not ask for.
+	input = strings.Replace(input, "storageClassName: shared}", "storageClassName: shared, defaultSize: 1Gi}", 1)
+	kubectl(t, h, "apply", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()+input))
 	t.Run("Fleet", func(t *testing.T) {
 		t.Parallel()
 		loadsWhereItRuns(t, h)

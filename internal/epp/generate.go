@@ -60,9 +60,9 @@ func Screens(image string) bool {
 // do both where there is none. The plugin wants every role that it is told, so all pods that count
 // have one: their service. With both, a revision needs a prefill and a decode pod.
 func Screen(config, service string, both bool) string {
-	added := fmt.Sprintf(screener, service)
+	added := fmt.Sprintf(screener, service, "worker", naming.LabelService, fmt.Sprintf("        - %q\n", service))
 	if both {
-		added = fmt.Sprintf(screenerOfBoth, service)
+		added = fmt.Sprintf(screener, service, "prefiller", naming.LabelComponentType, "        - decoder\n        - prefiller\n")
 	}
 	return strings.Replace(config, "plugins:\n", "plugins:\n"+added, 1)
 }
@@ -151,28 +151,14 @@ schedulingProfiles:
 	screener = `- type: disaggregatedset-rollout-screener
   parameters:
     scope:
-      labelSelector: ` + naming.LabelService + `=%[1]s,` + naming.LabelComponentType + ` in (decoder,worker),` + lws.WorkerIndexLabelKey + `=0
+      labelSelector: ` + naming.LabelService + `=%s,` + naming.LabelComponentType + ` in (decoder,%s),` + lws.WorkerIndexLabelKey + `=0
     revisionGating:
       revisionLabelKey: ` + naming.LabelSpecHash + `
-      roleLabelKey: ` + naming.LabelService + `
+      roleLabelKey: %s
       mode: max-role
       requireRoles:
         values:
-        - %[1]q
-`
-	screenerOfBoth = `- type: disaggregatedset-rollout-screener
-  parameters:
-    scope:
-      labelSelector: ` + naming.LabelService + `=%[1]s,` + naming.LabelComponentType + ` in (decoder,prefiller),` + lws.WorkerIndexLabelKey + `=0
-    revisionGating:
-      revisionLabelKey: ` + naming.LabelSpecHash + `
-      roleLabelKey: ` + naming.LabelComponentType + `
-      mode: max-role
-      requireRoles:
-        values:
-        - decoder
-        - prefiller
-`
+%s`
 	decodersOnly = `    matchLabels:
       ` + naming.LabelComponentType + `: decoder
 `

@@ -117,32 +117,26 @@ func unreported(ic *v1alpha1.InferenceCluster) bool {
 	return len(ic.Status.Pools) == 0
 }
 
-// localQueue returns the queue from which Kueue admits what runs in a cluster. While the
-// InferenceCluster cannot be read, it is the queue of what runs there, which Kueue keeps fixed.
+// localQueue returns the queue from which Kueue admits what runs in a cluster. Kueue keeps that fixed.
 func (v *view) localQueue(m member) string {
-	if m.inferenceCluster == "" {
-		return ""
-	}
-	if c := v.clusters[m.inferenceCluster]; c != nil {
-		return c.Spec.LocalQueue()
-	}
-	if at := v.snapshot.States[m.target.Cluster]; at != nil {
-		return at.LocalQueue
-	}
-	return ""
+	return v.queue(m, (*v1alpha1.InferenceClusterSpec).LocalQueue, func(at *ClusterState) string { return at.LocalQueue })
 }
 
-// gangQueue returns Volcano's queue for gangs in a cluster. While the InferenceCluster cannot be read, it is that of
-// what runs there.
+// gangQueue returns Volcano's queue for gangs in a cluster.
 func (v *view) gangQueue(m member) string {
+	return v.queue(m, (*v1alpha1.InferenceClusterSpec).GangQueue, func(at *ClusterState) string { return at.GangQueue })
+}
+
+// queue returns a queue that an InferenceCluster names. While that cannot be read, it is the one of what runs there.
+func (v *view) queue(m member, named func(*v1alpha1.InferenceClusterSpec) string, runs func(*ClusterState) string) string {
 	if m.inferenceCluster == "" {
 		return ""
 	}
 	if c := v.clusters[m.inferenceCluster]; c != nil {
-		return c.Spec.GangQueue()
+		return named(&c.Spec)
 	}
 	if at := v.snapshot.States[m.target.Cluster]; at != nil {
-		return at.GangQueue
+		return runs(at)
 	}
 	return ""
 }

@@ -37,10 +37,12 @@ func (u *unit) state(running *Running) rollout.Unit {
 		s.Started = s.Started || state.Exists && updated && !state.Serving
 		s.Serving = s.Serving && state.Serving
 		s.Broken = s.Broken || state.Broken
-		// Prefill answers no request by itself. Decode does, where it has no prefill, unless it needs one.
-		answers := u.kind != pairKind || r.Role.Type != v1alpha1.ComponentTypePrefiller
-		former[r.Role.Type] = former[r.Role.Type] || state.Exists && !updated && state.Serving
-		s.Unknown = s.Unknown || answers && state.Exists && !updated && !state.Broken && !r.Partial
+		if state.Exists && !updated && state.Serving {
+			former[r.Role.Type] = true
+		}
+		// Prefill answers no request by itself.
+		alone := u.kind != pairKind || r.Role.Type != v1alpha1.ComponentTypePrefiller
+		s.Unknown = s.Unknown || alone && state.Exists && !updated && !state.Broken && !r.Partial
 		s.Blocked = s.Blocked || r.Held
 	}
 	s.Serving = s.Serving || u.answers(former)
@@ -50,10 +52,11 @@ func (u *unit) state(running *Running) rollout.Unit {
 	return s
 }
 
-// answers tells whether a unit answers requests with serving replicas of some types.
+// answers tells whether a unit answers requests with serving replicas of these types. In a pair that is decode, with
+// prefill if it needs that.
 func (u *unit) answers(serving map[v1alpha1.ComponentType]bool) bool {
 	if u.kind != pairKind {
-		return serving[v1alpha1.ComponentTypeWorker] || serving[v1alpha1.ComponentTypePrefiller] || serving[v1alpha1.ComponentTypeDecoder]
+		return len(serving) > 0
 	}
 	return serving[v1alpha1.ComponentTypeDecoder] && (!u.both || serving[v1alpha1.ComponentTypePrefiller])
 }
@@ -101,7 +104,7 @@ func (p *Plan) absent(c *ClusterPlan) []unit {
 	}
 	var all []unit
 	for i := range c.Pending {
-		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i]), both: needEachOther(p.Roles)}
+		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
 		if u.kind == pairKind && seen[u.index] {
 			continue
 		}
@@ -116,9 +119,9 @@ func (p *Plan) absent(c *ClusterPlan) []unit {
 // each role are spread evenly over the units. Each replica of a worker is a unit.
 func (p *Plan) unitsOf(c *ClusterPlan) []unit {
 	var all []unit
-	at := map[int32]int{}
+	at, both := map[int32]int{}, needEachOther(p.Roles)
 	for r := range c.Replicas() {
-		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept, both: needEachOther(p.Roles)}
+		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept, both: both}
 		i, has := at[u.index]
 		switch {
 		case u.kind != pairKind:

@@ -47,7 +47,7 @@ func TestPickerWaitsForConfiguration(t *testing.T) {
 				want, got = append(want, s.paused), append(got, pickerPaused(t, rsp))
 				for key, r := range rsp.GetDesired().GetResources() {
 					if slices.ContainsFunc(s.applied, func(suffix string) bool { return strings.HasSuffix(key, suffix) }) {
-						w.req.Observed.Resources[key] = &fnv1.Resource{Resource: asRead(r.GetResource())}
+						w.req.Observed.Resources[key] = &fnv1.Resource{Resource: readyThere(t, r.GetResource())}
 					}
 				}
 			}
@@ -61,14 +61,9 @@ func TestPickerWaitsForConfiguration(t *testing.T) {
 // TestPickerMadeAnew shows that the same goes for a Deployment that was deleted by hand.
 func TestPickerMadeAnew(t *testing.T) {
 	w := newWorld(t, fixture.TwoNodes)
-	answer := func(strategy string) *fnv1.RunFunctionResponse {
-		w.edit("roles:\n- {name: r, componentType: router, strategy: " + strategy + "}\n" + roleOf("w", "worker", 2, "v1"))
-		rsp, _ := fixture.Reconcile(t, w.fn, w.req, nil)
-		return rsp
-	}
-	fixture.Observe(w.req, answer("prefix-cache"))
+	fixture.Observe(w.req, w.withStrategy("prefix-cache", 2))
 	delete(w.req.Observed.Resources, "deployment/epp")
-	if !pickerPaused(t, answer("queue-size")) {
+	if !pickerPaused(t, w.withStrategy("queue-size", 2)) {
 		t.Error("the new Deployment starts while the ConfigMap has the former configuration")
 	}
 }
@@ -76,22 +71,25 @@ func TestPickerMadeAnew(t *testing.T) {
 // TestPausedIsNotReady shows that an endpoint picker is not ready while it waits, although the former one serves.
 func TestPausedIsNotReady(t *testing.T) {
 	w := newWorld(t, fixture.TwoNodes)
-	answer := func(strategy string) *fnv1.RunFunctionResponse {
-		w.edit("roles:\n- {name: r, componentType: router, strategy: " + strategy + "}\n" + roleOf("w", "worker", 0, "v1"))
-		rsp, _ := fixture.Reconcile(t, w.fn, w.req, nil)
-		return rsp
-	}
 	ready := func(rsp *fnv1.RunFunctionResponse) string {
 		return rsp.GetDesired().GetResources()["deployment/epp"].GetReady().String()
 	}
-	fixture.Observe(w.req, answer("prefix-cache"))
+	fixture.Observe(w.req, w.withStrategy("prefix-cache", 0))
 	picker := w.req.GetObserved().GetResources()["deployment/epp"]
 	status := fixture.YAML(t, `{observedGeneration: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, conditions: [{type: Available, status: "True"}]}`)
 	picker.Resource = kube.With(kube.With(picker.GetResource(), structpb.NewStructValue(status), "status"), structpb.NewNumberValue(1), "metadata", "generation")
-	got := []string{ready(answer("prefix-cache")), ready(answer("queue-size"))}
+	got := []string{ready(w.withStrategy("prefix-cache", 0)), ready(w.withStrategy("queue-size", 0))}
 	if diff := cmp.Diff([]string{"READY_TRUE", "READY_FALSE"}, got); diff != "" {
 		t.Errorf("before and after an edit: -want, +got:\n%s", diff)
 	}
+}
+
+// withStrategy answers a service of one role of workers whose router has a strategy.
+func (w *world) withStrategy(strategy string, replicas int) *fnv1.RunFunctionResponse {
+	w.tb.Helper()
+	w.edit("roles:\n- {name: r, componentType: router, strategy: " + strategy + "}\n" + roleOf("w", "worker", replicas, "v1"))
+	rsp, _ := fixture.Reconcile(w.tb, w.fn, w.req, nil)
+	return rsp
 }
 
 // pickerPaused tells whether the Deployment of the endpoint picker is paused.
@@ -108,15 +106,4 @@ func pickerPaused(t *testing.T, rsp *fnv1.RunFunctionResponse) bool {
 	}
 	t.Fatalf("there is no Deployment: %v", fixture.Keys(rsp.GetDesired().GetResources()))
 	return false
-}
-
-// asRead is an object as it is observed once it is applied. An Object has the remote object in its status.
-func asRead(o *structpb.Struct) *structpb.Struct {
-	if kube.Lookup(o, "kind").GetStringValue() != "Object" {
-		return o
-	}
-	o = kube.With(o, kube.Lookup(o, "spec", "forProvider", "manifest"), "status", "atProvider", "manifest")
-	return kube.With(o, structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
-		"type": structpb.NewStringValue("Synced"), "status": structpb.NewStringValue("True"),
-	}})}}), "status", "conditions")
 }

@@ -283,15 +283,6 @@ func (d *decoder) value(v *structpb.Value, into reflect.Value) {
 	}
 }
 
-// like shows the object that a text may stand for, of a type that refers to something by its name.
-func like(v *structpb.Value, t reflect.Type) string {
-	s, isText := v.GetKind().(*structpb.Value_StringValue)
-	if _, named := infoOf(t).byName["name"]; !isText || !named || s.StringValue == "" {
-		return ""
-	}
-	return fmt.Sprintf(" such as {name: %s}", text.Value(s.StringValue))
-}
-
 // isObject tells whether a value is an object whose fields are decoded one by one. It counts even
 // if some of them cannot be read.
 func isObject(v *structpb.Value, into reflect.Value) bool {

@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
-	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	batch "k8s.io/client-go/applyconfigurations/batch/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -76,17 +73,6 @@ type loading struct {
 	podNames  []string
 }
 
-// A job loads an adapter.
-type job struct {
-	adapter *adapter
-	key     key.Key
-	name    string
-	done    bool
-	// active tells that it has a pod that has not ended, and failedPods how many have failed, as far as is known.
-	active     bool
-	failedPods int32
-}
-
 // A rewrite is the part of an InferenceModelRewrite that is read.
 type rewrite struct {
 	Metadata struct {
@@ -111,35 +97,9 @@ type carriedRewrite struct {
 	} `json:"spec"`
 }
 
-// A jobStatus is the part of a loading Job that is read.
-type jobStatus struct {
-	Metadata struct {
-		DeletionTimestamp string `json:"deletionTimestamp"`
-	} `json:"metadata"`
-	Status struct {
-		Active     int32 `json:"active"`
-		Ready      int32 `json:"ready"`
-		Failed     int32 `json:"failed"`
-		Conditions []struct {
-			Type               string `json:"type"`
-			Status             string `json:"status"`
-			LastTransitionTime string `json:"lastTransitionTime"`
-		} `json:"conditions"`
-	} `json:"status"`
-}
-
 var (
 	rewriteView        = incoming.NewView[rewrite]()
 	carriedRewriteView = incoming.NewView[carriedRewrite]()
-	jobView            = incoming.NewView[jobStatus]()
-)
-
-const (
-	// maxJobs is the most Jobs of a model at once, in all clusters that answer.
-	maxJobs = 128
-	// retryAfter is how long after it has failed for good a Job is made anew. Only somebody else can fail
-	// it: its own container starts again for ever.
-	retryAfter = 10 * time.Minute
 )
 
 // readAdapters finds what the service says of its claims, and what is loaded where.
@@ -221,50 +181,6 @@ func (r *observedState) read(l *loading, p *parsed, cluster string, now time.Tim
 	l.waits = !l.complete && l.former == nil
 }
 
-// readJob reads how far a Job is. It tells whether it failed so long ago that it is left out once, and so made anew.
-func (r *observedState) readJob(j *job, now time.Time) (failed bool) {
-	found, state := remote.Unwrap(r.req.Observed(j.key))
-	s := jobStatus{}
-	_ = jobView.Read(found, &s) // Fields of a wrong type count as absent.
-	j.active, j.failedPods = s.Status.Active > 0, s.Status.Failed
-	if !state.Readable() {
-		return false
-	}
-	for _, c := range s.Status.Conditions {
-		switch {
-		case c.Status != string(composite.True):
-		case c.Type == string(batchv1.JobComplete):
-			j.done = s.Metadata.DeletionTimestamp == ""
-		case c.Type == string(batchv1.JobFailed):
-			at, err := time.Parse(time.RFC3339, c.LastTransitionTime)
-			failed = err == nil && now.Sub(at) > retryAfter
-		}
-	}
-	return failed
-}
-
-// limitJobs bounds the Jobs. None that exists goes for another. In a cluster that does not answer, they take
-// nobody's place.
-func (r *observedState) limitJobs() {
-	n := 0
-	for _, existing := range []bool{true, false} {
-		for i := range r.loading {
-			l := &r.loading[i]
-			l.jobs = slices.DeleteFunc(l.jobs, func(j job) bool {
-				observed := r.req.Observed(j.key)
-				if observed.Exists() != existing {
-					return false
-				}
-				if _, state := remote.Unwrap(observed); state.Reason == remote.NotSynced {
-					return false
-				}
-				n++
-				return !existing && n > maxJobs
-			})
-		}
-	}
-}
-
 // served returns what the endpoint picker gets: the spec, or while adapters are being loaded, what it has. It
 // is false if that is nothing.
 func (l *loading) served(p *parsed, adapters []adapter) (modelroute.Model, bool) {
@@ -318,16 +234,6 @@ func (l *loading) annotations() map[string]string {
 
 // maxRecord is the most words of a record: the claim, the targets of the former rewrite, and those of the spec.
 const maxRecord = 1 + 2*v1alpha1.MaxTargets
-
-// render returns a Job for its namespace.
-func (j *job) render(p *parsed, namespace string) (kube.Object, error) {
-	o, err := kube.Encode(batch.Job(j.name, namespace).WithLabels(p.labels()))
-	if err != nil {
-		return kube.Object{}, fmt.Errorf("cannot render Job %q: %w", j.name, err)
-	}
-	o.Fields["spec"] = structpb.NewStructValue(j.adapter.spec)
-	return kube.Object{Key: j.key, Resource: composite.Decorate(o, p.input.Labels, p.input.Annotations)}, nil
-}
 
 // adapterCache is what the service says of its claims, or nil. Whoever may write the status of services could
 // write anything there, so nothing that no service says counts.

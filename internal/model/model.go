@@ -23,6 +23,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 )
 
 // IsKind tells whether composite resources of a kind are of this package.
@@ -90,8 +91,7 @@ func (m *Model) Require() error {
 // Respond answers with the objects, the status and the conditions.
 func (m *Model) Respond() error {
 	// What observes the pods of Jobs comes later.
-	const each = 1 << 10
-	if total := m.call.Size(m.objects) + m.state.laterLoaderObjects()*each; total > composite.MaxAnswer {
+	if total := m.call.Size(m.objects) + m.state.laterLoaderObjects()*remote.ObserverSize; total > composite.MaxAnswer {
 		return composite.Refusal(composite.ReasonTooLarge, field.ErrorList{field.Invalid(field.NewPath("spec", "targets"), fmt.Sprintf("%d bytes", total), fmt.Sprintf(
 			"makes more for the %d clusters of the service than fits into an answer of %d bytes, Crossplane's limit: have fewer targets", len(m.state.pools), composite.MaxAnswer))})
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
@@ -185,8 +186,7 @@ func (m *Cache) tooLarge() field.ErrorList {
 		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d clusters", len(s.Request.Clusters)), fmt.Sprintf("selects too many clusters: must select at most %d", reservation.MaxClusters))}
 	}
 	// What observes the pods of Jobs comes later.
-	const each = 1 << 10
-	total := m.call.Size(m.objects) + m.plan.LaterLoaderObjects()*each
+	total := m.call.Size(m.objects) + m.plan.LaterLoaderObjects()*remote.ObserverSize
 	if total <= composite.MaxAnswer {
 		return nil
 	}

@@ -18,6 +18,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
+// ObserverSize is about how many bytes of an answer an Object takes that only observes.
+const ObserverSize = 1 << 10
+
 // JobPods tells which pods of a Job there may be: that changes with the number of those that have failed.
 type JobPods struct {
 	Job    string

@@ -10,6 +10,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render"
@@ -166,7 +167,7 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 // LeaderWorkerSets exist, and of pods that may have failed. A service that is accepted without them
 // stays accepted.
 func comingObjects(p *plan.Plan) int {
-	const each = 1 << 10
+	const each = remote.ObserverSize
 	n := p.LaterLoaderObjects() * each
 	for i := range p.Clusters {
 		c := &p.Clusters[i]

@@ -1,0 +1,109 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	batchv1 "k8s.io/api/batch/v1"
+	batch "k8s.io/client-go/applyconfigurations/batch/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+)
+
+// A job loads an adapter.
+type job struct {
+	adapter *adapter
+	key     key.Key
+	name    string
+	done    bool
+	// active tells that it has a pod that has not ended, and failedPods how many have failed, as far as is known.
+	active     bool
+	failedPods int32
+}
+
+// A jobStatus is the part of a loading Job that is read.
+type jobStatus struct {
+	Metadata struct {
+		DeletionTimestamp string `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Status struct {
+		Active     int32 `json:"active"`
+		Ready      int32 `json:"ready"`
+		Failed     int32 `json:"failed"`
+		Conditions []struct {
+			Type               string `json:"type"`
+			Status             string `json:"status"`
+			LastTransitionTime string `json:"lastTransitionTime"`
+		} `json:"conditions"`
+	} `json:"status"`
+}
+
+var jobView = incoming.NewView[jobStatus]()
+
+const (
+	// maxJobs is the most Jobs of a model at once, in all clusters that answer.
+	maxJobs = 128
+	// retryAfter is how long after it has failed for good a Job is made anew. Only somebody else can fail
+	// it: its own container starts again for ever.
+	retryAfter = 10 * time.Minute
+)
+
+// readJob reads how far a Job is. It tells whether it failed so long ago that it is left out once, and so made anew.
+func (r *observedState) readJob(j *job, now time.Time) (failed bool) {
+	found, state := remote.Unwrap(r.req.Observed(j.key))
+	s := jobStatus{}
+	_ = jobView.Read(found, &s) // Fields of a wrong type count as absent.
+	j.active, j.failedPods = s.Status.Active > 0, s.Status.Failed
+	if !state.Readable() {
+		return false
+	}
+	for _, c := range s.Status.Conditions {
+		switch {
+		case c.Status != string(composite.True):
+		case c.Type == string(batchv1.JobComplete):
+			j.done = s.Metadata.DeletionTimestamp == ""
+		case c.Type == string(batchv1.JobFailed):
+			at, err := time.Parse(time.RFC3339, c.LastTransitionTime)
+			failed = err == nil && now.Sub(at) > retryAfter
+		}
+	}
+	return failed
+}
+
+// limitJobs bounds the Jobs. None that exists goes for another. In a cluster that does not answer, they take
+// nobody's place.
+func (r *observedState) limitJobs() {
+	n := 0
+	for _, existing := range []bool{true, false} {
+		for i := range r.loading {
+			l := &r.loading[i]
+			l.jobs = slices.DeleteFunc(l.jobs, func(j job) bool {
+				observed := r.req.Observed(j.key)
+				if observed.Exists() != existing {
+					return false
+				}
+				if _, state := remote.Unwrap(observed); state.Reason == remote.NotSynced {
+					return false
+				}
+				n++
+				return !existing && n > maxJobs
+			})
+		}
+	}
+}
+
+// render returns a Job for its namespace.
+func (j *job) render(p *parsed, namespace string) (kube.Object, error) {
+	o, err := kube.Encode(batch.Job(j.name, namespace).WithLabels(p.labels()))
+	if err != nil {
+		return kube.Object{}, fmt.Errorf("cannot render Job %q: %w", j.name, err)
+	}
+	o.Fields["spec"] = structpb.NewStructValue(j.adapter.spec)
+	return kube.Object{Key: j.key, Resource: composite.Decorate(o, p.input.Labels, p.input.Annotations)}, nil
+}

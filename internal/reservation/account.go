@@ -202,6 +202,12 @@ func newAccount(id ServiceID) *account {
 func (a *account) open(req *CapacityRequest, cluster string) {
 	a.request, a.cluster = req, req.Clusters[cluster]
 	a.running = a.cluster.running()
+	for _, name := range req.Left[cluster] {
+		if has, granted := a.granted[name]; granted {
+			has.started = true
+			a.granted[name] = has
+		}
+	}
 }
 
 // newGrant returns a grant of pods for those that are requested, which have no pin.

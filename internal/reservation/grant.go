@@ -47,10 +47,34 @@ func (b *book) grant(wants []want) refusal {
 	}
 	cost, why := b.try(wants, false, &share.steps)
 	share.looks -= cost
-	if why != "" && why != messageNextCall {
-		b.serving.failed[id] = why
+	if why == "" || why == messageNextCall {
+		return refusal{why: why}
 	}
+	if b.mayMove() {
+		b.serving.moves++
+		if _, still := b.try(wants, true, &share.steps); still == "" {
+			return refusal{}
+		}
+	}
+	b.serving.failed[id] = why
 	return refusal{why: why}
+}
+
+// maxMoves is how often a call looks for other nodes for pods that are pinned to no pool.
+const maxMoves = 2
+
+// mayMove tells whether what does not fit may fit once all pods are put onto nodes anew. Pods without
+// a pin are counted on nodes of some pool, and may as well be on those of another.
+func (b *book) mayMove() bool {
+	if !b.hasLabels || b.serving.moves >= maxMoves || b.serving.holder != nil {
+		return false
+	}
+	for shape := range b.counted {
+		if shape.Pin == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // idOf returns a text that is the same for equal wants of one call.
@@ -62,11 +86,11 @@ func idOf(wants []want) string {
 	return id.String()
 }
 
-// try grants wants if all of them fit. Where grants are replaced, the pods of all grants are put
-// onto nodes anew. While room is held, what they give back counts from the next call on. It
-// searches for some steps at most, or not at all if the wants are of several units. It returns the
-// node classes that it looked at, and why the wants do not fit.
-func (b *book) try(wants []want, anew bool, steps *int) (cost int, why string) {
+// try grants wants if all of them fit. Where grants are replaced, or the others are to move, the pods
+// of all grants are put onto nodes anew. While room is held, what they give back counts from the next
+// call on. It searches for some steps at most, or not at all if the wants are of several units. It
+// returns the node classes that it looked at, and why the wants do not fit.
+func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 	more, gone := tally{}, tally{}
 	takes := true
 	for _, w := range wants {
@@ -84,12 +108,15 @@ func (b *book) try(wants []want, anew bool, steps *int) (cost int, why string) {
 		}
 	}
 	place := more
-	anew = (anew || len(gone) > 0) && b.serving.holder == nil
+	anew := (move || len(gone) > 0) && b.serving.holder == nil
 	if !anew {
 		gone = nil
 	}
 	cost = 1 + len(more)
-	if why = b.free.Short(sorted(more), sorted(gone)); why != "" {
+	if !move {
+		why = b.free.Short(sorted(more), sorted(gone))
+	}
+	if why != "" {
 		return cost, why
 	}
 	if anew {

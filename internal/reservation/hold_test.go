@@ -37,6 +37,9 @@ func TestWithdrawn(t *testing.T) {
 	none, first, second, some := map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{"0/0": true}, map[key.ReplicaID]bool{"0/1": true}, map[key.ReplicaID]bool{"": true}
 	granted := seen(Result{}, 0, nil, a)
 	runs := seen(granted, time.Second, nil, running(a, "0/0", "0/1"))
+	hasLeft := request("a", 4, 1)
+	hasLeft.Left = map[string][]key.ReplicaID{here: {"0/1"}}
+	left := seen(granted, time.Minute, nil, hasLeft, b)
 	withdrawn := seen(runs, time.Minute, nil, running(one, "0/0"), b)
 	const ends = time.Minute + LeavingGrace
 	later := seen(withdrawn, ends, second, running(one, "0/0"), b)
@@ -47,6 +50,9 @@ func TestWithdrawn(t *testing.T) {
 		ends     time.Duration
 	}{
 		"NeverRan":   {reason: "It was granted and never started.", result: seen(granted, time.Minute, second, one, b), replicas: 1},
+		"Left":       {reason: "It ran, and the request that said so was replaced before the cluster read it.", result: left, replicas: 2, ends: ends},
+		"LeftAndRan": {reason: "The Objects tell when it is gone.", result: seen(left, ends, second, one, b), replicas: 2, ends: ends + LeavingGrace},
+		"LeftGone":   {reason: "Its Object is gone.", result: seen(left, ends, none, one, b), replicas: 1},
 		"Withdrawn":  {reason: "Its pods may run.", result: withdrawn, replicas: 2, ends: ends},
 		"Soon":       {reason: "A cache may not have its Object yet.", result: seen(withdrawn, ends-time.Second, none, one, b), replicas: 2, ends: ends},
 		"Unknown":    {reason: "It is not known whether there is an Object.", result: seen(withdrawn, time.Hour, nil, one, b), replicas: 2},

@@ -35,6 +35,14 @@ func runningIn(req CapacityRequest, pool string, names ...key.ReplicaID) Capacit
 	return req
 }
 
+// selecting has the pods select the nodes of a pool of capacitytest by themselves.
+func selecting(req CapacityRequest, pool string) CapacityRequest {
+	w := req.PodRequirements["w"]
+	w.NodeSelector = map[string]string{"pool": pool}
+	req.PodRequirements["w"] = w
+	return req
+}
+
 func TestPools(t *testing.T) {
 	small := func() Service { return withGPUs(reserved("1", "0/0"), 4) }
 	cases := map[string]struct {
@@ -71,6 +79,12 @@ func TestPools(t *testing.T) {
 		"a grant keeps its pool, whatever would be better now": {
 			free: twoPools(2, 2), ledger: []Service{pinnedTo(small(), "b")}, requests: []CapacityRequest{request("1", 4, 1)},
 			want: map[string]string{"1 0/0": "b"},
+		},
+		"pods without a pin make room for pods that need their nodes": {
+			free:     twoPools(1, 1),
+			ledger:   []Service{small(), withGPUs(reserved("2", "0/0"), 4)},
+			requests: []CapacityRequest{request("1", 4, 1), request("2", 4, 1), selecting(request("3", 8, 1), "a")},
+			want:     map[string]string{"1 0/0": "", "2 0/0": "", "3 0/0": ""},
 		},
 		"a grant of an earlier version has no pool and gets none": {
 			free: twoPools(1, 1), ledger: []Service{small()}, requests: []CapacityRequest{request("1", 4, 1)},

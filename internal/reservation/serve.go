@@ -39,6 +39,8 @@ type serving struct {
 	looks  int
 	// packings is how often all grants were put onto nodes anew.
 	packings int
+	// moves is how often that was done for pods without a pin.
+	moves int
 	// holder is the service that room is held for, if any.
 	holder *account
 	// borrow tells that what is within the nominal quotas was served. Then those are that borrow.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
@@ -85,7 +87,25 @@ func (req *CapacityRequest) check() error {
 	if len(req.PodRequirements) > maxPodRequirements {
 		return fmt.Errorf("there are %d pod requirements: at most %d are allowed", len(req.PodRequirements), maxPodRequirements)
 	}
+	if err := req.checkLeft(); err != nil {
+		return err
+	}
 	return checkPodRequirements(req.PodRequirements)
+}
+
+func (req *CapacityRequest) checkLeft() error {
+	if n := len(req.Left); n > MaxClusters {
+		return fmt.Errorf("replicas left %d clusters: at most %d are allowed", n, MaxClusters)
+	}
+	for _, name := range slices.Sorted(maps.Keys(req.Left)) {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return fmt.Errorf("replicas left %q, which is not the name of a cluster", name)
+		}
+		if n := len(req.Left[name]); n > maxRunning {
+			return fmt.Errorf("%d replicas left cluster %q: at most %d are allowed", n, name, maxRunning)
+		}
+	}
+	return nil
 }
 
 func checkPodRequirements(requirements map[string]capacity.PodRequirements) error {

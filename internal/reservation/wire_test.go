@@ -48,6 +48,7 @@ func TestDecodeRequest(t *testing.T) {
 		"BadGeneration":      {reason: "No replica is newer than its request.", text: change(`"required":true`, `"generation":1`), want: `replica "w/0" has the generation 1, and the request only 0`},
 		"BadNamespace":       {reason: "The namespace is created in the cluster.", text: change(`"namespace":"team","groups"`, `"namespace":"../team","groups"`), want: `"../team" is not the name of a namespace`},
 		"BadCluster":         {reason: "A cluster has a valid name.", text: change(`"us-east"`, `"US"`), want: `"US" is not the name of a cluster`},
+		"BadLeft":            {reason: "The cluster becomes a label.", text: change(`"clusters"`, `"left":{"US":["w/0"]},"clusters"`), want: `replicas left "US", which is not the name of a cluster`},
 		"SomethingElse":      {reason: "The text is not a request.", text: `[1]`, want: "cannot unmarshal array"},
 	}
 	for name, tc := range cases {

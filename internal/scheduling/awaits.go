@@ -32,6 +32,9 @@ func (v *view) awaits() []string {
 			})
 		})
 	}
+	for name := range last.Left {
+		all[name] = true
+	}
 	maps.DeleteFunc(all, func(_ string, awaited bool) bool { return !awaited })
 	return slices.Sorted(maps.Keys(all))
 }
@@ -67,6 +70,9 @@ func (v *view) withdrawn(request *reservation.CapacityRequest) []string {
 		for name := range last.Clusters {
 			all[name] = true
 		}
+	}
+	for name := range request.Left {
+		all[name] = true
 	}
 	maps.DeleteFunc(all, func(name string, reads bool) bool {
 		_, requested := request.Clusters[name]

@@ -63,7 +63,7 @@ at once.
     can reach it here, they have to reach it there (TestAssignServesRandomProblems). Exceptions are a
     group in an abandoned cluster, and one that never became ready within the start time-out.
   - What is removed keeps its capacity until its objects are gone (TestWithdrawn in
-    internal/reservation and internal/cluster). What runs keeps its pods until the cluster has
+    internal/reservation and internal/cluster), also where an old read does not show them (TestLeft). What runs keeps its pods until the cluster has
     reserved a change (TestGrowthWaits in test/service). Its former capacity stays requested until
     the cluster runs the changed pods (TestReplacing).
   - A cluster that cannot be read is neither assigned nor left. Under Failover and Spread,

@@ -1,6 +1,9 @@
 package scheduling
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
@@ -53,6 +56,63 @@ func (v *view) claimRunning(r *reservation.CapacityRequest, members []member, de
 		}
 		r.Clusters[m.inferenceCluster] = at
 	}
+}
+
+// noteLeft notes what the last request said to run in a cluster, and what does not exist there any more
+// although nobody has stopped it. Nothing runs there, or the caches show what was before it started. The
+// cluster may not have read the last request, and would give away the room. Nothing is noted any more
+// once the cluster has freed it.
+func (v *view) noteLeft(r *reservation.CapacityRequest) {
+	last := v.snapshot.Request
+	if last == nil {
+		return
+	}
+	left := map[string]map[key.ReplicaID]bool{}
+	note := func(cluster string, name key.ReplicaID) {
+		if slices.Contains(r.Clusters[cluster].Running, name) || v.freed(cluster, name) {
+			return
+		}
+		if left[cluster] == nil {
+			left[cluster] = map[key.ReplicaID]bool{}
+		}
+		left[cluster][name] = true
+	}
+	for cluster, at := range last.Clusters {
+		state := v.snapshot.States[at.Name]
+		for _, name := range at.Running {
+			if state == nil || !state.Present[name] {
+				note(cluster, name)
+			}
+		}
+	}
+	for cluster, names := range last.Left {
+		for _, name := range names {
+			note(cluster, name)
+		}
+	}
+	for cluster, names := range left {
+		if r.Left == nil {
+			r.Left = map[string][]key.ReplicaID{}
+		}
+		r.Left[cluster] = slices.Sorted(maps.Keys(names))
+	}
+}
+
+// freed tells whether a cluster has no grant for a replica any more.
+func (v *view) freed(cluster string, name key.ReplicaID) bool {
+	if !v.snapshot.Resolved {
+		return false
+	}
+	c, exists := v.snapshot.Clusters[cluster]
+	if !exists || v.snapshot.Unanswered[cluster] {
+		return !exists
+	}
+	reserved := reservationOf(c, v.demand.ServiceID)
+	if reserved == nil {
+		return true
+	}
+	_, granted := GenerationsFromStatus(reserved.Replicas)[name]
+	return !granted
 }
 
 // answeredGeneration returns the highest generation of the service's requests that clusters

@@ -139,7 +139,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	// of which extra groups a part would not run.
 	v.addExtra(members, p.Candidates, decisions)
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
-	r.Withdrawn, r.Awaits = v.withdrawn(r.Request), v.awaits()
+	r.Awaits = v.awaits()
 	r.Silent = silent(r.Awaits, members, p.Candidates)
 	for i, m := range members {
 		v.hold(m, &p.Candidates[i], &decisions[i], r.Request)
@@ -150,6 +150,8 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		pins[i] = v.pins(m, &decisions[i])
 	}
 	v.claimRunning(r.Request, members, decisions, pins)
+	v.noteLeft(r.Request)
+	r.Withdrawn = v.withdrawn(r.Request)
 	addUnassigned(demand.Groups, decisions)
 	r.Unassigned = unassigned(demand.Groups, decisions)
 	for i, m := range members {

@@ -1,0 +1,74 @@
+package scheduling_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
+)
+
+// TestLeft proves that a service keeps saying that a replica ran where the last request said so, and
+// the caches do not show it. The last request has it in west, and the placement has east only.
+func TestLeft(t *testing.T) {
+	west := map[string][]key.ReplicaID{"west": {"worker/0"}}
+	grants := func(s *scheduling.Snapshot) { schedulingtest.Reserved("worker/0")(s.Clusters["west"]) }
+	cases := map[string]struct {
+		reason  string
+		changes []func(*scheduling.Snapshot)
+		want    map[string][]key.ReplicaID
+	}{
+		"Stale": {reason: "The Object may be missing in the cache only, and west may not have read that it runs.", changes: []func(*scheduling.Snapshot){grants}, want: west},
+		"Unread": {reason: "It is not known what west grants.", changes: []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			s.Unanswered = map[string]bool{"west": true}
+		}}, want: west},
+		"NotResolved": {reason: "It is not known which clusters there are.", changes: []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			s.Clusters, s.Resolved = nil, false
+		}}, want: west},
+		"Again": {reason: "West still has the grant.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
+			s.Request.Left, s.Request.Clusters = west, nil
+		}}, want: west},
+		"Freed": {reason: "West has no grant any more."},
+		"Deleted": {reason: "There is no cluster that could grant its room to others.", changes: []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			delete(s.Clusters, "west")
+		}}},
+		"Stops": {reason: "What is seen is stopped in the usual way: west has read that it runs.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
+			s.States["west"] = schedulingtest.Existing("worker/0")
+		}}},
+		"NeverRan": {reason: "It was never said to run.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
+			at := s.Request.Clusters["west"]
+			at.Running = nil
+			s.Request.Clusters["west"] = at
+		}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"), schedulingtest.Cluster("west"))
+			snapshot.Request = schedulingtest.Requested(nil, "west", 1, "worker/0")
+			at := snapshot.Request.Clusters["west"]
+			at.Running = []key.ReplicaID{"worker/0"}
+			snapshot.Request.Clusters["west"] = at
+			for _, change := range tc.changes {
+				change(&snapshot)
+			}
+			got := scheduling.Schedule(&scheduling.Demand{
+				ServiceID: schedulingtest.Service, Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "east", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
+				Groups:          []reservation.ReplicaGroup{{Name: "0", Replicas: []reservation.ReplicaRequest{{Name: "worker/0", Pods: map[string]int64{"w": 1}}}}},
+				PodRequirements: map[string]capacity.PodRequirements{"w": {Requests: capacity.Resources{"nvidia.com/gpu": 8000}}},
+			}, &snapshot)
+			if diff := cmp.Diff(tc.want, got.Request.Left); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			for cluster := range got.Request.Left {
+				if diff := cmp.Diff([]string{cluster}, got.Withdrawn); diff != "" {
+					t.Errorf("%s The cluster finds the request by its label.\n-want, +got:\n%s", tc.reason, diff)
+				}
+			}
+		})
+	}
+}

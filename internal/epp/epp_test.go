@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
@@ -138,6 +139,45 @@ func TestScreenBoth(t *testing.T) {
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestWithQueue compares with files in testdata/good, which the tests in test/epp load with the endpoint picker.
+func TestWithQueue(t *testing.T) {
+	for golden, d := range map[string]inputv1alpha1.Dialect{"gaie-v1.5.0": inputv1alpha1.DialectGAIE, "llmd": inputv1alpha1.DialectLLMD} {
+		t.Run(golden, func(t *testing.T) {
+			config, err := Generate(v1alpha1.StrategyPrefixCache, d, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, golden := WithQueue(config, d, 20*time.Minute), filepath.Join("testdata", "good", golden, "with-queue.yaml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(read(t, golden), got); diff != "" {
+				t.Errorf("WithQueue(): -golden, +got (go test -update writes it):\n%s", diff)
+			}
+			for text, want := range map[string]bool{config: false, got: true} {
+				if c, errs := Parse(text, nil); len(errs) > 0 || c.Queues() != want {
+					t.Errorf("Queues() = %t, want %t: %v\n%s", !want, want, errs, text)
+				}
+			}
+		})
+	}
+}
+
+func TestQueues(t *testing.T) {
+	for image, want := range map[string]bool{
+		inputv1alpha1.DefaultImageGAIE: true, "mirror/epp:v1.6.1": true, "registry/epp:v1.2.1": false, "registry/epp:latest": false, "registry/epp": false,
+	} {
+		if got, since := Queues(image, inputv1alpha1.DialectGAIE); got != want || since != "v1.5.0" {
+			t.Errorf("Queues(%q) = %t since %s, want %t", image, got, since, want)
+		}
+	}
+	if got, since := Queues(inputv1alpha1.DefaultImageLLMD, inputv1alpha1.DialectLLMD); !got || since != "v0.10.0" {
+		t.Errorf("Queues(%q) = %t since %s", inputv1alpha1.DefaultImageLLMD, got, since)
 	}
 }
 

@@ -3,6 +3,7 @@ package epp
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
@@ -65,6 +66,63 @@ func Screen(config, service string, both bool) string {
 		added = fmt.Sprintf(screener, service, "prefiller", naming.LabelComponentType, "        - decoder\n        - prefiller\n")
 	}
 	return strings.Replace(config, "plugins:\n", "plugins:\n"+added, 1)
+}
+
+// queueing are the first releases of which it is known that a request is admitted before its pod is looked
+// for (HandleRequest in pkg/epp/requestcontrol/director.go). A pool without pods counts as saturated there
+// (Saturation of the utilization-detector), so flow control keeps the request in its queue.
+var queueing = map[inputv1alpha1.Dialect]*version.Version{
+	inputv1alpha1.DialectGAIE: version.MustParseSemantic("v1.5.0"),
+	inputv1alpha1.DialectLLMD: version.MustParseSemantic("v0.10.0"),
+}
+
+// Queues tells whether the endpoint picker of an image can keep requests while there are no pods, and since
+// which release any can. The image's tag tells that.
+func Queues(image string, d inputv1alpha1.Dialect) (can bool, since string) {
+	first := queueing[d]
+	_, tag := imageref.Split(image)
+	v, err := version.ParseSemantic(tag)
+	return err == nil && v.AtLeast(first), "v" + first.String()
+}
+
+// WithQueue adds to a generated configuration that requests wait while there are no pods, for a time at most.
+//
+// Flow control also keeps requests while pods are saturated, and while their metrics are old. The scorers and
+// the engines' own queues take care of load, and one that is busy may be slow to tell its metrics. So only a
+// pod whose metrics were never read, or whose cache is full, counts as saturated.
+func WithQueue(config string, d inputv1alpha1.Dialect, most time.Duration) string {
+	tail := `saturationDetector:
+  pluginRef: utilization-detector
+flowControl:
+  defaultRequestTTL: %s
+`
+	if d == inputv1alpha1.DialectLLMD {
+		tail = `flowControl:
+  defaultRequestTTL: %s
+  saturationDetector:
+    pluginRef: utilization-detector
+`
+	}
+	config = strings.Replace(config, "plugins:\n", queueHead, 1)
+	return config + fmt.Sprintf(tail, most)
+}
+
+const queueHead = `featureGates:
+- flowControl
+plugins:
+- type: utilization-detector
+  parameters:
+    queueDepthThreshold: 1000000
+    kvCacheUtilThreshold: 1.0
+    metricsStalenessThreshold: 24h
+`
+
+// QueueSize is the metric of an endpoint picker with the number of requests that wait in it.
+func QueueSize(d inputv1alpha1.Dialect) string {
+	if d == inputv1alpha1.DialectLLMD {
+		return "llm_d_epp_flow_control_queue_size"
+	}
+	return "inference_extension_flow_control_queue_size"
 }
 
 // The configurations of the design documents, which GAIE v1.2.1 and v1.5.0 both read. The

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	goyaml "go.yaml.in/yaml/v3"
@@ -80,6 +81,17 @@ func (c *Config) Disaggregates() bool {
 	return slices.ContainsFunc(plugins, func(p any) bool {
 		spec, _ := p.(map[string]any)
 		return slices.Contains([]any{"disagg-profile-handler", "pd-profile-handler"}, spec["type"])
+	})
+}
+
+// Queues tells whether requests wait while there are no pods: flow control is on.
+func (c *Config) Queues() bool {
+	gates, _ := c.doc["featureGates"].([]any)
+	return slices.ContainsFunc(gates, func(g any) bool {
+		text, _ := g.(string)
+		name, value, valued := strings.Cut(text, "=")
+		on, _ := strconv.ParseBool(value)
+		return name == flowControlFeature && (!valued || on)
 	})
 }
 

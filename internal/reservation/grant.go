@@ -98,15 +98,7 @@ func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 		gone.add(w.before, 1)
 		takes = takes && w.pods.covers(w.before)
 	}
-	next, free := maps.Clone(b.counted), &b.free
-	for shape, n := range more {
-		next[shape] += n
-	}
-	for shape, n := range gone {
-		if next[shape] -= n; next[shape] == 0 {
-			delete(next, shape)
-		}
-	}
+	next, free := b.countedWith(more, gone), &b.free
 	place := more
 	anew := (move || len(gone) > 0) && b.serving.holder == nil
 	if !anew {
@@ -147,6 +139,20 @@ func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 	}
 	b.enter(chosen)
 	return cost, ""
+}
+
+// countedWith returns what is counted once some pods have come, and others have gone.
+func (b *book) countedWith(more, gone tally) tally {
+	next := maps.Clone(b.counted)
+	for shape, n := range more {
+		next[shape] += n
+	}
+	for shape, n := range gone {
+		if next[shape] -= n; next[shape] == 0 {
+			delete(next, shape)
+		}
+	}
+	return next
 }
 
 // enter notes what was granted.

@@ -120,8 +120,8 @@ func validateAutoscaler(path *field.Path, s *RoleScaling) field.ErrorList {
 	if s.Behavior != nil && set == 0 {
 		errs = append(errs, field.Forbidden(path.Child("behavior"), "must be left out without target, metrics or triggers: nothing scales the role then"))
 	}
-	if s.MinReplicas != nil && *s.MinReplicas == 0 && (s.Target != nil || s.Metrics != nil) {
-		errs = append(errs, field.Invalid(path.Child("minReplicas"), 0, "must be 1 or more with target or metrics: only triggers wake a role that runs 0 replicas"))
+	if s.MinReplicas != nil && *s.MinReplicas == 0 && s.Metrics != nil {
+		errs = append(errs, field.Invalid(path.Child("minReplicas"), 0, "must be 1 or more with metrics: only target and triggers wake a role that runs 0 replicas"))
 	}
 	if s.Target != nil {
 		errs = append(errs, validateScalingTarget(path.Child("target"), s.Target)...)

@@ -14,12 +14,13 @@ import (
 // A RoleScaling makes a role a scale target of its own: an InferenceRole named {service}-{role},
 // whose scale subresource sets the number of replicas. It starts with the number that runs.
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="must be at most maxReplicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas != 0 || (!has(self.target) && !has(self.metrics))",fieldPath=".minReplicas",message="must be 1 or more with target or metrics: only triggers wake a role that runs 0 replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas != 0 || !has(self.metrics)",fieldPath=".minReplicas",message="must be 1 or more with metrics: only target and triggers wake a role that runs 0 replicas"
 // +kubebuilder:validation:XValidation:rule="(has(self.target) ? 1 : 0) + (has(self.metrics) ? 1 : 0) + (has(self.triggers) ? 1 : 0) <= 1",message="must have at most one of target, metrics and triggers"
 // +kubebuilder:validation:XValidation:rule="!has(self.behavior) || has(self.target) || has(self.metrics) || has(self.triggers)",fieldPath=".behavior",message="must be left out without target, metrics or triggers: nothing scales the role then"
 type RoleScaling struct {
 	// MinReplicas is the least number of replicas, whatever the scale target says. 0 lets it stop
-	// the role. Defaults to 1.
+	// the role. With target, a request that waits in the endpoint picker starts it again: see
+	// docs/scaling.md. Defaults to 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2000

@@ -16,7 +16,7 @@ func TestValidateAutoscaler(t *testing.T) {
 		at      = `spec.roles[0].scaling`
 		one     = `must have exactly one of waitingRequests, runningRequests, kvCacheUtilizationPercent, tokensPerSecond and timeToFirstTokenMilliseconds`
 		metrics = `metrics: [{type: External, external: {metric: {name: m}, target: {type: AverageValue, averageValue: 1}}}]`
-		wakes   = `: Invalid value: 0: must be 1 or more with target or metrics: only triggers wake a role that runs 0 replicas`
+		wakes   = `: Invalid value: 0: must be 1 or more with metrics: only target and triggers wake a role that runs 0 replicas`
 	)
 	many := make([]string, 65)
 	for i := range many {
@@ -47,11 +47,9 @@ func TestValidateAutoscaler(t *testing.T) {
 			schema: []string{at + `.behavior`},
 			want:   []string{at + `.behavior: Forbidden: must be left out without target, metrics or triggers: nothing scales the role then`},
 		},
-		"TargetNeverWakes": {
-			reason: "Engines that do not run have no metrics.",
+		"TargetWakes": {
+			reason: "A request that waits in the endpoint picker wakes it.",
 			doc:    scaledWorker(`minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 1}`),
-			schema: []string{at + `.minReplicas`},
-			want:   []string{at + `.minReplicas` + wakes},
 		},
 		"MetricsNeverWake": {
 			reason: "A HorizontalPodAutoscaler does not start from 0.",

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
@@ -58,6 +59,7 @@ const (
 	ReasonScheduled    = "Scheduled"
 	ReasonAllReady     = "AllReady"
 	ReasonScaledToZero = "ScaledToZero"
+	ReasonSleeping     = "Sleeping"
 	ReasonNoRouter     = "NoRouter"
 	ReasonNoRoute      = "NoRoute"
 	ReasonAccepted     = "Accepted"
@@ -134,9 +136,27 @@ func (e *evaluator) gangScheduled(g *conditionGroup) composite.Condition {
 func (e *evaluator) workloadsReady(g *conditionGroup) composite.Condition {
 	g.failures = e.failures
 	if len(g.objects)+len(g.deferred) == 0 {
-		return composite.Condition{Type: WorkloadsReady, Status: composite.True, Reason: ReasonScaledToZero}
+		return e.withoutReplicas()
 	}
 	return g.condition(WorkloadsReady, ReasonAllReady)
+}
+
+// withoutReplicas tells whether a service without any replicas starts again by itself.
+func (e *evaluator) withoutReplicas() composite.Condition {
+	var wakes []string
+	for _, r := range e.plan.Roles {
+		if r.Autoscaler != nil && r.Autoscaler.Min == 0 {
+			wakes = append(wakes, r.Name)
+		}
+	}
+	if len(wakes) == 0 {
+		return composite.Condition{Type: WorkloadsReady, Status: composite.True, Reason: ReasonScaledToZero}
+	}
+	message := "no replicas run until an autoscaler starts some, of: " + text.Names(wakes, maxNamed)
+	if e.plan.Router != nil && e.plan.Router.QueueTTL > 0 {
+		message = fmt.Sprintf("no replicas run until a request comes, which waits up to %s in the endpoint picker for: %s", e.plan.Router.QueueTTL, text.Names(wakes, maxNamed))
+	}
+	return composite.Condition{Type: WorkloadsReady, Status: composite.True, Reason: ReasonSleeping, Message: message}
 }
 
 func (e *evaluator) routerReady(g *conditionGroup) composite.Condition {

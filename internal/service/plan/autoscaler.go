@@ -128,6 +128,9 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 	if in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && in.Scaling.Prometheus.ServerAddress == "" {
 		errs = append(errs, field.Forbidden(at, "must be left out until the platform team says where Prometheus is"+setBy("scaling.prometheus.serverAddress")))
 	}
+	if r.scaling.Min() == 0 {
+		errs = append(errs, p.checkWake(r, in)...)
+	}
 	if len(errs) > 0 {
 		return errs
 	}
@@ -147,6 +150,9 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 			"ignoreNullValues": "false",
 		},
 	}}
+	if r.scaling.Min() == 0 {
+		p.addWake(a, r, in)
+	}
 	return nil
 }
 

@@ -86,6 +86,9 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	}
 	// Validation of the API refuses unknown strategies.
 	r.Config, _ = epp.Generate(r.Strategy, r.Dialect, hasType(spec, v1alpha1.ComponentTypeWorker))
+	if r.QueueTTL = wakeTime(spec); r.QueueTTL > 0 {
+		r.Config = epp.WithQueue(r.Config, r.Dialect, r.QueueTTL)
+	}
 	r.ScreensRevisions = r.Disaggregated && r.Strategy == v1alpha1.StrategyPDDisaggregation && screens(in, r.Image)
 	return r.warnOfVersions(path, in), nil
 }
@@ -145,6 +148,7 @@ func (r *Router) useConfig(path *field.Path, text string, pinned inputv1alpha1.D
 		}
 		r.Dialect = inputv1alpha1.DialectLLMD
 	}
+	r.Queues = c.Queues()
 	doubts, errs := c.Check(r.Dialect, ownImage)
 	warnings := make([]Warning, 0, len(doubts))
 	for _, d := range doubts {

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -30,6 +32,10 @@ type Router struct {
 	ScreensRevisions bool
 	// ScreensBoth tells that a revision needs prefill pods, too.
 	ScreensBoth bool
+	// QueueTTL is how long a request waits in the endpoint picker while there are no pods. 0 means that it
+	// is refused at once. Queues tells that the user's own configuration keeps it.
+	QueueTTL time.Duration
+	Queues   bool
 	// Tracing has the variables with which the endpoint picker sends traces. Nil sends none.
 	Tracing []corev1.EnvVar
 	// Replicas of the endpoint picker.

@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// TestWake proves that a role stops with a target only where a request waits until it runs again, and starts it.
+func TestWake(t *testing.T) {
+	const (
+		scaling = `scaling: {minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}}`
+		router  = `{name: router, componentType: router}`
+		worker  = `{name: w, componentType: worker, ` + scaling + `, lifecycle: {startupSeconds: 600}, template: ` + vllmPod + `}`
+		at      = `spec.roles[1].scaling.minReplicas: Invalid value: 0: must be 1 or more with target `
+		gates   = `plugins: [{type: queue-scorer}]\nschedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}]}]\n`
+		config  = `apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n` + gates
+	)
+	cases := map[string]struct {
+		reason, roles, input string
+		ttl                  time.Duration
+		refused              string
+	}{
+		"Wakes": {reason: "A request waits as long as the engine may take to start.", roles: router + ", " + worker, ttl: 10 * time.Minute},
+		"LLMD":  {reason: "So it does in the other endpoint picker.", roles: router + ", " + worker, input: `, endpointPicker: {dialect: LLMD}`, ttl: 10 * time.Minute},
+		"OwnConfig": {
+			reason: "A configuration of the user's says for how long.",
+			roles:  `{name: router, componentType: router, endpointPickerConfig: "` + config + `featureGates: [flowControl]"}, ` + worker,
+		},
+		"NoQueue": {
+			reason: "A request would be refused at once.", roles: `{name: router, componentType: router, endpointPickerConfig: "` + config + `"}, ` + worker,
+			refused: at + "and an endpointPickerConfig without flowControl in its featureGates: no request would wait until the role has started",
+		},
+		"NoRouter": {
+			reason: "There is nothing to wait in.", roles: worker,
+			refused: strings.Replace(at, "[1]", "[0]", 1) + "and without a router: no request could wait until the role has started",
+		},
+		"Older": {
+			reason: "This endpoint picker looks for pods first.", roles: router + ", " + worker, input: `, endpointPicker: {dialect: GAIE, image: "registry/epp:v1.2.1"}`,
+			refused: at + "with the endpoint picker registry/epp:v1.2.1: requests are known to wait in v1.5.0 and later",
+		},
+		"Beside": {
+			reason: "The other role answers all requests.", roles: router + ", " + worker + `, {name: always, componentType: worker, template: ` + vllmPod + `}`,
+			refused: at + "beside the role always, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none",
+		},
+		"Pair": {
+			reason: "A request would not wait for the second one of them.", roles: router + `, {name: p, componentType: prefiller, ` + scaling + `, template: ` + vllmPod + `}, {name: d, componentType: decoder, replicas: 1, template: ` + vllmPod + `}`,
+			refused: at + "for prefill and decode: a request waits until there is any pod, and these need each other",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, `{roles: [`+tc.roles+`]}`, `{`+prometheus+tc.input+`}`)
+			if err != nil || tc.refused != "" {
+				got := ""
+				if err != nil {
+					got = err.Error()
+				}
+				if diff := cmp.Diff(tc.refused, got); diff != "" {
+					t.Fatalf("%s\n-want +got:\n%s", tc.reason, diff)
+				}
+				return
+			}
+			if p.Router.QueueTTL != tc.ttl {
+				t.Errorf("%s A request waits for %s, want %s", tc.reason, p.Router.QueueTTL, tc.ttl)
+			}
+			queue := map[bool]string{true: "llm_d_epp_flow_control_queue_size", false: "inference_extension_flow_control_queue_size"}[name == "LLMD"]
+			want := []v1alpha1.ScalingTrigger{
+				{Type: "prometheus", Name: "target", MetricType: "AverageValue", Metadata: map[string]string{
+					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "3", "activationThreshold": "1000000000",
+					"query": `sum(vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"})`,
+				}},
+				{Type: "prometheus", Name: "requests", MetricType: "AverageValue", Metadata: map[string]string{
+					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "1000000000", "activationThreshold": "0",
+					"query": `(sum(` + queue + `{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}) or vector(0))` +
+						` + (sum(vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}) or vector(0))` +
+						` + (sum(vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}) or vector(0))`,
+				}},
+			}
+			if diff := cmp.Diff(want, p.Roles[0].Autoscaler.Triggers); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -210,12 +210,13 @@ func (a *account) open(req *CapacityRequest, cluster string) {
 	}
 }
 
-// newGrant returns a grant of pods for those that are requested, which have no pin.
-func (b *book) newGrant(generation int64, requested, all pods, pin *capacity.Pin, started bool) granted {
+// newGrant returns a grant in exchange for another. It has all pods, among them those that are
+// requested, which have no pin.
+func (b *book) newGrant(before granted, generation int64, requested, all pods, pin *capacity.Pin) granted {
 	if b.pinned(requested, pin).id == all.id {
 		requested = pods{}
 	}
-	return granted{generation, all, pin, requested, started, false}
+	return granted{generation, all, pin, requested, before.started, before.leaving}
 }
 
 func (a *account) set(name key.ReplicaID, g granted) {

@@ -50,7 +50,7 @@ Reserve decides in this order:
     the rest has not fitted for Grace, all of it is freed, and the group is served like a new one.
     The same holds for a single replica that may start alone, and for one that comes back after its
     workloads are gone (TestAgainLarger). While these may run, it is granted nothing else
-    (TestComesBackElsewhere).
+    (TestComesBackElsewhere), and what it was granted stays (TestComesBackSmaller).
  3. Pods that request less are granted as they are now, which always fits. While the request says
     that pods from before may still run (Replacing), a grant covers these and those that come: each
     pod takes the place of one that covers it, or that it covers (func union).

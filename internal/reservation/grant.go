@@ -159,7 +159,7 @@ func (b *book) countedWith(more, gone tally) tally {
 func (b *book) enter(wants []want) {
 	b.spend(wants)
 	for _, w := range wants {
-		w.account.set(w.replica.Name, b.newGrant(w.replica.Generation, w.requested, w.pods, w.pin, w.account.granted[w.replica.Name].started))
+		w.account.set(w.replica.Name, b.newGrant(w.account.granted[w.replica.Name], w.replica.Generation, w.requested, w.pods, w.pin))
 		w.account.got = true
 	}
 }

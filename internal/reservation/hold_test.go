@@ -109,6 +109,28 @@ func TestAgainLarger(t *testing.T) {
 	}
 }
 
+// TestComesBackSmaller proves that a replica which left, and comes back with less, keeps the room of its
+// former pods while these may run, and gives it back once it is known that they do not.
+func TestComesBackSmaller(t *testing.T) {
+	a, b := request("a", 8, 1), request("b", 4, 1)
+	smaller := withGenerations(request("a", 4, 1), 2)
+	at := func(last Result, after time.Duration, inUse map[key.ReplicaID]bool, a CapacityRequest) Result {
+		in := Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: last.Ledger, Requests: []CapacityRequest{a, b}, Now: noon.Add(after)}
+		if inUse != nil {
+			in.InUse = map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): inUse}
+		}
+		return Reserve(in)
+	}
+	runs := at(at(Result{}, 0, nil, a), time.Second, nil, running(a, "0/0"))
+	back := at(runs, time.Minute, nil, smaller)
+	stays := at(back, time.Minute+LeavingGrace, map[key.ReplicaID]bool{"0/0": true}, smaller)
+	gone := at(stays, 2*time.Minute+LeavingGrace, map[key.ReplicaID]bool{}, smaller)
+	got := []map[string]bool{grantedTo(back), grantedTo(stays), grantedTo(gone)}
+	if diff := cmp.Diff([]map[string]bool{{"a": true}, {"a": true}, {"a": true, "b": true}}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // TestComesBackElsewhere proves that a replica which left, and comes back larger, gets no other pool while
 // its former pods may still run. Nobody else gets their room.
 func TestComesBackElsewhere(t *testing.T) {

@@ -8,27 +8,31 @@ import (
 )
 
 // keep drops the grants that were withdrawn, or are missing. Pods that have shrunk are granted as
-// they are now, which always fits. While pods from before may run, the grant stays as it is.
+// they are now, which always fits. While pods from before may run, the grant covers these too. That of a
+// replica that left, and is requested again, stays as it is until nothing of it runs any more.
 func (b *book) keep(a *account) {
 	if a.request == nil {
 		b.keepMissing(a)
 		return
 	}
-	requested := make(map[key.ReplicaID]bool, len(a.names))
-	for _, r := range Replicas(a.cluster.Groups) {
+	replicas := Replicas(a.cluster.Groups)
+	requested := make(map[key.ReplicaID]bool, len(replicas))
+	for _, r := range replicas {
+		requested[r.Name] = true
+	}
+	b.dropWithdrawn(a, requested)
+	for _, r := range replicas {
 		has, ok := a.granted[r.Name]
-		if !ok {
+		if !ok || has.leaving && has.pods.id != "" {
 			continue
 		}
-		requested[r.Name] = true
 		has = b.replaced(&r, b.asItRuns(a, &r, has))
 		a.granted[r.Name] = has
 		pods := b.podsOf(a, &r)
 		if now := b.during(&r, has.pods, b.pinned(pods, has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
-			a.granted[r.Name] = b.newGrant(max(has.generation, r.Generation), pods, now, has.pin, has.started)
+			a.granted[r.Name] = b.newGrant(has, max(has.generation, r.Generation), pods, now, has.pin)
 		}
 	}
-	b.dropWithdrawn(a, requested)
 	if b.NotSchedulable == "" {
 		b.giveBack(a)
 	}

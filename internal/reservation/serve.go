@@ -72,11 +72,12 @@ const (
 	minPackings = 8
 )
 
-// messageNextCall is why a request is pending that was not looked at.
-// messageLeaving is told of replicas that are requested again.
-const messageLeaving = "it may still run pods from before, which this request lacks"
-
-const messageNextCall = "its namespace requests more than one call evaluates, and the next call continues"
+const (
+	// messageNextCall is why a request is pending that was not looked at.
+	messageNextCall = "its namespace requests more than one call evaluates, and the next call continues"
+	// messageLeaving is why a replica is pending that is requested again, while its former pods may run.
+	messageLeaving = "it may still run pods from before, which this request lacks"
+)
 
 // share divides what one call may use among the namespaces.
 func (b *book) share() {

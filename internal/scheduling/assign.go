@@ -22,6 +22,9 @@ type Problem struct {
 	FailoverAfter time.Duration
 	// StartTimeout is how long a group may take to become ready in a new home. 0 means any time.
 	StartTimeout time.Duration
+	// Sizes of the replicas in an answer to Crossplane, and the Room that it has for all of them.
+	Sizes map[key.ReplicaID]int
+	Room  int
 	// Seed orders clusters that are equally good.
 	Seed string
 	// Now is compared with times of clusters, homes and requests.
@@ -46,6 +49,7 @@ const (
 	ReasonRequested            = "Requested"
 	ReasonNotReserved          = "NotReserved"
 	ReasonStartTimedOut        = "StartTimedOut"
+	ReasonMovesInParts         = "MovesInParts"
 )
 
 // A Decision is what Assign decides about a service in one cluster.
@@ -115,6 +119,7 @@ func Assign(problem Problem) Solution {
 	for i := range p.Candidates {
 		all = append(all, p.decide(i))
 	}
+	p.moveInParts(all)
 	return Solution{Decisions: all, Homes: p.homes}
 }
 

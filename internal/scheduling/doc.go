@@ -14,7 +14,8 @@ their maps are read.
     candidate. Under Failover and Spread, each unit has one home: all groups together under
     Failover, and each replica group by itself under Spread.
  4. Decisions: of what is assigned, replicas that are reserved or exist run, and the others
-    are pending. What exists elsewhere leaves, or stays until its successor serves.
+    are pending. What exists elsewhere leaves, or stays until its successor serves. Where two copies
+    are too large for an answer, groups move one after the other (TestMovesInParts).
  5. Extra: what a rollout runs beyond what is wanted is added to the clusters that run the
     service. It has no part in what was decided before (TestExtra).
  6. Request: the capacity that the service requests of each cluster, for what runs there and

@@ -96,6 +96,22 @@ const (
 	besideFleetReplica = 2 << 10
 )
 
+// roomForReplicas is how much of an answer the replicas may take while a service moves. The rest is for routers and
+// the request, for pods that are read, and for what scaling may add.
+const roomForReplicas = composite.MaxAnswer / 4 * 3
+
+// sizeOf returns the bytes that a replica of a role takes of an answer in the fleet. A role that cannot be rendered
+// has none, and rendering says why.
+func sizeOf(renderer *render.Renderer) func(*plan.Role) int {
+	return func(r *plan.Role) int {
+		o, err := renderer.Example(r)
+		if err != nil {
+			return 0
+		}
+		return proto.Size(o.Resource) + besideReplica + besideFleetReplica
+	}
+}
+
 // sizesOfRoles measures the replicas of the roles, in the order of the plan.
 func sizesOfRoles(p *plan.Plan, renderer *render.Renderer, sizes map[key.Key]int) ([]roleSize, error) {
 	all, at := make([]roleSize, len(p.Roles)), map[*plan.Role]*roleSize{}

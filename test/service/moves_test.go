@@ -13,6 +13,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 	"github.com/fusioninfer/function-inferenceservice/test/function"
@@ -36,18 +37,7 @@ func TestMoves(t *testing.T) {
 	req := fixture.Request(t, fixture.Service("replicas: 1\n"+fixture.TwoNodes+"placement: {policy: Failover, clusterSelector: {}}"), "")
 	apply := func(clusters ...string) []string {
 		t.Helper()
-		rsp, _ := fixture.Reconcile(t, fn, req, map[string][]string{"fleet": clusters})
-		if got := fixture.Fatals(rsp); got != "" {
-			t.Fatal(got)
-		}
-		// Crossplane deletes what is not desired any more, and provider-kubernetes makes the rest ready.
-		maps.DeleteFunc(req.GetObserved().GetResources(), func(k string, _ *fnv1.Resource) bool { return rsp.GetDesired().GetResources()[k] == nil })
-		fixture.Observe(req, rsp)
-		for k, r := range req.GetObserved().GetResources() {
-			req.Observed.Resources[k] = &fnv1.Resource{Resource: readyThere(t, r.GetResource())}
-		}
-		xr := proto.CloneOf(req.GetObserved().GetComposite().GetResource())
-		req.Observed.Composite.Resource = kube.With(xr, kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status"), "status")
+		rsp := settle(t, fn, req, clusters)
 		var events []string
 		for _, r := range rsp.GetResults() {
 			if r.GetTarget() == fnv1.Target_TARGET_COMPOSITE_AND_CLAIM {
@@ -79,6 +69,93 @@ func TestMoves(t *testing.T) {
 	if got := remoteClusters(fn.Run(t, req)); !slices.Equal(got, []string{"us-west"}) {
 		t.Errorf("it runs in %s", strings.Join(got, ", "))
 	}
+}
+
+// settle calls the function, and does with its answer what Crossplane and provider-kubernetes do. What is not desired any
+// more is gone, and the rest is ready.
+func settle(t *testing.T, fn *function.Client, req *fnv1.RunFunctionRequest, clusters []string) *fnv1.RunFunctionResponse {
+	t.Helper()
+	rsp, _ := fixture.Reconcile(t, fn, req, map[string][]string{"fleet": clusters})
+	if got := fixture.Fatals(rsp); got != "" {
+		t.Fatal(got)
+	}
+	maps.DeleteFunc(req.GetObserved().GetResources(), func(k string, _ *fnv1.Resource) bool { return rsp.GetDesired().GetResources()[k] == nil })
+	fixture.Observe(req, rsp)
+	for k, r := range req.GetObserved().GetResources() {
+		req.Observed.Resources[k] = &fnv1.Resource{Resource: readyThere(t, r.GetResource())}
+	}
+	xr := proto.CloneOf(req.GetObserved().GetComposite().GetResource())
+	req.Observed.Composite.Resource = kube.With(xr, kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status"), "status")
+	return rsp
+}
+
+// TestMovesInParts shows that a service moves group by group, if an answer to Crossplane has no room for two copies of
+// all. No group is ever without a copy, and the service says what it does.
+func TestMovesInParts(t *testing.T) {
+	fn := function.Start(t)
+	large := fmt.Sprintf(`roles: [{name: w, componentType: worker, replicas: 1, template: {spec: {containers: [{name: vllm, image: i, args: [--model, m], env: [{name: X, value: "%s"}]}]}}}]
+`, strings.Repeat("x", 480_000))
+	req := fixture.Request(t, fixture.Service("replicas: 5\n"+large+"placement: {policy: Failover, clusterSelector: {}}"), "")
+	member := func(name, stopPolicy string, generation int) string {
+		groups := ""
+		for group := range 5 {
+			groups += fmt.Sprintf("{group: %d, role: w, indexes: [0], generation: %d},", group, generation)
+		}
+		return strings.Replace(memberOf(name, stopPolicy, 1), "replicas: [{group: 0, role: w, indexes: [0, 1], generation: 1}]", "replicas: ["+groups+"]", 1)
+	}
+	type step struct {
+		East, West []int32 // The groups that run there.
+		Reason     string
+	}
+	var got []step
+	call := func(clusters ...string) {
+		t.Helper()
+		rsp := settle(t, fn, req, clusters)
+		s := step{East: groupsIn(rsp, "us-east"), West: groupsIn(rsp, "us-west")}
+		status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status", "clusters")
+		for _, c := range status.GetListValue().GetValues() {
+			if f := c.GetStructValue().GetFields(); f["name"].GetStringValue() == "us-west" {
+				s.Reason = f["reason"].GetStringValue()
+			}
+		}
+		if len(got) == 0 || !cmp.Equal(got[len(got)-1], s) {
+			got = append(got, s)
+		}
+	}
+	call(memberOf("us-east", "None", 0), memberOf("us-west", "None", 0))
+	call(member("us-east", "None", 1), memberOf("us-west", "None", 0))
+	call(member("us-east", "Drain", 1), memberOf("us-west", "None", 0))
+	for range 15 {
+		call(member("us-east", "Drain", 1), member("us-west", "None", 2))
+	}
+	all := []int32{0, 1, 2, 3, 4}
+	want := []step{
+		{nil, nil, "NotNeeded"},
+		{all, nil, "NotNeeded"},
+		{all, nil, "Requested"},
+		{all, []int32{0}, "MovesInParts"},
+		{[]int32{1, 2, 3, 4}, []int32{0, 1}, "MovesInParts"},
+		{[]int32{2, 3, 4}, []int32{0, 1, 2}, "MovesInParts"},
+		{[]int32{3, 4}, []int32{0, 1, 2, 3}, "MovesInParts"},
+		{[]int32{4}, all, ""},
+		{nil, all, ""},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// groupsIn returns the groups with desired LeaderWorkerSets in a cluster.
+func groupsIn(rsp *fnv1.RunFunctionResponse, cluster string) []int32 {
+	all := map[int32]bool{}
+	for k := range rsp.GetDesired().GetResources() {
+		parsed := key.Parse(k)
+		if id, is := parsed.ReplicaID(); is && parsed.Cluster == cluster {
+			group, _, _, _ := id.Parts()
+			all[group] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // readyThere returns an Object as provider-kubernetes reports it while the remote object is ready.

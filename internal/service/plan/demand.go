@@ -49,7 +49,25 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, runn
 		d.Groups = append(d.Groups, p.replicaGroups(g, spec, gang, pods)...)
 	}
 	d.Extra = p.extraDemand(running, pods)
+	p.measure(d, running)
 	return d
+}
+
+// measure sets the sizes of what can move in parts: several groups.
+func (p *Plan) measure(d *scheduling.Demand, running *Running) {
+	if len(d.Groups) < 2 || running.Size == nil {
+		return
+	}
+	sizes := map[string]int{}
+	for _, r := range p.Roles {
+		sizes[r.Name] = running.Size(r)
+	}
+	d.Room, d.Sizes = running.Room, map[key.ReplicaID]int{}
+	for _, r := range reservation.Replicas(d.Groups) {
+		if _, role, _, ok := r.Name.Parts(); ok {
+			d.Sizes[r.Name] = sizes[role]
+		}
+	}
 }
 
 // replicaGroups returns the replicas of one group of the spec in groups that are never split

@@ -36,6 +36,10 @@ type Running struct {
 	Extra map[string][]key.ReplicaID
 	// Others are the other replicas that exist, by the cluster.
 	Others map[string][]key.ReplicaID
+	// Size returns the bytes that a replica of a role takes of an answer to Crossplane, and Room is how
+	// many bytes there are for all of them.
+	Size func(*Role) int
+	Room int
 	// Recovery returns what a replica has noted of failures, by its key.
 	Recovery func(key.Key) Recovery
 	// LastFailure returns what a replica has noted of its last crash, by its key.

@@ -1,0 +1,64 @@
+package scheduling
+
+import (
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// moveInParts keeps groups from starting in another cluster while an answer to Crossplane has no room
+// for them beside everything that runs. As soon as a group has left its former cluster, the next one
+// starts. A group that runs nowhere else is not kept back, because nothing would make room for it. Nor
+// is the first one, while no other moves: if it does not fit, the answer is refused, which says why.
+func (p *scheduler) moveInParts(all []Decision) {
+	if p.Policy == v1alpha1.PlacementReplicate {
+		return // Nothing moves.
+	}
+	size, moving := 0, false
+	for _, d := range all {
+		for r := range d.Run {
+			size += p.Sizes[r]
+		}
+	}
+	type move struct {
+		to    *Decision
+		group *reservation.ReplicaGroup
+	}
+	var next []move
+	for g := range p.Groups {
+		var present []int
+		for i := range p.Candidates {
+			if p.Candidates[i].present(p.Groups[g]) {
+				present = append(present, i)
+			}
+		}
+		moving = moving || len(present) > 1
+		for i := range all {
+			if len(present) > 0 && !slices.Contains(present, i) && runsSome(&all[i], &p.Groups[g]) {
+				next = append(next, move{&all[i], &p.Groups[g]})
+			}
+		}
+	}
+	for i := len(next) - 1; size > p.Room && (i > 0 || i == 0 && moving); i-- {
+		size -= p.keepBack(next[i].to, next[i].group)
+	}
+}
+
+// runsSome tells whether a decision runs some of a group.
+func runsSome(d *Decision, g *reservation.ReplicaGroup) bool {
+	return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool { return d.Run[r.Name] })
+}
+
+// keepBack keeps a group from starting, and returns how many bytes fewer the answer has.
+func (p *scheduler) keepBack(d *Decision, g *reservation.ReplicaGroup) (size int) {
+	for i := range g.Replicas {
+		if r := g.Replicas[i].Name; d.Run[r] {
+			d.wait(r)
+			size += p.Sizes[r]
+		}
+	}
+	d.State, d.Reason = pendingState(d), ReasonMovesInParts
+	d.Message = "an answer to Crossplane has no room for two copies of everything, so each group starts here once one before it has left its former cluster"
+	return size
+}

@@ -1,0 +1,63 @@
+package scheduling
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// TestMovesInParts proves which groups start in another cluster while the first one runs all of them.
+func TestMovesInParts(t *testing.T) {
+	one := func(name key.ReplicaID) reservation.ReplicaGroup {
+		return reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{{Name: name, Pods: map[string]int64{"large": 1}}}}
+	}
+	groups := []reservation.ReplicaGroup{one("w/0"), one("w/1"), one("w/2")}
+	all := set("w/0", "w/1", "w/2")
+	cases := map[string]struct {
+		reason string
+		policy v1alpha1.PlacementPolicy
+		room   int
+		west   Candidate
+		want   []key.ReplicaID
+	}{
+		"NoSizes":   {reason: "A service whose groups were not measured moves at once.", policy: v1alpha1.PlacementFailover, want: []key.ReplicaID{"w/0", "w/1", "w/2"}},
+		"AllFit":    {reason: "There is room for two copies.", policy: v1alpha1.PlacementFailover, room: 60, want: []key.ReplicaID{"w/0", "w/1", "w/2"}},
+		"TwoFit":    {reason: "There is room for two more groups.", policy: v1alpha1.PlacementFailover, room: 59, want: []key.ReplicaID{"w/0", "w/1"}},
+		"Spread":    {reason: "Groups with homes of their own wait in the same way.", policy: v1alpha1.PlacementSpread, room: 59, want: []key.ReplicaID{"w/0", "w/1"}},
+		"NoneFits":  {reason: "The first one starts, so that the answer is refused with a reason.", policy: v1alpha1.PlacementFailover, room: 30, want: []key.ReplicaID{"w/0"}},
+		"OneMoves":  {reason: "What moves already is not stopped, and nothing joins it.", policy: v1alpha1.PlacementFailover, room: 30, west: Candidate{Present: set("w/1")}, want: []key.ReplicaID{"w/1"}},
+		"Replicate": {reason: "Each cluster has a copy, so nothing would make room.", policy: v1alpha1.PlacementReplicate, room: 30, want: []key.ReplicaID{"w/0", "w/1", "w/2"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			free := capacity.Free{Pools: []capacity.Pool{nodes("h100", 4, 8)}}
+			p := Problem{
+				Policy: tc.policy, Groups: groups, PodRequirements: requirements, Homes: homeIn("west", "w/0", "w/1", "w/2"), Room: tc.room, Seed: "uid",
+				Candidates: []Candidate{
+					{Name: "east", Weight: 1, StopPolicy: v1alpha1.StopDrain, Present: all, Ready: all, ReceivesTraffic: true, RouterReady: true, Free: free},
+					{Name: "west", Weight: 1, Present: tc.west.Present, Reserved: all, ReceivesTraffic: true, Free: free},
+				},
+			}
+			if tc.room > 0 {
+				p.Sizes = map[key.ReplicaID]int{"w/0": 10, "w/1": 10, "w/2": 10}
+			}
+			got := Assign(p).Decisions
+			if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(got[1].Run))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(all, got[0].Run); diff != "" {
+				t.Errorf("what runs stays until it runs elsewhere\n-want, +got:\n%s", diff)
+			}
+			if moves := len(tc.want) < len(all); moves != (got[1].Reason == ReasonMovesInParts) || len(got[1].Pending) != len(all)-len(tc.want) {
+				t.Errorf("got the reason %q and %d pending replicas", got[1].Reason, len(got[1].Pending))
+			}
+		})
+	}
+}

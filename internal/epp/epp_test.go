@@ -150,7 +150,7 @@ func TestWithQueue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, golden := WithQueue(config, d, 20*time.Minute), filepath.Join("testdata", "good", golden, "with-queue.yaml")
+			got, golden := WithQueue(config, d, 20*time.Minute, 128<<20), filepath.Join("testdata", "good", golden, "with-queue.yaml")
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 					t.Fatal(err)

@@ -85,27 +85,35 @@ func Queues(image string, d inputv1alpha1.Dialect) (can bool, since string) {
 	return err == nil && v.AtLeast(first), "v" + first.String()
 }
 
-// WithQueue adds to a generated configuration that requests wait while there are no pods, for a time at most.
+// WithQueue adds to a generated configuration that requests wait while there are no pods, for a time at most. What
+// is beyond some bytes, or beyond maxQueued requests, is refused. By default there is only a limit of 1 GB.
 //
 // Flow control also keeps requests while pods are saturated, and while their metrics are old. The scorers and
 // the engines' own queues take care of load, and one that is busy may be slow to tell its metrics. So only a
 // pod whose metrics were never read, or whose cache is full, counts as saturated.
-func WithQueue(config string, d inputv1alpha1.Dialect, most time.Duration) string {
+func WithQueue(config string, d inputv1alpha1.Dialect, most time.Duration, bytes int64) string {
 	tail := `saturationDetector:
   pluginRef: utilization-detector
 flowControl:
   defaultRequestTTL: %s
+  maxBytes: "%d"
+  maxRequests: "%d"
 `
 	if d == inputv1alpha1.DialectLLMD {
 		tail = `flowControl:
   defaultRequestTTL: %s
+  maxBytes: "%d"
+  maxRequests: "%d"
   saturationDetector:
     pluginRef: utilization-detector
 `
 	}
 	config = strings.Replace(config, "plugins:\n", queueHead, 1)
-	return config + fmt.Sprintf(tail, most)
+	return config + fmt.Sprintf(tail, most, bytes, maxQueued)
 }
+
+// maxQueued is the most requests that wait. Each has a stream of the gateway.
+const maxQueued = 5000
 
 const queueHead = `featureGates:
 - flowControl

@@ -151,7 +151,7 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 		},
 	}}
 	if r.scaling.Min() == 0 {
-		p.addWake(a, r, in)
+		p.addWake(a, in)
 	}
 	return nil
 }
@@ -211,19 +211,22 @@ type query func(selector string) string
 var queries = map[launch.Engine]map[string]query{
 	launch.EngineVLLM: {
 		"waitingRequests":              sumOf("vllm:num_requests_waiting"),
-		"runningRequests":              sumOf("vllm:num_requests_running"),
+		"runningRequests":              sumOf(runningMetric[launch.EngineVLLM]),
 		"kvCacheUtilizationPercent":    percentOf("vllm:kv_cache_usage_perc"),
 		"tokensPerSecond":              rateOf("vllm:generation_tokens_total"),
 		"timeToFirstTokenMilliseconds": timeOf("vllm:time_to_first_token_seconds"),
 	},
 	launch.EngineSGLang: {
 		"waitingRequests":              sumOf("sglang:num_queue_reqs"),
-		"runningRequests":              sumOf("sglang:num_running_reqs"),
+		"runningRequests":              sumOf(runningMetric[launch.EngineSGLang]),
 		"kvCacheUtilizationPercent":    percentOf("sglang:token_usage"),
 		"tokensPerSecond":              rateOf("sglang:generation_tokens_total"),
 		"timeToFirstTokenMilliseconds": timeOf("sglang:time_to_first_token_seconds"),
 	},
 }
+
+// runningMetric is the gauge with the requests that an engine works on. An engine has it once it answers.
+var runningMetric = map[launch.Engine]string{launch.EngineVLLM: "vllm:num_requests_running", launch.EngineSGLang: "sglang:num_running_reqs"}
 
 // window is the time of which rates are the mean.
 const window = "[5m]"

@@ -27,8 +27,8 @@ type FleetRoute struct {
 	Matches [][]any
 	// ClosedPaths are those that it does not pass on.
 	ClosedPaths []string
-	// Backends in the order of the placement: the clusters in which the service runs, and those
-	// that may still receive traffic.
+	// Backends in the order of the placement: the clusters in which the service runs, or requests wait for
+	// it, and those that may still receive traffic.
 	Backends []Backend
 	// Hostnamed is the way in which the route leads to DNS names. Empty means that it does not.
 	Hostnamed key.Hostname
@@ -53,7 +53,8 @@ type Backend struct {
 	// Hostname is the way to the address if that is a DNS name. Not every way has an
 	// EndpointSlice, and one has a ServiceEntry in place of the Service.
 	Hostname key.Hostname
-	// Weight is the number of ready replicas, or 0 if the cluster must get no requests.
+	// Weight is the number of ready replicas, or 0 if the cluster must get no requests. It is 1 where requests wait for
+	// the first replica.
 	Weight int32
 	// Named tells whether the route names the backend.
 	Named bool
@@ -115,11 +116,11 @@ func matchesOf(r *Router) [][]any {
 	return all
 }
 
-// backends returns the entrypoints of the clusters in which the service runs or that may still
-// receive traffic. A cluster that the service leaves has weight 0.
+// backends returns the entrypoints of the clusters in which the service runs, or requests wait for it, and of those that
+// may still receive traffic. A cluster that the service leaves has weight 0.
 func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	var all []Backend
-	inUse, restarting := map[string]bool{}, map[string]int32{}
+	inUse, restarting, waiting := map[string]bool{}, map[string]int32{}, map[string]int32{}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		p.warnOfHostname(a)
@@ -130,7 +131,7 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		if a.MayReceiveTraffic {
 			all = append(all, p.formerBackends(a.Target.Cluster, current.Name, snapshot)...)
 		}
-		runs, receives := len(a.Run) > 0, a.MayReceiveTraffic && snapshot.MayReceiveTraffic[current.Name]
+		runs, receives := len(a.Run) > 0 || p.waitsIn(a), a.MayReceiveTraffic && snapshot.MayReceiveTraffic[current.Name]
 		if a.Entrypoint == nil || !runs && !receives {
 			continue
 		}
@@ -138,16 +139,27 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() {
 			current.Weight, restarting[current.Name] = p.ready(a)
 		}
+		if current.Weight == 0 && p.waitsIn(a) {
+			waiting[current.Name] = 1
+		}
 		inUse[current.Cluster] = receives
 		all = append(all, current)
 	}
-	// Pods that are being replaced stop soon. They get requests only if no cluster has others.
-	if !slices.ContainsFunc(all, func(b Backend) bool { return b.Weight > 0 }) {
-		for i := range all {
-			all[i].Weight = restarting[all[i].Name]
+	// Pods that are being replaced stop soon. They get requests only if no cluster has others. Without any pods,
+	// requests go where they can wait for some.
+	for _, instead := range []map[string]int32{restarting, waiting} {
+		if !slices.ContainsFunc(all, func(b Backend) bool { return b.Weight > 0 }) {
+			for i := range all {
+				all[i].Weight = instead[all[i].Name]
+			}
 		}
 	}
 	return p.nameBackends(all, inUse)
+}
+
+// waitsIn tells whether requests can wait in a cluster until a role of the service has started.
+func (p *Plan) waitsIn(a *scheduling.Assignment) bool {
+	return p.Router.Waits() && a.State == v1alpha1.StatePlaced && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed()
 }
 
 // backend returns the backend of an entrypoint. Backends at IP addresses and at DNS names are

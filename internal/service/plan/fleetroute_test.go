@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -140,15 +141,7 @@ func TestBackendsOfFleet(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			var got []string
-			for _, b := range p.FleetRoute.Backends {
-				text := fmt.Sprintf("%s: %d", b.Cluster, b.Weight)
-				if b.Named {
-					text += ", named"
-				}
-				got = append(got, text)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, backendsOf(p)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -402,6 +395,67 @@ func TestScaledDownInFleet(t *testing.T) {
 				got = append(got, text)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// backendsOf describes the backends of a plan.
+func backendsOf(p *Plan) []string {
+	var all []string
+	for _, b := range p.FleetRoute.Backends {
+		text := fmt.Sprintf("%s: %d", b.Cluster, b.Weight)
+		if b.Named {
+			text += ", named"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// TestFleetRouteWakes proves that requests reach the endpoint picker in which they wait for a role without replicas, and
+// the clusters with ready replicas once there are some.
+func TestFleetRouteWakes(t *testing.T) {
+	spec, in := &v1alpha1.InferenceServiceSpec{}, &inputv1alpha1.Input{}
+	if err := yaml.UnmarshalStrict([]byte(`{placement: {policy: Failover, clusters: [{name: east, inferenceClusterRef: {name: east}}, {name: west, inferenceClusterRef: {name: west}}]}, roles: [`+
+		`{name: router, componentType: router, httproute: {parentRefs: [{name: gw}], hostnames: [h.example.com]}},`+
+		`{name: worker, componentType: worker, scaling: {minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}}, template: `+vllmPod+`}]}`), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict([]byte(`{`+prometheus+`, fleet: {parentRefs: [{name: hub}]}}`), in); err != nil {
+		t.Fatal(err)
+	}
+	v1alpha1.Default(spec)
+	inputv1alpha1.Default(in)
+	east := func(ready bool, replicas ...key.ReplicaID) scheduling.Snapshot {
+		w := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved(replicas...)), schedulingtest.Cluster("west"))
+		w.Request = schedulingtest.RequestedAs("east", "east")
+		w.States["east"] = schedulingtest.Existing(replicas...)
+		w.States["east"].RouterWasReady, w.States["east"].RouterReady = true, true
+		if !ready {
+			w.States["east"].Ready, w.States["east"].WasReady = nil, nil
+		}
+		return w
+	}
+	cases := map[string]struct {
+		reason   string
+		snapshot scheduling.Snapshot
+		replicas int32
+		want     []string
+	}{
+		"Sleeps": {reason: "A request waits in the endpoint picker.", snapshot: east(true), want: []string{"east: 1, named"}},
+		"Starts": {reason: "So do those that come until the first replica is ready.", snapshot: east(false, "worker/0"), replicas: 1, want: []string{"east: 1, named"}},
+		"Runs":   {reason: "It answers.", snapshot: east(true, "worker/0", "worker/1"), replicas: 2, want: []string{"east: 2, named"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec.Roles[1].Replicas = &tc.replicas
+			p, errs := place(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, in, tc.snapshot, nil)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if diff := cmp.Diff(tc.want, backendsOf(p)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -87,7 +87,7 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	// Validation of the API refuses unknown strategies.
 	r.Config, _ = epp.Generate(r.Strategy, r.Dialect, hasType(spec, v1alpha1.ComponentTypeWorker))
 	if r.QueueTTL = wakeTime(spec); r.QueueTTL > 0 {
-		r.Config = epp.WithQueue(r.Config, r.Dialect, r.QueueTTL)
+		r.Config = epp.WithQueue(r.Config, r.Dialect, r.QueueTTL, queueBytes(r.Pod.Resources))
 	}
 	r.ScreensRevisions = r.Disaggregated && r.Strategy == v1alpha1.StrategyPDDisaggregation && screens(in, r.Image)
 	return r.warnOfVersions(path, in), nil
@@ -185,6 +185,9 @@ func hasType(spec *v1alpha1.InferenceServiceSpec, t v1alpha1.ComponentType) bool
 	return false
 }
 
+// defaultPickerMemory is the endpoint picker's limit of memory where nobody sets its resources.
+var defaultPickerMemory = resource.MustParse("4Gi")
+
 // planEndpointPickerPod decides the settings of the endpoint picker's pods. The service's resources
 // override the platform team's. By default requests are small, so that the pod fits on any node,
 // and memory is limited, because the prefix index can grow.
@@ -203,7 +206,7 @@ func planEndpointPickerPod(picker v1alpha1.EndpointPicker, in *inputv1alpha1.Inp
 				corev1.ResourceCPU:    resource.MustParse("250m"),
 				corev1.ResourceMemory: resource.MustParse("512Mi"),
 			},
-			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")},
+			Limits: corev1.ResourceList{corev1.ResourceMemory: defaultPickerMemory},
 		}
 	}
 	return pod

@@ -2,10 +2,13 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -37,6 +40,23 @@ func wakeTime(spec *v1alpha1.InferenceServiceSpec) time.Duration {
 	return time.Duration(most) * time.Second
 }
 
+// Waits tells whether a request waits in the endpoint picker while there are no pods.
+func (r *Router) Waits() bool { return r.QueueTTL > 0 || r.Queues }
+
+// queuedBytes is how many bytes of memory there are for each byte of requests that wait: the endpoint picker keeps
+// a request as it came and as decoded JSON, which together took 9.4 bytes for each where that is a list of tokens.
+// The rest is for the prefix index, and for requests that do not wait.
+const queuedBytes = 32
+
+// queueBytes is how many bytes of requests may wait in an endpoint picker.
+func queueBytes(r *corev1.ResourceRequirements) int64 {
+	memory, limited := r.Limits[corev1.ResourceMemory]
+	if !limited {
+		memory = defaultPickerMemory
+	}
+	return max(1, memory.Value()/queuedBytes)
+}
+
 // checkWake refuses a target with minReplicas 0 where requests would not wait for the role, or not start it.
 func (p *Plan) checkWake(r *Role, in *inputv1alpha1.Input) field.ErrorList {
 	var errs field.ErrorList
@@ -52,9 +72,16 @@ func (p *Plan) checkWake(r *Role, in *inputv1alpha1.Input) field.ErrorList {
 	}
 	if r.Type != v1alpha1.ComponentTypeWorker {
 		refuse("for prefill and decode: a request waits until there is any pod, and these need each other")
+		return errs
+	}
+	if p.Router.Replicas == 0 {
+		refuse("and no endpoint picker: no request could wait until the role has started")
+	}
+	if to := p.spec.Placement; to != nil && to.Policy == v1alpha1.PlacementSpread {
+		refuse("with the policy Spread: a request waits in the endpoint picker of one cluster, and the first replica may start in another. Use the policy Failover")
 	}
 	for _, other := range p.Router.behindPool(p.Roles) {
-		if s := other.scaling; other != r && other.Type == v1alpha1.ComponentTypeWorker && (s == nil || s.Target == nil || s.Min() > 0) {
+		if s := other.scaling; other != r && other.Type != v1alpha1.ComponentTypePrefiller && (s == nil || s.Target == nil || s.Min() > 0) {
 			refuse(fmt.Sprintf("beside the role %s, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none", other.Name))
 			break
 		}
@@ -62,7 +89,7 @@ func (p *Plan) checkWake(r *Role, in *inputv1alpha1.Input) field.ErrorList {
 	if can, since := epp.Queues(p.Router.Image, p.Router.Dialect); !can {
 		refuse(fmt.Sprintf("with the endpoint picker %s: requests are known to wait in %s and later", p.Router.Image, since))
 	}
-	if p.Router.QueueTTL == 0 && !p.Router.Queues {
+	if !p.Router.Waits() {
 		refuse("and an endpointPickerConfig without flowControl in its featureGates: no request would wait until the role has started")
 	}
 	return errs
@@ -73,23 +100,44 @@ func (p *Plan) checkWake(r *Role, in *inputv1alpha1.Input) field.ErrorList {
 // (pkg/scaling/executor/scale_scaledobjects.go and pkg/scaling/scale_handler.go of v2.21.0).
 const never = "1000000000"
 
-// addWake adds the trigger that says whether anything is to run: requests wait in the endpoint picker or in
-// the engines, or are being answered. The target then only says how many replicas.
+// addWake adds the trigger that says whether anything is to run. The target then only says how many replicas.
+// It counts the requests that wait in the endpoint picker, and for all roles behind it, which stop together:
 //
-// Before the first request there is no such metric of the endpoint picker, and without pods there is none of
-// the engines. Both count as 0. If Prometheus has lost the engines, the target has no result. KEDA then stops
-// nothing.
-func (p *Plan) addWake(a *Autoscaler, r *Role, in *inputv1alpha1.Input) {
+//   - the requests that wait in their engines or are being answered;
+//   - the engines that are up for a shorter time than the cooldown. KEDA counts the cooldown from when a trigger
+//     was active and no other one failed, and the target fails while an engine loads its model
+//     (scale_scaledobjects.go). So it would stop an engine that has just started.
+//
+// Without pods there are no metrics of engines, and before the first request there is none of the queue. Both
+// count as 0. If Prometheus has lost the engines, the target has no result. If it does not read the endpoint
+// picker, this trigger has none. KEDA then stops nothing.
+func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input) {
 	a.Triggers[0].Metadata["activationThreshold"] = never
-	orZero := func(q string) string { return "(" + q + " or vector(0))" }
-	engine := queries[r.engine]
+	router := p.seriesOf(p.Router.Name)
+	terms := []string{"(" + sumOf(epp.QueueSize(p.Router.Dialect))(router) + " or 0 * sum(up" + router + "))"}
+	for _, r := range p.Router.behindPool(p.Roles) {
+		engine, of := queries[r.engine], p.seriesOf(r.Name)
+		for _, q := range []query{engine["waitingRequests"], engine["runningRequests"], youngerThan(cooldown(in), runningMetric[r.engine])} {
+			terms = append(terms, "("+q(of)+" or vector(0))")
+		}
+	}
 	a.Triggers = append(a.Triggers, v1alpha1.ScalingTrigger{
 		Type: "prometheus", Name: "requests", MetricType: autoscalingv2.AverageValueMetricType,
 		Metadata: map[string]string{
-			"serverAddress": in.Scaling.Prometheus.ServerAddress,
-			"query": orZero(sumOf(epp.QueueSize(p.Router.Dialect))(p.seriesOf(p.Router.Name))) + " + " +
-				orZero(engine["waitingRequests"](p.seriesOf(r.Name))) + " + " + orZero(engine["runningRequests"](p.seriesOf(r.Name))),
+			"serverAddress": in.Scaling.Prometheus.ServerAddress, "query": strings.Join(terms, " + "),
 			"threshold": never, "activationThreshold": "0", "ignoreNullValues": "false",
 		},
 	})
+}
+
+// defaultCooldown is KEDA's, in seconds (defaultCooldownPeriod in scale_scaledobjects.go).
+const defaultCooldown = 300
+
+func cooldown(in *inputv1alpha1.Input) int32 {
+	return ptr.Deref(in.Scaling.CooldownSeconds, defaultCooldown)
+}
+
+// youngerThan counts the series that were not there some seconds ago.
+func youngerThan(seconds int32, metric string) query {
+	return func(s string) string { return fmt.Sprintf("count(%[1]s unless %[1]s offset %ds)", metric+s, seconds) }
 }

@@ -21,9 +21,9 @@ func TestWake(t *testing.T) {
 		config  = `apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n` + gates
 	)
 	cases := map[string]struct {
-		reason, roles, input string
-		ttl                  time.Duration
-		refused              string
+		reason, roles, input, placement string
+		ttl                             time.Duration
+		refused                         string
 	}{
 		"Wakes": {reason: "A request waits as long as the engine may take to start.", roles: router + ", " + worker, ttl: 10 * time.Minute},
 		"LLMD":  {reason: "So it does in the other endpoint picker.", roles: router + ", " + worker, input: `, endpointPicker: {dialect: LLMD}`, ttl: 10 * time.Minute},
@@ -47,6 +47,18 @@ func TestWake(t *testing.T) {
 			reason: "The other role answers all requests.", roles: router + ", " + worker + `, {name: always, componentType: worker, template: ` + vllmPod + `}`,
 			refused: at + "beside the role always, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none",
 		},
+		"BesidePair": {
+			reason: "The pool has the pods of all roles.", roles: router + ", " + worker + `, {name: p, componentType: prefiller, replicas: 1, template: ` + vllmPod + `}, {name: d, componentType: decoder, replicas: 1, template: ` + vllmPod + `}`,
+			refused: at + "beside the role d, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none",
+		},
+		"NoPicker": {
+			reason: "There is nothing to wait in.", roles: `{name: router, componentType: router, replicas: 0}, ` + worker,
+			refused: at + "and no endpoint picker: no request could wait until the role has started",
+		},
+		"Spread": {
+			reason: "The replica may start where no request waits.", roles: router + ", " + worker, placement: `, placement: {policy: Spread, clusterSelector: {}}`,
+			refused: at + "with the policy Spread: a request waits in the endpoint picker of one cluster, and the first replica may start in another. Use the policy Failover",
+		},
 		"Pair": {
 			reason: "A request would not wait for the second one of them.", roles: router + `, {name: p, componentType: prefiller, ` + scaling + `, template: ` + vllmPod + `}, {name: d, componentType: decoder, replicas: 1, template: ` + vllmPod + `}`,
 			refused: at + "for prefill and decode: a request waits until there is any pod, and these need each other",
@@ -54,7 +66,7 @@ func TestWake(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, err := build(t, `{roles: [`+tc.roles+`]}`, `{`+prometheus+tc.input+`}`)
+			p, err := build(t, `{roles: [`+tc.roles+`]`+tc.placement+`}`, `{`+prometheus+tc.input+`}`)
 			if err != nil || tc.refused != "" {
 				got := ""
 				if err != nil {
@@ -76,14 +88,52 @@ func TestWake(t *testing.T) {
 				}},
 				{Type: "prometheus", Name: "requests", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "1000000000", "activationThreshold": "0",
-					"query": `(sum(` + queue + `{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}) or vector(0))` +
-						` + (sum(vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}) or vector(0))` +
-						` + (sum(vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}) or vector(0))`,
+					"query": `(sum(` + queue + `{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}) or 0 * sum(up{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}))` +
+						busy("w", "300s"),
 				}},
 			}
 			if diff := cmp.Diff(want, p.Roles[0].Autoscaler.Triggers); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// busy is the part of the query about the engines of a role.
+func busy(role, cooldown string) string {
+	of := `{inferenceservice_namespace="ns",inferenceservice="svc",role="` + role + `"}`
+	return ` + (sum(vllm:num_requests_waiting` + of + `) or vector(0)) + (sum(vllm:num_requests_running` + of + `) or vector(0))` +
+		` + (count(vllm:num_requests_running` + of + ` unless vllm:num_requests_running` + of + ` offset ` + cooldown + `) or vector(0))`
+}
+
+// TestWakeTogether proves that each of several roles runs while requests are answered by any of them, and for the
+// cooldown after one of them has started.
+func TestWakeTogether(t *testing.T) {
+	role := func(name string) string {
+		return `{name: ` + name + `, componentType: worker, scaling: {minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}}, template: ` + vllmPod + `}`
+	}
+	p, err := build(t, `{roles: [{name: router, componentType: router}, `+role("a")+`, `+role("b")+`]}`, `{`+strings.Replace(prometheus, "scaling: {", "scaling: {cooldownSeconds: 60, ", 1)+`}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range p.Roles {
+		query := r.Autoscaler.Triggers[1].Metadata["query"]
+		if _, engines, _ := strings.Cut(query, `role="router"}))`); engines != busy("a", "60s")+busy("b", "60s") {
+			t.Errorf("the role %s runs while %s", r.Name, query)
+		}
+	}
+}
+
+// TestQueueBytes proves that what waits in an endpoint picker fits into its memory.
+func TestQueueBytes(t *testing.T) {
+	const worker = `{name: w, componentType: worker, scaling: {minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}}, template: ` + vllmPod + `}`
+	for resources, want := range map[string]string{"": "134217728", "limits: {memory: 1Gi}": "33554432", "requests: {cpu: 1}": "134217728"} {
+		p, err := build(t, `{roles: [{name: router, componentType: router}, `+worker+`]}`, `{`+prometheus+`, endpointPicker: {resources: {`+resources+`}}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(p.Router.Config, `maxBytes: "`+want+`"`) {
+			t.Errorf("with the resources {%s}, want %s bytes:\n%s", resources, want, p.Router.Config)
+		}
 	}
 }

@@ -42,10 +42,11 @@ Reserve decides in this order:
 
  1. A request that does not have a replica any more frees its grant at once, if the service has never
     said that it runs the replica. A service whose caches do not show a replica that its last request
-    said to run says so once more (Left), until the grant is gone. Else the grant is kept as long as
-    there are workloads of it in the cluster, or that is not known, and for LeavingGrace at least. A
-    request that is missing or cannot be read keeps its grants in the same way as long as its service
-    has any workloads there, and for Grace at least. Nobody else gets that room.
+    said to run says so once more (Left), until the grant is gone. If its last request is lost, it says
+    so of all that was granted and that it does not see. Else the grant is kept as long as there are
+    workloads of it in the cluster, or that is not known, and for LeavingGrace at least. A request that
+    is missing or cannot be read keeps its grants in the same way as long as its service has any
+    workloads there, and for Grace at least. Nobody else gets that room.
  2. A group that changes before it has started may not be able to start with what it was granted. If
     the rest has not fitted for Grace, all of it is freed, and the group is served like a new one.
     The same holds for a single replica that may start alone, and for one that comes back after its

@@ -33,6 +33,12 @@ func TestLeft(t *testing.T) {
 		"Again": {reason: "West still has the grant.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
 			s.Request.Left, s.Request.Clusters = west, nil
 		}}, want: west},
+		"Lost": {reason: "The last request is lost, and it may have said that what west grants runs.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
+			s.Request = nil
+		}}, want: west},
+		"LostNew": {reason: "A service that is new has no last request, and was granted nothing.", changes: []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			s.Request = nil
+		}}},
 		"Freed": {reason: "West has no grant any more."},
 		"Deleted": {reason: "There is no cluster that could grant its room to others.", changes: []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
 			delete(s.Clusters, "west")

@@ -65,7 +65,7 @@ func (v *view) claimRunning(r *reservation.CapacityRequest, members []member, de
 func (v *view) noteLeft(r *reservation.CapacityRequest) {
 	last := v.snapshot.Request
 	if last == nil {
-		return
+		last = v.lost()
 	}
 	left := map[string]map[key.ReplicaID]bool{}
 	note := func(cluster string, name key.ReplicaID) {
@@ -96,6 +96,18 @@ func (v *view) noteLeft(r *reservation.CapacityRequest) {
 		}
 		r.Left[cluster] = slices.Sorted(maps.Keys(names))
 	}
+}
+
+// lost stands for a last request that is lost. It may have said that everything runs that was granted, and
+// no cluster may have read that.
+func (v *view) lost() *reservation.CapacityRequest {
+	left := map[string][]key.ReplicaID{}
+	for name, c := range v.snapshot.Clusters {
+		if reserved := reservationOf(c, v.demand.ServiceID); reserved != nil {
+			left[name] = ReplicasFromStatus(reserved.Replicas)
+		}
+	}
+	return &reservation.CapacityRequest{Left: left}
 }
 
 // freed tells whether a cluster has no grant for a replica any more.

@@ -216,7 +216,7 @@ func (w *World) beforeApply(r *reconcile) {
 
 // afterApply checks that a service that answered requests in some cluster still does so. Only replicas that the spec wants, as
 // this reconcile read it, count. So what a user takes away is excused, and a move is not. An abandoned cluster is excused, and a
-// copy elsewhere that the reconcile read as ready and that was lost since, together with its cluster.
+// copy elsewhere that the reconcile read as ready and that was lost since, together with its cluster or with its nodes.
 func (w *World) afterApply(r *reconcile) {
 	if r.key.kind != serviceKind || len(w.served) == 0 {
 		return
@@ -233,13 +233,18 @@ func (w *World) afterApply(r *reconcile) {
 	w.violate("never zero copies", about, "%s was served in %v, and is not served any more", r.key, slices.Sorted(maps.Keys(w.served)))
 }
 
-// readLost tells whether a reconcile read a LeaderWorkerSet as ready that was lost together with all objects of its cluster.
+// readLost tells whether a reconcile read a LeaderWorkerSet as ready that was lost together with all objects of its cluster, or whose
+// pods were lost together with nodes. No reconcile can know that before it is reported.
 func (w *World) readLost(r *reconcile) bool {
 	for _, o := range r.observed {
 		reported := object(o.body, "status", "atProvider", "manifest")
 		k, n := identify(reported)
 		in := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
-		if in != nil && in.wiped && k == lwsKind && in.objects[task{k, n}] == nil && number(reported, "status", "readyReplicas") > 0 {
+		if in == nil || k != lwsKind || number(reported, "status", "readyReplicas") == 0 {
+			continue
+		}
+		there := in.objects[task{k, n}]
+		if there == nil && in.wiped || there != nil && there.runs != nil && there.runs.lost && !there.runs.ready {
 			return true
 		}
 	}

@@ -86,6 +86,8 @@ type group struct {
 	stopping []pod
 	// outdated tells that the pods are still those of the template before, and go next.
 	outdated bool
+	// lost tells that nodes have gone on which its pods were.
+	lost bool
 }
 
 // A pod is what a pod requests, and of which nodes.
@@ -348,7 +350,7 @@ func (r *remote) lose(n int) {
 			return
 		}
 		o := r.objects[t]
-		o.runs = &group{pods: o.runs.pods}
+		o.runs = &group{pods: o.runs.pods, lost: true}
 		r.groupStatus(t, o)
 		r.note(t)
 	}

@@ -202,8 +202,16 @@ func newAccount(id ServiceID) *account {
 func (a *account) open(req *CapacityRequest, cluster string) {
 	a.request, a.cluster = req, req.Clusters[cluster]
 	a.running = a.cluster.running()
+	if len(req.Left[cluster]) == 0 {
+		return
+	}
+	reserved := map[key.ReplicaID]bool{}
+	for _, r := range Replicas(a.cluster.Groups) {
+		reserved[r.Name] = a.has(&r)
+	}
 	for _, name := range req.Left[cluster] {
-		if has, granted := a.granted[name]; granted {
+		// What is requested as it is granted keeps its grant anyway. It counts as started once it is not.
+		if has, granted := a.granted[name]; granted && !reserved[name] {
 			has.started = true
 			a.granted[name] = has
 		}

@@ -49,9 +49,10 @@ Reserve decides in this order:
     workloads there, and for Grace at least. Nobody else gets that room.
  2. A group that changes before it has started may not be able to start with what it was granted. If
     the rest has not fitted for Grace, all of it is freed, and the group is served like a new one.
-    The same holds for a single replica that may start alone, and for one that comes back after its
-    workloads are gone (TestAgainLarger). While these may run, it is granted nothing else
-    (TestComesBackElsewhere), and what it was granted stays (TestComesBackSmaller).
+    The same holds for a single replica that may start alone. One that left, and comes back with more,
+    loses its grant as soon as its workloads are gone (TestAgainLarger). While these may run, it is
+    granted nothing else (TestComesBackElsewhere), and what it was granted stays (TestComesBackSmaller).
+    One that comes back as it was is granted at once (TestComesBackAlike).
  3. Pods that request less are granted as they are now, which always fits. While the request says
     that pods from before may still run (Replacing), a grant covers these and those that come: each
     pod takes the place of one that covers it, or that it covers (func union).

@@ -131,6 +131,49 @@ func TestComesBackSmaller(t *testing.T) {
 	}
 }
 
+// TestComesBackAlike proves that a replica which left, and comes back as it was, is granted at once.
+func TestComesBackAlike(t *testing.T) {
+	a := request("a", 8, 1)
+	at := func(last Result, after time.Duration, a CapacityRequest) Result {
+		return Reserve(Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: last.Ledger, Requests: []CapacityRequest{a}, Now: noon.Add(after)})
+	}
+	gone := at(at(at(Result{}, 0, a), time.Second, running(a, "0/0")), time.Minute, withoutGroups(a))
+	back := at(gone, time.Minute+time.Second, withGenerations(request("a", 8, 1), 2))
+	if diff := cmp.Diff(map[key.ReplicaID]int64{"0/0": 2}, generations(&back.Services[0])); diff != "" || len(back.Pending) > 0 {
+		t.Errorf("pending %v\n-want, +got:\n%s", back.Pending, diff)
+	}
+}
+
+// TestLeftIsQuiet proves that the ledger stays as it is in the end, however long a request says that a replica left which
+// it requests again: as it was, or with more than there is beside another one that runs.
+func TestLeftIsQuiet(t *testing.T) {
+	left := map[string][]key.ReplicaID{here: {"0/1"}}
+	alike := running(request("a", 4, 2), "0/0")
+	alike.Left = left
+	larger := running(withGenerations(request("a", 13, 2), 0, 1), "0/0")
+	larger.Left, larger.PodRequirements["small"] = left, *capacitytest.Requirements(4, 1)
+	larger.Clusters[here].Groups[0].Replicas[0].Pods = map[string]int64{"small": 1}
+	for name, again := range map[string]CapacityRequest{"alike": alike, "larger": larger} {
+		for _, notSchedulable := range []string{"", "the cluster is on hold"} {
+			at := func(last Result, after time.Duration, a CapacityRequest) Result {
+				inUse := map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): {"0/0": true}}
+				return Reserve(Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 16, 64)), Ledger: last.Ledger, Requests: []CapacityRequest{a}, InUse: inUse, NotSchedulable: notSchedulable, Now: noon.Add(after)})
+			}
+			last := Reserve(Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 16, 64)), Requests: []CapacityRequest{running(request("a", 4, 2), "0/0")}, Now: noon})
+			for i := range 5 {
+				last = at(last, time.Duration(i+1)*time.Minute, again)
+			}
+			for i := range 5 {
+				now := at(last, time.Duration(i+10)*time.Minute, again)
+				if diff := cmp.Diff(last.Ledger, now.Ledger); diff != "" {
+					t.Fatalf("%s, %q:\n-before, +after:\n%s", name, notSchedulable, diff)
+				}
+				last = now
+			}
+		}
+	}
+}
+
 // TestComesBackElsewhere proves that a replica which left, and comes back larger, gets no other pool while
 // its former pods may still run. Nobody else gets their room.
 func TestComesBackElsewhere(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // keep drops the grants that were withdrawn, or are missing. Pods that have shrunk are granted as
 // they are now, which always fits. While pods from before may run, the grant covers these too. That of a
-// replica that left, and is requested again, stays as it is until nothing of it runs any more.
+// replica that left, and comes back smaller, stays as it is until nothing of it runs any more.
 func (b *book) keep(a *account) {
 	if a.request == nil {
 		b.keepMissing(a)
@@ -18,12 +18,13 @@ func (b *book) keep(a *account) {
 	replicas := Replicas(a.cluster.Groups)
 	requested := make(map[key.ReplicaID]bool, len(replicas))
 	for _, r := range replicas {
-		requested[r.Name] = true
+		has := a.granted[r.Name]
+		requested[r.Name] = a.has(&r) || has.pods.covers(b.pinned(b.podsOf(a, &r), has.pin))
 	}
 	b.dropWithdrawn(a, requested)
 	for _, r := range replicas {
 		has, ok := a.granted[r.Name]
-		if !ok || has.leaving && has.pods.id != "" {
+		if !ok || has.leaving && has.pods.id != "" && has.pods.id != b.pinned(b.podsOf(a, &r), has.pin).id {
 			continue
 		}
 		has = b.replaced(&r, b.asItRuns(a, &r, has))
@@ -40,12 +41,14 @@ func (b *book) keep(a *account) {
 
 // dropWithdrawn drops the grants of replicas that are no longer requested. One that was started keeps
 // its grant until it is known that there are no workloads of it any more. Until then one that is
-// requested again has not started.
+// requested again has not started. Requested tells of each that is requested whether its grant covers it.
+// If it does not, the grant goes with the workloads, and the replica is served like a new one.
 func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 	since := a.missingSince
 	a.missingSince = time.Time{}
 	for name, has := range a.granted {
-		if leaves := has.started && !(requested[name] && a.running[name]); leaves != has.leaving {
+		_, again := requested[name]
+		if leaves := has.started && !(again && a.running[name]); leaves != has.leaving {
 			if leaves {
 				since = time.Time{}
 			}
@@ -58,7 +61,7 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 	for name, has := range a.granted {
 		switch {
 		case !has.leaving:
-			if !requested[name] {
+			if _, again := requested[name]; !again {
 				delete(a.granted, name)
 			}
 		case known && !inUse[name] && !inUse[""] && requested[name]:

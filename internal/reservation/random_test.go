@@ -319,26 +319,32 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result,
 	}
 }
 
-// isUseless tells whether the service has waited for the grace time, and either the group of a replica runs
-// nothing and lacks a replica that it needs to start, or the replica starts by itself, does not run, and
-// was granted other pods.
+// isUseless tells whether a replica that left is requested with other pods, and known to be gone. Or whether the service has
+// waited for the grace time, and either the group of a replica runs nothing and lacks a replica that it needs to start, or the
+// replica starts by itself, does not run, and was granted other pods.
 func isUseless(s *Service, snap *snapshot, req *CapacityRequest, r key.ReplicaID) bool {
-	waited, has := false, generations(s)
+	waited, has, leaves := false, generations(s), false
+	for _, g := range s.Grants {
+		leaves = leaves || g.Leaving && slices.Contains(g.Replicas, r)
+	}
+	inUse, known := snap.inUse[s.ServiceID]
+	gone := leaves && known && !inUse[r] && !s.MissingSince.IsZero() && snap.now.Sub(s.MissingSince) >= LeavingGrace
 	for _, w := range snap.ledger.Waiting {
 		waited = waited || w.ServiceID == s.ServiceID && snap.now.Sub(w.Since) >= Grace
 	}
 	for _, group := range req.Clusters[here].Groups {
-		in, runs, short, alone := false, false, false, false
+		in, runs, short, alone, again := false, false, false, false, false
 		for _, other := range group.Replicas {
 			in = in || other.Name == r
 			runs = runs || slices.Contains(req.Clusters[here].Running, other.Name)
 			generation, granted := has[other.Name]
 			lacks := !granted || generation < other.Generation
 			short = short || other.Required && lacks
+			again = again || other.Name == r && gone && lacks
 			alone = alone || other.Name == r && !other.Required && lacks && !slices.Contains(req.Clusters[here].Running, r)
 		}
 		if in {
-			return waited && (!runs && short || alone)
+			return again || waited && (!runs && short || alone)
 		}
 	}
 	return false

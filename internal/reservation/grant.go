@@ -50,8 +50,9 @@ func (b *book) grant(wants []want) refusal {
 	if why == "" || why == messageNextCall {
 		return refusal{why: why}
 	}
-	if b.mayMove() {
+	if b.mayMove(share) && b.fitsAlone(wants, share) {
 		b.serving.moves++
+		share.moved = true
 		if _, still := b.try(wants, true, &share.steps); still == "" {
 			return refusal{}
 		}
@@ -60,13 +61,14 @@ func (b *book) grant(wants []want) refusal {
 	return refusal{why: why}
 }
 
-// maxMoves is how often a call looks for other nodes for pods that are pinned to no pool.
-const maxMoves = 2
+// maxMoves is how often a call looks for other nodes for pods that are pinned to no pool. It does so once for
+// each namespace, so that no tenant uses up what others need.
+const maxMoves = 4
 
 // mayMove tells whether what does not fit may fit once all pods are put onto nodes anew. Pods without
 // a pin are counted on nodes of some pool, and may as well be on those of another.
-func (b *book) mayMove() bool {
-	if !b.hasLabels || b.serving.moves >= maxMoves || b.serving.holder != nil {
+func (b *book) mayMove(of *share) bool {
+	if !b.hasLabels || of.moved || b.serving.moves >= maxMoves || b.serving.holder != nil {
 		return false
 	}
 	for shape := range b.counted {
@@ -75,6 +77,19 @@ func (b *book) mayMove() bool {
 		}
 	}
 	return false
+}
+
+// fitsAlone tells whether wants would fit if nothing else was granted. Others are not worth a move.
+func (b *book) fitsAlone(wants []want, of *share) bool {
+	alone := tally{}
+	for _, w := range wants {
+		alone.add(w.pods, 1)
+	}
+	of.looks -= len(alone) * b.Free.ClassCount()
+	empty := b.Free.Clone()
+	empty.Budget = &of.steps
+	ok, _ := empty.Allocate(alone.podSets())
+	return ok
 }
 
 // idOf returns a text that is the same for equal wants of one call.

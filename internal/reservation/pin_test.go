@@ -213,3 +213,21 @@ func TestPinnedPodsCount(t *testing.T) {
 		})
 	}
 }
+
+// TestMovesAreShared proves that requests which fit nowhere, and those of one other namespace, leave enough moves for
+// the request of a third one.
+func TestMovesAreShared(t *testing.T) {
+	of := func(namespace, uid string, gpus int64) CapacityRequest {
+		return inNamespace(selecting(request(uid, gpus, 1), "a"), namespace)
+	}
+	requests := []CapacityRequest{
+		request("1", 4, 1), request("2", 4, 1),
+		of("other", "0a", 100), of("other", "0b", 101), of("other", "0c", 102), of("more", "0d", 103), of("most", "0e", 104), of("last", "0f", 105),
+		selecting(request("3", 8, 1), "a"),
+	}
+	ledger := Ledger{Services: []Service{withGPUs(reserved("1", "0/0"), 4), withGPUs(reserved("2", "0/0"), 4)}}
+	got := grantedTo(Reserve(Input{Cluster: here, Free: twoPools(1, 1), Ledger: ledger, Requests: requests, Now: noon}))
+	if diff := cmp.Diff(map[string]bool{"1": true, "2": true, "3": true}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

@@ -56,8 +56,11 @@ type refusal struct {
 }
 
 // A share is how many node classes a namespace may still have looked at, and how many of these
-// by searches.
-type share struct{ looks, steps int }
+// by searches. Moved tells that all pods were put onto nodes anew for it.
+type share struct {
+	looks, steps int
+	moved        bool
+}
 
 // What one call may look at, in node classes. The namespaces share it, so that no tenant uses up
 // the share of another. Grants are kept, so the next call continues where this one stopped.

@@ -41,12 +41,12 @@ raised whenever it is added or its pods change. A grant has the generation that 
 Reserve decides in this order:
 
  1. A request that does not have a replica any more frees its grant at once, if the service has never
-    said that it runs the replica. A service whose caches do not show a replica that its last request
-    said to run says so once more (Left), until the grant is gone. If its last request is lost, it says
-    so of all that was granted and that it does not see. Else the grant is kept as long as there are
-    workloads of it in the cluster, or that is not known, and for LeavingGrace at least. A request that
-    is missing or cannot be read keeps its grants in the same way as long as its service has any
-    workloads there, and for Grace at least. Nobody else gets that room.
+    said that it runs the replica. Not every request is read. So a request also has what the last one
+    said to run and this one does not (Left), until the grant is gone. If the last one is lost, that is
+    all that was granted and does not run. Else the grant is kept as long as there are workloads of it
+    in the cluster, or that is not known, and for LeavingGrace at least. A request that is missing or
+    cannot be read keeps its grants in the same way as long as its service has any workloads there, and
+    for Grace at least. Nobody else gets that room.
  2. A group that changes before it has started may not be able to start with what it was granted. If
     the rest has not fitted for Grace, all of it is freed, and the group is served like a new one.
     The same holds for a single replica that may start alone. One that left, and comes back with more,

@@ -25,8 +25,8 @@ type CapacityRequest struct {
 	PodRequirements map[string]capacity.PodRequirements `json:"podRequirements,omitempty"`
 	// Clusters of which capacity is requested, by the names of their InferenceClusters.
 	Clusters map[string]ClusterRequest `json:"clusters,omitempty"`
-	// Left are replicas that may have started and are not seen, by the clusters. The request before said
-	// that they run. A cluster that has not read that request reads it here. If that request is lost,
+	// Left are replicas that may have started, by the clusters. The request before said that they run, and
+	// this one does not. A cluster that has not read that request reads it here. If that request is lost,
 	// they are all that the cluster has granted.
 	Left map[string][]key.ReplicaID `json:"left,omitempty"`
 	// Homes of the replica groups, by their names.

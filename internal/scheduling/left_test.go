@@ -14,7 +14,7 @@ import (
 )
 
 // TestLeft proves that a service keeps saying that a replica ran where the last request said so, and
-// the caches do not show it. The last request has it in west, and the placement has east only.
+// this one does not. The last request has it in west, and the placement has east only.
 func TestLeft(t *testing.T) {
 	west := map[string][]key.ReplicaID{"west": {"worker/0"}}
 	grants := func(s *scheduling.Snapshot) { schedulingtest.Reserved("worker/0")(s.Clusters["west"]) }
@@ -43,9 +43,17 @@ func TestLeft(t *testing.T) {
 		"Deleted": {reason: "There is no cluster that could grant its room to others.", changes: []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
 			delete(s.Clusters, "west")
 		}}},
-		"Stops": {reason: "What is seen is stopped in the usual way: west has read that it runs.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
+		"Leaves": {reason: "It runs until it is ready in east, and this request says so.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
 			s.States["west"] = schedulingtest.Existing("worker/0")
 		}}},
+		"Scaled": {reason: "It is stopped, and west may not have read that it runs.", changes: []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			schedulingtest.Reserved("worker/1")(s.Clusters["west"])
+			s.Request = schedulingtest.Requested(nil, "west", 1, "worker/1")
+			at := s.Request.Clusters["west"]
+			at.Running = []key.ReplicaID{"worker/1"}
+			s.Request.Clusters["west"] = at
+			s.States["west"] = schedulingtest.Existing("worker/1")
+		}}, want: map[string][]key.ReplicaID{"west": {"worker/1"}}},
 		"NeverRan": {reason: "It was never said to run.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
 			at := s.Request.Clusters["west"]
 			at.Running = nil

@@ -58,10 +58,9 @@ func (v *view) claimRunning(r *reservation.CapacityRequest, members []member, de
 	}
 }
 
-// noteLeft notes what the last request said to run in a cluster, and what does not exist there any more
-// although nobody has stopped it. Nothing runs there, or the caches show what was before it started. The
-// cluster may not have read the last request, and would give away the room. Nothing is noted any more
-// once the cluster has freed it.
+// noteLeft notes what the last request said to run in a cluster, and this one does not. The cluster may not
+// have read the last request, and would give away the room. Nothing is noted any more once the cluster has
+// freed it.
 func (v *view) noteLeft(r *reservation.CapacityRequest) {
 	last := v.snapshot.Request
 	if last == nil {
@@ -78,11 +77,8 @@ func (v *view) noteLeft(r *reservation.CapacityRequest) {
 		left[cluster][name] = true
 	}
 	for cluster, at := range last.Clusters {
-		state := v.snapshot.States[at.Name]
 		for _, name := range at.Running {
-			if state == nil || !state.Present[name] {
-				note(cluster, name)
-			}
+			note(cluster, name)
 		}
 	}
 	for cluster, names := range last.Left {

@@ -135,10 +135,11 @@ func (e *evaluator) gangScheduled(g *conditionGroup) composite.Condition {
 
 func (e *evaluator) workloadsReady(g *conditionGroup) composite.Condition {
 	g.failures = e.failures
-	if len(g.objects)+len(g.deferred) == 0 {
+	c := g.condition(WorkloadsReady, ReasonAllReady)
+	if c.Status == composite.True && !g.hasReplicas() {
 		return e.withoutReplicas()
 	}
-	return g.condition(WorkloadsReady, ReasonAllReady)
+	return c
 }
 
 // withoutReplicas tells whether a service without any replicas starts again by itself.

@@ -54,6 +54,13 @@ func (e *evaluator) conditionOf(k key.Key) string {
 	return RouterReady
 }
 
+// hasReplicas tells whether replicas are among the objects. Others are there without any: what lets Prometheus
+// read the endpoint picker, and who may reach engines.
+func (g *conditionGroup) hasReplicas() bool {
+	return slices.ContainsFunc(g.objects, func(s *objectState) bool { return s.key.Kind == key.LeaderWorkerSet }) ||
+		slices.ContainsFunc(g.deferred, func(d plan.Deferred) bool { return d.Key.Kind == key.LeaderWorkerSet })
+}
+
 // condition tells of the most severe class only: failures, unknown states, deferred
 // objects, objects in progress, and objects that nobody has reported on.
 func (g *conditionGroup) condition(name, reason string) composite.Condition {

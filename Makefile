@@ -94,7 +94,7 @@ test-e2e: e2e ## Install the packages on whole control planes, serve, break ever
 
 # Some tests install and uninstall packages, break what other tests need, or need several clusters. They have their own
 # control planes.
-OWN = ^(TestXR|TestClaims|TestEngines|TestUpgrade|TestModels|TestModelCache|TestModelClaims|TestAdapters)$$
+OWN = ^(TestXR|TestClaims|TestEngines|TestScaling|TestUpgrade|TestModels|TestModelCache|TestModelClaims|TestAdapters)$$
 TRAFFIC = ^TestTraffic$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$

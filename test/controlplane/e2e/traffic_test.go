@@ -273,6 +273,16 @@ const sendEvery = 50 * time.Millisecond
 // send starts to send requests for a host, through the only gateway of a namespace.
 func send(t *testing.T, c *cluster.Cluster, namespace, host string) *caller {
 	t.Helper()
+	to := behindGateway(t, c, namespace, host)
+	ctx, stop := context.WithCancel(t.Context())
+	l := &caller{Sender: traffic.Send(ctx, to, sendEvery), t: t, host: host, stop: stop}
+	t.Cleanup(l.end)
+	return l
+}
+
+// behindGateway is the service of a host behind the only gateway of a namespace, once it answers.
+func behindGateway(t *testing.T, c *cluster.Cluster, namespace, host string) traffic.Target {
+	t.Helper()
 	to := traffic.Target{Host: host, Model: "Qwen/Qwen3-8B"}
 	until(t, c, "the gateway listens", func(context.Context) (bool, error) {
 		for _, o := range list(t, c, gatewayKind, namespace) {
@@ -286,10 +296,7 @@ func send(t *testing.T, c *cluster.Cluster, namespace, host string) *caller {
 		_, err := to.Ask(ctx, false)
 		return err == nil, err
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	l := &caller{Sender: traffic.Send(ctx, to, sendEvery), t: t, host: host, stop: stop}
-	t.Cleanup(l.end)
-	return l
+	return to
 }
 
 // end stops to send requests, and checks that none failed between two changes, or after the last one.

@@ -213,20 +213,24 @@ var queries = map[launch.Engine]map[string]query{
 		"waitingRequests":              sumOf("vllm:num_requests_waiting"),
 		"runningRequests":              sumOf(runningMetric[launch.EngineVLLM]),
 		"kvCacheUtilizationPercent":    percentOf("vllm:kv_cache_usage_perc"),
-		"tokensPerSecond":              rateOf("vllm:generation_tokens_total"),
+		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineVLLM], window),
 		"timeToFirstTokenMilliseconds": timeOf("vllm:time_to_first_token_seconds"),
 	},
 	launch.EngineSGLang: {
 		"waitingRequests":              sumOf("sglang:num_queue_reqs"),
 		"runningRequests":              sumOf(runningMetric[launch.EngineSGLang]),
 		"kvCacheUtilizationPercent":    percentOf("sglang:token_usage"),
-		"tokensPerSecond":              rateOf("sglang:generation_tokens_total"),
+		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineSGLang], window),
 		"timeToFirstTokenMilliseconds": timeOf("sglang:time_to_first_token_seconds"),
 	},
 }
 
-// runningMetric is the gauge with the requests that an engine works on. An engine has it once it answers.
-var runningMetric = map[launch.Engine]string{launch.EngineVLLM: "vllm:num_requests_running", launch.EngineSGLang: "sglang:num_running_reqs"}
+var (
+	// runningMetric is the gauge with the requests that an engine works on. An engine has it once it answers.
+	runningMetric = map[launch.Engine]string{launch.EngineVLLM: "vllm:num_requests_running", launch.EngineSGLang: "sglang:num_running_reqs"}
+	// tokensMetric is the counter of the tokens that an engine has generated.
+	tokensMetric = map[launch.Engine]string{launch.EngineVLLM: "vllm:generation_tokens_total", launch.EngineSGLang: "sglang:generation_tokens_total"}
+)
 
 // window is the time of which rates are the mean.
 const window = "[5m]"
@@ -240,8 +244,8 @@ func percentOf(metric string) query {
 	return func(s string) string { return "100 * sum(avg by (namespace, pod) (" + metric + s + "))" }
 }
 
-func rateOf(metric string) query {
-	return func(s string) string { return "sum(rate(" + metric + s + window + "))" }
+func rateOf(metric, in string) query {
+	return func(s string) string { return "sum(rate(" + metric + s + in + "))" }
 }
 
 // timeOf is about a histogram of seconds. Without requests its quantile is NaN, which no comparison lets pass.

@@ -104,20 +104,21 @@ const never = "1000000000"
 // It counts the requests that wait in the endpoint picker, and for all roles behind it, which stop together:
 //
 //   - the requests that wait in their engines or are being answered;
-//   - the engines that are up for a shorter time than the cooldown. KEDA counts the cooldown from when a trigger
-//     was active and no other one failed, and the target fails while an engine loads its model
-//     (scale_scaledobjects.go). So it would stop an engine that has just started.
+//   - the tokens of the last minutes. Short requests come and go between two readings of the others;
+//   - the engines that are up for a few minutes only. KEDA counts the cooldown from when a trigger was active
+//     and no other one failed, and the target fails while an engine loads its model (scale_scaledobjects.go). So
+//     it would stop an engine that has just started.
 //
 // Without pods there are no metrics of engines, and before the first request there is none of the queue. Both
 // count as 0. If Prometheus has lost the engines, the target has no result. If it does not read the endpoint
 // picker, this trigger has none. KEDA then stops nothing.
 func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input) {
 	a.Triggers[0].Metadata["activationThreshold"] = never
-	router := p.seriesOf(p.Router.Name)
+	router, minutes := p.seriesOf(p.Router.Name), recently(in)
 	terms := []string{"(" + sumOf(epp.QueueSize(p.Router.Dialect))(router) + " or 0 * sum(up" + router + "))"}
 	for _, r := range p.Router.behindPool(p.Roles) {
 		engine, of := queries[r.engine], p.seriesOf(r.Name)
-		for _, q := range []query{engine["waitingRequests"], engine["runningRequests"], youngerThan(cooldown(in), runningMetric[r.engine])} {
+		for _, q := range []query{engine["waitingRequests"], engine["runningRequests"], rateOf(tokensMetric[r.engine], "["+minutes+"]"), youngerThan(minutes, runningMetric[r.engine])} {
 			terms = append(terms, "("+q(of)+" or vector(0))")
 		}
 	}
@@ -130,14 +131,13 @@ func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input) {
 	})
 }
 
-// defaultCooldown is KEDA's, in seconds (defaultCooldownPeriod in scale_scaledobjects.go).
-const defaultCooldown = 300
-
-func cooldown(in *inputv1alpha1.Input) int32 {
-	return ptr.Deref(in.Scaling.CooldownSeconds, defaultCooldown)
+// recently is the time in which KEDA and Prometheus have read a metric at least once: KEDA does so every 30 seconds
+// by default, and Prometheus at least every minute.
+func recently(in *inputv1alpha1.Input) string {
+	return fmt.Sprintf("%ds", 2*max(60, ptr.Deref(in.Scaling.PollingSeconds, 0)))
 }
 
-// youngerThan counts the series that were not there some seconds ago.
-func youngerThan(seconds int32, metric string) query {
-	return func(s string) string { return fmt.Sprintf("count(%[1]s unless %[1]s offset %ds)", metric+s, seconds) }
+// youngerThan counts the series that were not there some time ago.
+func youngerThan(ago, metric string) query {
+	return func(s string) string { return fmt.Sprintf("count(%[1]s unless %[1]s offset %[2]s)", metric+s, ago) }
 }

@@ -89,7 +89,7 @@ func TestWake(t *testing.T) {
 				{Type: "prometheus", Name: "requests", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "1000000000", "activationThreshold": "0",
 					"query": `(sum(` + queue + `{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}) or 0 * sum(up{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}))` +
-						busy("w", "300s"),
+						busy("w", "120s"),
 				}},
 			}
 			if diff := cmp.Diff(want, p.Roles[0].Autoscaler.Triggers); diff != "" {
@@ -100,25 +100,26 @@ func TestWake(t *testing.T) {
 }
 
 // busy is the part of the query about the engines of a role.
-func busy(role, cooldown string) string {
+func busy(role, minutes string) string {
 	of := `{inferenceservice_namespace="ns",inferenceservice="svc",role="` + role + `"}`
 	return ` + (sum(vllm:num_requests_waiting` + of + `) or vector(0)) + (sum(vllm:num_requests_running` + of + `) or vector(0))` +
-		` + (count(vllm:num_requests_running` + of + ` unless vllm:num_requests_running` + of + ` offset ` + cooldown + `) or vector(0))`
+		` + (sum(rate(vllm:generation_tokens_total` + of + `[` + minutes + `])) or vector(0))` +
+		` + (count(vllm:num_requests_running` + of + ` unless vllm:num_requests_running` + of + ` offset ` + minutes + `) or vector(0))`
 }
 
-// TestWakeTogether proves that each of several roles runs while requests are answered by any of them, and for the
-// cooldown after one of them has started.
+// TestWakeTogether proves that each of several roles runs while requests are answered by any of them, and for
+// as long as KEDA may take to read the metrics of one that has started.
 func TestWakeTogether(t *testing.T) {
 	role := func(name string) string {
 		return `{name: ` + name + `, componentType: worker, scaling: {minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}}, template: ` + vllmPod + `}`
 	}
-	p, err := build(t, `{roles: [{name: router, componentType: router}, `+role("a")+`, `+role("b")+`]}`, `{`+strings.Replace(prometheus, "scaling: {", "scaling: {cooldownSeconds: 60, ", 1)+`}`)
+	p, err := build(t, `{roles: [{name: router, componentType: router}, `+role("a")+`, `+role("b")+`]}`, `{`+strings.Replace(prometheus, "scaling: {", "scaling: {pollingSeconds: 300, ", 1)+`}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range p.Roles {
 		query := r.Autoscaler.Triggers[1].Metadata["query"]
-		if _, engines, _ := strings.Cut(query, `role="router"}))`); engines != busy("a", "60s")+busy("b", "60s") {
+		if _, engines, _ := strings.Cut(query, `role="router"}))`); engines != busy("a", "600s")+busy("b", "600s") {
 			t.Errorf("the role %s runs while %s", r.Name, query)
 		}
 	}

@@ -101,7 +101,7 @@ type sleeper struct {
 	c       *cluster.Cluster
 	service *unstructured.Unstructured
 	to      traffic.Target
-	// used are the metrics that KEDA's trigger sums.
+	// used are the metrics of requests that KEDA's trigger sums.
 	used []string
 }
 
@@ -125,7 +125,7 @@ func (s *sleeper) readTrigger() {
 		if trigger.Name != "requests" {
 			continue
 		}
-		for _, m := range regexp.MustCompile(`([a-z_:]+)\{`).FindAllStringSubmatch(trigger.Metadata["query"], -1) {
+		for _, m := range regexp.MustCompile(`\(sum\(([a-z_:]+)\{`).FindAllStringSubmatch(trigger.Metadata["query"], -1) {
 			s.used = append(s.used, m[1])
 		}
 	}
@@ -134,8 +134,8 @@ func (s *sleeper) readTrigger() {
 	}
 }
 
-// inUse is what the query of KEDA's trigger gives: the requests that wait in the endpoint picker, and those that wait
-// and run in the engines.
+// inUse is what the query of KEDA's trigger gives of the requests that wait in the endpoint picker, and of those that
+// wait and run in the engines. Rates and ages are up to Prometheus.
 func (s *sleeper) inUse(ctx context.Context) (int, error) {
 	picker := pickerOf(s.T, s.c, s.service)
 	from := []string{net.JoinHostPort(picker.Status.PodIP, "9090")}

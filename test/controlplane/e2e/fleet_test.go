@@ -63,6 +63,7 @@ func TestFleet(t *testing.T) {
 			})
 		}
 	})
+	t.Run("Cost", func(t *testing.T) { testFleetCost(t, h) })
 	// These cut off a cluster, or restart Crossplane.
 	t.Run("CutOff", func(t *testing.T) { testFleetCutOff(t, h) })
 	t.Run("Dead", func(t *testing.T) { testDead(t, h) })

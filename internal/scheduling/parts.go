@@ -15,34 +15,41 @@ func (p *scheduler) moveInParts(all []Decision) {
 	if p.Policy == v1alpha1.PlacementReplicate {
 		return // Nothing moves.
 	}
-	size, moving := 0, false
+	size := 0
 	for _, d := range all {
 		for r := range d.Run {
 			size += p.Sizes[r]
 		}
 	}
-	type move struct {
-		to    *Decision
-		group *reservation.ReplicaGroup
+	next, moving := p.moves(all)
+	for i := len(next) - 1; size > p.Room && (i > 0 || i == 0 && moving); i-- {
+		size -= p.keepBack(next[i].to, next[i].group)
 	}
-	var next []move
+}
+
+// A move is a group that starts in a cluster while another one has it.
+type move struct {
+	to    *Decision
+	group *reservation.ReplicaGroup
+}
+
+// moves returns the moves that would start now, and whether any has started before.
+func (p *scheduler) moves(all []Decision) (next []move, moving bool) {
 	for g := range p.Groups {
-		var present []int
+		group, present := &p.Groups[g], map[int]bool{}
 		for i := range p.Candidates {
-			if p.Candidates[i].present(p.Groups[g]) {
-				present = append(present, i)
+			if p.Candidates[i].present(*group) {
+				present[i] = true
 			}
 		}
 		moving = moving || len(present) > 1
 		for i := range all {
-			if len(present) > 0 && !slices.Contains(present, i) && runsSome(&all[i], &p.Groups[g]) {
-				next = append(next, move{&all[i], &p.Groups[g]})
+			if len(present) > 0 && !present[i] && runsSome(&all[i], group) {
+				next = append(next, move{&all[i], group})
 			}
 		}
 	}
-	for i := len(next) - 1; size > p.Room && (i > 0 || i == 0 && moving); i-- {
-		size -= p.keepBack(next[i].to, next[i].group)
-	}
+	return next, moving
 }
 
 // runsSome tells whether a decision runs some of a group.

@@ -97,11 +97,11 @@ func TestMovesInParts(t *testing.T) {
 `, strings.Repeat("x", 480_000))
 	req := fixture.Request(t, fixture.Service("replicas: 5\n"+large+"placement: {policy: Failover, clusterSelector: {}}"), "")
 	member := func(name, stopPolicy string, generation int) string {
-		groups := ""
+		var groups []string
 		for group := range 5 {
-			groups += fmt.Sprintf("{group: %d, role: w, indexes: [0], generation: %d},", group, generation)
+			groups = append(groups, fmt.Sprintf("{group: %d, role: w, indexes: [0], generation: %d}", group, generation))
 		}
-		return strings.Replace(memberOf(name, stopPolicy, 1), "replicas: [{group: 0, role: w, indexes: [0, 1], generation: 1}]", "replicas: ["+groups+"]", 1)
+		return strings.Replace(memberOf(name, stopPolicy, 1), "replicas: [{group: 0, role: w, indexes: [0, 1], generation: 1}]", "replicas: ["+strings.Join(groups, ", ")+"]", 1)
 	}
 	type step struct {
 		East, West []int32 // The groups that run there.

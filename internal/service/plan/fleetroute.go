@@ -147,14 +147,19 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	}
 	// Pods that are being replaced stop soon. They get requests only if no cluster has others. Without any pods,
 	// requests go where they can wait for some.
-	for _, instead := range []map[string]int32{restarting, waiting} {
-		if !slices.ContainsFunc(all, func(b Backend) bool { return b.Weight > 0 }) {
-			for i := range all {
-				all[i].Weight = instead[all[i].Name]
-			}
-		}
-	}
+	weighInstead(all, restarting)
+	weighInstead(all, waiting)
 	return p.nameBackends(all, inUse)
+}
+
+// weighInstead gives backends other weights if none has one.
+func weighInstead(all []Backend, weights map[string]int32) {
+	if slices.ContainsFunc(all, func(b Backend) bool { return b.Weight > 0 }) {
+		return
+	}
+	for i := range all {
+		all[i].Weight = weights[all[i].Name]
+	}
 }
 
 // waitsIn tells whether requests can wait in a cluster until a role of the service has started.

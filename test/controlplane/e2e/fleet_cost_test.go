@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
@@ -25,10 +26,10 @@ func testFleetCost(t *testing.T, h *controlPlane) {
 	h.joins(t, "cost", member{name: "cost-1", remote: "cluster-1", nodes: 20, gateway: "10.1.0.10"})
 	h.joins(t, "cost", member{name: "cost-2", remote: "cluster-2", nodes: 20, gateway: "10.2.0.10"})
 	ns := namespace(t, h.Cluster)
+	var services []*unstructured.Unstructured
 	for i := range bystanders {
-		other := placedService(ns, fmt.Sprintf("other-%d", i), "Spread", "cost", engine("worker", "worker", 2, 1))
-		apply(t, h.Cluster, other)
-		defer h.remove(t, other)
+		services = append(services, placedService(ns, fmt.Sprintf("other-%d", i), "Spread", "cost", engine("worker", "worker", 2, 1)))
+		apply(t, h.Cluster, services[i])
 	}
 	xr := placedService(ns, "llama", "Failover", "cost", engine("worker", "worker", 1, 1))
 	apply(t, h.Cluster, xr)
@@ -49,7 +50,9 @@ func testFleetCost(t *testing.T, h *controlPlane) {
 	if calls["InferenceService"] == 0 || calls["InferenceCluster"] == 0 || total > mostCalls {
 		t.Errorf("one more replica takes %v calls, at most %d are allowed", calls, mostCalls)
 	}
-	h.remove(t, xr)
+	for _, s := range append(services, xr) {
+		h.remove(t, s)
+	}
 }
 
 // notNeeded is what a service says of a cluster that it does not need.

@@ -3,7 +3,7 @@
 # A program is built anew only when its go.mod, its go.sum or the version of Go changed.
 #
 #   test/tools/build.sh NAME...
-#   test/tools/build.sh --list
+#   test/tools/build.sh --list    # without those that only make test-autoscaling needs
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=../../.cache/bin
@@ -31,6 +31,15 @@ epp ../epp/v1.5.0 sigs.k8s.io/gateway-api-inference-extension/cmd/epp
 EOF
 }
 
+# Nobody but make test-autoscaling needs these. They take a quarter of an hour to build.
+autoscalers() {
+  cat <<'EOF'
+keda-operator keda github.com/kedacore/keda/v2/cmd/operator
+keda-adapter keda github.com/kedacore/keda/v2/cmd/adapter
+prometheus prometheus github.com/prometheus/prometheus/cmd/prometheus
+EOF
+}
+
 # What a program says about its version is set when it is linked.
 ldflags() {
   case "$1" in
@@ -55,9 +64,16 @@ crossplane_version() {
   printf -- '-X github.com/crossplane/crossplane-runtime/v2/pkg/version.version=%s' "$(cd "$1" && go list -m -f '{{.Version}}' "$2")"
 }
 
+# Prometheus finds its targets in Kubernetes only, so it needs no client of any cloud.
+tags() {
+  case "$1" in
+  prometheus) printf 'remove_all_sd,enable_kubernetes_sd' ;;
+  esac
+}
+
 build() {
-  local name=$1 link= module package stamp flags sources=()
-  read -r _ module package < <(programs | grep "^$name ") || {
+  local name=$1 link= module package stamp flags tags sources=()
+  read -r _ module package < <({ programs; autoscalers; } | grep "^$name ") || {
     echo "test/tools/build.sh: no program $name: see --list" >&2
     return 1
   }
@@ -67,11 +83,12 @@ build() {
     sources=("$module/$package"/*.go)
   fi
   flags=$(ldflags "$module")
-  stamp=$(cat "$module/go.mod" "$module/go.sum" "${sources[@]}" <(go env GOVERSION GOOS GOARCH; echo "$package $flags") | git hash-object --stdin)
+  tags=$(tags "$module")
+  stamp=$(cat "$module/go.mod" "$module/go.sum" "${sources[@]}" <(go env GOVERSION GOOS GOARCH; echo "$package $flags${tags:+ $tags}") | git hash-object --stdin)
   if [[ ! -x $bin/$name || $(cat "$bin/$name.stamp" 2>/dev/null) != "$stamp" ]]; then
     echo "building $name; the first time takes minutes" >&2
     # Built beside its place and moved there, so that nobody runs half of it.
-    go -C "$module" build -buildvcs=false -ldflags "$flags" -o "$(cd "$bin" && pwd)/$name.new.$$" "$package"
+    go -C "$module" build -buildvcs=false -tags "$tags" -ldflags "$flags" -o "$(cd "$bin" && pwd)/$name.new.$$" "$package"
     mv "$bin/$name.new.$$" "$bin/$name"
     echo "$stamp" >"$bin/$name.stamp.new.$$"
     mv "$bin/$name.stamp.new.$$" "$bin/$name.stamp"

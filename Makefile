@@ -98,6 +98,7 @@ OWN = ^(TestXR|TestClaims|TestEngines|TestScaling|TestUpgrade|TestModels|TestMod
 TRAFFIC = ^TestTraffic$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$
+AUTOSCALING = ^TestAutoscaling$$
 
 # The commit whose packages TestUpgrade upgrades from. It is the newest release, once there is one. Until then it is a
 # commit whose pods come out as those of today.
@@ -136,7 +137,13 @@ test-e2e-kueue:
 
 .PHONY: test-e2e-shared
 test-e2e-shared:
-	$(E2E) -test.skip '$(OWN)|$(TRAFFIC)|$(FLEET)|$(KUEUE)' -test.parallel 6
+	$(E2E) -test.skip '$(OWN)|$(TRAFFIC)|$(FLEET)|$(KUEUE)|$(AUTOSCALING)' -test.parallel 6
+
+# It is no part of make test-all, because KEDA and Prometheus take a quarter of an hour to build.
+.PHONY: test-autoscaling
+test-autoscaling: e2e ## Scale services by their load with real KEDA and Prometheus. Half an hour, and a quarter more on a fresh machine.
+	@test/tools/build.sh keda-operator keda-adapter prometheus
+	$(E2E) -test.run '$(AUTOSCALING)' -test.v
 
 # The programs of a whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry.
 # It needs neither Docker nor root, but Linux, for the addresses of its pods.

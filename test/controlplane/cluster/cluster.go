@@ -67,6 +67,9 @@ type Options struct {
 	Engines bool
 	// Kueue runs Kueue in each remote cluster.
 	Kueue bool
+	// Autoscaling runs the controller of HorizontalPodAutoscalers, KEDA and Prometheus, see
+	// RunAutoscaling.
+	Autoscaling bool
 	// Packages has the packages of versions that are built already, each in a directory of
 	// its name. Others are built, and all if it is empty.
 	Packages string
@@ -88,6 +91,8 @@ type Cluster struct {
 	registry   *Registry
 	containers *Containers
 	remotes    []*Remote
+	prometheus *prometheus
+	keda       *keda
 }
 
 // Start starts etcd and an API server. Whatever comes of it, Stop has to be called
@@ -98,7 +103,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 }
 
 func newCluster(ctx context.Context, o Options) *Cluster {
-	return &Cluster{Kubernetes: newKubernetes(ctx, "inferenceservice", o.Dir), options: o}
+	c := &Cluster{Kubernetes: newKubernetes(ctx, "inferenceservice", o.Dir), options: o}
+	c.autoscales = o.Autoscaling
+	return c
 }
 
 // Stop ends all processes, the last first. It tells of those that had ended

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,12 @@ func (c *Kubernetes) RunControllers(ctx context.Context, besides ...string) erro
 	if err != nil {
 		return err
 	}
-	m, err := c.run(program{name: "kube-controller-manager", args: []string{
+	var autoscaling []string
+	if c.autoscales {
+		besides = append(slices.Clone(besides), autoscalerController)
+		autoscaling = autoscalerArgs
+	}
+	m, err := c.run(program{name: "kube-controller-manager", args: append([]string{
 		"--kubeconfig=" + c.Kubeconfig,
 		"--bind-address=" + loopback,
 		"--secure-port=" + strconv.Itoa(p[0]),
@@ -34,7 +40,7 @@ func (c *Kubernetes) RunControllers(ctx context.Context, besides ...string) erro
 		// A KWOK that is started anew waits until the leases of the one before are over, which are
 		// those of all nodes. What is then made of the pods it never makes good.
 		"--node-monitor-grace-period=5m",
-	}})
+	}, autoscaling...)})
 	if err != nil {
 		return err
 	}

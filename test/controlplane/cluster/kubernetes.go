@@ -45,6 +45,8 @@ type Kubernetes struct {
 	gateway   *StandInGateway
 	// gate is passed by all connections from outside, if there is one.
 	gate *gate
+	// autoscales says that HorizontalPodAutoscalers work, by metrics of another API server.
+	autoscales bool
 
 	// background is what runs in this process; stopping ends it.
 	background sync.WaitGroup
@@ -107,8 +109,14 @@ func (c *Kubernetes) serve(ctx context.Context, etcd string) error {
 	if err := c.credentials(p[0]); err != nil {
 		return fmt.Errorf("cannot make credentials: %w", err)
 	}
+	var aggregation []string
+	if c.autoscales {
+		if aggregation, err = c.aggregation(); err != nil {
+			return err
+		}
+	}
 	key := filepath.Join(c.dir, "service-accounts.key")
-	c.apiserver, err = c.run(program{name: "kube-apiserver", env: collectSeldom(), args: []string{
+	c.apiserver, err = c.run(program{name: "kube-apiserver", env: collectSeldom(), args: append([]string{
 		"--etcd-servers=" + etcd,
 		"--etcd-prefix=/" + c.name,
 		"--bind-address=" + loopback,
@@ -125,7 +133,7 @@ func (c *Kubernetes) serve(ctx context.Context, etcd string) error {
 		"--service-cluster-ip-range=10.96.0.0/16",
 		// There is nobody who would use the Service kubernetes.
 		"--endpoint-reconciler-type=none",
-	}})
+	}, aggregation...)})
 	if err != nil {
 		return err
 	}

@@ -34,20 +34,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	begun := time.Now()
 	c := newCluster(ctx, o)
 	c.progress("building what is not built yet")
-	needed := Programs
-	// Whoever is installed brings its own.
-	except := []string{coreModule}
-	if o.Clusters > 0 {
-		needed = append(slices.Clone(Programs), providerProgram, "crossplane")
-		except = append(except, providerModule)
-	}
-	if o.Engines {
-		needed = append(slices.Clone(needed), pickerProgram, llmdPickerProgram, sidecarProgram)
-	}
-	if o.Kueue {
-		needed = append(slices.Clone(needed), kueueProgram)
-	}
-	if _, err := programs(needed...); err != nil {
+	if _, err := programs(o.programs()...); err != nil {
 		return c, err
 	}
 	if err := c.start(ctx); err != nil {
@@ -72,11 +59,14 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 			return c.installProvider(ctx)
 		},
 		func() error {
-			if err := c.InstallDefinitions(ctx, except...); err != nil {
+			if err := c.InstallDefinitions(ctx, o.bringing()...); err != nil {
 				return err
 			}
 			c.progress("definitions installed after %s", since(begun))
-			return c.runInference(ctx, o)
+			if err := c.runInference(ctx, o); err != nil || !o.Autoscaling {
+				return err
+			}
+			return c.RunAutoscaling(ctx)
 		},
 		func() error { return c.runNodes(ctx, o) },
 		func() error {
@@ -95,6 +85,32 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c.progress("everything ready after %s", since(begun))
 	return c, nil
+}
+
+// programs that Up runs.
+func (o Options) programs() []string {
+	needed := slices.Clone(Programs)
+	if o.Clusters > 0 {
+		needed = append(needed, providerProgram, "crossplane")
+	}
+	if o.Engines {
+		needed = append(needed, pickerProgram, llmdPickerProgram, sidecarProgram)
+	}
+	if o.Kueue {
+		needed = append(needed, kueueProgram)
+	}
+	if o.Autoscaling {
+		needed = append(needed, kedaOperator, kedaAdapter, prometheusProgram)
+	}
+	return needed
+}
+
+// bringing are the modules whose definitions come with what is installed.
+func (o Options) bringing() []string {
+	if o.Clusters > 0 {
+		return []string{coreModule, providerModule}
+	}
+	return []string{coreModule}
 }
 
 // runInference starts what serves: LeaderWorkerSet, Volcano and a stand-in for a

@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// The fields of PodMonitors (monitoring.coreos.com/v1) that are known here. A PodMonitor with another one is
+// an error, because it would not do what it says.
+type podMonitor struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              podMonitorSpec `json:"spec"`
+}
+
+type podMonitorSpec struct {
+	Selector  podSelector          `json:"selector"`
+	Endpoints []podMetricsEndpoint `json:"podMetricsEndpoints"`
+}
+
+type podSelector struct {
+	MatchLabels map[string]string `json:"matchLabels"`
+}
+
+type podMetricsEndpoint struct {
+	Port        string       `json:"port"`
+	Interval    string       `json:"interval"`
+	Relabelings []relabeling `json:"relabelings"`
+}
+
+type relabeling struct {
+	SourceLabels []string `json:"sourceLabels"`
+	Regex        string   `json:"regex"`
+	TargetLabel  string   `json:"targetLabel"`
+	Replacement  *string  `json:"replacement"`
+	Action       string   `json:"action"`
+}
+
+// The fields of Prometheus's configuration that are used here.
+type prometheusConfig struct {
+	ScrapeConfigs []scrapeConfig `json:"scrape_configs"`
+}
+
+type scrapeConfig struct {
+	JobName             string               `json:"job_name"`
+	ScrapeInterval      string               `json:"scrape_interval,omitempty"`
+	KubernetesSDConfigs []kubernetesSDConfig `json:"kubernetes_sd_configs"`
+	RelabelConfigs      []relabelConfig      `json:"relabel_configs"`
+}
+
+type kubernetesSDConfig struct {
+	Role           string       `json:"role"`
+	KubeconfigFile string       `json:"kubeconfig_file"`
+	Namespaces     sdNamespaces `json:"namespaces"`
+}
+
+type sdNamespaces struct {
+	Names []string `json:"names"`
+}
+
+type relabelConfig struct {
+	SourceLabels []string `json:"source_labels,omitempty"`
+	Regex        string   `json:"regex,omitempty"`
+	TargetLabel  string   `json:"target_label,omitempty"`
+	Replacement  *string  `json:"replacement,omitempty"`
+	Action       string   `json:"action,omitempty"`
+}
+
+// scrapes returns how Prometheus scrapes what PodMonitors select, as the Prometheus operator writes it
+// (pkg/prometheus/promcfg.go of v0.88.0).
+func scrapes(monitors []unstructured.Unstructured, kubeconfig string) (prometheusConfig, error) {
+	c := prometheusConfig{ScrapeConfigs: []scrapeConfig{}}
+	for i := range monitors {
+		m := podMonitor{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(monitors[i].Object, &m, true); err != nil {
+			return c, fmt.Errorf("cannot read PodMonitor %s: %w", monitors[i].GetName(), err)
+		}
+		for j, e := range m.Spec.Endpoints {
+			c.ScrapeConfigs = append(c.ScrapeConfigs, scrapeConfig{
+				JobName:             fmt.Sprintf("podMonitor/%s/%s/%d", m.Namespace, m.Name, j),
+				ScrapeInterval:      e.Interval,
+				KubernetesSDConfigs: []kubernetesSDConfig{{Role: "pod", KubeconfigFile: kubeconfig, Namespaces: sdNamespaces{Names: []string{m.Namespace}}}},
+				RelabelConfigs:      relabelConfigs(&m, e),
+			})
+		}
+	}
+	return c, nil
+}
+
+// relabelConfigs of an endpoint: the pods and the port that it selects, the labels that each target has, and
+// what the PodMonitor says itself.
+func relabelConfigs(m *podMonitor, e podMetricsEndpoint) []relabelConfig {
+	const pod = "__meta_kubernetes_pod_"
+	all := []relabelConfig{{Action: "drop", SourceLabels: []string{pod + "phase"}, Regex: "(Failed|Succeeded)"}}
+	for _, name := range slices.Sorted(maps.Keys(m.Spec.Selector.MatchLabels)) {
+		label := notInLabel.ReplaceAllString(name, "_")
+		all = append(all, relabelConfig{
+			Action: "keep", SourceLabels: []string{pod + "label_" + label, pod + "labelpresent_" + label},
+			Regex: "(" + regexp.QuoteMeta(m.Spec.Selector.MatchLabels[name]) + ");true",
+		})
+	}
+	if e.Port != "" {
+		all = append(all, relabelConfig{Action: "keep", SourceLabels: []string{pod + "container_port_name"}, Regex: regexp.QuoteMeta(e.Port)})
+	}
+	job := m.Namespace + "/" + m.Name
+	all = append(all,
+		relabelConfig{SourceLabels: []string{"__meta_kubernetes_namespace"}, TargetLabel: "namespace"},
+		relabelConfig{SourceLabels: []string{pod + "container_name"}, TargetLabel: "container"},
+		relabelConfig{SourceLabels: []string{pod + "name"}, TargetLabel: "pod"},
+		relabelConfig{TargetLabel: "job", Replacement: &job},
+	)
+	for _, r := range e.Relabelings {
+		all = append(all, relabelConfig{
+			SourceLabels: r.SourceLabels, Regex: r.Regex, TargetLabel: r.TargetLabel, Replacement: r.Replacement, Action: strings.ToLower(r.Action),
+		})
+	}
+	return all
+}
+
+// notInLabel is what no name of a label of Prometheus has.
+var notInLabel = regexp.MustCompile(`[^a-zA-Z0-9_]`)

@@ -130,6 +130,15 @@ func (a *autoscaling) goal(t *testing.T, s *unstructured.Unstructured, role stri
 	return g
 }
 
+// forgets fails if Prometheus still has values of a role that has no pods. KEDA would take them for requests.
+func (a *autoscaling) forgets(t *testing.T, s *unstructured.Unstructured, role string) {
+	t.Helper()
+	time.Sleep(window) // Prometheus waits for two scrapes before it says so.
+	if v, err := a.Query(t.Context(), a.goal(t, s, role).query); err == nil {
+		t.Errorf("without pods of the role %s, Prometheus still has the value %v", role, v)
+	}
+}
+
 // ready is how many pods of a role are ready, unless others go or come.
 func (a *autoscaling) ready(t *testing.T, s *unstructured.Unstructured, role string) int64 {
 	t.Helper()

@@ -188,6 +188,7 @@ func (a *autoscaling) testZero(t *testing.T) {
 	apply(t, a.Cluster, idle)
 	l := a.demand(t, idle, "idle.example.com")
 	a.sleeps(t, idle)
+	a.forgets(t, idle, "worker")
 
 	begun := time.Now()
 	l.times(1)

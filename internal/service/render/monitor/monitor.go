@@ -3,6 +3,7 @@ package monitor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
@@ -19,20 +20,16 @@ import (
 // --metrics-endpoint-auth of its Deployment.
 const pickerPort = "metrics"
 
-// Render returns the PodMonitors of a service in one cluster: one for the leaders of each role that runs there,
-// and one for the endpoint picker.
+// Render returns the PodMonitors of a service in one cluster: one for the leaders of each role that is monitored
+// there, and one for the endpoint picker.
 func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	var all []kube.Object
-	seen := map[*plan.Role]bool{}
-	for r := range cluster.Replicas() {
-		if role := r.Role; role.Metrics != nil && !seen[role] {
-			seen[role] = true
-			o, err := render(p, cluster.MonitorKey(role), cluster.MonitorName(role), cluster, leaders(cluster, role), engine(p, role))
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, o)
+	for _, role := range monitored(p, cluster) {
+		o, err := render(p, cluster.MonitorKey(role), cluster.MonitorName(role), cluster, leaders(cluster, role), engine(p, role))
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, o)
 	}
 	if p.Router == nil {
 		return all, nil
@@ -40,6 +37,28 @@ func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	pods := map[string]string{naming.LabelService: cluster.Base, naming.LabelComponentType: string(v1alpha1.ComponentTypeRouter)}
 	o, err := render(p, cluster.Key(key.PodMonitor, "epp"), cluster.EPPName(), cluster, pods, endpoint{Port: pickerPort, Relabelings: labels(p, p.Router.Name)})
 	return append(all, o), err
+}
+
+// monitored are the roles that run in a cluster, and those that an autoscaler has stopped. If these lost their
+// PodMonitor with their pods, Prometheus would not note that the pods are gone (scrapePool.stop in scrape.go of
+// v3.12.0). It would have their last values for five minutes, and KEDA would start a role again for requests
+// that have ended.
+func monitored(p *plan.Plan, cluster *plan.ClusterPlan) []*plan.Role {
+	var all []*plan.Role
+	add := func(r *plan.Role) {
+		if r.Metrics != nil && !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	for r := range cluster.Replicas() {
+		add(r.Role)
+	}
+	for _, r := range p.Roles {
+		if r.Autoscaler != nil && r.Autoscaler.Min == 0 {
+			add(r)
+		}
+	}
+	return all
 }
 
 // leaders selects the leader of each replica of a role. Workers serve no HTTP.

@@ -1,6 +1,8 @@
 package monitor
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,5 +83,24 @@ func TestRender(t *testing.T) {
 	p.Router = nil
 	if got := rendered(t, p, c); len(got) != 2 {
 		t.Errorf("without a router there are %d PodMonitors, want 2", len(got))
+	}
+}
+
+// TestRenderStopped proves that a role that stops without requests keeps its PodMonitor. Prometheus has the last
+// values of pods for five minutes if it loses the PodMonitor, too, and KEDA would take them for requests.
+func TestRenderStopped(t *testing.T) {
+	metrics := &plan.Metrics{Container: "vllm", Port: 8000}
+	p := &plan.Plan{
+		PodMonitors: &inputv1alpha1.PodMonitors{},
+		Roles: []*plan.Role{
+			{Name: "stops", Metrics: metrics, Autoscaler: &plan.Autoscaler{Min: 0}},
+			{Name: "stays", Metrics: metrics, Autoscaler: &plan.Autoscaler{Min: 1}},
+			{Name: "silent", Autoscaler: &plan.Autoscaler{Min: 0}},
+			{Name: "static", Metrics: metrics},
+		},
+	}
+	got := slices.Sorted(maps.Keys(rendered(t, p, &plan.ClusterPlan{})))
+	if diff := cmp.Diff([]string{"podmonitor/role/stops"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

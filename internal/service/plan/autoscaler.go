@@ -148,6 +148,9 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 			// By default KEDA takes a result without series for 0, and would scale down to the minimum
 			// whenever Prometheus has lost the engines (pkg/scalers/prometheus_scaler.go of v2.21.0).
 			"ignoreNullValues": "false",
+			// It says how many replicas, and not whether any. While a trigger is above this, KEDA writes the time into
+			// the status at each poll (scale_scaledobjects.go), and Crossplane reconciles the service for each write.
+			"activationThreshold": never,
 		},
 	}}
 	if r.scaling.Min() == 0 {

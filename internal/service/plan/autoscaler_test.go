@@ -33,7 +33,7 @@ func TestAutoscaler(t *testing.T) {
 	const replicated = "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"
 	trigger := func(query, threshold string) []v1alpha1.ScalingTrigger {
 		return []v1alpha1.ScalingTrigger{{Type: "prometheus", Name: "target", MetricType: "AverageValue", Metadata: map[string]string{
-			"serverAddress": "http://p:9090", "query": query, "threshold": threshold, "ignoreNullValues": "false",
+			"serverAddress": "http://p:9090", "query": query, "threshold": threshold, "ignoreNullValues": "false", "activationThreshold": "1000000000",
 		}}}
 	}
 	cases := map[string]struct {

@@ -113,7 +113,6 @@ const never = "1000000000"
 // count as 0. If Prometheus has lost the engines, the target has no result. If it does not read the endpoint
 // picker, this trigger has none. KEDA then stops nothing.
 func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input) {
-	a.Triggers[0].Metadata["activationThreshold"] = never
 	router, minutes := p.seriesOf(p.Router.Name), recently(in)
 	terms := []string{"(" + sumOf(epp.QueueSize(p.Router.Dialect))(router) + " or 0 * sum(up" + router + "))"}
 	for _, r := range p.Router.behindPool(p.Roles) {

@@ -62,7 +62,7 @@ func (b *book) grant(wants []want) refusal {
 }
 
 // maxMoves is how often a call looks for other nodes for pods that are pinned to no pool. It does so once for
-// each namespace, so that no tenant uses up what others need.
+// each namespace at most, so that no tenant alone uses up what others need.
 const maxMoves = 4
 
 // mayMove tells whether what does not fit may fit once all pods are put onto nodes anew. Pods without

@@ -131,6 +131,30 @@ func TestComesBackSmaller(t *testing.T) {
 	}
 }
 
+// TestGiveBackLeft proves that nobody gets the room of what may run as its request says, while that waits for the rest of
+// its group. Once it is known that nothing runs, it is given back.
+func TestGiveBackLeft(t *testing.T) {
+	a := withGenerations(required(request("a", 5, 2), 2), 1, 2)
+	a.Left = map[string][]key.ReplicaID{here: {"0/0"}}
+	for _, runs := range []bool{true, false} {
+		last := Result{Ledger: Ledger{Services: []Service{withGeneration(withGPUs(reserved("a", "0/0"), 5), 1)}, Waiting: []Waiting{{ServiceID: a.ServiceID(), Since: noon.Add(-Grace)}}}}
+		for i := range 4 {
+			in := Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: last.Ledger, Requests: []CapacityRequest{a, request("b", 8, 1)}, Now: noon.Add(time.Duration(i) * time.Minute)}
+			if i > 0 {
+				in.InUse = map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): {"0/0": runs}}
+			}
+			last = Reserve(in)
+		}
+		want := map[string]bool{"b": true}
+		if runs {
+			want = map[string]bool{"a": true}
+		}
+		if diff := cmp.Diff(want, grantedTo(last)); diff != "" {
+			t.Errorf("it runs = %t\n-want, +got:\n%s", runs, diff)
+		}
+	}
+}
+
 // TestComesBackAlike proves that a replica which left, and comes back as it was, is granted at once.
 func TestComesBackAlike(t *testing.T) {
 	a := request("a", 8, 1)

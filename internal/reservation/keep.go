@@ -102,12 +102,26 @@ func (b *book) giveBack(a *account) {
 	for _, group := range groups {
 		waits := slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required && !a.has(&r) }) && !slices.ContainsFunc(group.Replicas, started)
 		for _, r := range group.Replicas {
-			if waits || !r.Required && !a.has(&r) && !started(r) {
+			switch {
+			case !waits && (r.Required || a.has(&r) || started(r)):
+			case b.mayHaveLeft(a, r.Name):
+				has := a.granted[r.Name]
+				has.started, has.leaving = true, true
+				a.granted[r.Name], a.missingSince = has, b.now
+			default:
 				delete(a.granted, r.Name)
 			}
 		}
 	}
 	a.prune()
+}
+
+// mayHaveLeft tells whether a request says that a granted replica left, and it is not known that it has no workloads.
+// Whether it has some is read next, as for one that is no longer requested.
+func (b *book) mayHaveLeft(a *account, name key.ReplicaID) bool {
+	_, granted := a.granted[name]
+	inUse, known := b.InUse[a.ServiceID]
+	return granted && slices.Contains(a.request.Left[b.Cluster], name) && (!known || inUse[name] || inUse[""])
 }
 
 // has tells whether a replica is granted as it is requested.

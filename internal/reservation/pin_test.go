@@ -220,9 +220,17 @@ func TestMovesAreShared(t *testing.T) {
 	of := func(namespace, uid string, gpus int64) CapacityRequest {
 		return inNamespace(selecting(request(uid, gpus, 1), "a"), namespace)
 	}
+	both := func(uid string, gpus int64) CapacityRequest {
+		r := inNamespace(request(uid, gpus, 1), "greedy") // Two pods, which need both nodes.
+		for name := range r.Clusters[here].Groups[0].Replicas[0].Pods {
+			r.Clusters[here].Groups[0].Replicas[0].Pods[name] = 2
+		}
+		return r
+	}
 	requests := []CapacityRequest{
 		request("1", 4, 1), request("2", 4, 1),
 		of("other", "0a", 100), of("other", "0b", 101), of("other", "0c", 102), of("more", "0d", 103), of("most", "0e", 104), of("last", "0f", 105),
+		both("0g", 5), both("0h", 6), both("0i", 7), both("0j", 8),
 		selecting(request("3", 8, 1), "a"),
 	}
 	ledger := Ledger{Services: []Service{withGPUs(reserved("1", "0/0"), 4), withGPUs(reserved("2", "0/0"), 4)}}

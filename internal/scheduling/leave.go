@@ -24,7 +24,7 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 		return true
 	}
 	// The last ready group stays until no more requests can reach the cluster.
-	return c.MayReceiveTraffic && !slices.ContainsFunc(p.Groups, func(o reservation.ReplicaGroup) bool { return c.present(o) && c.covers(c, &o) && !p.replaced(i, &o) })
+	return c.MayReceiveTraffic && !slices.ContainsFunc(p.Groups, func(o reservation.ReplicaGroup) bool { return c.canAnswer(&o) && !p.replaced(i, &o) })
 }
 
 // hasMoved tells whether the home of a group is another cluster, and was that already in the
@@ -83,13 +83,22 @@ func (p *scheduler) mayServeCopy(i int) bool {
 }
 
 // servedElsewhere tells whether all that exists in a cluster is ready to serve in others that
-// it is assigned to. Of two copies that both leave, neither counts for the other.
+// it is assigned to. Of two copies that both leave, neither counts for the other. Once some is ready
+// elsewhere, groups that answer nothing do not count: they may have to wait there until the others have
+// left (moveInParts).
 func (p *scheduler) servedElsewhere(i int) bool {
 	serves := func(c *Candidate) bool { return c.RouterReady && !c.NoEntrypoint }
+	c, some, silent := &p.Candidates[i], false, false
 	for _, group := range p.Groups {
-		if p.Candidates[i].present(group) && !p.readyElsewhere(i, &group, serves) {
+		switch {
+		case !c.present(group):
+		case p.readyElsewhere(i, &group, serves):
+			some = true
+		case c.canAnswer(&group):
 			return false
+		default:
+			silent = true
 		}
 	}
-	return true
+	return some || !silent
 }

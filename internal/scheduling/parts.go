@@ -65,7 +65,10 @@ func (p *scheduler) keepBack(d *Decision, g *reservation.ReplicaGroup) (size int
 			size += p.Sizes[r]
 		}
 	}
-	d.State, d.Reason = pendingState(d), ReasonMovesInParts
+	if d.State = pendingState(d); d.Reason != "" {
+		return size
+	}
+	d.Reason = ReasonMovesInParts
 	d.Message = "an answer to Crossplane has no room for two copies of everything, so each group starts here once one before it has left its former cluster"
 	return size
 }

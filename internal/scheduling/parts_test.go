@@ -13,12 +13,46 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
+// oneReplica is a group of a single replica.
+func oneReplica(name key.ReplicaID) reservation.ReplicaGroup {
+	return reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{{Name: name, Pods: map[string]int64{"large": 1}}}}
+}
+
+// TestPartsMoveOn proves that a move in parts goes on where the rest is sick or is being updated: the part that has
+// moved leaves its former cluster, and only that part counts as started in the new one.
+func TestPartsMoveOn(t *testing.T) {
+	all := set("w/0", "w/1", "w/2")
+	for name, change := range map[string]func(*Candidate){
+		"sick":    func(c *Candidate) { c.Ready = set("w/0") },
+		"updated": func(c *Candidate) { c.Ready, c.Updating, c.MayReceiveTraffic = all, all, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			free := capacity.Free{Pools: []capacity.Pool{nodes("h100", 4, 8)}}
+			east := Candidate{Name: "east", Weight: 1, StopPolicy: v1alpha1.StopDrain, Present: all, RouterReady: true, Free: free}
+			change(&east)
+			first := set("w/0")
+			s := Assign(Problem{
+				Policy: v1alpha1.PlacementFailover, Groups: []reservation.ReplicaGroup{oneReplica("w/0"), oneReplica("w/1"), oneReplica("w/2")}, PodRequirements: requirements,
+				Homes: homeIn("west", "w/0", "w/1", "w/2"), Seed: "uid", Room: 40, Sizes: map[key.ReplicaID]int{"w/0": 10, "w/1": 10, "w/2": 10},
+				Candidates: []Candidate{east, {Name: "west", Weight: 1, Present: first, Ready: first, Reserved: all, ReceivesTraffic: true, MayReceiveTraffic: true, RouterReady: true, Free: free}},
+			})
+			got := [][]key.ReplicaID{slices.Sorted(maps.Keys(s.Decisions[0].Run)), slices.Sorted(maps.Keys(s.Decisions[1].Run))}
+			if diff := cmp.Diff([][]key.ReplicaID{{"w/1", "w/2"}, {"w/0", "w/1"}}, got); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+			if !s.Homes["w/0"].Started || s.Homes["w/1"].Started {
+				t.Errorf("the homes are %v", s.Homes)
+			}
+			if sick := name == "sick"; s.Decisions[0].Serves == sick {
+				t.Errorf("east, where the rest is %s: gets requests = %t", name, !sick)
+			}
+		})
+	}
+}
+
 // TestMovesInParts proves which groups start in another cluster while the first one runs all of them.
 func TestMovesInParts(t *testing.T) {
-	one := func(name key.ReplicaID) reservation.ReplicaGroup {
-		return reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{{Name: name, Pods: map[string]int64{"large": 1}}}}
-	}
-	groups := []reservation.ReplicaGroup{one("w/0"), one("w/1"), one("w/2")}
+	groups := []reservation.ReplicaGroup{oneReplica("w/0"), oneReplica("w/1"), oneReplica("w/2")}
 	all := set("w/0", "w/1", "w/2")
 	cases := map[string]struct {
 		reason string

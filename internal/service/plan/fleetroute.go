@@ -162,9 +162,10 @@ func weighInstead(all []Backend, weights map[string]int32) {
 	}
 }
 
-// waitsIn tells whether requests can wait in a cluster until a role of the service has started.
+// waitsIn tells whether requests can wait in a cluster until a role of the service has started there. It may wait for
+// capacity first.
 func (p *Plan) waitsIn(a *scheduling.Assignment) bool {
-	return p.Router.Waits() && a.State == v1alpha1.StatePlaced && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed()
+	return p.Router.Waits() && (a.State == v1alpha1.StatePlaced || a.State == v1alpha1.StatePending) && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed()
 }
 
 // backend returns the backend of an entrypoint. Backends at IP addresses and at DNS names are

@@ -445,6 +445,7 @@ func TestFleetRouteWakes(t *testing.T) {
 		want     []string
 	}{
 		"Sleeps": {reason: "A request waits in the endpoint picker.", snapshot: east(true), want: []string{"east: 1, named"}},
+		"Waits":  {reason: "The first replica waits for capacity, and the endpoint picker is where it was.", snapshot: east(true), replicas: 1, want: []string{"east: 1, named"}},
 		"Starts": {reason: "So do those that come until the first replica is ready.", snapshot: east(false, "worker/0"), replicas: 1, want: []string{"east: 1, named"}},
 		"Runs":   {reason: "It answers.", snapshot: east(true, "worker/0", "worker/1"), replicas: 2, want: []string{"east: 2, named"}},
 	}

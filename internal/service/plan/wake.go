@@ -111,10 +111,10 @@ const never = "1000000000"
 //
 // Without pods there are no metrics of engines, and before the first request there is none of the queue. Both
 // count as 0. If Prometheus has lost the engines, the target has no result. If it does not read the endpoint
-// picker, this trigger has none. KEDA then stops nothing.
+// picker, or cannot, this trigger has none. KEDA then stops nothing.
 func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input) {
 	router, minutes := p.seriesOf(p.Router.Name), recently(in)
-	terms := []string{"(" + sumOf(epp.QueueSize(p.Router.Dialect))(router) + " or 0 * sum(up" + router + "))"}
+	terms := []string{"(" + sumOf(epp.QueueSize(p.Router.Dialect))(router) + " or 0 * sum(up" + router + " == 1))"}
 	for _, r := range p.Router.behindPool(p.Roles) {
 		engine, of := queries[r.engine], p.seriesOf(r.Name)
 		for _, q := range []query{engine["waitingRequests"], engine["runningRequests"], rateOf(tokensMetric[r.engine], "["+minutes+"]"), youngerThan(minutes, runningMetric[r.engine])} {
@@ -130,10 +130,15 @@ func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input) {
 	})
 }
 
-// recently is the time in which KEDA and Prometheus have read a metric at least once: KEDA does so every 30 seconds
-// by default, and Prometheus at least every minute.
+// recently is the time in which Prometheus has read a metric twice, and KEDA has at least once. By default KEDA does so
+// every 30 seconds, and Prometheus every minute.
 func recently(in *inputv1alpha1.Input) string {
-	return fmt.Sprintf("%ds", 2*max(60, ptr.Deref(in.Scaling.PollingSeconds, 0)))
+	seconds := max(60, ptr.Deref(in.Scaling.PollingSeconds, 0))
+	if m := in.Monitoring.PodMonitors; m != nil {
+		interval, _ := time.ParseDuration(m.Interval) // Validation refuses what is none.
+		seconds = max(seconds, int32(interval.Seconds()))
+	}
+	return fmt.Sprintf("%ds", 2*seconds)
 }
 
 // youngerThan counts the series that were not there some time ago.

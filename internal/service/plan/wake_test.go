@@ -88,7 +88,7 @@ func TestWake(t *testing.T) {
 				}},
 				{Type: "prometheus", Name: "requests", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "1000000000", "activationThreshold": "0",
-					"query": `(sum(` + queue + `{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}) or 0 * sum(up{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}))` +
+					"query": `(sum(` + queue + `{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}) or 0 * sum(up{inferenceservice_namespace="ns",inferenceservice="svc",role="router"} == 1))` +
 						busy("w", "120s"),
 				}},
 			}
@@ -119,7 +119,7 @@ func TestWakeTogether(t *testing.T) {
 	}
 	for _, r := range p.Roles {
 		query := r.Autoscaler.Triggers[1].Metadata["query"]
-		if _, engines, _ := strings.Cut(query, `role="router"}))`); engines != busy("a", "600s")+busy("b", "600s") {
+		if _, engines, _ := strings.Cut(query, `role="router"} == 1))`); engines != busy("a", "600s")+busy("b", "600s") {
 			t.Errorf("the role %s runs while %s", r.Name, query)
 		}
 	}

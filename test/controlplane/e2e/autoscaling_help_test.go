@@ -134,8 +134,8 @@ func (a *autoscaling) goal(t *testing.T, s *unstructured.Unstructured, role stri
 func (a *autoscaling) forgets(t *testing.T, s *unstructured.Unstructured, role string) {
 	t.Helper()
 	time.Sleep(window) // Prometheus waits for two scrapes before it says so.
-	if v, err := a.Query(t.Context(), a.goal(t, s, role).query); err == nil {
-		t.Errorf("without pods of the role %s, Prometheus still has the value %v", role, v)
+	if v, err := a.Query(t.Context(), a.goal(t, s, role).query); err == nil || !strings.HasPrefix(err.Error(), "0 results") {
+		t.Errorf("without pods of the role %s, Prometheus has the value %v: %v", role, v, err)
 	}
 }
 

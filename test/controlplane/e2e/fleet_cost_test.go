@@ -12,7 +12,7 @@ import (
 
 const (
 	// bystanders are the other services of the fleet.
-	bystanders = 8
+	bystanders = 16
 	// quietFor is how long nothing is called until a change counts as settled.
 	quietFor = 25 * time.Second
 	// mostCalls is the most calls for one more replica. make bench-fleet counts 14 with 1,000 services. Objects of real clusters

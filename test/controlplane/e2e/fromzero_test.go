@@ -205,16 +205,16 @@ func (s *sleeper) drains(pod *corev1.Pod, begun []*asked) {
 	until(s.T, s.c, "pod "+pod.Name+" is being deleted", func(context.Context) (bool, error) {
 		return s.pod().DeletionTimestamp != nil, nil
 	})
-	at := net.JoinHostPort(pickerOf(s.T, s.c, s.service).Status.PodIP, "9090")
-	until(s.T, s.c, "the endpoint picker has no pod", func(ctx context.Context) (bool, error) {
-		metrics, err := get(ctx, "http://"+at+"/metrics")
-		return err == nil && !endpoint.MatchString(metrics), err
-	})
 	for _, a := range begun {
 		if a.ended() {
 			s.Errorf("a stream has ended before its pod was deleted: by %s, %v", a.by.Pod, a.err)
 		}
 	}
+	at := net.JoinHostPort(pickerOf(s.T, s.c, s.service).Status.PodIP, "9090")
+	until(s.T, s.c, "the endpoint picker has no pod", func(ctx context.Context) (bool, error) {
+		metrics, err := get(ctx, "http://"+at+"/metrics")
+		return err == nil && !endpoint.MatchString(metrics), err
+	})
 }
 
 // An asked is a request on its way.

@@ -11,6 +11,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 	"github.com/fusioninfer/function-inferenceservice/test/function"
@@ -434,5 +435,37 @@ func TestForgedTarget(t *testing.T) {
 				t.Errorf("%s -want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestScaleWithoutRoom proves that a scale-up asks the fleet for room. Without any, the service says so, and what runs serves.
+func TestScaleWithoutRoom(t *testing.T) {
+	fn := function.Start(t)
+	req := fixture.Request(t, fixture.Service(fmt.Sprintf(oneRole, "scaling: {minReplicas: 2, maxReplicas: 6}")+"placement: {policy: Failover, clusterSelector: {}}"), "")
+	scaled := func(n int, generation int) *fnv1.RunFunctionResponse {
+		t.Helper()
+		rsp := settle(t, fn, req, []string{strings.Replace(memberOf("east", "None", generation), "group: 0, ", "", 1)})
+		if r := req.GetObserved().GetResources()["inferencerole/w"]; r != nil && n > 0 {
+			r.Resource = kube.With(r.GetResource(), structpb.NewNumberValue(float64(n)), "spec", "replicas")
+		}
+		return rsp
+	}
+	scaled(0, 0)
+	scaled(0, 1)
+	scaled(4, 1) // The next call reads the number.
+	scaled(4, 1)
+	rsp := scaled(4, 1)
+	runs := 0
+	for k := range rsp.GetDesired().GetResources() {
+		if _, is := key.Parse(k).ReplicaID(); is {
+			runs++
+		}
+	}
+	if runs != 2 {
+		t.Errorf("it runs %d replicas, want the 2 that are reserved", runs)
+	}
+	got := []string{fixture.Condition(rsp, "Accepted"), fixture.Condition(rsp, "WorkloadsReady"), fixture.Condition(rsp, "Scaled")}
+	if diff := cmp.Diff([]string{"TRUE Accepted", "FALSE WaitingForCapacity", "FALSE NoCapacity"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

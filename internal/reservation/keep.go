@@ -16,20 +16,24 @@ func (b *book) keep(a *account) {
 		return
 	}
 	replicas := Replicas(a.cluster.Groups)
-	requested := make(map[key.ReplicaID]bool, len(replicas))
+	requested := make(map[key.ReplicaID]bool, len(a.names))
 	for _, r := range replicas {
-		has := a.granted[r.Name]
-		requested[r.Name] = a.has(&r) || has.pods.covers(b.pinned(b.podsOf(a, &r), has.pin))
+		if has, ok := a.granted[r.Name]; ok {
+			requested[r.Name] = a.has(&r) || has.pods.covers(b.pinned(b.podsOf(a, &r), has.pin))
+		}
 	}
 	b.dropWithdrawn(a, requested)
 	for _, r := range replicas {
 		has, ok := a.granted[r.Name]
-		if !ok || has.leaving && has.pods.id != "" && has.pods.id != b.pinned(b.podsOf(a, &r), has.pin).id {
+		if !ok {
+			continue
+		}
+		pods := b.podsOf(a, &r)
+		if has.leaving && has.pods.id != "" && has.pods.id != b.pinned(pods, has.pin).id {
 			continue
 		}
 		has = b.replaced(&r, b.asItRuns(a, &r, has))
 		a.granted[r.Name] = has
-		pods := b.podsOf(a, &r)
 		if now := b.during(&r, has.pods, b.pinned(pods, has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
 			a.granted[r.Name] = b.newGrant(has, max(has.generation, r.Generation), pods, now, has.pin)
 		}

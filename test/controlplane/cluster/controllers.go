@@ -181,8 +181,11 @@ func (c *Kubernetes) RunScheduler(ctx context.Context) error {
 	return s.waitFor(ctx, "listening", tlsListening(p[0]))
 }
 
-func healthy(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func healthy(ctx context.Context, url string) error { return succeeds(ctx, http.MethodGet, url) }
+
+// succeeds returns an error unless a request without a body is answered with 200.
+func succeeds(ctx context.Context, method, url string) error {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (c *Cluster) followPodMonitors(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if pending = pending || changed; pending && post(ctx, c.prometheus.url+"/-/reload") == nil {
+		if pending = pending || changed; pending && succeeds(ctx, http.MethodPost, c.prometheus.url+"/-/reload") == nil {
 			pending = false
 		}
 	}
@@ -107,22 +107,6 @@ func (c *Cluster) configurePrometheus(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return true, os.WriteFile(c.prometheus.config, b, 0o600)
-}
-
-func post(ctx context.Context, to string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, nil)
-	if err != nil {
-		return err
-	}
-	rsp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer rsp.Body.Close() //nolint:errcheck // Only its status is wanted.
-	if rsp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", to, rsp.Status)
-	}
-	return nil
 }
 
 // Query asks Prometheus for the only value of a query, as KEDA does.

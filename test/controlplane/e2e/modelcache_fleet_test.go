@@ -15,8 +15,8 @@ import (
 var collectionKind = schema.GroupVersionKind{Group: "kubernetes.m.crossplane.io", Version: "v1alpha1", Kind: "ObservedObjectCollection"}
 
 // loadsWhereItRuns follows two services that have room in three clusters. One has a cache of its own, and the other names a
-// ModelCache of all three. The weights of each are loaded in the one cluster where it runs. Until the Secret is there, the
-// pod that cannot load them is named.
+// ModelCache of all three. The weights of each are loaded in the one cluster where it runs. Until its Secret is there, the
+// pod that cannot load them is named. Both may run in the same cluster: the first that has room for them is their home.
 func loadsWhereItRuns(t *testing.T, h *controlPlane) {
 	t.Helper()
 	ns := namespace(t, h.Cluster)
@@ -29,13 +29,13 @@ kind: ModelCache
 metadata: {name: qwen, namespace: %s}
 spec:
   uri: s3://models/qwen/8b
-  credentialsSecretRef: {name: bucket}
+  credentialsSecretRef: {name: code-bucket}
   size: 1Gi
   loadPolicy: OnDemand
   clusterSelector: {matchLabels: {fleet: weights}}
 `, ns)))
 	models := map[string]map[string]any{
-		"chat": {"uri": "s3://models/qwen/8b", "credentialsSecretRef": map[string]any{"name": "bucket"}, "cache": map[string]any{"size": "1Gi"}},
+		"chat": {"uri": "s3://models/qwen/8b", "credentialsSecretRef": map[string]any{"name": "chat-bucket"}, "cache": map[string]any{"size": "1Gi"}},
 		"code": {"cacheRef": map[string]any{"name": "qwen"}},
 	}
 	for name, model := range models {
@@ -45,16 +45,16 @@ spec:
 		s.Object["spec"].(map[string]any)["model"] = model
 		apply(t, h.Cluster, s)
 		at := claimedIn(t, h, ns, name)
-		// Nobody has made the Secret there, so the loader does not start. That is told by its pod.
+		// Nobody has made its Secret there, so the loader does not start. That is told by its pod.
 		member := "cluster weights-" + strings.TrimPrefix(at.Name(), "cluster-")
 		saysOfModel(t, h.Cluster, s, "LoadFailed", member+": pod "+claimPrefix[name])
 		saysOfModel(t, h.Cluster, s, "LoadFailed", ": container loader: CreateContainerConfigError, and it tries again")
 		kubectl(t, at, "apply", "-f", written(t, name+"-bucket.yaml", fmt.Sprintf(`
 apiVersion: v1
 kind: Secret
-metadata: {name: bucket, namespace: %s}
+metadata: {name: %s-bucket, namespace: %s}
 stringData: {AWS_ACCESS_KEY_ID: %s, AWS_SECRET_ACCESS_KEY: %s}
-`, ns, bucketReader, bucketKey)))
+`, name, ns, bucketReader, bucketKey)))
 		h.is(t, s, "Ready", "ModelReady")
 		if again := claimedIn(t, h, ns, name); again != at {
 			t.Errorf("%s: the weights were loaded in %s, and are in %s", name, at.Name(), again.Name())

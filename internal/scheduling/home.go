@@ -214,7 +214,7 @@ func (p *scheduler) setHome(u unit, home, was int) {
 			}
 			h = reservation.Home{Cluster: c.Name, Epoch: h.Epoch + 1, FailedIn: failed}
 		}
-		h.Started = h.Started || p.startedIn(u, home)
+		h.Started = h.Started || p.startedIn(unit{g}, home)
 		p.homes[g.Name] = h
 	}
 	_, _ = p.fits(&p.free[home], c, u) // Its missing replicas take capacity if they fit.

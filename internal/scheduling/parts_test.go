@@ -19,7 +19,7 @@ func oneReplica(name key.ReplicaID) reservation.ReplicaGroup {
 }
 
 // TestPartsMoveOn proves that a move in parts goes on where the rest is sick or is being updated: the part that has
-// moved leaves its former cluster.
+// moved leaves its former cluster, and only that part counts as started in the new one.
 func TestPartsMoveOn(t *testing.T) {
 	all := set("w/0", "w/1", "w/2")
 	for name, change := range map[string]func(*Candidate){
@@ -39,6 +39,9 @@ func TestPartsMoveOn(t *testing.T) {
 			got := [][]key.ReplicaID{slices.Sorted(maps.Keys(s.Decisions[0].Run)), slices.Sorted(maps.Keys(s.Decisions[1].Run))}
 			if diff := cmp.Diff([][]key.ReplicaID{{"w/1", "w/2"}, {"w/0", "w/1"}}, got); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
+			}
+			if !s.Homes["w/0"].Started || s.Homes["w/1"].Started {
+				t.Errorf("the homes are %v", s.Homes)
 			}
 			if sick := name == "sick"; s.Decisions[0].Serves == sick {
 				t.Errorf("east, where the rest is %s: gets requests = %t", name, !sick)

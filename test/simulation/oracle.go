@@ -34,12 +34,23 @@ func fits(nodes []*node, pods []pod) bool {
 	return true
 }
 
-// toldPods returns the pods that an Object tells its cluster to run.
-func (w *World) toldPods(o *stored, rt remoteTask) []pod {
+// toldPods returns the pods that an Object tells its cluster to run, if it told it to run some others before. A partition has the
+// cluster keep those, whatever the template, but not their number (LeaderWorkerSet v0.9.0, pkg/controllers/leaderworkerset_controller.go).
+func (w *World) toldPods(o *stored, rt remoteTask, before []pod) []pod {
 	if o == nil || rt.task.kind != lwsKind {
 		return nil
 	}
-	return podsOf(object(o.body, "spec", "forProvider", "manifest"))
+	manifest := object(o.body, "spec", "forProvider", "manifest")
+	pods := podsOf(manifest)
+	if heldBack(manifest) && len(before) == len(pods) {
+		return before
+	}
+	return pods
+}
+
+// heldBack tells whether a partition holds the template of a LeaderWorkerSet back.
+func heldBack(manifest document) bool {
+	return number(manifest, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") > 0
 }
 
 func gpusOf(pods []pod) int {
@@ -73,7 +84,7 @@ func (w *World) checkObject(c change, rt remoteTask) {
 		delete(told, o.name)
 		return
 	}
-	now := w.toldPods(c.current, rt)
+	now := w.toldPods(c.current, rt, before)
 	told[o.name] = now
 	if gpusOf(now) <= gpusOf(before) {
 		return
@@ -110,7 +121,7 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 			case !o.deleting && w.alive[o.owner]:
 				staying = append(staying, w.told[r.name][n]...)
 			case policiesOf(o).delete:
-				leaving, gone = append(leaving, w.toldPods(o, rt)...), append(gone, n.String())
+				leaving, gone = append(leaving, w.toldPods(o, rt, nil)...), append(gone, n.String())
 			}
 		}
 	}

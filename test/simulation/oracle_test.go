@@ -1,6 +1,10 @@
 package simulation
 
-import "testing"
+import (
+	"testing"
+
+	"google.golang.org/protobuf/types/known/structpb"
+)
 
 // TestReadLost proves that a reconcile is excused for what it read as ready and what has lost its nodes since, and only until that
 // is reported.
@@ -30,5 +34,36 @@ func TestReadLost(t *testing.T) {
 	w.settle()
 	if w.readLost(read()) {
 		t.Error("a reconcile that read that the replica is not ready is not excused")
+	}
+}
+
+// TestToldPods proves that a partition counts as the pods from before, unless their number changes.
+func TestToldPods(t *testing.T) {
+	manifest := func(size, partition float64) *stored {
+		body, err := structpb.NewStruct(map[string]any{"spec": map[string]any{"forProvider": map[string]any{"manifest": map[string]any{"spec": map[string]any{
+			"rolloutStrategy": map[string]any{"rollingUpdateConfiguration": map[string]any{"partition": partition}},
+			"leaderWorkerTemplate": map[string]any{"size": size, "workerTemplate": map[string]any{"spec": map[string]any{"containers": []any{
+				map[string]any{"resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": "8"}}},
+			}}}},
+		}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &stored{body: body}
+	}
+	before := []pod{{gpus: 4}, {gpus: 4}}
+	for name, c := range map[string]struct {
+		now    *stored
+		before []pod
+		want   int
+	}{
+		"no partition":         {manifest(2, 0), before, 16},
+		"held":                 {manifest(2, 1), before, 8},
+		"held, another number": {manifest(3, 1), before, 24},
+		"held, and new":        {manifest(2, 1), nil, 16},
+	} {
+		if got := gpusOf(New(Options{Seed: 1}, InProcess()).toldPods(c.now, remoteTask{"c0", task{kind: lwsKind}}, c.before)); got != c.want {
+			t.Errorf("%s: %d GPUs, want %d", name, got, c.want)
+		}
 	}
 }

@@ -222,7 +222,7 @@ func (r *remote) runGroup(t task, o *remoteObject) {
 		g = &group{pods: podsOf(o.manifest)}
 		o.runs, o.template = g, templateOf(o.manifest)
 	}
-	held := number(o.manifest, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") > 0
+	held := heldBack(o.manifest)
 	restart := !held && !equal(o.template, templateOf(o.manifest))
 	g.outdated = g.outdated && restart
 	if restart && (g.outdated || !g.ready) {

@@ -23,8 +23,7 @@ func (w *World) held(u *user) []*remote {
 		for t := range w.children[xr.uid] {
 			o := w.server.get(t.kind, t.name)
 			manifest := object(o.body, "spec", "forProvider", "manifest")
-			held := number(manifest, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") > 0
-			if held && t.kind == objectKind && text(o.body, "spec", "providerConfigRef", "name") == r.name {
+			if heldBack(manifest) && t.kind == objectKind && text(o.body, "spec", "providerConfigRef", "name") == r.name {
 				all = append(all, r)
 				break
 			}

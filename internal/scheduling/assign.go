@@ -22,9 +22,10 @@ type Problem struct {
 	FailoverAfter time.Duration
 	// StartTimeout is how long a group may take to become ready in a new home. 0 means any time.
 	StartTimeout time.Duration
-	// Sizes of the replicas in an answer to Crossplane, and the Room that it has for all of them.
-	Sizes map[key.ReplicaID]int
-	Room  int
+	// Size of a replica in an answer to Crossplane, and the Room that it has for all of them. Nil means that
+	// there is room for everything.
+	Size func(key.ReplicaID) int
+	Room int
 	// Seed orders clusters that are equally good.
 	Seed string
 	// Now is compared with times of clusters, homes and requests.

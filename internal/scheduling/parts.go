@@ -12,16 +12,19 @@ import (
 // starts. A group that runs nowhere else is not kept back, because nothing would make room for it. Nor
 // is the first one, while no other moves: if it does not fit, the answer is refused, which says why.
 func (p *scheduler) moveInParts(all []Decision) {
-	if p.Policy == v1alpha1.PlacementReplicate {
-		return // Nothing moves.
+	if p.Policy == v1alpha1.PlacementReplicate || p.Size == nil {
+		return
+	}
+	next, moving := p.moves(all)
+	if len(next) == 0 {
+		return
 	}
 	size := 0
 	for _, d := range all {
 		for r := range d.Run {
-			size += p.Sizes[r]
+			size += p.Size(r)
 		}
 	}
-	next, moving := p.moves(all)
 	for i := len(next) - 1; size > p.Room && (i > 0 || i == 0 && moving); i-- {
 		size -= p.keepBack(next[i].to, next[i].group)
 	}
@@ -62,7 +65,7 @@ func (p *scheduler) keepBack(d *Decision, g *reservation.ReplicaGroup) (size int
 	for i := range g.Replicas {
 		if r := g.Replicas[i].Name; d.Run[r] {
 			d.wait(r)
-			size += p.Sizes[r]
+			size += p.Size(r)
 		}
 	}
 	if d.State = pendingState(d); d.Reason != "" {

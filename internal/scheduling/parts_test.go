@@ -13,6 +13,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
+// tenEach is the size of each replica.
+func tenEach(key.ReplicaID) int { return 10 }
+
 // oneReplica is a group of a single replica.
 func oneReplica(name key.ReplicaID) reservation.ReplicaGroup {
 	return reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{{Name: name, Pods: map[string]int64{"large": 1}}}}
@@ -33,7 +36,7 @@ func TestPartsMoveOn(t *testing.T) {
 			first := set("w/0")
 			s := Assign(Problem{
 				Policy: v1alpha1.PlacementFailover, Groups: []reservation.ReplicaGroup{oneReplica("w/0"), oneReplica("w/1"), oneReplica("w/2")}, PodRequirements: requirements,
-				Homes: homeIn("west", "w/0", "w/1", "w/2"), Seed: "uid", Room: 40, Sizes: map[key.ReplicaID]int{"w/0": 10, "w/1": 10, "w/2": 10},
+				Homes: homeIn("west", "w/0", "w/1", "w/2"), Seed: "uid", Room: 40, Size: tenEach,
 				Candidates: []Candidate{east, {Name: "west", Weight: 1, Present: first, Ready: first, Reserved: all, ReceivesTraffic: true, MayReceiveTraffic: true, RouterReady: true, Free: free}},
 			})
 			got := [][]key.ReplicaID{slices.Sorted(maps.Keys(s.Decisions[0].Run)), slices.Sorted(maps.Keys(s.Decisions[1].Run))}
@@ -80,7 +83,7 @@ func TestMovesInParts(t *testing.T) {
 				},
 			}
 			if tc.room > 0 {
-				p.Sizes = map[key.ReplicaID]int{"w/0": 10, "w/1": 10, "w/2": 10}
+				p.Size = tenEach
 			}
 			got := Assign(p).Decisions
 			if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(got[1].Run))); diff != "" {

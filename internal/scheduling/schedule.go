@@ -26,10 +26,10 @@ type Demand struct {
 	Extra map[string][]reservation.ReplicaGroup
 	// PodRequirements of the pods of these replicas, by the names that the replicas use.
 	PodRequirements map[string]capacity.PodRequirements
-	// Sizes are the bytes that each replica takes of an answer to Crossplane, and Room is how many bytes there
-	// are for all of them. No sizes mean that two copies of everything fit.
-	Sizes map[key.ReplicaID]int
-	Room  int
+	// Size returns the bytes that a replica takes of an answer to Crossplane, and Room is how many bytes there
+	// are for all of them. It is called only if something moves. Nil means that two copies of everything fit.
+	Size func(key.ReplicaID) int
+	Room int
 	// HasRouter tells that requests are answered only where an endpoint picker runs.
 	HasRouter bool
 	// HasGang tells that its replicas start as a gang.
@@ -128,7 +128,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		FailoverAfter:   v.placement.FailoverAfter(),
 		StartTimeout:    v.placement.StartTimeout(),
 		Seed:            demand.UID,
-		Sizes:           demand.Sizes,
+		Size:            demand.Size,
 		Room:            demand.Room,
 		Now:             snapshot.Now,
 	}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -53,20 +55,20 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, runn
 	return d
 }
 
-// measure sets the sizes of what can move in parts: several groups.
+// measure lets the scheduler measure what can move in parts: several groups. Each role is measured once.
 func (p *Plan) measure(d *scheduling.Demand, running *Running) {
 	if len(d.Groups) < 2 || running.Size == nil {
 		return
 	}
 	sizes := map[string]int{}
-	for _, r := range p.Roles {
-		sizes[r.Name] = running.Size(r)
-	}
-	d.Room, d.Sizes = running.Room, map[key.ReplicaID]int{}
-	for _, r := range reservation.Replicas(d.Groups) {
-		if _, role, _, ok := r.Name.Parts(); ok {
-			d.Sizes[r.Name] = sizes[role]
+	d.Room, d.Size = running.Room, func(replica key.ReplicaID) int {
+		_, name, _, _ := replica.Parts()
+		size, known := sizes[name]
+		if i := slices.IndexFunc(p.Roles, func(r *Role) bool { return r.Name == name }); !known && i >= 0 {
+			size = running.Size(p.Roles[i])
+			sizes[name] = size
 		}
+		return size
 	}
 }
 

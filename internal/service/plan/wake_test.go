@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
@@ -121,6 +123,26 @@ func TestWakeTogether(t *testing.T) {
 		query := r.Autoscaler.Triggers[1].Metadata["query"]
 		if _, engines, _ := strings.Cut(query, `role="router"} == 1))`); engines != busy("a", "600s")+busy("b", "600s") {
 			t.Errorf("the role %s runs while %s", r.Name, query)
+		}
+	}
+}
+
+// TestRecently plans a role that may stop, with other intervals of KEDA and Prometheus.
+func TestRecently(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   inputv1alpha1.Input
+		want string
+	}{
+		"Defaults":       {want: "120s"},
+		"Often":          {in: inputv1alpha1.Input{Scaling: inputv1alpha1.ScalingSettings{PollingSeconds: ptr.To[int32](5)}}, want: "120s"},
+		"KEDA is seldom": {in: inputv1alpha1.Input{Scaling: inputv1alpha1.ScalingSettings{PollingSeconds: ptr.To[int32](90)}}, want: "180s"},
+		"Prometheus is, too": {in: inputv1alpha1.Input{
+			Scaling:    inputv1alpha1.ScalingSettings{PollingSeconds: ptr.To[int32](90)},
+			Monitoring: inputv1alpha1.MonitoringSettings{PodMonitors: &inputv1alpha1.PodMonitors{Interval: "5m"}},
+		}, want: "600s"},
+	} {
+		if got := recently(&c.in); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -22,8 +22,8 @@ type Problem struct {
 	FailoverAfter time.Duration
 	// StartTimeout is how long a group may take to become ready in a new home. 0 means any time.
 	StartTimeout time.Duration
-	// Size of a replica in an answer to Crossplane, and the Room that it has for all of them. Nil means that
-	// there is room for everything.
+	// Size returns the bytes of a replica in an answer to Crossplane, and Room is how many there are for all of
+	// them. Nil means that there is room for everything.
 	Size func(key.ReplicaID) int
 	Room int
 	// Seed orders clusters that are equally good.

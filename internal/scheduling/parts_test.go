@@ -98,3 +98,26 @@ func TestMovesInParts(t *testing.T) {
 		})
 	}
 }
+
+// TestMeasured proves that replicas are measured only while something moves.
+func TestMeasured(t *testing.T) {
+	all := set("w/0", "w/1")
+	for name, leaves := range map[string]bool{"Stays": false, "Moves": true} {
+		t.Run(name, func(t *testing.T) {
+			east := Candidate{Name: "east", Weight: 1, Present: all, Ready: all, Reserved: all, ReceivesTraffic: true, RouterReady: true}
+			if leaves {
+				east.StopPolicy = v1alpha1.StopDrain
+			}
+			measured := map[key.ReplicaID]bool{}
+			Assign(Problem{
+				Policy: v1alpha1.PlacementFailover, Groups: []reservation.ReplicaGroup{oneReplica("w/0"), oneReplica("w/1")}, PodRequirements: requirements,
+				Homes: homeIn("east", "w/0", "w/1"), Seed: "uid", Room: 1000,
+				Size:       func(r key.ReplicaID) int { measured[r] = true; return 10 },
+				Candidates: []Candidate{east, {Name: "west", Weight: 1, Reserved: all, ReceivesTraffic: true}},
+			})
+			if got := len(measured) > 0; got != leaves {
+				t.Errorf("measured %v, want that only of a service that moves", measured)
+			}
+		})
+	}
+}

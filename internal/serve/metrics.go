@@ -35,6 +35,7 @@ var kinds = map[string]string{
 	v1alpha1.KindInferenceModel: v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel: v1alpha1.KindInferenceModel,
 	v1alpha1.KindModelCache: v1alpha1.KindModelCache, v1alpha1.KindClaimedCache: v1alpha1.KindModelCache,
 	v1alpha1.KindInferenceCluster: v1alpha1.KindInferenceCluster,
+	v1alpha1.KindInferenceRole:    v1alpha1.KindInferenceRole,
 }
 
 // reasons are the values of the label reason.

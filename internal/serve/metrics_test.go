@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -101,6 +104,33 @@ func TestMeasure(t *testing.T) {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestKinds proves that each kind that the packages define has a name of its own in metrics.
+func TestKinds(t *testing.T) {
+	files, err := filepath.Glob("../../package/*/*definition.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d definitions: %v", len(files), err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var xrd struct {
+			Spec struct {
+				Names struct {
+					Kind string `json:"kind"`
+				} `json:"names"`
+			} `json:"spec"`
+		}
+		if err := yaml.Unmarshal(b, &xrd); err != nil {
+			t.Fatal(err)
+		}
+		if kind := xrd.Spec.Names.Kind; kinds[kind] == "" {
+			t.Errorf("%s: calls for the kind %q count as %s", file, kind, other)
+		}
 	}
 }
 

@@ -63,12 +63,12 @@ func (p *Plan) measure(d *scheduling.Demand, running *Running) {
 	sizes := map[string]int{}
 	d.Room, d.Size = running.Room, func(replica key.ReplicaID) int {
 		_, name, _, _ := replica.Parts()
-		size, known := sizes[name]
-		if i := slices.IndexFunc(p.Roles, func(r *Role) bool { return r.Name == name }); !known && i >= 0 {
-			size = running.Size(p.Roles[i])
-			sizes[name] = size
+		if _, known := sizes[name]; !known {
+			if i := slices.IndexFunc(p.Roles, func(r *Role) bool { return r.Name == name }); i >= 0 {
+				sizes[name] = running.Size(p.Roles[i])
+			}
 		}
-		return size
+		return sizes[name]
 	}
 }
 

@@ -34,18 +34,28 @@ func fits(nodes []*node, pods []pod) bool {
 	return true
 }
 
-// toldPods returns the pods that an Object tells its cluster to run, if it told it to run some others before. A partition has the
-// cluster keep those, whatever the template, but not their number (LeaderWorkerSet v0.9.0, pkg/controllers/leaderworkerset_controller.go).
-func (w *World) toldPods(o *stored, rt remoteTask, before []pod) []pod {
-	if o == nil || rt.task.kind != lwsKind {
-		return nil
-	}
+// toldPods returns the pods that an Object tells its cluster to run. Before are those until now, or nil. While a partition holds the
+// template back, LeaderWorkerSet v0.9.0 makes pods of the former template, but as many as the new size says (pod_controller.go).
+func toldPods(o *stored, before []pod) []pod {
 	manifest := object(o.body, "spec", "forProvider", "manifest")
 	pods := podsOf(manifest)
-	if heldBack(manifest) && len(before) == len(pods) {
-		return before
+	if !heldBack(manifest) || len(before) == 0 {
+		return pods
 	}
-	return pods
+	kept := slices.Clone(before)
+	for len(kept) < len(pods) {
+		kept = append(kept, kept[len(kept)-1])
+	}
+	return kept[:len(pods)]
+}
+
+// runningPods returns the pods that a cluster has of a LeaderWorkerSet in an Object.
+func (r *remote) runningPods(o *stored) []pod {
+	k, of := identify(object(o.body, "spec", "forProvider", "manifest"))
+	if at := r.objects[task{k, of}]; at != nil && at.runs != nil {
+		return at.runs.pods
+	}
+	return nil
 }
 
 // heldBack tells whether a partition holds the template of a LeaderWorkerSet back.
@@ -84,7 +94,7 @@ func (w *World) checkObject(c change, rt remoteTask) {
 		delete(told, o.name)
 		return
 	}
-	now := w.toldPods(c.current, rt, before)
+	now := toldPods(c.current, before)
 	told[o.name] = now
 	if gpusOf(now) <= gpusOf(before) {
 		return
@@ -121,7 +131,7 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 			case !o.deleting && w.alive[o.owner]:
 				staying = append(staying, w.told[r.name][n]...)
 			case policiesOf(o).delete:
-				leaving, gone = append(leaving, w.toldPods(o, rt, nil)...), append(gone, n.String())
+				leaving, gone = append(leaving, toldPods(o, r.runningPods(o))...), append(gone, n.String())
 			}
 		}
 	}

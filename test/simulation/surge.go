@@ -61,9 +61,8 @@ func (w *World) checkRolledOut(u *user) {
 func (w *World) taken(r *remote) []pod {
 	var all []pod
 	for n, pods := range w.told[r.name] {
-		k, of := identify(object(w.server.get(objectKind, n).body, "spec", "forProvider", "manifest"))
-		if o := r.objects[task{k, of}]; o != nil && o.runs != nil && gpusOf(o.runs.pods) > gpusOf(pods) {
-			pods = o.runs.pods
+		if running := r.runningPods(w.server.get(objectKind, n)); gpusOf(running) > gpusOf(pods) {
+			pods = running
 		}
 		all = append(all, pods...)
 	}

@@ -98,7 +98,7 @@ OWN = ^(TestXR|TestClaims|TestEngines|TestScaling|TestUpgrade|TestModels|TestMod
 TRAFFIC = ^TestTraffic$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$
-AUTOSCALING = ^TestAutoscaling$$
+SCALED = ^TestAutoscaling(Fleet)?$$
 
 # The commit whose packages TestUpgrade upgrades from. It is the newest release, once there is one. Until then it is a
 # commit whose pods come out as those of today.
@@ -137,13 +137,13 @@ test-e2e-kueue:
 
 .PHONY: test-e2e-shared
 test-e2e-shared:
-	$(E2E) -test.skip '$(OWN)|$(TRAFFIC)|$(FLEET)|$(KUEUE)|$(AUTOSCALING)' -test.parallel 6
+	$(E2E) -test.skip '$(OWN)|$(TRAFFIC)|$(FLEET)|$(KUEUE)|$(SCALED)' -test.parallel 6
 
 # It is no part of make test-all, because KEDA and Prometheus take a quarter of an hour to build.
 .PHONY: test-autoscaling
 test-autoscaling: e2e ## Scale services by their load with real KEDA and Prometheus. Half an hour, and a quarter more on a fresh machine.
-	@test/tools/build.sh keda-operator keda-adapter prometheus
-	$(E2E) -test.run '$(AUTOSCALING)' -test.v
+	@test/tools/build.sh keda-operator keda-adapter prometheus kube-state-metrics
+	$(E2E) -test.run '$(SCALED)' -test.v
 
 # The programs of a whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry.
 # It needs neither Docker nor root, but Linux, for the addresses of its pods.
@@ -158,11 +158,13 @@ GPUS ?= 8
 HYPERNODE ?= 0
 # The number of remote clusters for provider-kubernetes. Each has NODES nodes.
 CLUSTERS ?= 0
+# Whether KEDA, Prometheus and kube-state-metrics run, too.
+AUTOSCALING ?= false
 
 .PHONY: up
 up: tools ## Start a control plane with NODES nodes of GPUS GPUs, and CLUSTERS remote clusters, in the background. The first run builds them, which takes minutes.
 	@$(GO) -C test/controlplane build -o ../../.cache/bin/controlplane ./up
-	@.cache/bin/controlplane up --nodes $(NODES) --gpus $(GPUS) --nodes-per-hypernode $(HYPERNODE) --clusters $(CLUSTERS)
+	@.cache/bin/controlplane up --nodes $(NODES) --gpus $(GPUS) --nodes-per-hypernode $(HYPERNODE) --clusters $(CLUSTERS) --autoscaling=$(AUTOSCALING)
 
 .PHONY: down
 down: ## Stop the control plane, and remove its files.
@@ -177,6 +179,11 @@ demo-fleet: CLUSTERS = 3
 demo-fleet: NODES = 4
 demo-fleet: up ## Install the packages on a control plane with three remote clusters, and show who answers requests during a drain and a failover.
 	@test/controlplane/demo-fleet.sh
+
+.PHONY: demo-scaling
+demo-scaling: AUTOSCALING = true
+demo-scaling: up ## Install the packages on a control plane with KEDA and Prometheus, show how a role follows its load, and draw the dashboards. Five minutes, and a quarter of an hour more on a fresh machine.
+	@test/controlplane/demo-scaling.sh
 
 # The version of a release, such as v0.1.0. Packages between releases have none.
 VERSION ?=

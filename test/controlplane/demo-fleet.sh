@@ -150,6 +150,11 @@ wait_and_count --for='jsonpath={.status.freeDeviceCount}=16' inferenceclusters.f
 show_placement
 show kubectl get inferenceclusters.fusioninfer.io
 
+if [[ -e .cache/controlplane/prometheus.txt ]]; then
+  heading "The dashboard of the fleet, drawn with what Prometheus knows"
+  show controlplane pictures --during 6m package/monitoring/dashboards/fleet.json
+fi
+
 heading "Look around"
 cat <<USAGE
   export KUBECONFIG=$KUBECONFIG

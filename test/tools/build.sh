@@ -3,7 +3,7 @@
 # A program is built anew only when its go.mod, its go.sum or the version of Go changed.
 #
 #   test/tools/build.sh NAME...
-#   test/tools/build.sh --list    # without those that only make test-autoscaling needs
+#   test/tools/build.sh --list    # without those that only autoscaling needs
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=../../.cache/bin
@@ -31,12 +31,13 @@ epp ../epp/v1.5.0 sigs.k8s.io/gateway-api-inference-extension/cmd/epp
 EOF
 }
 
-# Nobody but make test-autoscaling needs these. They take a quarter of an hour to build.
+# Nobody but make test-autoscaling and make demo-scaling needs these. They take a quarter of an hour to build.
 autoscalers() {
   cat <<'EOF'
 keda-operator keda github.com/kedacore/keda/v2/cmd/operator
 keda-adapter keda github.com/kedacore/keda/v2/cmd/adapter
 prometheus prometheus github.com/prometheus/prometheus/cmd/prometheus
+kube-state-metrics kube-state-metrics k8s.io/kube-state-metrics/v2
 EOF
 }
 

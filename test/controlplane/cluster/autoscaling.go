@@ -18,8 +18,11 @@ const autoscalerController = "horizontal-pod-autoscaler-controller"
 // it, so that it shows whether these suffice to scale. It looks at metrics three times as often as by default.
 var autoscalerArgs = []string{"--use-service-account-credentials=true", "--horizontal-pod-autoscaler-sync-period=5s"}
 
-// RunAutoscaling starts Prometheus and KEDA. The definitions of what is composed have to be there.
+// RunAutoscaling starts kube-state-metrics, Prometheus and KEDA. The definitions of what is composed have to be there.
 func (c *Cluster) RunAutoscaling(ctx context.Context) error {
+	if err := c.installStateMetrics(ctx); err != nil {
+		return err
+	}
 	return errors.Join(c.installPrometheus(ctx), c.installKEDA(ctx))
 }
 

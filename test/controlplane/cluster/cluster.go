@@ -67,8 +67,8 @@ type Options struct {
 	Engines bool
 	// Kueue runs Kueue in each remote cluster.
 	Kueue bool
-	// Autoscaling runs the controller of HorizontalPodAutoscalers, KEDA and Prometheus, see
-	// RunAutoscaling.
+	// Autoscaling runs the controller of HorizontalPodAutoscalers, KEDA, Prometheus and
+	// kube-state-metrics, see RunAutoscaling.
 	Autoscaling bool
 	// Packages has the packages of versions that are built already, each in a directory of
 	// its name. Others are built, and all if it is empty.
@@ -92,7 +92,9 @@ type Cluster struct {
 	containers *Containers
 	remotes    []*Remote
 	prometheus *prometheus
-	keda       *keda
+	// stateMetrics is where kube-state-metrics serves what it knows.
+	stateMetrics string
+	keda         *keda
 }
 
 // Start starts etcd and an API server. Whatever comes of it, Stop has to be called
@@ -111,6 +113,7 @@ func newCluster(ctx context.Context, o Options) *Cluster {
 // Stop ends all processes, the last first. It tells of those that had ended
 // before, and of what failed in the background.
 func (c *Cluster) Stop() error {
+	c.stop() // What runs in the background may need remote clusters.
 	stops := make([]func() error, 0, len(c.remotes))
 	for _, r := range c.remotes {
 		stops = append(stops, r.Stop)

@@ -43,6 +43,9 @@ func (c *Cluster) CoreMetrics(ctx context.Context) (Metrics, error) {
 	return scrape(ctx, "http://"+c.coreMetrics+"/metrics")
 }
 
+// functionMetricsPort is where a function serves its metrics.
+const functionMetricsPort = "8080"
+
 // FunctionMetrics are those of each process of Crossplane's functions.
 func (c *Cluster) FunctionMetrics(ctx context.Context) ([]Metrics, error) {
 	pods, err := c.List(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, crossplaneNamespace)
@@ -55,7 +58,7 @@ func (c *Cluster) FunctionMetrics(ctx context.Context) ([]Metrics, error) {
 			continue
 		}
 		ip, _, _ := unstructured.NestedString(p.Object, "status", "podIP")
-		m, err := scrape(ctx, "http://"+net.JoinHostPort(ip, "8080")+"/metrics")
+		m, err := scrape(ctx, "http://"+net.JoinHostPort(ip, functionMetricsPort)+"/metrics")
 		if err != nil {
 			return nil, err
 		}

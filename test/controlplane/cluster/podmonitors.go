@@ -45,14 +45,20 @@ type relabeling struct {
 
 // The fields of Prometheus's configuration that are used here.
 type prometheusConfig struct {
+	RuleFiles     []string       `json:"rule_files,omitempty"`
 	ScrapeConfigs []scrapeConfig `json:"scrape_configs"`
 }
 
 type scrapeConfig struct {
 	JobName             string               `json:"job_name"`
 	ScrapeInterval      string               `json:"scrape_interval,omitempty"`
-	KubernetesSDConfigs []kubernetesSDConfig `json:"kubernetes_sd_configs"`
-	RelabelConfigs      []relabelConfig      `json:"relabel_configs"`
+	KubernetesSDConfigs []kubernetesSDConfig `json:"kubernetes_sd_configs,omitempty"`
+	StaticConfigs       []staticConfig       `json:"static_configs,omitempty"`
+	RelabelConfigs      []relabelConfig      `json:"relabel_configs,omitempty"`
+}
+
+type staticConfig struct {
+	Targets []string `json:"targets"`
 }
 
 type kubernetesSDConfig struct {
@@ -73,25 +79,25 @@ type relabelConfig struct {
 	Action       string   `json:"action,omitempty"`
 }
 
-// scrapes returns how Prometheus scrapes what PodMonitors select, as the Prometheus operator writes it
+// scrapes returns how Prometheus scrapes what PodMonitors of a cluster select, as the Prometheus operator writes it
 // (pkg/prometheus/promcfg.go of v0.88.0).
-func scrapes(monitors []unstructured.Unstructured, kubeconfig string) (prometheusConfig, error) {
-	c := prometheusConfig{ScrapeConfigs: []scrapeConfig{}}
+func scrapes(monitors []unstructured.Unstructured, cluster, kubeconfig string) ([]scrapeConfig, error) {
+	var all []scrapeConfig
 	for i := range monitors {
 		m := podMonitor{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(monitors[i].Object, &m, true); err != nil {
-			return c, fmt.Errorf("cannot read PodMonitor %s: %w", monitors[i].GetName(), err)
+			return nil, fmt.Errorf("cannot read PodMonitor %s: %w", monitors[i].GetName(), err)
 		}
 		for j, e := range m.Spec.Endpoints {
-			c.ScrapeConfigs = append(c.ScrapeConfigs, scrapeConfig{
-				JobName:             fmt.Sprintf("podMonitor/%s/%s/%d", m.Namespace, m.Name, j),
+			all = append(all, scrapeConfig{
+				JobName:             fmt.Sprintf("%s/podMonitor/%s/%s/%d", cluster, m.Namespace, m.Name, j),
 				ScrapeInterval:      e.Interval,
 				KubernetesSDConfigs: []kubernetesSDConfig{{Role: "pod", KubeconfigFile: kubeconfig, Namespaces: sdNamespaces{Names: []string{m.Namespace}}}},
 				RelabelConfigs:      relabelConfigs(&m, e),
 			})
 		}
 	}
-	return c, nil
+	return all, nil
 }
 
 // relabelConfigs of an endpoint: the pods and the port that it selects, the labels that each target has, and

@@ -28,7 +28,7 @@ spec:
 `
 	const want = `
 scrape_configs:
-- job_name: podMonitor/team/chat-decode-engines/0
+- job_name: east/podMonitor/team/chat-decode-engines/0
   scrape_interval: 15s
   kubernetes_sd_configs:
   - role: pod
@@ -52,11 +52,11 @@ scrape_configs:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := scrapes([]unstructured.Unstructured{*all[0]}, "/kubeconfig")
+	got, err := scrapes([]unstructured.Unstructured{*all[0]}, "east", "/kubeconfig")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := yaml.Marshal(got)
+	b, err := yaml.Marshal(prometheusConfig{ScrapeConfigs: got})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ scrape_configs:
 	if err := unstructured.SetNestedField(all[0].Object, "x", "spec", "jobLabel"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := scrapes([]unstructured.Unstructured{*all[0]}, "/kubeconfig"); err == nil || !strings.Contains(err.Error(), "jobLabel") {
+	if _, err := scrapes([]unstructured.Unstructured{*all[0]}, "east", "/kubeconfig"); err == nil || !strings.Contains(err.Error(), "jobLabel") {
 		t.Errorf("a PodMonitor with a field that is not known gives the error %v, want one that names the field", err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	promapi "github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
@@ -23,15 +25,16 @@ var podMonitorKind = schema.GroupVersionKind{Group: "monitoring.coreos.com", Ver
 
 // A prometheus scrapes the pods that PodMonitors select.
 type prometheus struct {
-	url, config, data string
-	process           *process
+	url, config, rules, data string
+	process                  *process
 }
 
 // PrometheusURL is where Prometheus answers queries.
 func (c *Cluster) PrometheusURL() string { return c.prometheus.url }
 
 // installPrometheus starts Prometheus, and does what the Prometheus operator does: it keeps its configuration
-// as the PodMonitors of all namespaces say.
+// as the PodMonitors of all namespaces say. Prometheus also scrapes the function and kube-state-metrics, and has the
+// rules of package/monitoring.
 func (c *Cluster) installPrometheus(ctx context.Context) error {
 	p, err := ports(1)
 	if err != nil {
@@ -40,7 +43,11 @@ func (c *Cluster) installPrometheus(ctx context.Context) error {
 	c.prometheus = &prometheus{
 		url:    "http://" + address(p[0]),
 		config: filepath.Join(c.dir, "prometheus.yaml"),
+		rules:  filepath.Join(c.dir, "prometheus-rules.yaml"),
 		data:   filepath.Join(c.dir, "prometheus"),
+	}
+	if err := c.writeRules(); err != nil {
+		return err
 	}
 	if _, err := c.configurePrometheus(ctx); err != nil {
 		return err
@@ -91,13 +98,20 @@ func (c *Cluster) followPodMonitors(ctx context.Context) error {
 
 // configurePrometheus writes the configuration, and tells whether it is another one.
 func (c *Cluster) configurePrometheus(ctx context.Context) (bool, error) {
-	monitors, err := c.List(ctx, podMonitorKind, "")
-	if err != nil {
-		return false, err
-	}
-	config, err := scrapes(monitors, c.Kubeconfig)
-	if err != nil {
-		return false, err
+	config := prometheusConfig{RuleFiles: []string{c.prometheus.rules}, ScrapeConfigs: []scrapeConfig{
+		scrapeOfFunctions(c.Kubeconfig),
+		{JobName: stateMetricsProgram, ScrapeInterval: ScrapeInterval.String(), StaticConfigs: []staticConfig{{Targets: []string{c.stateMetrics}}}},
+	}}
+	for _, k := range c.scraped() {
+		monitors, err := k.List(ctx, podMonitorKind, "")
+		if err != nil {
+			return false, err
+		}
+		all, err := scrapes(monitors, k.name, k.Kubeconfig)
+		if err != nil {
+			return false, err
+		}
+		config.ScrapeConfigs = append(config.ScrapeConfigs, all...)
 	}
 	b, err := yaml.Marshal(config)
 	if err != nil {
@@ -107,6 +121,79 @@ func (c *Cluster) configurePrometheus(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return true, os.WriteFile(c.prometheus.config, b, 0o600)
+}
+
+// scraped are the clusters whose PodMonitors Prometheus follows: this one, and the remote ones.
+func (c *Cluster) scraped() []*Kubernetes {
+	all := []*Kubernetes{c.Kubernetes}
+	for _, r := range c.remotes {
+		all = append(all, r.Kubernetes)
+	}
+	return all
+}
+
+// ScrapeInterval is how often Prometheus scrapes what belongs to no service. PodMonitors have intervals of their own.
+const ScrapeInterval = 2 * time.Second
+
+// scrapeOfFunctions is how Prometheus scrapes the pods of Crossplane's functions, whose manifests name no port for
+// metrics.
+func scrapeOfFunctions(kubeconfig string) scrapeConfig {
+	const pod = "__meta_kubernetes_pod_"
+	address := "$1:" + functionMetricsPort
+	return scrapeConfig{
+		JobName: "function", ScrapeInterval: ScrapeInterval.String(),
+		KubernetesSDConfigs: []kubernetesSDConfig{{Role: "pod", KubeconfigFile: kubeconfig, Namespaces: sdNamespaces{Names: []string{crossplaneNamespace}}}},
+		RelabelConfigs: []relabelConfig{
+			{Action: "keep", SourceLabels: []string{pod + "labelpresent_" + notInLabel.ReplaceAllString(functionPods, "_")}, Regex: "true"},
+			{SourceLabels: []string{pod + "ip"}, TargetLabel: "__address__", Replacement: &address},
+			{SourceLabels: []string{pod + "name"}, TargetLabel: "pod"},
+		},
+	}
+}
+
+// writeRules writes the rules of package/monitoring as Prometheus reads them, which is what the Prometheus operator
+// does with a PrometheusRule.
+func (c *Cluster) writeRules() error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(filepath.Join(root, "package", "monitoring", "rules.yaml"))
+	if err != nil {
+		return err
+	}
+	var rule struct {
+		Spec any `json:"spec"`
+	}
+	if err := yaml.Unmarshal(b, &rule); err != nil {
+		return err
+	}
+	if b, err = yaml.Marshal(rule.Spec); err != nil {
+		return err
+	}
+	return os.WriteFile(c.prometheus.rules, b, 0o600)
+}
+
+// EvaluatedRules is how many rules Prometheus has evaluated. One that it cannot evaluate, or has not yet, is an error.
+func (c *Cluster) EvaluatedRules(ctx context.Context) (int, error) {
+	client, err := promapi.NewClient(promapi.Config{Address: c.prometheus.url})
+	if err != nil {
+		return 0, err
+	}
+	all, err := v1.NewAPI(client).Rules(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, g := range all.Groups {
+		for _, r := range g.Rules {
+			if alert, ok := r.(v1.AlertingRule); !ok || alert.Health != v1.RuleHealthGood {
+				return n, fmt.Errorf("the health of an alert is not good: %+v", r)
+			}
+			n++
+		}
+	}
+	return n, nil
 }
 
 // Query asks Prometheus for the only value of a query, as KEDA does.

@@ -63,10 +63,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 				return err
 			}
 			c.progress("definitions installed after %s", since(begun))
-			if err := c.runInference(ctx, o); err != nil || !o.Autoscaling {
-				return err
-			}
-			return c.RunAutoscaling(ctx)
+			return c.runInference(ctx, o)
 		},
 		func() error { return c.runNodes(ctx, o) },
 		func() error {
@@ -82,6 +79,13 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	if err := c.connectRemotes(ctx); err != nil {
 		return c, err
+	}
+	if o.Autoscaling {
+		// Prometheus scrapes the pods of all clusters.
+		if err := c.RunAutoscaling(ctx); err != nil {
+			return c, err
+		}
+		c.progress("autoscalers ready after %s", since(begun))
 	}
 	c.progress("everything ready after %s", since(begun))
 	return c, nil
@@ -100,7 +104,7 @@ func (o Options) programs() []string {
 		needed = append(needed, kueueProgram)
 	}
 	if o.Autoscaling {
-		needed = append(needed, kedaOperator, kedaAdapter, prometheusProgram)
+		needed = append(needed, kedaOperator, kedaAdapter, prometheusProgram, stateMetricsProgram)
 	}
 	return needed
 }

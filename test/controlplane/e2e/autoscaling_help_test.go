@@ -30,7 +30,13 @@ const demandEvery = 200 * time.Millisecond
 // demand is that of a service which has answered a request.
 func (a *autoscaling) demand(t *testing.T, s *unstructured.Unstructured, host string) *demand {
 	t.Helper()
-	l := &demand{t: t, to: behindGateway(t, a.Cluster, s.GetNamespace(), host), sum: traffic.NewPhase()}
+	return a.demandBehind(t, s.GetNamespace(), host)
+}
+
+// demandBehind is that of a service behind the only gateway of a namespace.
+func (a *autoscaling) demandBehind(t *testing.T, namespace, host string) *demand {
+	t.Helper()
+	l := &demand{t: t, to: behindGateway(t, a.Cluster, namespace, host), sum: traffic.NewPhase()}
 	t.Cleanup(func() { l.end() })
 	return l
 }
@@ -143,7 +149,7 @@ func (a *autoscaling) forgets(t *testing.T, s *unstructured.Unstructured, role s
 func (a *autoscaling) ready(t *testing.T, s *unstructured.Unstructured, role string) int64 {
 	t.Helper()
 	n := int64(0)
-	for _, p := range enginePods(t, a, s) {
+	for _, p := range enginePods(t, a.pods, s) {
 		if p.Labels["fusioninfer.io/role-name"] != role {
 			continue
 		}
@@ -180,7 +186,7 @@ func (a *autoscaling) moves(t *testing.T, s *unstructured.Unstructured, when str
 			t.Fatal(err)
 		}
 		all = append(all, o)
-		for _, p := range enginePods(t, a, s) {
+		for _, p := range enginePods(t, a.pods, s) {
 			all = append(all, object(podKind, p.Namespace, p.Name))
 			all[len(all)-1].SetResourceVersion(p.ResourceVersion)
 		}

@@ -3,13 +3,16 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
+	"github.com/fusioninfer/function-inferenceservice/test/controlplane/dashboard"
 )
 
 var (
@@ -23,6 +26,8 @@ const (
 	// still is how long nothing may move while the metrics are missing. The controller of
 	// HorizontalPodAutoscalers looks a dozen times meanwhile.
 	still = time.Minute
+	// seen is the time that dashboards show here.
+	seen = time.Minute
 	// quiet is how long nothing may be written while nothing happens.
 	quiet = 5 * time.Minute
 )
@@ -30,7 +35,8 @@ const (
 // TestAutoscaling proves docs/scaling.md with the real KEDA, the real Prometheus and the real controller of
 // HorizontalPodAutoscalers. Stand-ins for engines answer requests, and no request may fail.
 func TestAutoscaling(t *testing.T) {
-	a := &autoscaling{Cluster: cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, Autoscaling: true, CoreArgs: cluster.RecommendedCoreArgs})}
+	c := cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, Autoscaling: true, CoreArgs: cluster.RecommendedCoreArgs})
+	a := &autoscaling{Cluster: c, pods: c}
 	a.install(t)
 	a.chat = a.pair(t, "chat.example.com", func(_, _, decode map[string]any) {
 		decode["scaling"] = toTarget(1, 4)
@@ -40,6 +46,7 @@ func TestAutoscaling(t *testing.T) {
 	t.Run("Dead", a.testDead)
 	t.Run("Ratio", a.testRatio)
 	t.Run("Zero", a.testZero)
+	t.Run("Seen", a.testSeen)
 	t.Run("Quiet", a.testQuiet)
 }
 
@@ -48,6 +55,8 @@ type autoscaling struct {
 	*cluster.Cluster
 
 	chat *unstructured.Unstructured
+	// pods is the cluster that has the pods of services.
+	pods api
 }
 
 // install installs the function with PodMonitors and this Prometheus. KEDA looks more often than by default.
@@ -59,14 +68,19 @@ func (a *autoscaling) install(t *testing.T) {
 	kubectl(t, a, "apply", "-f", "package/install/rbac.yaml", "-f", manifestOf(t, packageDir(t), "function.yaml", first))
 	healthy(t, a.Cluster, "Function", function, first)
 	kubectl(t, a, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/role-definition.yaml", "-f", "package/xr/role-composition.yaml",
-		"-f", compositionWith(t, "xr", fmt.Sprintf(`monitoring:
+		"-f", compositionWith(t, "xr", a.input()))
+	kubectl(t, a, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
+}
+
+// input has services scraped and scaled.
+func (a *autoscaling) input() string {
+	return fmt.Sprintf(`monitoring:
   podMonitors: {interval: 2s}
 scaling:
   prometheus: {serverAddress: %q}
   pollingSeconds: 5
   cooldownSeconds: 20
-`, a.PrometheusURL())))
-	kubectl(t, a, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
+`, a.PrometheusURL())
 }
 
 // toTarget is the scaling of a role to perReplica. It scales down sooner than by default.
@@ -207,6 +221,39 @@ func (a *autoscaling) testZero(t *testing.T) {
 	few(t, requested(t, roles, "idle-worker"))
 }
 
+// testSeen asks for all panels of the dashboards that are about a service and about the function. Each has data, but for
+// those about what is not there. Prometheus can evaluate all alerts.
+func (a *autoscaling) testSeen(t *testing.T) {
+	chat := a.chat
+	l := a.demand(t, chat, "chat.example.com")
+	l.times(1)
+	a.follows(t, chat, "decode", 1, 1)
+	settled(t, a.Cluster, chat)
+	time.Sleep(seen)
+	for file, want := range map[string][]string{
+		"service.json":  {"Conditions that are not True", "Clusters"},
+		"function.json": nil,
+	} {
+		d, err := dashboard.Read(filepath.Join(packageDir(t), "monitoring", "dashboards", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		during := dashboard.Period{Start: now.Add(-seen), End: now, Scrape: cluster.ScrapeInterval}
+		if err := d.Ask(t.Context(), a.PrometheusURL(), map[string]string{"namespace": chat.GetNamespace(), "inferenceservice": chat.GetName()}, during); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, d.Empty()); diff != "" {
+			t.Errorf("%s: the panels without data are: -want, +got:\n%s", file, diff)
+		}
+	}
+	until(t, a, "Prometheus has evaluated all alerts", func(ctx context.Context) (bool, error) {
+		n, err := a.EvaluatedRules(ctx)
+		return err == nil && n > 10, err
+	})
+	l.end()
+}
+
 // testQuiet counts what is written while nothing happens.
 func (a *autoscaling) testQuiet(t *testing.T) {
 	chat := a.chat
@@ -256,7 +303,7 @@ func (a *autoscaling) sleeps(t *testing.T, s *unstructured.Unstructured) {
 			return false, err
 		}
 		status, reason, message := condition(o, "WorkloadsReady")
-		n := len(enginePods(t, a, s))
+		n := len(enginePods(t, a.pods, s))
 		return n == 0 && status == "True" && reason == "Sleeping", fmt.Errorf("%d pods, and WorkloadsReady is %s (%s: %s)", n, status, reason, message)
 	})
 }

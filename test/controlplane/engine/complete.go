@@ -69,6 +69,7 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		refuse(w, http.StatusNotFound, "NotFoundError", fmt.Sprintf("The model `%s` does not exist.", req.Model))
 		return
 	}
+	begun := time.Now()
 	done, ok := s.admit(r, adapter)
 	if !ok {
 		refuse(w, http.StatusInternalServerError, "InternalServerError", "the engine has ended")
@@ -84,12 +85,14 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	if s.kv.engine == vllm && req.Transfer != nil && req.Transfer.DoRemotePrefill {
 		w.Header().Set("x-prefilled-at", req.Transfer.RemoteHost)
 	}
-	g := generation{server: s, request: req, chat: chat, id: fmt.Sprintf("cmpl-%x", time.Now().UnixNano()), created: time.Now().Unix(), params: params}
+	watch := s.meters.start(begun, req.words())
+	g := generation{server: s, request: req, watch: watch, chat: chat, id: fmt.Sprintf("cmpl-%x", time.Now().UnixNano()), created: time.Now().Unix(), params: params}
 	if req.Stream {
 		g.stream(w, r)
-	} else {
-		g.whole(w, r)
+	} else if !g.whole(w, r) {
+		return
 	}
+	watch.end()
 }
 
 // knows tells whether a model is served, and whether it is an adapter.
@@ -146,7 +149,7 @@ func (s *server) admit(r *http.Request, adapter string) (done func(), ok bool) {
 	s.count(func() { s.waiting--; s.running++; s.using[adapter]++ })
 	return func() {
 		<-s.slots
-		s.count(func() { s.running--; s.served++; s.using[adapter]-- })
+		s.count(func() { s.running--; s.using[adapter]-- })
 	}, true
 }
 
@@ -161,6 +164,7 @@ type generation struct {
 	*server
 	*request
 
+	watch   *stopwatch
 	chat    bool
 	id      string
 	created int64
@@ -179,7 +183,7 @@ func (g *generation) word(i int) string {
 func (g *generation) next(r *http.Request) bool {
 	select {
 	case <-time.After(g.token):
-		g.count(func() { g.server.tokens++ })
+		g.watch.next()
 		return true
 	case <-g.cut:
 	case <-r.Context().Done():
@@ -187,12 +191,13 @@ func (g *generation) next(r *http.Request) bool {
 	return false
 }
 
-func (g *generation) whole(w http.ResponseWriter, r *http.Request) {
+// whole answers once all tokens are there. It tells whether they are.
+func (g *generation) whole(w http.ResponseWriter, r *http.Request) bool {
 	text := strings.Builder{}
 	for i := range g.request.tokens() {
 		if !g.next(r) {
 			refuse(w, http.StatusInternalServerError, "InternalServerError", "the engine has ended")
-			return
+			return false
 		}
 		text.WriteString(g.word(i))
 	}
@@ -203,6 +208,7 @@ func (g *generation) whole(w http.ResponseWriter, r *http.Request) {
 	body["usage"] = g.usage()
 	body["kv_transfer_params"] = g.params
 	answer(w, body)
+	return true
 }
 
 // stream sends each token when it is there. An answer that is cut has no end, so that the client sees

@@ -250,9 +250,16 @@ func TestResolverFlags(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	s := quick("M")
+	ask(t, s, http.MethodPost, "/v1/completions", `{"prompt": "one two", "max_tokens": 3}`)
 	s.running, s.waiting, s.using["tuned"] = 2, 3, 1
 	_, body, _ := ask(t, s, http.MethodGet, "/metrics", "")
 	for _, want := range []string{
+		`vllm:request_success_total{engine="0",finished_reason="length",model_name="M"} 1`,
+		`vllm:prompt_tokens_total{engine="0",model_name="M"} 2`,
+		`vllm:generation_tokens_total{engine="0",model_name="M"} 3`,
+		`vllm:time_to_first_token_seconds_count{engine="0",model_name="M"} 1`,
+		`vllm:inter_token_latency_seconds_count{engine="0",model_name="M"} 2`,
+		`vllm:e2e_request_latency_seconds_count{engine="0",model_name="M"} 1`,
 		`vllm:num_requests_running{engine="0",model_name="M"} 2`,
 		`vllm:num_requests_waiting{engine="0",model_name="M"} 3`,
 		`vllm:kv_cache_usage_perc{engine="0",model_name="M"} 0.0078125`,

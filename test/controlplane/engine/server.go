@@ -22,15 +22,14 @@ type server struct {
 	// cut is closed when requests that run have to end.
 	cut chan struct{}
 	// slots limit how many requests run at once.
-	slots chan struct{}
-	kv    *cache
+	slots  chan struct{}
+	kv     *cache
+	meters *meters
 
 	mu       sync.Mutex
 	draining bool
 	running  int
 	waiting  int
-	served   int
-	tokens   int
 	loras    map[string]string
 	// using counts the requests of each adapter.
 	using map[string]int
@@ -42,6 +41,7 @@ func newServer(c config) *server {
 		s.loras[name] = path
 	}
 	s.kv = newCache(c)
+	s.meters = newMeters(s)
 	return s
 }
 
@@ -169,7 +169,7 @@ func (s *server) handler() http.Handler {
 	m.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, false) })
 	m.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, true) })
 	if s.metrics {
-		m.HandleFunc("GET /metrics", s.writeMetrics)
+		m.Handle("GET /metrics", s.meters.handler)
 	}
 	switch s.engine {
 	case vllm:

@@ -3,12 +3,14 @@ Command up runs a whole control plane on this machine, without Docker and withou
 being root: Kubernetes with nodes that have GPUs and run stand-ins for engines,
 LeaderWorkerSet, Volcano, a stand-in for a gateway, Crossplane, and a registry for
 packages. With --clusters there are remote clusters of the same kind besides, which
-provider-kubernetes reaches.
+provider-kubernetes reaches. With --autoscaling there are KEDA, Prometheus and
+kube-state-metrics.
 
 	controlplane up              starts it in the background, and says how to use it
 	controlplane cut-off NAME    makes a remote cluster unreachable, as a network that fails
 	controlplane reconnect NAME  makes it reachable again
 	controlplane requests        sends requests to a service, and says who answered
+	controlplane pictures        draws dashboards of Grafana, with --autoscaling
 	controlplane down            ends it and removes what it left
 */
 package main
@@ -32,7 +34,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
-const commands = "up, cut-off, reconnect, requests or down"
+const commands = "up, cut-off, reconnect, requests, pictures or down"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -55,6 +57,8 @@ func run(args []string) error {
 		return s.tell(args[0], args[1:])
 	case "requests":
 		return requests(args[1:], os.Stdin, os.Stdout)
+	case "pictures":
+		return s.pictures(args[1:])
 	}
 	o := cluster.Options{CoreArgs: cluster.RecommendedCoreArgs}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -63,6 +67,7 @@ func run(args []string) error {
 	flags.IntVar(&o.NodesPerHyperNode, "nodes-per-hypernode", 0, "`number` of nodes below each of Volcano's HyperNodes; 0 makes none")
 	flags.BoolVar(&o.Engines, "engines", true, "run the pods of services, with stand-ins for engines; without it they only seem to run")
 	flags.IntVar(&o.Clusters, "clusters", 0, "`number` of remote clusters, each with as many nodes")
+	flags.BoolVar(&o.Autoscaling, "autoscaling", false, "run KEDA, Prometheus and kube-state-metrics")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -228,6 +233,9 @@ func (s state) supervise(o cluster.Options) error {
 			os.WriteFile(s.file("registry.txt"), []byte(c.Registry().Organization+"\n"), 0o600),
 			s.serveControl(ctx, control(c.Remotes())))
 	}
+	if err == nil && o.Autoscaling {
+		err = os.WriteFile(s.file("prometheus.txt"), []byte(c.PrometheusURL()+"\n"), 0o600)
+	}
 	if err != nil {
 		return errors.Join(err, c.Stop())
 	}
@@ -261,6 +269,6 @@ Packages go to its registry, %s, and are found there under their public names:
 
 Gateways of any class pass requests on. The condition Programmed of each says where it listens.
 
-make demo shows it at work, make demo-fleet with three more clusters; make down ends it. Logs are in %s.
+make demo shows it at work, make demo-fleet with three more clusters, make demo-scaling with load; make down ends it. Logs are in %s.
 `, o.Nodes, o.GPUs, c.Kubeconfig, bin, remotes, c.Registry().Organization, runtime.GOARCH, c.Registry().Organization, o.Dir)
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,7 +18,7 @@ import (
 // firstAnswer is how long the first request may take to be answered.
 const firstAnswer = time.Minute
 
-// requests sends requests to a service until its input ends. For each line of input it says what came
+// requests sends requests to a service until its input ends, and waits until they are answered. For each line of input it says what came
 // of them: of those since the last line, or since the last sum if the line is "sum".
 func requests(args []string, in io.Reader, out io.Writer) error {
 	to, every := traffic.Target{}, 100*time.Millisecond
@@ -41,7 +40,11 @@ func requests(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%.0f requests a second, every fourth for a stream. The first is answered in %s.\n", time.Second.Seconds()/every.Seconds(), clusters.name(first.Cluster)); err != nil {
+	where := "in " + clusters.name(first.Cluster)
+	if len(clusters) == 0 {
+		where = "by " + first.Pod
+	}
+	if _, err := fmt.Fprintf(out, "%.0f requests a second, every fourth for a stream. The first is answered %s.\n", time.Second.Seconds()/every.Seconds(), where); err != nil {
 		return err
 	}
 	s, sum := traffic.Send(ctx, to, every), traffic.NewPhase()
@@ -57,6 +60,9 @@ func requests(args []string, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+	// Nobody is to be cut off.
+	stop()
+	s.Wait()
 	return lines.Err()
 }
 
@@ -82,7 +88,7 @@ type clusterName struct{ fleet, remote string }
 
 type clusterNames []clusterName
 
-// namesOf reads arguments such as us-east=cluster-1.
+// namesOf reads arguments such as us-east=cluster-1. Without any, nobody asks which cluster answers.
 func namesOf(args []string) (clusterNames, error) {
 	var all clusterNames
 	for _, a := range args {
@@ -91,9 +97,6 @@ func namesOf(args []string) (clusterNames, error) {
 			return nil, fmt.Errorf("%q is not such as us-east=cluster-1", a)
 		}
 		all = append(all, clusterName{fleet, remote})
-	}
-	if len(all) == 0 {
-		return nil, errors.New("no clusters are named, such as us-east=cluster-1")
 	}
 	return all, nil
 }
@@ -109,6 +112,19 @@ func (c clusterNames) name(remote string) string {
 
 // line says in which clusters the requests of a phase were answered, and how many failed and why.
 func (c clusterNames) line(p *traffic.Phase) string {
+	return fmt.Sprintf("in %.0f s: %s, failed %d%s", p.Took.Seconds(), strings.Join(c.counts(p), ", "), p.Failed(), reasons(p))
+}
+
+// counts says how many requests were answered in which clusters, or by how many pods.
+func (c clusterNames) counts(p *traffic.Phase) []string {
+	if len(c) == 0 {
+		n, pods := 0, map[string]bool{}
+		for by, of := range p.Answered {
+			n += of
+			pods[by.Pod] = true
+		}
+		return []string{fmt.Sprintf("answered %d, by %d of its pods", n, len(pods))}
+	}
 	count := map[string]int{}
 	for by, n := range p.Answered {
 		count[c.name(by.Cluster)] += n
@@ -121,14 +137,18 @@ func (c clusterNames) line(p *traffic.Phase) string {
 	for _, name := range slices.Sorted(maps.Keys(count)) {
 		all = append(all, fmt.Sprintf("%s answered %d", name, count[name]))
 	}
-	reasons := map[string]bool{}
+	return all
+}
+
+// reasons are why requests failed.
+func reasons(p *traffic.Phase) string {
+	all := map[string]bool{}
 	for why := range p.Wrong {
 		short, _, _ := strings.Cut(why, ":")
-		reasons[short] = true
+		all[short] = true
 	}
-	failed := fmt.Sprintf("failed %d", p.Failed())
-	if len(reasons) > 0 {
-		failed += " (" + strings.Join(slices.Sorted(maps.Keys(reasons)), ", ") + ")"
+	if len(all) == 0 {
+		return ""
 	}
-	return fmt.Sprintf("in %.0f s: %s, %s", p.Took.Seconds(), strings.Join(all, ", "), failed)
+	return " (" + strings.Join(slices.Sorted(maps.Keys(all)), ", ") + ")"
 }

@@ -182,7 +182,7 @@ demo-fleet: up ## Install the packages on a control plane with three remote clus
 
 .PHONY: demo-scaling
 demo-scaling: AUTOSCALING = true
-demo-scaling: up ## Install the packages on a control plane with KEDA and Prometheus, show how a role follows its load, and draw the dashboards. Five minutes, and a quarter of an hour more on a fresh machine.
+demo-scaling: up ## Install the packages on a control plane with KEDA and Prometheus, show how a role follows its load, and draw the dashboards. Its programs take a quarter of an hour to build.
 	@test/controlplane/demo-scaling.sh
 
 # The version of a release, such as v0.1.0. Packages between releases have none.
@@ -216,7 +216,7 @@ test-crossplane: ## Render every example with real Crossplane, too, and validate
 bench: ## Compare the function with a minimal function and with function-go-templating, and write docs/performance.md.
 	$(GO) -C test/bench run . --write ../../docs/performance.md
 
-# It takes about ten minutes. It only reports, too.
+# It takes about a quarter of an hour. It only reports, too.
 .PHONY: bench-scale
 bench-scale: tools ## Measure 200 services, and one of 300 replicas, on a whole control plane, and write docs/performance.md.
 	$(GO) -C test/controlplane run ./scale --write ../../docs/performance.md

@@ -1,7 +1,7 @@
 /*
 Command scale measures many InferenceServices on one control plane, and one that is
-large: how long until all are ready, how often the function is called for it, and
-what function, Crossplane and API server spend. It writes a table, and never fails
+large: how long until all are ready, how often Crossplane reconciles and calls the
+function for it, and what function, Crossplane and API server spend. It writes a table, and never fails
 for being slow.
 */
 package main
@@ -70,13 +70,17 @@ func run() (err error) {
 	return replace(*write, table)
 }
 
-// quiet is how long everything is left alone to see what it costs then.
-const quiet = 2 * time.Minute
+const (
+	// settling is how long everything is left alone after it has become ready. The function is called ever more seldom then.
+	settling = 5 * time.Minute
+	// quiet is how long everything is left alone to see what it costs then.
+	quiet = 2 * time.Minute
+)
 
 func measure(ctx context.Context, c *cluster.Cluster, services, replicas, rate int) (string, error) {
 	rows := []string{
-		"| | time until ready | composed resources | calls | calls each | function's CPU | function's memory | core's CPU | core's memory | API requests |",
-		"|---|---|---|---|---|---|---|---|---|---|",
+		"| | time | composed resources | reconciles of each service | calls of the function for each | function's CPU | function's memory | core's CPU | core's memory | API requests | of these by core | API requests for each composed resource |",
+		"|---|---|---|---|---|---|---|---|---|---|---|---|",
 	}
 	add := func(title string, services int, f func() error) error {
 		fmt.Fprintln(os.Stderr, "scale:", title)
@@ -96,6 +100,7 @@ func measure(ctx context.Context, c *cluster.Cluster, services, replicas, rate i
 	}
 	if err := errors.Join(
 		add(fmt.Sprintf("%d services", services), services, func() error { return createAll(ctx, c, services) }),
+		rest(ctx, settling),
 		add(fmt.Sprintf("%d services, %s in which nothing happens", services, quiet), services, func() error { return rest(ctx, quiet) }),
 		add(fmt.Sprintf("one more of %d replicas", replicas), 1, func() error { return createLarge(ctx, c, replicas) }),
 	); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
@@ -10,12 +11,16 @@ import (
 
 // A usage is what was spent until a time.
 type usage struct {
-	at                   time.Time
-	calls, requests      float64
-	composed             int
-	functionCPU, coreCPU float64 // Seconds.
-	functionMiB, coreMiB float64
-	functions            int
+	at    time.Time
+	calls float64
+	// reconciles of InferenceServices. Crossplane calls the function once or several times for each.
+	reconciles float64
+	// requests that the API server got, and those of them that Crossplane's core has sent.
+	requests, coreRequests float64
+	composed               int
+	functionCPU, coreCPU   float64 // Seconds.
+	functionMiB, coreMiB   float64
+	functions              int
 }
 
 func look(ctx context.Context, c *cluster.Cluster) (usage, error) {
@@ -34,6 +39,10 @@ func look(ctx context.Context, c *cluster.Cluster) (usage, error) {
 	if err != nil {
 		return u, err
 	}
+	u.reconciles = core.Sum("controller_runtime_reconcile_total", func(labels map[string]string) bool {
+		return strings.Contains(labels["controller"], "inferenceservices")
+	})
+	u.coreRequests = core.Sum("rest_client_requests_total")
 	u.coreCPU, u.coreMiB = core.Sum("process_cpu_seconds_total"), core.Sum("process_resident_memory_bytes")/(1<<20)
 	server, err := c.ServerMetrics(ctx)
 	if err != nil {
@@ -47,6 +56,8 @@ func look(ctx context.Context, c *cluster.Cluster) (usage, error) {
 // since is what was spent since then. Memory is what it is at the end.
 func (u usage) since(before usage) usage {
 	u.calls -= before.calls
+	u.reconciles -= before.reconciles
+	u.coreRequests -= before.coreRequests
 	u.requests -= before.requests
 	u.composed -= before.composed
 	u.functionCPU -= before.functionCPU
@@ -56,7 +67,11 @@ func (u usage) since(before usage) usage {
 }
 
 func (u usage) row(title string, services int) string {
-	return fmt.Sprintf("| %s | %.0f s | %d | %.0f | %.1f | %.1f s | %d x %.0f MiB | %.1f s | %.0f MiB | %.0f |",
-		title, u.at.Sub(time.Time{}).Seconds(), u.composed, u.calls, u.calls/float64(services),
-		u.functionCPU, u.functions, u.functionMiB/float64(max(1, u.functions)), u.coreCPU, u.coreMiB, u.requests)
+	each := "-"
+	if u.composed > 0 {
+		each = fmt.Sprintf("%.1f", u.requests/float64(u.composed))
+	}
+	return fmt.Sprintf("| %s | %.0f s | %d | %.1f | %.1f | %.1f s | %d x %.0f MiB | %.1f s | %.0f MiB | %.0f | %.0f | %s |",
+		title, u.at.Sub(time.Time{}).Seconds(), u.composed, u.reconciles/float64(services), u.calls/float64(services),
+		u.functionCPU, u.functions, u.functionMiB/float64(max(1, u.functions)), u.coreCPU, u.coreMiB, u.requests, u.coreRequests, each)
 }

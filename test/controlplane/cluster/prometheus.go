@@ -158,7 +158,7 @@ func (c *Cluster) writeRules() error {
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(filepath.Join(root, "package", "monitoring", "rules.yaml"))
+	b, err := os.ReadFile(filepath.Join(root, "package", "monitoring", "rules.yaml")) //nolint:gosec // A file of the repository.
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ type Home struct {
 	Cluster string `json:"cluster"`
 	// Epoch is raised whenever the group gets another home.
 	Epoch int64 `json:"epoch"`
-	// Started tells that all that existed of the group was ready in this home at least once.
+	// Started tells that the group could answer in this home at least once, or has no start time-out there.
 	Started bool `json:"started,omitempty"`
-	// FailedIn is the home before, if the group never became ready there in time. What is left
+	// FailedIn is the home before, if the group could never answer there in time. What is left
 	// of it there serves nobody.
 	FailedIn string `json:"failedIn,omitempty"`
 }

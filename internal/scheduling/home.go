@@ -168,17 +168,17 @@ func (p *scheduler) hasMost(u unit, i int) bool {
 	return some
 }
 
-// startFailed tells whether a unit was not ready in its home for the start time-out. The time-out
-// doubles with each home, so that a service that is ready nowhere moves ever more seldom.
+// startFailed tells whether a group of a unit could not answer in its home for the start time-out. The
+// time-out doubles with each home, so that a service that is ready nowhere moves ever more seldom.
 func (p *scheduler) startFailed(u unit, home int) bool {
 	const mostDoublings = 6
-	if p.StartTimeout <= 0 || !p.eligibility[home].eligible() || p.startedIn(u, home) {
+	if p.StartTimeout <= 0 || !p.eligibility[home].eligible() {
 		return false
 	}
 	c := &p.Candidates[home]
 	return slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool {
 		h := p.Homes[g.Name]
-		if !p.recordedIn(g.Name, home) || h.Started {
+		if !p.recordedIn(g.Name, home) || h.Started || p.answersIn(&g, home) {
 			return false
 		}
 		timeout := p.StartTimeout << min(max(h.Epoch-1, 0), mostDoublings)
@@ -189,32 +189,28 @@ func (p *scheduler) startFailed(u unit, home int) bool {
 	})
 }
 
-// startedIn tells whether all that exists of a unit in a cluster is ready.
-func (p *scheduler) startedIn(u unit, i int) bool {
-	c, some := &p.Candidates[i], false
-	for _, r := range reservation.Replicas(u) {
-		if c.Present[r.Name] {
-			if some = c.Ready[r.Name]; !some {
-				return false
-			}
-		}
-	}
-	return some && c.RouterReady
+// answersIn tells whether a group can answer requests in a cluster.
+func (p *scheduler) answersIn(g *reservation.ReplicaGroup, i int) bool {
+	return p.Candidates[i].RouterReady && p.Candidates[i].canAnswer(g)
 }
 
-// setHome assigns a unit to its home, and records it.
+// setHome assigns a unit to its home, and records it. A group has started there once it can answer. The
+// start time-out is for what is made there: a group that exists in its new home, or that joins others which
+// have started there, counts as started. Its age says nothing about this home, and the others serve.
 func (p *scheduler) setHome(u unit, home, was int) {
 	c := &p.Candidates[home]
-	for _, g := range u {
+	joins := slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return p.recordedIn(g.Name, home) && p.Homes[g.Name].Started })
+	for i := range u {
+		g := &u[i]
 		h := p.Homes[g.Name]
 		if !p.recordedIn(g.Name, home) {
 			failed := ""
-			if was >= 0 && was != home && p.eligibility[was].eligible() && p.recordedIn(g.Name, was) && !h.Started {
+			if was >= 0 && was != home && p.eligibility[was].eligible() && p.recordedIn(g.Name, was) && !h.Started && !p.answersIn(g, was) {
 				failed = h.Cluster
 			}
-			h = reservation.Home{Cluster: c.Name, Epoch: h.Epoch + 1, FailedIn: failed}
+			h = reservation.Home{Cluster: c.Name, Epoch: h.Epoch + 1, FailedIn: failed, Started: joins || c.present(*g)}
 		}
-		h.Started = h.Started || p.startedIn(unit{g}, home)
+		h.Started = h.Started || p.answersIn(g, home)
 		p.homes[g.Name] = h
 	}
 	_, _ = p.fits(&p.free[home], c, u) // Its missing replicas take capacity if they fit.

@@ -38,10 +38,11 @@ func (p *scheduler) hasMoved(i int, group *reservation.ReplicaGroup) bool {
 	return recorded.Epoch > 0 && !p.recordedIn(group.Name, i) && recorded.Cluster == now.Cluster && now.Epoch > 0
 }
 
-// failedIn tells whether a group never became ready in a cluster, and is not ready there now.
+// failedIn tells whether a group could never answer in a cluster, and is not ready there now. If the cluster
+// cannot be read, it may have become ready since.
 func (p *scheduler) failedIn(i int, group *reservation.ReplicaGroup) bool {
 	c := &p.Candidates[i]
-	return p.Homes[group.Name].FailedIn == c.Name && !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Ready[r.Name] })
+	return p.eligibility[i].eligible() && p.Homes[group.Name].FailedIn == c.Name && !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Ready[r.Name] })
 }
 
 // replaced tells whether what a cluster has of a group is ready in another one. If requests may

@@ -51,10 +51,11 @@ type Placement struct {
 	// +kubebuilder:validation:Maximum=31536000
 	FailoverAfterSeconds *int32 `json:"failoverAfterSeconds,omitempty"`
 
-	// StartTimeoutSeconds is how long replicas may take to become ready in a cluster for the
-	// first time. Then they are started in another one that has room, under the policies
-	// Spread and Failover. Without room elsewhere they stay. The time doubles with each
-	// cluster. 0 means that they never move for this reason. Defaults to 3600.
+	// StartTimeoutSeconds is how long a replica group may take until it can answer requests in a
+	// cluster for the first time: each of its roles has a ready replica. Then it is started in
+	// another one that has room, under the policies Spread and Failover. Without room elsewhere
+	// it stays, and so does a group that is added to others which serve. The time doubles with
+	// each cluster. 0 means that nothing moves for this reason. Defaults to 3600.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000

@@ -9,7 +9,6 @@ type Home struct {
 	Epoch int64 `json:"epoch"`
 	// Started tells that the group could answer in this home at least once, or has no start time-out there.
 	Started bool `json:"started,omitempty"`
-	// FailedIn is the home before, if the group could never answer there in time. What is left
-	// of it there serves nobody.
+	// FailedIn is the home before, if the group could not answer there in time, and has not since.
 	FailedIn string `json:"failedIn,omitempty"`
 }

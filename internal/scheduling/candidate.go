@@ -46,6 +46,8 @@ type Candidate struct {
 	// reservation answers the current request, see reservation.ClusterRequest.Reserved. Present
 	// are those of which an object exists.
 	Reserved, Present, Ready map[key.ReplicaID]bool
+	// WasReady replicas were ready when their objects were last read.
+	WasReady map[key.ReplicaID]bool
 	// Updating replicas have pods that may soon be replaced, or objects that were not written since
 	// this is the home. They may still be ready.
 	Updating map[key.ReplicaID]bool

@@ -27,8 +27,9 @@ The home of a unit is recorded in the request, with an epoch. It stays what it i
 
   - the cluster has to be left (eligibility);
   - a group of the unit could not answer there within the start time-out, and another cluster has
-    room. Only what is made there has a time-out, unless it is added to groups that have started
-    there (TestAddedGroupNeverStarts, TestLostRecord);
+    room. A group that is added to others which have started there has no time-out
+    (TestAddedGroupNeverStarts), and none has one after its record was lost, if others answer
+    (TestLostRecord);
   - several clusters have the unit, its home has no room for the rest, and another has all.
 
 It changes only to a cluster where the unit exists or is reserved. So until another cluster has
@@ -64,8 +65,8 @@ at once.
     age never stop two copies. An object that was not written since the group has its home there
     does not count: it may be left from an earlier time there (TestHomeComesBack). If requests
     can reach it here, they have to reach it there (TestAssignServesRandomProblems). Exceptions are a
-    group in an abandoned cluster, and one that could never answer within the start time-out
-    (TestLives).
+    group in an abandoned cluster, and one that could not answer within the start time-out and has
+    not answered since (TestFailedCopy, TestLives).
   - What is removed keeps its capacity until its objects are gone (TestWithdrawn in
     internal/reservation and internal/cluster), also where an old read does not show them (TestLeft). What runs keeps its pods until the cluster has
     reserved a change (TestGrowthWaits in test/service). Its former capacity stays requested until

@@ -194,12 +194,21 @@ func (p *scheduler) answersIn(g *reservation.ReplicaGroup, i int) bool {
 	return p.Candidates[i].RouterReady && p.Candidates[i].canAnswer(g)
 }
 
-// setHome assigns a unit to its home, and records it. A group has started there once it can answer. The
-// start time-out is for what is made there: a group that exists in its new home, or that joins others which
-// have started there, counts as started. Its age says nothing about this home, and the others serve.
+// answersInFailed tells whether a group answers where it could not do so in time.
+func (p *scheduler) answersInFailed(g *reservation.ReplicaGroup, h reservation.Home) bool {
+	i := slices.IndexFunc(p.Candidates, func(c Candidate) bool { return c.Name == h.FailedIn })
+	return h.FailedIn != "" && i >= 0 && p.answersIn(g, i)
+}
+
+// setHome assigns a unit to its home, and records it. A group has started there once it can answer. One that
+// joins others which have started there counts as started, because they must not move for it. So does one
+// whose record is lost, where others answer.
 func (p *scheduler) setHome(u unit, home, was int) {
 	c := &p.Candidates[home]
-	joins := slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return p.recordedIn(g.Name, home) && p.Homes[g.Name].Started })
+	joins := slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool {
+		h := p.Homes[g.Name]
+		return p.recordedIn(g.Name, home) && h.Started || h.Epoch == 0 && p.answersIn(&g, home)
+	})
 	for i := range u {
 		g := &u[i]
 		h := p.Homes[g.Name]
@@ -208,7 +217,10 @@ func (p *scheduler) setHome(u unit, home, was int) {
 			if was >= 0 && was != home && p.eligibility[was].eligible() && p.recordedIn(g.Name, was) && !h.Started && !p.answersIn(g, was) {
 				failed = h.Cluster
 			}
-			h = reservation.Home{Cluster: c.Name, Epoch: h.Epoch + 1, FailedIn: failed, Started: joins || c.present(*g)}
+			h = reservation.Home{Cluster: c.Name, Epoch: h.Epoch + 1, FailedIn: failed, Started: joins}
+		}
+		if p.answersInFailed(g, h) {
+			h.FailedIn = ""
 		}
 		h.Started = h.Started || p.answersIn(g, home)
 		p.homes[g.Name] = h

@@ -38,11 +38,14 @@ func (p *scheduler) hasMoved(i int, group *reservation.ReplicaGroup) bool {
 	return recorded.Epoch > 0 && !p.recordedIn(group.Name, i) && recorded.Cluster == now.Cluster && now.Epoch > 0
 }
 
-// failedIn tells whether a group could never answer in a cluster, and is not ready there now. If the cluster
-// cannot be read, it may have become ready since.
+// failedIn tells whether a group could never answer in a cluster, and nothing of it is ready there. If the
+// cluster cannot be read, some may have become ready since.
 func (p *scheduler) failedIn(i int, group *reservation.ReplicaGroup) bool {
 	c := &p.Candidates[i]
-	return p.eligibility[i].eligible() && p.Homes[group.Name].FailedIn == c.Name && !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Ready[r.Name] })
+	if c.Unknown != "" || c.Unreachable != nil || p.Homes[group.Name].FailedIn != c.Name || p.homes[group.Name].FailedIn != c.Name {
+		return false
+	}
+	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Ready[r.Name] || c.WasReady[r.Name] })
 }
 
 // replaced tells whether what a cluster has of a group is ready in another one. If requests may

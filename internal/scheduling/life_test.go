@@ -206,19 +206,70 @@ func TestPartlyReady(t *testing.T) {
 	}
 }
 
-// TestFailedOutOfReach cuts off the cluster in which a group did not start in time. It may have become ready since.
-func TestFailedOutOfReach(t *testing.T) {
+// TestFailedCopy looks at the copy in the cluster in which a group could not answer in time. It goes at once, unless it may
+// serve after all.
+func TestFailedCopy(t *testing.T) {
 	since, all := simNow.Add(-time.Hour), set("0/prefill/0", "0/decode/0")
-	s := Assign(Problem{
-		Policy: v1alpha1.PlacementFailover, Groups: numbered(1), PodRequirements: requirements, FailoverAfter: 5 * minute, StartTimeout: time.Hour, Now: simNow, Seed: "uid",
-		Homes: map[key.GroupID]reservation.Home{"0": {Cluster: "west", Epoch: 2, FailedIn: "east"}},
-		Candidates: []Candidate{
-			{Name: "east", Weight: 1, Present: all, Unreachable: &since, RouterReady: true, MayReceiveTraffic: true},
-			{Name: "west", Weight: 1, Present: all, Reserved: all, ReceivesTraffic: true},
+	for name, tc := range map[string]struct {
+		east  Candidate
+		stays bool
+	}{
+		"NotReady":        {Candidate{}, false},
+		"Drained":         {Candidate{StopPolicy: v1alpha1.StopDrain}, false},
+		"Deselected":      {Candidate{Deselected: true}, false},
+		"SomeReady":       {Candidate{Ready: set("0/prefill/0")}, true},
+		"NotReadLately":   {Candidate{WasReady: all}, true}, // Its Objects say so first, and its InferenceCluster later.
+		"OutOfReach":      {Candidate{Unreachable: &since}, true},
+		"CannotBeRead":    {Candidate{Unknown: "unknown"}, true},
+		"AnsweredAndDown": {Candidate{Ready: all}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.east.Name, tc.east.Weight, tc.east.Present, tc.east.RouterReady, tc.east.MayReceiveTraffic = "east", 1, all, true, true
+			p := Problem{
+				Policy: v1alpha1.PlacementFailover, Groups: numbered(1), PodRequirements: requirements, FailoverAfter: 5 * minute, StartTimeout: time.Hour, Now: simNow, Seed: "uid",
+				Homes:      map[key.GroupID]reservation.Home{"0": {Cluster: "west", Epoch: 2, FailedIn: "east"}},
+				Candidates: []Candidate{tc.east, {Name: "west", Weight: 1, Present: all, Reserved: all, ReceivesTraffic: true}},
+			}
+			s := Assign(p)
+			if name == "AnsweredAndDown" {
+				p.Homes, p.Candidates[0].Ready = s.Homes, nil
+				s = Assign(p)
+			}
+			if stays := len(s.Decisions[0].Run) > 0; stays != tc.stays {
+				t.Errorf("the copy in east stays: %t, want %t", stays, tc.stays)
+			}
+		})
+	}
+}
+
+// TestReturns moves a service back to a copy that could not answer there. It goes on to a third cluster.
+func TestReturns(t *testing.T) {
+	l := &life{
+		policy: v1alpha1.PlacementFailover, groups: numbered(1), clusters: []string{"east", "west", "north"},
+		trouble: func(at time.Duration, c *Candidate) {
+			if c.Name == "west" && at > 80*minute {
+				c.StopPolicy = v1alpha1.StopDrain
+			}
 		},
+		ready: func(_, age time.Duration, c string, r key.ReplicaID) bool {
+			return age >= 10*minute && (c == "north" || c == "east" && r == "0/prefill/0")
+		},
+	}
+	l.until(day, 5*minute)
+	if n := len(l.since["north"]); n != 2 {
+		t.Errorf("%d replicas run in north, want both: %v", n, l.homes)
+	}
+}
+
+// TestFirstRecordFails makes a group whose home could not be recorded. It has its time-out all the same.
+func TestFirstRecordFails(t *testing.T) {
+	all := set("0/prefill/0", "0/decode/0")
+	s := Assign(Problem{
+		Policy: v1alpha1.PlacementFailover, Groups: numbered(1), PodRequirements: requirements, StartTimeout: time.Hour, Now: simNow, Seed: "uid",
+		Candidates: []Candidate{{Name: "east", Weight: 1, Present: all, Reserved: all, RouterReady: true, ReceivesTraffic: true}},
 	})
-	if len(s.Decisions[0].Run) == 0 {
-		t.Error("what may serve in east is removed before it is ready in west")
+	if h := s.Homes["0"]; h.Cluster != "east" || h.Started {
+		t.Errorf("the home is %+v, want east, where it has not started", h)
 	}
 }
 

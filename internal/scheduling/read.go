@@ -21,7 +21,7 @@ import (
 func (v *view) candidate(m member) Candidate {
 	c := Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.deselected, RouterReady: !v.demand.HasRouter, ReceivesTraffic: true}
 	if at := v.snapshot.States[m.target.Cluster]; at != nil {
-		c.Present, c.Ready, c.Updating, c.Created, c.Orphaned = at.Present, at.Ready, v.updating(m.target.Cluster, at), at.Created, at.Orphaned
+		c.Present, c.Ready, c.WasReady, c.Updating, c.Created, c.Orphaned = at.Present, at.Ready, at.WasReady, v.updating(m.target.Cluster, at), at.Created, at.Orphaned
 		c.RouterReady = c.RouterReady || at.RouterReady && (at.Routed() || !v.demand.HasFleetRoute)
 	}
 	// A service that leaves the fleet also loses its fleet route.

@@ -268,7 +268,7 @@ func testRouter(t *testing.T, c *cluster.Cluster) {
 	prefilled := func(requests int) {
 		t.Helper()
 		metrics, err := get(t.Context(), "http://"+net.JoinHostPort(prefill.Status.PodIP, "8000")+"/metrics")
-		if want := fmt.Sprintf(`vllm:request_success_total{engine="0",model_name="Qwen/Qwen3-8B",finished_reason="length"} %d`, requests); err != nil || !strings.Contains(metrics, want+"\n") {
+		if want := fmt.Sprintf(`vllm:request_success_total{engine="0",finished_reason="length",model_name="Qwen/Qwen3-8B"} %d`, requests); err != nil || !strings.Contains(metrics, want+"\n") {
 			t.Errorf("the prefiller has not prefilled %d requests (%v):\n%s", requests, err, metrics)
 		}
 	}

@@ -98,7 +98,7 @@ OWN = ^(TestXR|TestClaims|TestEngines|TestScaling|TestUpgrade|TestModels|TestMod
 TRAFFIC = ^TestTraffic$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$
-SCALED = ^TestAutoscaling(Fleet)?$$
+SCALED = ^TestAutoscaling(Fleet|Picker)?$$
 
 # The commit whose packages TestUpgrade upgrades from. It is the newest release, once there is one. Until then it is a
 # commit whose pods come out as those of today.

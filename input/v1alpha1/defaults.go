@@ -38,6 +38,7 @@ func Default(in *Input) {
 		t.SamplingPercent = orDefault(t.SamplingPercent, defaultSamplingPercent)
 	}
 	in.Scaling.Provider = cmp.Or(in.Scaling.Provider, ScalingProviderKEDA)
+	in.Scaling.Source = cmp.Or(in.Scaling.Source, ScalingSourcePrometheus)
 	in.MissingKinds = cmp.Or(in.MissingKinds, MissingKindsFail)
 	in.PodObservationLimit = orDefault(in.PodObservationLimit, DefaultPodObservationLimit)
 }

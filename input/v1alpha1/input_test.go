@@ -49,7 +49,7 @@ defaults: {schedulingStrategy: {schedulerName: volcano, queueName: research, gan
 fleet: {parentRefs: [{name: all}], hostnameBackends: ServiceEntry}
 labels: {example.com/team: a}
 annotations: {Example.com/Note: "any text"}
-scaling: {provider: HPA}
+scaling: {provider: HPA, source: Prometheus}
 missingKinds: Skip
 podObservationLimit: 0
 `,
@@ -206,7 +206,7 @@ modelLoader: {hubImage: e, bucketImage: f, resources: {}, runAsUser: 7}
 ray: {port: 1}
 defaults: {schedulingStrategy: {gang: {mode: None}}}
 fleet: {namespace: d}
-scaling: {provider: HPA}
+scaling: {provider: HPA, source: Prometheus}
 missingKinds: Skip
 podObservationLimit: 0
 `)

@@ -14,19 +14,38 @@ type ScalingProvider string
 
 // The values of ScalingProvider.
 const (
-	// ScalingProviderKEDA makes ScaledObjects, whose metrics KEDA reads from Prometheus.
+	// ScalingProviderKEDA makes ScaledObjects, whose metrics KEDA reads.
 	ScalingProviderKEDA ScalingProvider = "KEDA"
 	// ScalingProviderHPA makes HorizontalPodAutoscalers, whose metrics an adapter has to serve.
 	ScalingProviderHPA ScalingProvider = "HPA"
 )
 
+// A ScalingSource has the metrics of the targets of roles.
+// +kubebuilder:validation:Enum=Prometheus;EndpointPicker
+type ScalingSource string
+
+// The values of ScalingSource.
+const (
+	// ScalingSourcePrometheus has the metrics of all engines.
+	ScalingSourcePrometheus ScalingSource = "Prometheus"
+	// ScalingSourceEndpointPicker is the endpoint picker of each service.
+	ScalingSourceEndpointPicker ScalingSource = "EndpointPicker"
+)
+
 // ScalingSettings say what measures and scales roles.
 type ScalingSettings struct {
-	// Provider of scaling.target of roles. KEDA makes a ScaledObject with a query of Prometheus. HPA
+	// Provider of scaling.target of roles. KEDA makes a ScaledObject that reads metrics of the source. HPA
 	// makes a HorizontalPodAutoscaler with an external metric, which an adapter such as
 	// prometheus-adapter has to serve: see docs/scaling.md. Defaults to KEDA.
 	// +optional
 	Provider ScalingProvider `json:"provider,omitempty"`
+
+	// Source of the metrics that KEDA reads for scaling.target of roles. EndpointPicker needs no
+	// Prometheus: KEDA reads the metrics of each service's endpoint picker. These are means of all
+	// pods behind it, so they scale only a role that gets all requests of a service, in the cluster of
+	// the InferenceService, to 1 replica or more. Defaults to Prometheus.
+	// +optional
+	Source ScalingSource `json:"source,omitempty"`
 
 	// Prometheus is what KEDA queries for scaling.target of roles.
 	// +optional
@@ -69,6 +88,10 @@ var serverAddress = regexp.MustCompile(`^https?://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-
 
 func validateScaling(at *field.Path, s *ScalingSettings) field.ErrorList {
 	errs := check.OneOf(at.Child("provider"), s.Provider, ScalingProviderKEDA, ScalingProviderHPA)
+	errs = append(errs, check.OneOf(at.Child("source"), s.Source, ScalingSourcePrometheus, ScalingSourceEndpointPicker)...)
+	if s.Provider == ScalingProviderHPA && s.Source == ScalingSourceEndpointPicker {
+		errs = append(errs, field.Forbidden(at.Child("source"), "must be left out with the provider HPA, whose adapter reads the metrics"))
+	}
 	if a, to := s.Prometheus.ServerAddress, at.Child("prometheus", "serverAddress"); a != "" {
 		errs = append(errs, check.Length(to, a, maxEndpoint)...)
 		if !serverAddress.MatchString(a) {

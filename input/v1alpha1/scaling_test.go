@@ -22,6 +22,8 @@ func TestValidateScaling(t *testing.T) {
 		"None":        {"Nothing is required.", ScalingSettings{}, nil},
 		"Good":        {"All fields.", ScalingSettings{Provider: ScalingProviderKEDA, Prometheus: PrometheusSettings{ServerAddress: "https://[::1]:9090/select/0/prometheus"}, PollingSeconds: ptr.To[int32](1), CooldownSeconds: ptr.To[int32](0)}, nil},
 		"Provider":    {"There are two.", ScalingSettings{Provider: "VPA"}, []string{"input.scaling.provider"}},
+		"Source":      {"There are two.", ScalingSettings{Source: "Grafana"}, []string{"input.scaling.source"}},
+		"HPASource":   {"An adapter has its own.", ScalingSettings{Provider: ScalingProviderHPA, Source: ScalingSourceEndpointPicker}, []string{"input.scaling.source"}},
 		"Numbers":     {"Both are bounded.", ScalingSettings{PollingSeconds: ptr.To[int32](0), CooldownSeconds: ptr.To[int32](86401)}, []string{"input.scaling.pollingSeconds", "input.scaling.cooldownSeconds"}},
 		"NoScheme":    {"KEDA reads a URL.", address("prometheus:9090"), []string{at}},
 		"Credentials": {"Everybody who may read ScaledObjects would see them.", address("http://admin:secret@prometheus:9090"), []string{at}},

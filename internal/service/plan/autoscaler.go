@@ -110,7 +110,7 @@ func (p *tenantPolicy) checkTriggers(at *field.Path, triggers []v1alpha1.Scaling
 	return errs
 }
 
-// planTarget plans what measures the target of a role: a query of KEDA, or an external metric.
+// planTarget plans what measures the target of a role: a query of KEDA, the endpoint picker, or an external metric.
 func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, at *field.Path) field.ErrorList {
 	set := r.scaling.Target.Set()
 	if len(set) != 1 {
@@ -125,13 +125,17 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 	if to := spec.Placement; to != nil && to.Policy == v1alpha1.PlacementReplicate && (to.ClusterSelector != nil || len(to.Clusters) > 1) {
 		errs = append(errs, field.Forbidden(at, "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"))
 	}
-	if in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && in.Scaling.Prometheus.ServerAddress == "" {
+	byPicker := in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && in.Scaling.Source == inputv1alpha1.ScalingSourceEndpointPicker
+	if in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && !byPicker && in.Scaling.Prometheus.ServerAddress == "" {
 		errs = append(errs, field.Forbidden(at, "must be left out until the platform team says where Prometheus is"+setBy("scaling.prometheus.serverAddress")))
 	}
-	if r.scaling.Min() == 0 {
+	if r.scaling.Min() == 0 && !byPicker {
 		errs = append(errs, p.checkWake(r, in)...)
 	}
-	if len(errs) > 0 {
+	if byPicker {
+		errs = append(errs, p.planPickerTarget(a, r, target, spec, at)...)
+	}
+	if len(errs) > 0 || byPicker {
 		return errs
 	}
 	p.warnOfMetrics(r, in, at)

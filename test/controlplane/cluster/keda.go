@@ -99,11 +99,12 @@ spec:
 `, kedaService, kedaNamespace, metricsAPI, port, base64.StdEncoding.EncodeToString(ca))
 }
 
-// StartKEDA starts KEDA, and waits until HorizontalPodAutoscalers get its metrics.
+// StartKEDA starts KEDA, and waits until HorizontalPodAutoscalers get its metrics. It reaches Services by a proxy, and
+// this machine without one.
 func (c *Cluster) StartKEDA(ctx context.Context) error {
 	k := c.keda
 	env := []string{
-		"KUBECONFIG=" + k.kubeconfig, "WATCH_NAMESPACE=", "POD_NAMESPACE=" + kedaNamespace, "KEDA_CLUSTER_OBJECT_NAMESPACE=" + kedaNamespace,
+		"HTTP_PROXY=" + c.proxy, "KUBECONFIG=" + k.kubeconfig, "WATCH_NAMESPACE=", "POD_NAMESPACE=" + kedaNamespace, "KEDA_CLUSTER_OBJECT_NAMESPACE=" + kedaNamespace,
 	}
 	var err error
 	if k.operator, err = c.run(program{name: kedaOperator, env: env, args: []string{

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,10 +169,17 @@ var mayListenBelow1024 = sync.OnceValue(func() bool {
 	return !errors.Is(err, syscall.EACCES)
 })
 
-// ServeHTTP connects a caller with a pod of a Service.
+// ServeHTTP connects a caller with a pod of a Service, or passes a request on to one.
 func (n *serviceProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
-		http.Error(w, "only CONNECT, to a Service", http.StatusMethodNotAllowed)
+		pass := &httputil.ReverseProxy{
+			Rewrite: func(*httputil.ProxyRequest) {}, // The URL of a request to a proxy has the host.
+			Transport: &http.Transport{
+				DisableKeepAlives: true,
+				DialContext:       func(ctx context.Context, _, host string) (net.Conn, error) { return n.dial(ctx, host) },
+			},
+		}
+		pass.ServeHTTP(w, r)
 		return
 	}
 	pod, err := n.dial(r.Context(), r.Host)

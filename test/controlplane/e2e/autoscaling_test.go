@@ -62,13 +62,19 @@ type autoscaling struct {
 // install installs the function with PodMonitors and this Prometheus. KEDA looks more often than by default.
 func (a *autoscaling) install(t *testing.T) {
 	t.Helper()
+	a.installWith(t, a.input())
+}
+
+// installWith installs the function with an Input.
+func (a *autoscaling) installWith(t *testing.T, input string) {
+	t.Helper()
 	if err := a.PushPackages(first); err != nil {
 		t.Fatal(err)
 	}
 	kubectl(t, a, "apply", "-f", "package/install/rbac.yaml", "-f", manifestOf(t, packageDir(t), "function.yaml", first))
 	healthy(t, a.Cluster, "Function", function, first)
 	kubectl(t, a, "apply", "-f", "package/xr/definition.yaml", "-f", "package/xr/role-definition.yaml", "-f", "package/xr/role-composition.yaml",
-		"-f", compositionWith(t, "xr", a.input()))
+		"-f", compositionWith(t, "xr", input))
 	kubectl(t, a, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 }
 

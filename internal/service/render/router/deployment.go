@@ -14,6 +14,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
 const (
@@ -122,7 +123,7 @@ var (
 	containerPorts = kube.MustEncode([]any{
 		corev1.ContainerPort().WithName("grpc").WithContainerPort(portExtProc).WithProtocol(core.ProtocolTCP),
 		corev1.ContainerPort().WithName("grpc-health").WithContainerPort(portHealth).WithProtocol(core.ProtocolTCP),
-		corev1.ContainerPort().WithName("metrics").WithContainerPort(portMetrics).WithProtocol(core.ProtocolTCP)})
+		corev1.ContainerPort().WithName("metrics").WithContainerPort(plan.PickerMetricsPort).WithProtocol(core.ProtocolTCP)})
 	containerEnv = kube.MustEncode([]any{
 		fromField("NAMESPACE", "metadata.namespace"),
 		fromField("POD_NAME", "metadata.name")})

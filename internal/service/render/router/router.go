@@ -21,7 +21,6 @@ import (
 const (
 	portExtProc = 9002
 	portHealth  = 9003
-	portMetrics = 9090
 )
 
 // A rendering is the router in one cluster. All objects have names, because they refer to each

@@ -8,6 +8,7 @@ import (
 	policyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
 // appProtocol says gRPC. The endpoint picker serves it with TLS and a self-signed certificate,
@@ -32,7 +33,7 @@ func (r *rendering) service() map[string]any {
 var servicePorts = kube.MustEncode([]any{
 	port("grpc-ext-proc", portExtProc).WithAppProtocol(appProtocol),
 	port("grpc-health", portHealth),
-	port("http-metrics", portMetrics),
+	port("http-metrics", plan.PickerMetricsPort),
 })
 
 func port(name string, number int32) *corev1.ServicePortApplyConfiguration {

@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+)
+
+// TestPickerTarget plans targets that endpoint pickers measure.
+func TestPickerTarget(t *testing.T) {
+	const (
+		router  = `{name: router, componentType: router}`
+		because = "must be left out, because KEDA reads the metrics of endpoint pickers (scaling.source in the Composition's input), "
+		waiting = "spec.roles[0].scaling.target.waitingRequests: Forbidden: " + because
+	)
+	worker := func(scaling string) string {
+		return `{name: w, componentType: worker, scaling: {` + scaling + `}, template: ` + vllmPod + `}`
+	}
+	trigger := func(location, value string) *Autoscaler {
+		return &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: []v1alpha1.ScalingTrigger{{Type: "metrics-api", Name: "target", MetricType: "Value", Metadata: map[string]string{
+			"url": "http://svc-epp.ns.svc:9090/metrics", "format": "prometheus", "valueLocation": location, "targetValue": value, "activationTargetValue": "1000000000",
+		}}}}
+	}
+	for name, tc := range map[string]struct {
+		reason, spec, refused string
+		want                  *Autoscaler
+	}{
+		"Queue":   {reason: "The mean of all pods is that of the role.", spec: `{roles: [` + worker(`maxReplicas: 4, target: {waitingRequests: 3}`) + `, ` + router + `]}`, want: trigger(`inference_pool_average_queue_size{name="svc-pool"}`, "3")},
+		"Running": {reason: "So is this.", spec: `{roles: [` + worker(`maxReplicas: 4, target: {runningRequests: 30}`) + `, ` + router + `]}`, want: trigger(`inference_pool_average_running_requests{name="svc-pool"}`, "30")},
+		"Cache":   {reason: "The gauge is from 0 to 1.", spec: `{roles: [` + worker(`maxReplicas: 4, target: {kvCacheUtilizationPercent: 75}`) + `, ` + router + `]}`, want: trigger(`inference_pool_average_kv_cache_utilization{name="svc-pool"}`, "0.75")},
+		"Tokens": {
+			reason: "The endpoint picker does not know them.", spec: `{roles: [` + worker(`maxReplicas: 4, target: {tokensPerSecond: 100}`) + `, ` + router + `]}`,
+			refused: "spec.roles[0].scaling.target.tokensPerSecond: Forbidden: " + because + "which have only kvCacheUtilizationPercent, runningRequests, waitingRequests",
+		},
+		"NoRouter": {reason: "There is no endpoint picker.", spec: `{roles: [` + worker(`maxReplicas: 4, target: {waitingRequests: 3}`) + `]}`, refused: waiting + "and the service has none: add a router"},
+		"TwoRoles": {
+			reason: "The mean is that of both.", spec: `{roles: [` + worker(`maxReplicas: 4, target: {waitingRequests: 3}`) + `, ` + router + `, {name: other, componentType: worker, template: ` + vllmPod + `}]}`,
+			refused: waiting + "which are means of all pods behind them: the role has to be the only one that gets requests",
+		},
+		"FromZero": {
+			reason: "Without pods there is no mean.", spec: `{roles: [` + worker(`minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}`) + `, ` + router + `]}`,
+			refused: "spec.roles[0].scaling.minReplicas: Invalid value: 0: must be 1 or more, because KEDA reads the metrics of endpoint pickers (scaling.source in the Composition's input), which do not say whether any request waits",
+		},
+		"Placement": {
+			reason: "KEDA reaches Services of its own cluster.", spec: `{roles: [` + worker(`maxReplicas: 4, target: {waitingRequests: 3}`) + `, ` + router + `], placement: {policy: Failover, clusterSelector: {}}}`,
+			refused: waiting + "and does not reach those of other clusters: leave out spec.placement",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, tc.spec, `{scaling: {source: EndpointPicker}}`)
+			if err != nil || tc.refused != "" {
+				got := ""
+				if err != nil {
+					got = err.Error()
+				}
+				if diff := cmp.Diff(tc.refused, got); diff != "" {
+					t.Fatalf("%s\n-want +got:\n%s", tc.reason, diff)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.want, p.Roles[0].Autoscaler); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			for _, w := range p.Warnings {
+				t.Logf("%s: %s", w.Path, w.Message)
+			}
+		})
+	}
+}

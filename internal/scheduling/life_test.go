@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func (l *life) stays(t *testing.T) {
 func numbered(n int) []reservation.ReplicaGroup {
 	var all []reservation.ReplicaGroup
 	for i := range n {
-		all = append(all, group(fmt.Sprint(i), 1, 1))
+		all = append(all, group(strconv.Itoa(i), 1, 1))
 	}
 	return all
 }

@@ -39,7 +39,7 @@ type randomLife struct {
 }
 
 func newRandomLife(seed uint64) *randomLife {
-	l := &randomLife{rand: rand.New(rand.NewPCG(seed, 9)), how: map[string]int{}, unready: map[string]bool{}, now: map[string]int{}, answered: map[string]bool{}} //nolint:gosec // Any numbers do.
+	l := &randomLife{rand: rand.New(rand.NewPCG(seed, 9)), how: map[string]int{}, unready: map[string]bool{}, now: map[string]int{}, answered: map[string]bool{}}
 	l.policy, l.clusters = v1alpha1.PlacementFailover, []string{"c0", "c1", "c2"}[:2+l.rand.IntN(2)]
 	for _, c := range l.clusters {
 		for g := range 4 {

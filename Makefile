@@ -141,7 +141,7 @@ test-e2e-shared:
 
 # It is no part of make test-all, because KEDA and Prometheus take a quarter of an hour to build.
 .PHONY: test-autoscaling
-test-autoscaling: e2e ## Scale services by their load with real KEDA and Prometheus. Half an hour, and a quarter more on a fresh machine.
+test-autoscaling: e2e ## Scale services by their load with real KEDA and Prometheus. Forty minutes, and a quarter of an hour more on a fresh machine.
 	@test/tools/build.sh keda-operator keda-adapter prometheus kube-state-metrics
 	$(E2E) -test.run '$(SCALED)' -test.v
 

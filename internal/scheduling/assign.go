@@ -20,7 +20,7 @@ type Problem struct {
 	// Homes of the groups, as the last request that was observed has them.
 	Homes         map[key.GroupID]reservation.Home
 	FailoverAfter time.Duration
-	// StartTimeout is how long a group may take to become ready in a new home. 0 means any time.
+	// StartTimeout is how long a group may take until it can answer in a new home. 0 means any time.
 	StartTimeout time.Duration
 	// Size returns the bytes of a replica in an answer to Crossplane, and Room is how many there are for all of
 	// them. Nil means that there is room for everything.
@@ -136,7 +136,7 @@ type scheduler struct {
 	// assigned has the groups that each candidate is to run: those whose home it is, or all
 	// under Replicate. asked has the groups for which it is only asked to reserve capacity.
 	assigned, asked [][]reservation.ReplicaGroup
-	// startTimedOut has the candidates where a unit never became ready in time.
+	// startTimedOut has the candidates where a group could not answer in time.
 	startTimedOut map[int]bool
 	// homes are the new homes.
 	homes map[key.GroupID]reservation.Home

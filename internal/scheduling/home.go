@@ -116,7 +116,7 @@ func (p *scheduler) best(u unit, is func(int) bool) int {
 }
 
 // nextHome returns the home of a unit from now on. It is the same one, unless that has to be
-// left, or the unit never became ready there. Then it is a cluster where the unit can start.
+// left, or a group could not answer there in time. Then it is a cluster where the unit can start.
 // Without such a cluster it stays the same.
 //
 // A unit can exist in several clusters after another policy, or after its home changed. If the

@@ -125,17 +125,16 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 	if to := spec.Placement; to != nil && to.Policy == v1alpha1.PlacementReplicate && (to.ClusterSelector != nil || len(to.Clusters) > 1) {
 		errs = append(errs, field.Forbidden(at, "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"))
 	}
-	byPicker := in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && in.Scaling.Source == inputv1alpha1.ScalingSourceEndpointPicker
-	if in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && !byPicker && in.Scaling.Prometheus.ServerAddress == "" {
+	if in.Scaling.Source == inputv1alpha1.ScalingSourceEndpointPicker { // Only with KEDA: see validateScaling.
+		return append(errs, p.planPickerTarget(a, r, target, spec, at)...)
+	}
+	if in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && in.Scaling.Prometheus.ServerAddress == "" {
 		errs = append(errs, field.Forbidden(at, "must be left out until the platform team says where Prometheus is"+setBy("scaling.prometheus.serverAddress")))
 	}
-	if r.scaling.Min() == 0 && !byPicker {
+	if r.scaling.Min() == 0 {
 		errs = append(errs, p.checkWake(r, in)...)
 	}
-	if byPicker {
-		errs = append(errs, p.planPickerTarget(a, r, target, spec, at)...)
-	}
-	if len(errs) > 0 || byPicker {
+	if len(errs) > 0 {
 		return errs
 	}
 	p.warnOfMetrics(r, in, at)

@@ -28,6 +28,19 @@ func scaledBy(pod, scaling string) string {
 	return `{roles: [{name: w, componentType: worker, scaling: {` + scaling + `}, template: ` + pod + `}]}`
 }
 
+// refused tells whether a plan is refused, which it has to be with some text, or not at all without one.
+func refused(t *testing.T, reason, want string, err error) bool {
+	t.Helper()
+	got := ""
+	if err != nil {
+		got = err.Error()
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("%s\n-want +got:\n%s", reason, diff)
+	}
+	return err != nil
+}
+
 func TestAutoscaler(t *testing.T) {
 	const waiting = `sum(vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"})`
 	const replicated = "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"
@@ -112,14 +125,7 @@ func TestAutoscaler(t *testing.T) {
 				tc.input = `{}`
 			}
 			p, err := build(t, tc.spec, tc.input)
-			if err != nil || tc.refused != "" {
-				got := ""
-				if err != nil {
-					got = err.Error()
-				}
-				if diff := cmp.Diff(tc.refused, got); diff != "" {
-					t.Fatalf("%s\n-want +got:\n%s", tc.reason, diff)
-				}
+			if refused(t, tc.reason, tc.refused, err) {
 				return
 			}
 			if diff := cmp.Diff(tc.want, p.Roles[0].Autoscaler); diff != "" {

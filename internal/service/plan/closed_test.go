@@ -48,14 +48,7 @@ func TestClosedPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := adapted("", "image: vllm, command: [vllm, serve, m]") + "- {name: r, componentType: router, httproute: {parentRefs: [{name: gw}], rules: [" + strings.Join(tc.rules, ", ") + "]}}\n"
 			p, err := build(t, spec, "")
-			if err != nil || tc.err != "" {
-				got := ""
-				if err != nil {
-					got = err.Error()
-				}
-				if diff := cmp.Diff(tc.err, got); diff != "" {
-					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-				}
+			if refused(t, tc.reason, tc.err, err) {
 				return
 			}
 			if diff := cmp.Diff(tc.want, p.Router.ClosedPaths); diff != "" {

@@ -51,14 +51,7 @@ func TestPickerTarget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := build(t, tc.spec, `{scaling: {source: EndpointPicker}}`)
-			if err != nil || tc.refused != "" {
-				got := ""
-				if err != nil {
-					got = err.Error()
-				}
-				if diff := cmp.Diff(tc.refused, got); diff != "" {
-					t.Fatalf("%s\n-want +got:\n%s", tc.reason, diff)
-				}
+			if refused(t, tc.reason, tc.refused, err) {
 				return
 			}
 			if diff := cmp.Diff(tc.want, p.Roles[0].Autoscaler); diff != "" {

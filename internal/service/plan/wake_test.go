@@ -69,14 +69,7 @@ func TestWake(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p, err := build(t, `{roles: [`+tc.roles+`]`+tc.placement+`}`, `{`+prometheus+tc.input+`}`)
-			if err != nil || tc.refused != "" {
-				got := ""
-				if err != nil {
-					got = err.Error()
-				}
-				if diff := cmp.Diff(tc.refused, got); diff != "" {
-					t.Fatalf("%s\n-want +got:\n%s", tc.reason, diff)
-				}
+			if refused(t, tc.reason, tc.refused, err) {
 				return
 			}
 			if p.Router.QueueTTL != tc.ttl {

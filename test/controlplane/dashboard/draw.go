@@ -126,7 +126,7 @@ func (p *Panel) lines(at draw.Canvas, t Period) error {
 			if err != nil {
 				return fmt.Errorf("cannot draw %s: %w", s.Name, err)
 			}
-			l.Color, l.Width, l.StepStyle = colors[i%len(colors)], vg.Points(1.2), plotter.NoStep
+			l.Color, l.Width = colors[i%len(colors)], vg.Points(1.2)
 			g.Add(l)
 		}
 	}

@@ -113,6 +113,16 @@ func (a *autoscaling) pair(t *testing.T, host string, change func(spec, prefill,
 	return s
 }
 
+// calm sends the base rate to the first service, and waits until that has settled with one decode replica.
+func (a *autoscaling) calm(t *testing.T) *demand {
+	t.Helper()
+	l := a.demand(t, a.chat, "chat.example.com")
+	l.times(1)
+	a.follows(t, a.chat, "decode", 1, 1)
+	settled(t, a.Cluster, a.chat)
+	return l
+}
+
 // testLoad sends four times the load. Decode has to grow to what the target says, and to shrink again. Prefill
 // does not change.
 func (a *autoscaling) testLoad(t *testing.T) {
@@ -138,11 +148,7 @@ func (a *autoscaling) testLoad(t *testing.T) {
 // testDead stops Prometheus while the load grows, and KEDA while it falls. Nothing moves meanwhile, and what was
 // missed is made up for when they are back.
 func (a *autoscaling) testDead(t *testing.T) {
-	chat := a.chat
-	l := a.demand(t, chat, "chat.example.com")
-	l.times(1)
-	a.follows(t, chat, "decode", 1, 1)
-	settled(t, a.Cluster, chat)
+	chat, l := a.chat, a.calm(t)
 
 	a.StopPrometheus()
 	a.blind(t, chat)
@@ -230,11 +236,7 @@ func (a *autoscaling) testZero(t *testing.T) {
 // testSeen asks for all panels of the dashboards that are about a service and about the function. Each has data, but for
 // those about what is not there. Prometheus can evaluate all alerts.
 func (a *autoscaling) testSeen(t *testing.T) {
-	chat := a.chat
-	l := a.demand(t, chat, "chat.example.com")
-	l.times(1)
-	a.follows(t, chat, "decode", 1, 1)
-	settled(t, a.Cluster, chat)
+	chat, l := a.chat, a.calm(t)
 	time.Sleep(seen)
 	for file, want := range map[string][]string{
 		"service.json":  {"Conditions that are not True", "Clusters"},
@@ -262,11 +264,7 @@ func (a *autoscaling) testSeen(t *testing.T) {
 
 // testQuiet counts what is written while nothing happens.
 func (a *autoscaling) testQuiet(t *testing.T) {
-	chat := a.chat
-	l := a.demand(t, chat, "chat.example.com")
-	l.times(1)
-	a.follows(t, chat, "decode", 1, 1)
-	settled(t, a.Cluster, chat)
+	chat, l := a.chat, a.calm(t)
 	time.Sleep(30 * time.Second) // Conditions that follow each other.
 	ns := chat.GetNamespace()
 	before := a.calls(t)

@@ -51,7 +51,8 @@ func newMeters(s *server) *meters {
 		return h
 	}
 	m := &meters{
-		prompt: counter("prompt_tokens_total", nil), generated: counter("generation_tokens_total", nil),
+		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		prompt:  counter("prompt_tokens_total", nil), generated: counter("generation_tokens_total", nil),
 		firstToken: histogram("time_to_first_token_seconds"), token: histogram("inter_token_latency_seconds"), whole: histogram("e2e_request_latency_seconds"),
 	}
 	running, waiting := func() float64 { return float64(s.running) }, func() float64 { return float64(s.waiting) }
@@ -64,7 +65,6 @@ func newMeters(s *server) *meters {
 		gauge("num_retracted_reqs", none)
 		gauge("cache_hit_rate", none)
 		m.answered = counter("num_requests_total", nil)
-		m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 		return m
 	}
 	gauge("num_requests_running", running)
@@ -77,7 +77,6 @@ func newMeters(s *server) *meters {
 	blocks := prometheus.Labels{"block_size": "16", "num_gpu_blocks": "1000"}
 	prefixed.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "cache_config_info", ConstLabels: blocks}, func() float64 { return 1 }))
 	prefixed.MustRegister(loraCollector{s})
-	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
 }
 

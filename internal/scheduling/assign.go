@@ -17,6 +17,8 @@ type Problem struct {
 	Groups          []reservation.ReplicaGroup
 	PodRequirements map[string]capacity.PodRequirements
 	Candidates      []Candidate
+	// AnswerAlone are the roles of which a replica answers requests without one of another role.
+	AnswerAlone map[string]bool
 	// Homes of the groups, as the last request that was observed has them.
 	Homes         map[key.GroupID]reservation.Home
 	FailoverAfter time.Duration

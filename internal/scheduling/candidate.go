@@ -1,7 +1,6 @@
 package scheduling
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -132,17 +131,6 @@ func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bo
 	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool {
 		return (r.Required || other.Present[r.Name]) && (!c.Ready[r.Name] || c.Updating[r.Name])
 	})
-}
-
-// canAnswer tells whether a group can answer requests: each of its roles has a ready replica.
-func (c *Candidate) canAnswer(group *reservation.ReplicaGroup) bool {
-	ready := map[string]bool{}
-	for _, r := range group.Replicas {
-		if _, role, _, ok := r.Name.Parts(); ok {
-			ready[role] = ready[role] || c.Ready[r.Name]
-		}
-	}
-	return len(ready) > 0 && !slices.Contains(slices.Collect(maps.Values(ready)), false)
 }
 
 // mayEverReceive tells whether requests may reach a cluster, now or once its router is ready.

@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -191,7 +192,24 @@ func (p *scheduler) startFailed(u unit, home int) bool {
 
 // answersIn tells whether a group can answer requests in a cluster.
 func (p *scheduler) answersIn(g *reservation.ReplicaGroup, i int) bool {
-	return p.Candidates[i].RouterReady && p.Candidates[i].canAnswer(g)
+	return p.Candidates[i].RouterReady && p.canAnswer(g, i)
+}
+
+// canAnswer tells whether the replicas of a group in a cluster can answer requests: one that answers alone is
+// ready, or one of each of the other roles.
+func (p *scheduler) canAnswer(g *reservation.ReplicaGroup, i int) bool {
+	ready, together := p.Candidates[i].Ready, map[string]bool{}
+	for _, r := range g.Replicas {
+		_, role, _, ok := r.Name.Parts()
+		switch {
+		case !ok:
+		case !p.AnswerAlone[role]:
+			together[role] = together[role] || ready[r.Name]
+		case ready[r.Name]:
+			return true
+		}
+	}
+	return len(together) > 0 && !slices.Contains(slices.Collect(maps.Values(together)), false)
 }
 
 // answersInFailed tells whether a group answers where it could not do so in time.
@@ -241,6 +259,10 @@ func (p *scheduler) ask(u unit, home int) []int {
 		return nil
 	}
 	others := slices.DeleteFunc(p.byLoad(), func(i int) bool { return i == home || !p.usable(i) })
+	if home >= 0 && p.startFailed(u, home) {
+		// What starts nowhere tries one cluster after the other. The first that fits could be where it failed before.
+		slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(p.after(home, a), p.after(home, b)) })
+	}
 	asked := func(i int) bool {
 		return !slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !p.Candidates[i].Requested[g.Name] })
 	}
@@ -262,6 +284,12 @@ func (p *scheduler) ask(u unit, home int) []int {
 		return others[:1] // Several that answer one after the other would spread by who is faster.
 	}
 	return others
+}
+
+// after is the place of a candidate among those that follow another one, in turn.
+func (p *scheduler) after(other, i int) int {
+	n := len(p.Candidates)
+	return (i - other + n) % n
 }
 
 // byLoad returns all candidates in the order in which a unit prefers them. Under Spread, those

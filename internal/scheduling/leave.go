@@ -24,7 +24,7 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 		return true
 	}
 	// The last ready group stays until no more requests can reach the cluster.
-	return c.MayReceiveTraffic && !slices.ContainsFunc(p.Groups, func(o reservation.ReplicaGroup) bool { return c.canAnswer(&o) && !p.replaced(i, &o) })
+	return c.MayReceiveTraffic && !slices.ContainsFunc(p.Groups, func(o reservation.ReplicaGroup) bool { return p.canAnswer(&o, i) && !p.replaced(i, &o) })
 }
 
 // hasMoved tells whether the home of a group is another cluster, and was that already in the
@@ -98,7 +98,7 @@ func (p *scheduler) servedElsewhere(i int) bool {
 		case !c.present(group):
 		case p.readyElsewhere(i, &group, serves):
 			some = true
-		case c.canAnswer(&group):
+		case p.canAnswer(&group, i):
 			return false
 		default:
 			silent = true

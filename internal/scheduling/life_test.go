@@ -26,6 +26,8 @@ type life struct {
 	ready func(at, age time.Duration, cluster string, r key.ReplicaID) bool
 	size  func(key.ReplicaID) int
 	room  int
+	// alone are the roles that answer alone.
+	alone map[string]bool
 
 	at time.Duration
 	// since is when each replica was made in each cluster.
@@ -57,7 +59,7 @@ func (l *life) next(step time.Duration) {
 	}
 	p := Problem{
 		Policy: l.policy, Groups: l.groups, PodRequirements: requirements, Homes: l.homes, Seed: "uid", Now: simNow.Add(l.at),
-		FailoverAfter: 5 * minute, StartTimeout: time.Hour, Size: l.size, Room: l.room,
+		FailoverAfter: 5 * minute, StartTimeout: time.Hour, Size: l.size, Room: l.room, AnswerAlone: l.alone,
 	}
 	for _, name := range l.clusters {
 		p.Candidates = append(p.Candidates, l.candidate(name))
@@ -259,6 +261,45 @@ func TestReturns(t *testing.T) {
 	l.until(day, 5*minute)
 	if n := len(l.since["north"]); n != 2 {
 		t.Errorf("%d replicas run in north, want both: %v", n, l.homes)
+	}
+}
+
+// TestStartsInOne has a service that can start in one of several clusters only. It gets there, whichever that is.
+func TestStartsInOne(t *testing.T) {
+	clusters := []string{"c0", "c1", "c2", "c3", "c4"}
+	for _, policy := range []v1alpha1.PlacementPolicy{v1alpha1.PlacementFailover, v1alpha1.PlacementSpread} {
+		for _, good := range clusters {
+			t.Run(fmt.Sprintf("%s/%s", policy, good), func(t *testing.T) {
+				l := &life{
+					policy: policy, groups: numbered(1), clusters: clusters,
+					ready: func(_, age time.Duration, c string, _ key.ReplicaID) bool { return age >= 10*minute && c == good },
+				}
+				l.until(5*day, 5*minute)
+				if n := len(l.since[good]); n != 2 {
+					t.Errorf("%d replicas run in %s, want both:\n%s", n, good, strings.Join(l.moves, "\n"))
+				}
+			})
+		}
+	}
+}
+
+// TestAnswersAlone has two roles of which only one ever starts. A service of workers serves with one of them and stays. One of
+// prefill and decode cannot, and moves.
+func TestAnswersAlone(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		t.Run(strconv.FormatBool(alone), func(t *testing.T) {
+			l := &life{
+				policy: v1alpha1.PlacementFailover, groups: numbered(1), clusters: []string{"east", "west"},
+				alone: map[string]bool{"prefill": alone, "decode": alone},
+				ready: func(_, age time.Duration, _ string, r key.ReplicaID) bool {
+					return age >= 10*minute && r == "0/prefill/0"
+				},
+			}
+			l.until(day, 5*minute)
+			if moved := len(l.moves) > 0; moved == alone {
+				t.Errorf("it moved: %t, want %t", moved, !alone)
+			}
+		})
 	}
 }
 

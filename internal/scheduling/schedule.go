@@ -22,6 +22,8 @@ type Demand struct {
 	Placement *v1alpha1.Placement
 	// Groups of its replicas, in the order of the spec.
 	Groups []reservation.ReplicaGroup
+	// AnswerAlone are the roles of which a replica answers requests without one of another role.
+	AnswerAlone map[string]bool
 	// Extra are the groups that a rollout runs beyond them, by the cluster.
 	Extra map[string][]reservation.ReplicaGroup
 	// PodRequirements of the pods of these replicas, by the names that the replicas use.
@@ -125,6 +127,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		Policy:          v.placement.Policy,
 		Groups:          demand.Groups,
 		PodRequirements: demand.PodRequirements,
+		AnswerAlone:     demand.AnswerAlone,
 		FailoverAfter:   v.placement.FailoverAfter(),
 		StartTimeout:    v.placement.StartTimeout(),
 		Seed:            demand.UID,

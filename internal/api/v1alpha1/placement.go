@@ -52,10 +52,10 @@ type Placement struct {
 	FailoverAfterSeconds *int32 `json:"failoverAfterSeconds,omitempty"`
 
 	// StartTimeoutSeconds is how long a replica group may take until it can answer requests in a
-	// cluster for the first time: each of its roles has a ready replica. Then it is started in
-	// another one that has room, under the policies Spread and Failover. Without room elsewhere
-	// it stays, and so does a group that is added to others which serve. The time doubles with
-	// each cluster. 0 means that nothing moves for this reason. Defaults to 3600.
+	// cluster for the first time: a worker is ready, or a prefill and a decode replica. Then it is
+	// started in the next cluster that has room, under the policies Spread and Failover. Without
+	// room elsewhere it stays, and so does a group that is added to others which serve. The time
+	// doubles with each cluster. 0 means that nothing moves for this reason. Defaults to 3600.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000

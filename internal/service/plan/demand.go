@@ -30,9 +30,10 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, runn
 		d.Hostnames = p.FleetRoute.Hostnamed
 	}
 	pods := make([]map[string]int64, len(p.Roles))
-	d.PodRequirements = map[string]capacity.PodRequirements{}
+	d.PodRequirements, d.AnswerAlone = map[string]capacity.PodRequirements{}, map[string]bool{}
 	for i, r := range p.Roles {
 		pods[i] = map[string]int64{}
+		d.AnswerAlone[r.Name] = r.Type == v1alpha1.ComponentTypeWorker
 		// Each name contains the role, so an edit of one role renames no requirements of another.
 		add := func(name string, t *PodTemplate, requests corev1.ResourceList, n int64) {
 			if n > 0 {

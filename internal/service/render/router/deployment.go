@@ -26,6 +26,9 @@ const (
 	// gracePeriod, in seconds, lets responses finish before the endpoint picker stops. It is
 	// that of both projects' charts.
 	gracePeriod = 130
+	// drainPeriod, in seconds, is how long an endpoint picker that is deleted goes on as before. Gateways
+	// learn within seconds that it is no longer an endpoint. Until then they connect to it for new requests.
+	drainPeriod = 10
 )
 
 func (r *rendering) configMap() *corev1.ConfigMapApplyConfiguration {
@@ -134,12 +137,16 @@ var (
 			WithTCPSocket(corev1.TCPSocketAction().WithPort(intstr.FromInt32(portExtProc))).
 			WithPeriodSeconds(1).
 			WithFailureThreshold(120))
+	drain = kube.MustEncode(corev1.Lifecycle().
+		WithPreStop(corev1.LifecycleHandler().WithSleep(corev1.SleepAction().WithSeconds(drainPeriod))))
 	configMounts = kube.MustEncode([]any{
 		corev1.VolumeMount().WithName(configVolume).WithMountPath(configDir).WithReadOnly(true)})
 )
 
+// container is that of the endpoint picker. Of several, only the leader gets requests, and the next one leads
+// once it is gone. So only a single one waits before it stops.
 func (r *rendering) container() map[string]any {
-	return map[string]any{
+	c := map[string]any{
 		"name":            "epp",
 		"image":           r.router.Image,
 		"imagePullPolicy": string(r.router.Pod.ImagePullPolicy),
@@ -153,6 +160,10 @@ func (r *rendering) container() map[string]any {
 		"env":             r.env(),
 		"volumeMounts":    configMounts,
 	}
+	if !r.highlyAvailable() {
+		c["lifecycle"] = drain
+	}
+	return c
 }
 
 // env has the variables of the endpoint picker.

@@ -60,6 +60,11 @@ func (p *Pin) Name() string {
 	return p.Pool
 }
 
+// Key returns a text that equal pins share.
+func (p *Pin) Key() string { return string(p.append(make([]byte, 0, 128))) }
+
+func (p *Pin) append(b []byte) []byte { return appendSelector(appendText(b, p.Pool), p.NodeSelector) }
+
 // selects tells whether nodes with some labels have all labels of a selector.
 func selects(selector, labels map[string]string) bool {
 	for k, v := range selector {

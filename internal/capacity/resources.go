@@ -140,8 +140,7 @@ func (r *PodRequirements) Key() string {
 	}
 	b = appendSelector(b, r.NodeSelector)
 	if r.Pin != nil {
-		b = appendText(append(b, '@'), r.Pin.Pool)
-		b = appendSelector(b, r.Pin.NodeSelector)
+		b = r.Pin.append(append(b, '@'))
 	}
 	return string(b)
 }

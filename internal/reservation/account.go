@@ -113,8 +113,26 @@ func (b *book) shape(r *capacity.PodRequirements) *capacity.PodRequirements {
 	return b.shapes[k]
 }
 
+// podsOfOne returns a number of pods of one shape. Most replicas have no others, and many have the same.
+func (b *book) podsOfOne(set capacity.PodSet) pods {
+	p, known := b.ofOne[set]
+	if !known {
+		p = pods{sets: []capacity.PodSet{set}}
+		p.id = idOfSets(p.sets)
+		b.ofOne[set] = p
+	}
+	return p
+}
+
 // pods returns a number of pods of each shape. Shapes may be repeated.
 func (b *book) pods(counts tally) pods {
+	if len(counts) == 1 {
+		for shape, n := range counts {
+			if n > 0 {
+				return b.podsOfOne(capacity.PodSet{Requirements: shape, Count: n})
+			}
+		}
+	}
 	p := pods{}
 	for shape, n := range counts {
 		if n > 0 {
@@ -124,12 +142,16 @@ func (b *book) pods(counts tally) pods {
 	if len(p.sets) > 1 {
 		slices.SortFunc(p.sets, func(x, y capacity.PodSet) int { return strings.Compare(x.Requirements.Key(), y.Requirements.Key()) })
 	}
+	p.id = idOfSets(p.sets)
+	return p
+}
+
+func idOfSets(sets []capacity.PodSet) string {
 	var id strings.Builder
-	for _, s := range p.sets {
+	for _, s := range sets {
 		fmt.Fprintf(&id, "%d*%p,", s.Count, s.Requirements)
 	}
-	p.id = id.String()
-	return p
+	return id.String()
 }
 
 // maxReplaced limits the shapes that are kept for pods that are being replaced, as maxPods does their
@@ -157,7 +179,7 @@ func (b *book) replaced(r *ReplicaRequest, has granted) granted {
 
 // podsOf returns the pods that a replica requests.
 func (b *book) podsOf(a *account, r *ReplicaRequest) pods {
-	counts := tally{}
+	counts := make(tally, len(r.Pods))
 	for name, n := range r.Pods {
 		if a.shapes[name] == nil {
 			requirements := a.request.PodRequirements[name]
@@ -179,7 +201,7 @@ func (b *book) read(a *account, s *Service) {
 		for i, n := range g.Pods {
 			counts[shapes[i]] += n
 		}
-		pin := g.Pin
+		pin := b.pin(g.Pin)
 		if len(g.Pods) == 0 {
 			pin = b.pinOf(pin.Name(), nil) // A status has only the name of the pool.
 		}

@@ -13,16 +13,43 @@ func withPin(r *capacity.PodRequirements, pin *capacity.Pin) *capacity.PodRequir
 	return &capacity.PodRequirements{Requests: r.Requests, NodeSelector: r.NodeSelector, Pin: pin}
 }
 
-// pinned returns pods with a pin.
+// pin returns the one address of equal pins.
+func (b *book) pin(p *capacity.Pin) *capacity.Pin {
+	if p == nil {
+		return nil
+	}
+	k := p.Key()
+	if b.pins[k] == nil {
+		b.pins[k] = p
+	}
+	return b.pins[k]
+}
+
+// pinned returns pods with a pin, which is one of the book.
 func (b *book) pinned(p pods, pin *capacity.Pin) pods {
-	counts := tally{}
+	counts := make(tally, len(p.sets))
 	for _, set := range p.sets {
 		if set.Requirements.Pin == pin {
 			return p
 		}
-		counts[b.shape(withPin(set.Requirements, pin))] += set.Count
+		counts[b.withPin(set.Requirements, pin)] += set.Count
 	}
 	return b.pods(counts)
+}
+
+// A pinnedShape is a shape that gets another pin.
+type pinnedShape struct {
+	shape *capacity.PodRequirements
+	pin   *capacity.Pin
+}
+
+// withPin returns the shape of the book that is another one with a pin.
+func (b *book) withPin(shape *capacity.PodRequirements, pin *capacity.Pin) *capacity.PodRequirements {
+	k := pinnedShape{shape, pin}
+	if b.withPins[k] == nil {
+		b.withPins[k] = b.shape(withPin(shape, pin))
+	}
+	return b.withPins[k]
 }
 
 // pinOf returns the pin of pods that run in a pool. The labels are those that were granted, or
@@ -36,7 +63,7 @@ func (b *book) pinOf(pool string, granted *capacity.Pin) *capacity.Pin {
 	}
 	for i := range b.Free.Pools {
 		if p := &b.Free.Pools[i]; p.Name == pool {
-			return &capacity.Pin{Pool: pool, NodeSelector: p.Labels}
+			return b.pin(&capacity.Pin{Pool: pool, NodeSelector: p.Labels})
 		}
 	}
 	return nil
@@ -101,8 +128,9 @@ func (b *book) choose(free *capacity.Free, wants []want, place tally) ([]want, s
 	for _, id := range order {
 		left := alike[id]
 		for _, in := range free.AllocateInPools(left[0].pods.sets, int64(len(left))) {
+			pin := b.pin(in.Pin)
 			for _, w := range left[:in.Replicas] {
-				w.pin, w.pods = in.Pin, b.pinned(w.pods, in.Pin)
+				w.pin, w.pods = pin, b.pinned(w.pods, pin)
 			}
 			left = left[in.Replicas:]
 		}

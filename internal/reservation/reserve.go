@@ -96,6 +96,11 @@ type book struct {
 	accounts []*account
 	// shapes of all pods, each once.
 	shapes map[string]*capacity.PodRequirements
+	// pins of these, each once, and the shapes that others become with a pin.
+	pins     map[string]*capacity.Pin
+	withPins map[pinnedShape]*capacity.PodRequirements
+	// ofOne are the pods of only one shape.
+	ofOne map[capacity.PodSet]pods
 	// counted are the pods of all grants, and those that room is held for. free is what they
 	// leave.
 	counted       tally
@@ -158,7 +163,8 @@ type granted struct {
 // open opens an account for each service of the ledger and of the requests. It drops what was
 // withdrawn, or is missing for too long.
 func open(in *Input) *book {
-	b := &book{Input: in, now: in.Now.UTC().Truncate(time.Second), shapes: map[string]*capacity.PodRequirements{}, counted: tally{}}
+	b := &book{Input: in, now: in.Now.UTC().Truncate(time.Second), shapes: map[string]*capacity.PodRequirements{}, counted: tally{},
+		pins: map[string]*capacity.Pin{}, withPins: map[pinnedShape]*capacity.PodRequirements{}, ofOne: map[capacity.PodSet]pods{}}
 	b.free = in.Free.Clone()
 	b.free.Budget = new(capacity.SearchSteps)
 	b.hasLabels = slices.ContainsFunc(in.Free.Pools, func(p capacity.Pool) bool { return len(p.Labels) > 0 })

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
 )
 
@@ -26,7 +25,7 @@ func TestUnion(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := &book{shapes: map[string]*capacity.PodRequirements{}}
+			b := open(&Input{})
 			pods := func(of gpus) pods {
 				counts := tally{}
 				for n, count := range of {

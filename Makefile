@@ -98,7 +98,7 @@ OWN = ^(TestXR|TestClaims|TestEngines|TestScaling|TestUpgrade|TestModels|TestMod
 TRAFFIC = ^TestTraffic$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$
-SCALED = ^TestAutoscaling(Fleet|Picker)?$$
+SCALED = ^TestAutoscaling(Fleet|Picker|Adapter)?$$
 
 # The commit whose packages TestUpgrade upgrades from. It is the newest release, once there is one. Until then it is a
 # commit whose pods come out as those of today.
@@ -142,7 +142,7 @@ test-e2e-shared:
 # It is no part of make test-all, because KEDA and Prometheus take a quarter of an hour to build.
 .PHONY: test-autoscaling
 test-autoscaling: e2e ## Scale services by their load with real KEDA and Prometheus. Forty minutes, and a quarter of an hour more on a fresh machine.
-	@test/tools/build.sh keda-operator keda-adapter prometheus kube-state-metrics
+	@test/tools/build.sh keda-operator keda-adapter prometheus-adapter prometheus kube-state-metrics
 	$(E2E) -test.run '$(SCALED)' -test.v
 
 # The programs of a whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry.

@@ -36,6 +36,7 @@ autoscalers() {
   cat <<'EOF'
 keda-operator keda github.com/kedacore/keda/v2/cmd/operator
 keda-adapter keda github.com/kedacore/keda/v2/cmd/adapter
+prometheus-adapter prometheus-adapter sigs.k8s.io/prometheus-adapter/cmd/adapter
 prometheus prometheus github.com/prometheus/prometheus/cmd/prometheus
 kube-state-metrics kube-state-metrics k8s.io/kube-state-metrics/v2
 EOF

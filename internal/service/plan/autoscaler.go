@@ -196,7 +196,7 @@ func (p *Plan) seriesOf(role string) string {
 }
 
 // externalMetrics are the names of the external metrics that measure targets, by their fields. An adapter has
-// to serve them: see docs/scaling.md.
+// to serve them, such as prometheus-adapter with package/monitoring/prometheus-adapter.yaml.
 var externalMetrics = map[string]string{
 	"waitingRequests":              "fusioninfer_waiting_requests",
 	"runningRequests":              "fusioninfer_running_requests",

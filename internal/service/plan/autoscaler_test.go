@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -217,24 +218,33 @@ func TestHostileQueries(t *testing.T) {
 	}
 }
 
-// TestExternalMetricsAreDocumented proves that the rules for an adapter have every external metric, and every
-// metric that the queries of KEDA read.
-func TestExternalMetricsAreDocumented(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "scaling.md"))
+// TestRulesOfAdapter proves that prometheus-adapter asks what KEDA asks, for each engine and target.
+func TestRulesOfAdapter(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "package", "monitoring", "prometheus-adapter.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc := strings.ReplaceAll(string(b), "(vllm|sglang):", "vllm:sglang:")
+	var config struct {
+		ExternalRules []struct {
+			Name         struct{ As string } `json:"name"`
+			MetricsQuery string              `json:"metricsQuery"`
+		} `json:"externalRules"`
+	}
+	if err := yaml.Unmarshal(b, &config); err != nil {
+		t.Fatal(err)
+	}
+	either := regexp.MustCompile(`\{__name__=~"([^"|]+)\|([^"|]+)",<<\.LabelMatchers>>\}`)
+	got := map[string]string{}
+	for _, r := range config.ExternalRules {
+		got["vLLM "+r.Name.As] = either.ReplaceAllString(r.MetricsQuery, "$1{s}")
+		got["SGLang "+r.Name.As] = either.ReplaceAllString(r.MetricsQuery, "$2{s}")
+	}
+	want := map[string]string{}
 	for target, name := range externalMetrics {
-		if !strings.Contains(doc, "as: "+name+"}") {
-			t.Errorf("no rule has %s", name)
-		}
-		for _, of := range queries {
-			for _, m := range series.FindAllString(of[target](""), -1) {
-				if _, metric, _ := strings.Cut(m, ":"); !strings.Contains(doc, m) && !strings.Contains(doc, "vllm:sglang:"+metric) {
-					t.Errorf("no rule reads %s", m)
-				}
-			}
-		}
+		want["vLLM "+name] = queries[launch.EngineVLLM][target]("{s}")
+		want["SGLang "+name] = queries[launch.EngineSGLang][target]("{s}")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("package/monitoring/prometheus-adapter.yaml: -want +got\n%s", diff)
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
-	"errors"
+	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 )
@@ -18,12 +21,67 @@ const autoscalerController = "horizontal-pod-autoscaler-controller"
 // it, so that it shows whether these suffice to scale. It looks at metrics three times as often as by default.
 var autoscalerArgs = []string{"--use-service-account-credentials=true", "--horizontal-pod-autoscaler-sync-period=5s"}
 
-// RunAutoscaling starts kube-state-metrics, Prometheus and KEDA. The definitions of what is composed have to be there.
+// metricsAPI is the name of the API by which HorizontalPodAutoscalers get external metrics.
+const metricsAPI = "v1beta1.external.metrics.k8s.io"
+
+// RunAutoscaling starts kube-state-metrics, Prometheus, and KEDA or prometheus-adapter. The definitions of what is composed
+// have to be there.
 func (c *Cluster) RunAutoscaling(ctx context.Context) error {
 	if err := c.installStateMetrics(ctx); err != nil {
 		return err
 	}
-	return errors.Join(c.installPrometheus(ctx), c.installKEDA(ctx))
+	if err := c.installPrometheus(ctx); err != nil {
+		return err
+	}
+	if c.options.Adapter {
+		return c.installAdapter(ctx)
+	}
+	return c.installKEDA(ctx)
+}
+
+// externalMetrics lead the API server to the server of external metrics that has a port of this machine. Manifests have
+// the same APIService without the certificate, and a Service for pods.
+func externalMetrics(namespace, service string, port int, ca []byte) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s, namespace: %[2]s}
+spec: {type: ExternalName, externalName: localhost}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: %[3]s}
+spec:
+  service: {name: %[1]s, namespace: %[2]s, port: %[4]d}
+  group: external.metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  caBundle: %[5]s
+`, service, namespace, metricsAPI, port, base64.StdEncoding.EncodeToString(ca))
+}
+
+// servesMetrics returns an error unless the API server says whether external metrics are available.
+func (c *Cluster) servesMetrics(ctx context.Context, available string) error {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("apiregistration.k8s.io/v1")
+	o.SetKind("APIService")
+	o.SetName(metricsAPI)
+	got, err := c.Get(ctx, o)
+	if err == nil && condition(got, "Available") != available {
+		err = fmt.Errorf("its APIService has the status %v", got.Object["status"])
+	}
+	return err
+}
+
+// servingMetrics are the arguments of a server of external metrics.
+func servingMetrics(certs, kubeconfig string, port int) []string {
+	file := func(name string) string { return filepath.Join(certs, name) }
+	return []string{
+		"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(port),
+		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "--lister-kubeconfig=" + kubeconfig,
+		"--client-ca-file=" + file("ca.crt"), "--tls-cert-file=" + file("tls.crt"), "--tls-private-key-file=" + file("tls.key"), "--cert-dir=" + certs,
+	}
 }
 
 // frontProxy is the name by which the API server calls other API servers.

@@ -3,17 +3,16 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	promapi "github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
@@ -176,11 +175,11 @@ func (c *Cluster) writeRules() error {
 
 // EvaluatedRules is how many rules Prometheus has evaluated. One that it cannot evaluate, or has not yet, is an error.
 func (c *Cluster) EvaluatedRules(ctx context.Context) (int, error) {
-	client, err := promapi.NewClient(promapi.Config{Address: c.prometheus.url})
+	api, err := c.prometheus.api()
 	if err != nil {
 		return 0, err
 	}
-	all, err := v1.NewAPI(client).Rules(ctx)
+	all, err := api.Rules(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -198,28 +197,25 @@ func (c *Cluster) EvaluatedRules(ctx context.Context) (int, error) {
 
 // Query asks Prometheus for the only value of a query, as KEDA does.
 func (c *Cluster) Query(ctx context.Context, query string) (float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.prometheus.url+"/api/v1/query?query="+url.QueryEscape(query), nil)
+	api, err := c.prometheus.api()
 	if err != nil {
 		return 0, err
 	}
-	rsp, err := http.DefaultClient.Do(req)
+	value, _, err := api.Query(ctx, query, time.Now())
 	if err != nil {
 		return 0, err
 	}
-	defer rsp.Body.Close() //nolint:errcheck // It was read.
-	// A value is a time and a text.
-	var answer struct {
-		Error string `json:"error"`
-		Data  struct {
-			Result []struct{ Value [2]any } `json:"result"`
-		} `json:"data"`
+	results, _ := value.(model.Vector)
+	if len(results) != 1 {
+		return 0, fmt.Errorf("%d results, want one: %v", len(results), value)
 	}
-	if err := json.NewDecoder(rsp.Body).Decode(&answer); err != nil {
-		return 0, err
+	return float64(results[0].Value), nil
+}
+
+func (p *prometheus) api() (v1.API, error) {
+	client, err := promapi.NewClient(promapi.Config{Address: p.url})
+	if err != nil {
+		return nil, err
 	}
-	if n := len(answer.Data.Result); n != 1 {
-		return 0, fmt.Errorf("%d results, want one: %s", n, answer.Error)
-	}
-	text, _ := answer.Data.Result[0].Value[1].(string)
-	return strconv.ParseFloat(text, 64)
+	return v1.NewAPI(client), nil
 }

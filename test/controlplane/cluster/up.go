@@ -104,7 +104,12 @@ func (o Options) programs() []string {
 		needed = append(needed, kueueProgram)
 	}
 	if o.Autoscaling {
-		needed = append(needed, kedaOperator, kedaAdapter, prometheusProgram, stateMetricsProgram)
+		needed = append(needed, prometheusProgram, stateMetricsProgram)
+		if o.Adapter {
+			needed = append(needed, adapterProgram)
+		} else {
+			needed = append(needed, kedaOperator, kedaAdapter)
+		}
 	}
 	return needed
 }

@@ -16,27 +16,39 @@ func TestAutoscalingPicker(t *testing.T) {
 	c.StopPrometheus()
 	a := &autoscaling{Cluster: c, pods: c}
 	a.installWith(t, "scaling: {source: EndpointPicker, pollingSeconds: 5}\n")
-	worker := briefly(engine("worker", "worker", 1, 1), 5)
-	delete(worker, "replicas")
-	worker["scaling"] = toTarget(1, 4)
-	ns := namespace(t, c)
-	chat := inference(ns, "chat", worker, picker("picker.example.com"))
-	roles := record(t, a, roleKind, ns)
-	apply(t, c, chat)
-	settled(t, c, chat)
-
-	l := a.demand(t, chat, "picker.example.com")
-	l.times(1)
-	a.scalesTo(t, chat, 1, 1)
-	l.times(4)
-	a.scalesTo(t, chat, 3, 4)
-	l.times(1)
-	a.scalesTo(t, chat, 1, 1)
-	settled(t, c, chat)
+	chat, l, roles := a.alone(t)
+	a.growsAndShrinks(t, chat, l)
 	if pods := l.end(); pods < 3 {
 		t.Errorf("%d pods have answered, want 3 at least", pods)
 	}
 	few(t, requested(t, roles, "chat-worker"))
+}
+
+// alone makes a service with a single role that follows its load, and sends it the base rate, for which one replica suffices.
+func (a *autoscaling) alone(t *testing.T) (*unstructured.Unstructured, *demand, *recording) {
+	t.Helper()
+	worker := briefly(engine("worker", "worker", 1, 1), 5)
+	delete(worker, "replicas")
+	worker["scaling"] = toTarget(1, 4)
+	ns := namespace(t, a.Cluster)
+	chat := inference(ns, "chat", worker, picker("alone.example.com"))
+	roles := record(t, a, roleKind, ns)
+	apply(t, a.Cluster, chat)
+	settled(t, a.Cluster, chat)
+	l := a.demand(t, chat, "alone.example.com")
+	l.times(1)
+	a.scalesTo(t, chat, 1, 1)
+	return chat, l, roles
+}
+
+// growsAndShrinks sends four times the load to the only role of a service, and the base rate again.
+func (a *autoscaling) growsAndShrinks(t *testing.T, s *unstructured.Unstructured, l *demand) {
+	t.Helper()
+	l.times(4)
+	a.scalesTo(t, s, 3, 4)
+	l.times(1)
+	a.scalesTo(t, s, 1, 1)
+	settled(t, a.Cluster, s)
 }
 
 // scalesTo waits until the only role of a service has some number of replicas, all of which are ready.

@@ -148,8 +148,8 @@ func (a *Applied) otherContainer(e *field.Error, own map[*structpb.Value]bool) b
 		return false
 	}
 	*e = field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: text.Value(nameOf(container))}
-	if e.Detail = fmt.Sprintf("profile %s has only container %s: use that name to change it, or set an image", a.Name, theirs[0]); len(theirs) > 1 {
-		e.Detail = fmt.Sprintf("profile %s has only containers %s: use one of these names to change it, or set an image", a.Name, text.Names(theirs, maxNames))
+	if e.Detail = fmt.Sprintf("profile %s has only container %s: use that name to change it, or set an image to add another container", a.Name, theirs[0]); len(theirs) > 1 {
+		e.Detail = fmt.Sprintf("profile %s has only containers %s: use one of these names to change it, or set an image to add another container", a.Name, text.Names(theirs, maxNames))
 	}
 	return true
 }

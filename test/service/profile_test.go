@@ -160,14 +160,14 @@ func TestProfileRefusals(t *testing.T) {
 			reason: "A container of another name is another container, which the error says.",
 			roles:  `{componentType: worker, template: {spec: {containers: [{name: vllm, image: i, args: [m]}]}}}`,
 			spec:   `{profileName: p, roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: engine, args: [--a]}]}}}]}`,
-			want:   `spec.roles[0].template.spec.containers[0].name: Invalid value: "engine": profile p has only container "vllm": use that name to change it, or set an image`,
+			want:   `spec.roles[0].template.spec.containers[0].name: Invalid value: "engine": profile p has only container "vllm": use that name to change it, or set an image to add another container`,
 		},
 		"OtherContainers": {
 			reason: "The path is the service's own, also for leaders that only the profile has.",
 			roles:  `{componentType: worker, leaderTemplate: {spec: {containers: [{name: vllm, image: i}, {name: logs, image: j}]}}}`,
 			spec:   `{profileName: p, roles: [{name: w, componentType: worker, multinode: {nodeCount: 2}, template: {spec: {containers: [{name: vllm, image: i, args: [m]}, {name: engine}]}}}]}`,
 			want: `spec.roles[0].template.spec.containers[1].image: Required value: must be set: Kubernetes creates no pod without it; ` +
-				`spec.roles[0].template.spec.containers[1].name: Invalid value: "engine": profile p has only containers "vllm", "logs": use one of these names to change it, or set an image`,
+				`spec.roles[0].template.spec.containers[1].name: Invalid value: "engine": profile p has only containers "vllm", "logs": use one of these names to change it, or set an image to add another container`,
 		},
 		"BadProfile": {
 			reason: "A profile that cannot be one is an error of the Input, also for services that do not name it.",

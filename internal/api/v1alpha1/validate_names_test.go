@@ -32,6 +32,15 @@ func TestValidateNames(t *testing.T) {
 			schema: []string{`metadata.name`},
 			want:   []string{`metadata.name: Invalid value: "1svc": must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit: it becomes part of DNS names`},
 		},
+		"LongServiceName": {
+			reason: "A name that is only too long is not told to have other characters.",
+			doc:    `{metadata: {name: ` + strings.Repeat("x", 64) + `, namespace: default}, spec: {roles: [` + worker + `]}}`,
+			schema: []string{`metadata.name`},
+			want: []string{
+				`metadata.name: Too long: may not be more than 63 bytes`,
+				`spec.roles[0].name: Invalid value: "w": the name of the LeaderWorkerSet, ` + strings.Repeat("x", 64) + `-w-0, would have 68 characters, and may have at most 50: shorten the name of the service or of the role by 18`,
+			},
+		},
 		"ServiceNameWithDot": {
 			reason: "The name becomes one label of DNS names, so it contains no dot.",
 			doc:    `{metadata: {name: svc.a, namespace: default}, spec: {roles: [` + worker + `]}}`,

@@ -228,7 +228,7 @@ func (p *Plan) warnOfScaling() {
 			p.Warnings = append(p.Warnings, Warning{
 				Path: r.path.Child("scaling").String(),
 				Message: "scales in a gang of mode AllOrNothing, whose minimum grows with it: pods that are made anew start only where all of them fit. " +
-					"Use mode MinimumFirst or minRoleReplicas, so that it grows replica by replica",
+					"Set spec.schedulingStrategy.gang.mode to MinimumFirst, or set minRoleReplicas there, so that it grows replica by replica",
 			})
 		}
 	}

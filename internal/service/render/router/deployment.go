@@ -27,8 +27,9 @@ const (
 	// that of both projects' charts.
 	gracePeriod = 130
 	// drainPeriod, in seconds, is how long an endpoint picker that is deleted goes on as before. Gateways
-	// learn within seconds that it is no longer an endpoint. Until then they connect to it for new requests.
-	drainPeriod = 10
+	// learn in about a second that it is no longer an endpoint. Until then they connect to it for new requests.
+	// It is short, because from one endpoint picker to two nobody answers meanwhile: see strategy.
+	drainPeriod = 3
 )
 
 func (r *rendering) configMap() *corev1.ConfigMapApplyConfiguration {

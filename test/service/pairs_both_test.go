@@ -65,3 +65,30 @@ func TestPairsThatNeedEachOther(t *testing.T) {
 		})
 	}
 }
+
+// TestFixAfterPrefillFails has a version whose prefill does not start. The version after it reaches all replicas, and so does
+// the one before it.
+func TestFixAfterPrefillFails(t *testing.T) {
+	const pd = "roles: [{name: p, componentType: prefiller, template: {spec: {containers: [{name: engine, image: %s, command: [%s]}]}}}," +
+		"{name: d, componentType: decoder, template: {spec: {containers: [{name: engine, image: %s, command: [%s]}]}}}]\n"
+	for engine, command := range map[string]string{"vLLM": "vllm, serve, /m", "SGLang": "python3, -m, sglang.launch_server, --model-path, /m"} {
+		for _, policy := range []string{"", "rollout: {maxSurge: 1}\n", "rollout: {maxUnavailable: 0, maxSurge: 1}\n"} {
+			for _, fix := range []string{"v1", "v3"} {
+				t.Run(engine+"/"+policy+fix, func(t *testing.T) {
+					spec := func(prefill, decode string) string {
+						return fmt.Sprintf(pd, prefill, command, decode, command) + policy
+					}
+					w := newWorld(t, spec("v1", "v1"))
+					w.step()
+					w.step()
+					w.rollOut(spec(broken, "v2"))
+					w.rollOut(spec(fix, fix))
+					want := fix + "," + fix
+					if got := w.images(); got != want {
+						t.Errorf("the images are %s, want %s: %v serve", got, want, w.serving())
+					}
+				})
+			}
+		}
+	}
+}

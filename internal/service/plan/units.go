@@ -28,7 +28,8 @@ type unit struct {
 // state of the unit, by the states of its replicas.
 func (u *unit) state(running *Running) rollout.Unit {
 	s := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}
-	former := map[v1alpha1.ComponentType]bool{}
+	// former are the types of the replicas that serve with a former template, and may those that may.
+	former, may := map[v1alpha1.ComponentType]bool{}, map[v1alpha1.ComponentType]bool{}
 	for _, r := range u.replicas {
 		state := running.Replica(r.Key)
 		state.Serving = state.Serving && !r.Remade && !r.Partial
@@ -40,12 +41,12 @@ func (u *unit) state(running *Running) rollout.Unit {
 		if state.Exists && !updated && state.Serving {
 			former[r.Role.Type] = true
 		}
-		// Prefill answers no request by itself.
-		alone := u.kind != pairKind || r.Role.Type != v1alpha1.ComponentTypePrefiller
-		s.Unknown = s.Unknown || alone && state.Exists && !updated && !state.Broken && !r.Partial
+		if state.Exists && !updated && !state.Broken && !r.Partial {
+			may[r.Role.Type] = true
+		}
 		s.Blocked = s.Blocked || r.Held
 	}
-	s.Serving = s.Serving || u.answers(former)
+	s.Serving, s.Unknown = s.Serving || u.answers(former), u.answers(may)
 	if u.kept {
 		s.Serving, s.Blocked = false, true
 	}

@@ -7,6 +7,18 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
+// Lookup returns the value at a path of fields, or nil if there is none.
+func Lookup(s *structpb.Struct, path ...string) *structpb.Value {
+	if len(path) == 0 {
+		return structpb.NewStructValue(s)
+	}
+	v := s.GetFields()[path[0]]
+	for _, p := range path[1:] {
+		v = v.GetStructValue().GetFields()[p]
+	}
+	return v
+}
+
 // Find returns the value at a path below a value, such as [0].template, or the last one on the way to it with
 // what is left of the path.
 func Find(v *structpb.Value, path string) (found *structpb.Value, rest string) {

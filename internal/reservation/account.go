@@ -126,22 +126,16 @@ func (b *book) podsOfOne(set capacity.PodSet) pods {
 
 // pods returns a number of pods of each shape. Shapes may be repeated.
 func (b *book) pods(counts tally) pods {
-	if len(counts) == 1 {
-		for shape, n := range counts {
-			if n > 0 {
-				return b.podsOfOne(capacity.PodSet{Requirements: shape, Count: n})
-			}
-		}
-	}
 	p := pods{}
 	for shape, n := range counts {
 		if n > 0 {
 			p.sets = append(p.sets, capacity.PodSet{Requirements: shape, Count: n})
 		}
 	}
-	if len(p.sets) > 1 {
-		slices.SortFunc(p.sets, func(x, y capacity.PodSet) int { return strings.Compare(x.Requirements.Key(), y.Requirements.Key()) })
+	if len(p.sets) == 1 {
+		return b.podsOfOne(p.sets[0])
 	}
+	slices.SortFunc(p.sets, func(x, y capacity.PodSet) int { return strings.Compare(x.Requirements.Key(), y.Requirements.Key()) })
 	p.id = idOfSets(p.sets)
 	return p
 }

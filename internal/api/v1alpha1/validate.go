@@ -38,9 +38,9 @@ func Validate(xr *InferenceService, claim ClaimReference) field.ErrorList {
 func validateIdentity(name, tenant string) field.ErrorList {
 	var errs field.ErrorList
 	meta := field.NewPath("metadata")
-	switch {
-	case len(name) > validation.DNS1035LabelMaxLength:
-		errs = append(errs, field.TooLong(meta.Child("name"), text.Value(name), validation.DNS1035LabelMaxLength))
+	switch long := check.Length(meta.Child("name"), name, validation.DNS1035LabelMaxLength); {
+	case len(long) > 0:
+		errs = append(errs, long...)
 	case len(validation.IsDNS1035Label(name)) > 0:
 		errs = append(errs, field.Invalid(meta.Child("name"), text.Value(name), "must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit: it becomes part of DNS names"))
 	}

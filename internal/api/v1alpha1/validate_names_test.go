@@ -37,7 +37,7 @@ func TestValidateNames(t *testing.T) {
 			doc:    `{metadata: {name: ` + strings.Repeat("x", 64) + `, namespace: default}, spec: {roles: [` + worker + `]}}`,
 			schema: []string{`metadata.name`},
 			want: []string{
-				`metadata.name: Too long: may not be more than 63 bytes`,
+				`metadata.name: Too long: may not be more than 63 characters`,
 				`spec.roles[0].name: Invalid value: "w": the name of the LeaderWorkerSet, ` + strings.Repeat("x", 64) + `-w-0, would have 68 characters, and may have at most 50: shorten the name of the service or of the role by 18`,
 			},
 		},

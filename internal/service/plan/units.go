@@ -28,25 +28,26 @@ type unit struct {
 // state of the unit, by the states of its replicas.
 func (u *unit) state(running *Running) rollout.Unit {
 	s := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}
-	// former are the types of the replicas that serve with a former template, and may those that may.
-	former, may := map[v1alpha1.ComponentType]bool{}, map[v1alpha1.ComponentType]bool{}
+	// serve are the types of the replicas that serve with a former template, and may serve those of which that is not known.
+	serve, mayServe := map[v1alpha1.ComponentType]bool{}, map[v1alpha1.ComponentType]bool{}
 	for _, r := range u.replicas {
 		state := running.Replica(r.Key)
 		state.Serving = state.Serving && !r.Remade && !r.Partial
 		updated := state.Updated(running.Revision[r.Role.Name])
-		s.Outdated = s.Outdated || state.Exists && !updated
+		former := state.Exists && !updated
+		s.Outdated = s.Outdated || former
 		s.Started = s.Started || state.Exists && updated && !state.Serving
 		s.Serving = s.Serving && state.Serving
 		s.Broken = s.Broken || state.Broken
-		if state.Exists && !updated && state.Serving {
-			former[r.Role.Type] = true
+		if former && state.Serving {
+			serve[r.Role.Type] = true
 		}
-		if state.Exists && !updated && !state.Broken && !r.Partial {
-			may[r.Role.Type] = true
+		if former && !state.Broken && !r.Partial {
+			mayServe[r.Role.Type] = true
 		}
 		s.Blocked = s.Blocked || r.Held
 	}
-	s.Serving, s.Unknown = s.Serving || u.answers(former), u.answers(may)
+	s.Serving, s.Unknown = s.Serving || u.answers(serve), u.answers(mayServe)
 	if u.kept {
 		s.Serving, s.Blocked = false, true
 	}

@@ -2,30 +2,29 @@ package cluster
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"path/filepath"
 )
 
+// The program prometheus-adapter by its name of test/tools/build.sh, and where it comes from.
 const (
-	// adapterProgram is a name of test/tools/build.sh.
-	adapterProgram   = "prometheus-adapter"
-	adapterNamespace = "monitoring"
+	adapterProgram = "prometheus-adapter"
+	adapterIn      = "tools/prometheus-adapter"
+	adapterModule  = "sigs.k8s.io/prometheus-adapter"
 )
 
-// installAdapter starts prometheus-adapter with the rules and the rights that docs/scaling.md gives it. It serves what
-// Prometheus knows as external metrics.
+// installAdapter starts prometheus-adapter with the rights that its manifests give it, and with the rules and the rights
+// of docs/scaling.md. It serves what Prometheus knows as external metrics.
 func (c *Cluster) installAdapter(ctx context.Context) error {
-	root, err := Root()
+	files, err := monitoringFiles()
 	if err != nil {
 		return err
 	}
-	files, certs := filepath.Join(root, "package", "monitoring"), filepath.Join(c.dir, adapterProgram)
-	rights, err := os.ReadFile(filepath.Join(files, "prometheus-adapter-rbac.yaml")) //nolint:gosec // A file of the repository.
+	dir, err := module(adapterIn, adapterModule)
 	if err != nil {
 		return err
 	}
-	ca, err := certify(certs, adapterProgram+"."+adapterNamespace+".svc")
+	certs := filepath.Join(c.dir, adapterProgram)
+	ca, err := certify(certs, adapterProgram+"."+monitoringNamespace+".svc")
 	if err != nil {
 		return err
 	}
@@ -33,13 +32,19 @@ func (c *Cluster) installAdapter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Namespace(ctx, adapterNamespace); err != nil {
+	if err := c.Namespace(ctx, monitoringNamespace); err != nil {
 		return err
 	}
-	if err := c.applyAll(ctx, externalMetrics(adapterNamespace, adapterProgram, p[0], ca)+adapterAccount()+"---\n"+string(rights)); err != nil {
+	if err := c.applyAll(ctx, externalMetrics(monitoringNamespace, adapterProgram, p[0], ca)); err != nil {
 		return err
 	}
-	kubeconfig, err := c.As(ctx, adapterNamespace, adapterProgram)
+	if err := c.applyFiles(ctx, filepath.Join(dir, "deploy", "manifests"), "service-account.yaml", "cluster-role-binding-delegator.yaml", "role-binding-auth-reader.yaml"); err != nil {
+		return err
+	}
+	if err := c.applyFiles(ctx, files, "prometheus-adapter-rbac.yaml"); err != nil {
+		return err
+	}
+	kubeconfig, err := c.As(ctx, monitoringNamespace, adapterProgram)
 	if err != nil {
 		return err
 	}
@@ -51,26 +56,4 @@ func (c *Cluster) installAdapter(ctx context.Context) error {
 		return err
 	}
 	return started.waitFor(ctx, "serving metrics", func(ctx context.Context) error { return c.servesMetrics(ctx, "True") })
-}
-
-// adapterAccount is the account of prometheus-adapter, with the rights that its manifests give it to know who asks.
-func adapterAccount() string {
-	return fmt.Sprintf(`
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: %[1]s, namespace: %[2]s}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: "%[1]s:system:auth-delegator"}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:auth-delegator"}
-subjects: [{kind: ServiceAccount, name: %[1]s, namespace: %[2]s}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: %[1]s-auth-reader, namespace: kube-system}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}
-subjects: [{kind: ServiceAccount, name: %[1]s, namespace: %[2]s}]
-`, adapterProgram, adapterNamespace)
 }

@@ -39,6 +39,15 @@ func (c *Cluster) RunAutoscaling(ctx context.Context) error {
 	return c.installKEDA(ctx)
 }
 
+// monitoringNamespace has what runs beside Prometheus.
+const monitoringNamespace = "monitoring"
+
+// monitoringFiles is the directory of package/monitoring.
+func monitoringFiles() (string, error) {
+	root, err := Root()
+	return filepath.Join(root, "package", "monitoring"), err
+}
+
 // externalMetrics lead the API server to the server of external metrics that has a port of this machine. Manifests have
 // the same APIService without the certificate, and a Service for pods.
 func externalMetrics(namespace, service string, port int, ca []byte) string {

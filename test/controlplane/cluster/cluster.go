@@ -70,7 +70,7 @@ type Options struct {
 	// Autoscaling runs the controller of HorizontalPodAutoscalers, KEDA, Prometheus and
 	// kube-state-metrics, see RunAutoscaling.
 	Autoscaling bool
-	// Adapter runs prometheus-adapter in place of KEDA.
+	// Adapter makes Autoscaling run prometheus-adapter in place of KEDA.
 	Adapter bool
 	// Packages has the packages of versions that are built already, each in a directory of
 	// its name. Others are built, and all if it is empty.

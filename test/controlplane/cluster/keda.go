@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -56,14 +55,10 @@ func (c *Cluster) installKEDA(ctx context.Context) error {
 	if err := c.applyAll(ctx, externalMetrics(kedaNamespace, kedaService, k.ports[2], ca)); err != nil {
 		return err
 	}
-	for _, f := range []string{"rbac/role.yaml", "rbac/role_binding.yaml", "service_account/service_account.yaml", "metrics-server/role.yaml", "metrics-server/role_binding.yaml"} {
-		b, err := os.ReadFile(filepath.Join(dir, "config", filepath.FromSlash(f))) //nolint:gosec // A file of a module.
-		if err != nil {
-			return err
-		}
-		if err := c.applyAll(ctx, string(b)); err != nil {
-			return err
-		}
+	if err := c.applyFiles(ctx, filepath.Join(dir, "config"),
+		"rbac/role.yaml", "rbac/role_binding.yaml", "service_account/service_account.yaml", "metrics-server/role.yaml", "metrics-server/role_binding.yaml",
+	); err != nil {
+		return err
 	}
 	if k.kubeconfig, err = c.As(ctx, kedaNamespace, kedaOperator); err != nil {
 		return err

@@ -153,11 +153,11 @@ func scrapeOfFunctions(kubeconfig string) scrapeConfig {
 // writeRules writes the rules of package/monitoring as Prometheus reads them, which is what the Prometheus operator
 // does with a PrometheusRule.
 func (c *Cluster) writeRules() error {
-	root, err := Root()
+	files, err := monitoringFiles()
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(filepath.Join(root, "package", "monitoring", "rules.yaml")) //nolint:gosec // A file of the repository.
+	b, err := os.ReadFile(filepath.Join(files, "rules.yaml")) //nolint:gosec // A file of the repository.
 	if err != nil {
 		return err
 	}

@@ -201,6 +201,20 @@ func (c *Kubernetes) applyAll(ctx context.Context, stream string) error {
 	return nil
 }
 
+// applyFiles applies the objects of files in a directory.
+func (c *Kubernetes) applyFiles(ctx context.Context, dir string, names ...string) error {
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))) //nolint:gosec // A file of a module or of the repository.
+		if err != nil {
+			return err
+		}
+		if err := c.applyAll(ctx, string(b)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // providerPackage returns the file of the package of provider-kubernetes, and its version.
 // It is made anew only when the program was.
 func providerPackage() (file, version string, err error) {

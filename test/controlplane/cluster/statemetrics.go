@@ -10,20 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-const (
-	// stateMetricsProgram is a name of test/tools/build.sh.
-	stateMetricsProgram   = "kube-state-metrics"
-	stateMetricsNamespace = "monitoring"
-)
+// stateMetricsProgram is a name of test/tools/build.sh.
+const stateMetricsProgram = "kube-state-metrics"
 
 // installStateMetrics starts kube-state-metrics with the configuration and the rights that docs/monitoring.md gives
 // it. It makes metrics of the status of services and clusters, and of nothing else.
 func (c *Cluster) installStateMetrics(ctx context.Context) error {
-	root, err := Root()
+	files, err := monitoringFiles()
 	if err != nil {
 		return err
 	}
-	files := filepath.Join(root, "package", "monitoring")
 	rights, err := os.ReadFile(filepath.Join(files, "kube-state-metrics-rbac.yaml")) //nolint:gosec // A file of the repository.
 	if err != nil {
 		return err
@@ -35,13 +31,13 @@ func (c *Cluster) installStateMetrics(ctx context.Context) error {
 	if len(role) != 1 {
 		return fmt.Errorf("kube-state-metrics-rbac.yaml has %d objects, not one", len(role))
 	}
-	if err := c.Namespace(ctx, stateMetricsNamespace); err != nil {
+	if err := c.Namespace(ctx, monitoringNamespace); err != nil {
 		return err
 	}
 	if err := c.applyAll(ctx, string(rights)+accountOf(role[0])); err != nil {
 		return err
 	}
-	kubeconfig, err := c.As(ctx, stateMetricsNamespace, stateMetricsProgram)
+	kubeconfig, err := c.As(ctx, monitoringNamespace, stateMetricsProgram)
 	if err != nil {
 		return err
 	}
@@ -73,5 +69,5 @@ kind: ClusterRoleBinding
 metadata: {name: %[1]s}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[3]q}
 subjects: [{kind: ServiceAccount, name: %[1]s, namespace: %[2]s}]
-`, stateMetricsProgram, stateMetricsNamespace, role.GetName())
+`, stateMetricsProgram, monitoringNamespace, role.GetName())
 }

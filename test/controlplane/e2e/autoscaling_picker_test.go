@@ -18,10 +18,7 @@ func TestAutoscalingPicker(t *testing.T) {
 	a.installWith(t, "scaling: {source: EndpointPicker, pollingSeconds: 5}\n")
 	chat, l, roles := a.alone(t)
 	a.growsAndShrinks(t, chat, l)
-	if pods := l.end(); pods < 3 {
-		t.Errorf("%d pods have answered, want 3 at least", pods)
-	}
-	few(t, requested(t, roles, "chat-worker"))
+	l.endsAfterGrowth(t, roles)
 }
 
 // alone makes a service with a single role that follows its load, and sends it the base rate, for which one replica suffices.
@@ -49,6 +46,16 @@ func (a *autoscaling) growsAndShrinks(t *testing.T, s *unstructured.Unstructured
 	l.times(1)
 	a.scalesTo(t, s, 1, 1)
 	settled(t, a.Cluster, s)
+}
+
+// endsAfterGrowth ends the load on the only role of a service, and fails unless three of its replicas have answered, and they
+// went up and down seldom.
+func (l *demand) endsAfterGrowth(t *testing.T, roles *recording) {
+	t.Helper()
+	if pods := l.end(); pods < 3 {
+		t.Errorf("%d pods have answered, want 3 at least", pods)
+	}
+	few(t, requested(t, roles, "chat-worker"))
 }
 
 // scalesTo waits until the only role of a service has some number of replicas, all of which are ready.

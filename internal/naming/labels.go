@@ -63,6 +63,10 @@ const (
 	AnnotationLeader        = "fusioninfer.io/leader-pod"
 )
 
+// AnnotationRunningSpecHash is on a LeaderWorkerSet whose template waits behind a partition. It has the spec hash of the
+// template that its pods are made from.
+const AnnotationRunningSpecHash = "fusioninfer.io/running-spec-hash"
+
 // AnnotationStartReplicas is on an InferenceRole that nobody has scaled yet. It has the number of replicas with
 // which the service has made it.
 const AnnotationStartReplicas = "fusioninfer.io/start-replicas"

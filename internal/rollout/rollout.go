@@ -57,6 +57,8 @@ type State struct {
 	// Held tells that this template waits behind a partition. Runs tells that its pods are made from
 	// it all the same: they have been, and another one that was held meanwhile was put back.
 	Held, Runs bool
+	// Running is the revision of the template that its pods are made from. Empty if that is not known.
+	Running string
 	// Size is how many pods it was told to have last. 0 if that is not known.
 	Size int32
 	// Serving tells that all of its pods are ready, and that none of them is being replaced.
@@ -78,7 +80,8 @@ type Unit struct {
 	Index int32
 	// Outdated, Started, Serving and Unknown are the states of the package documentation.
 	Outdated, Started, Serving, Unknown bool
-	// Broken tells that one of its replicas is known not to be ready.
+	// Broken tells that one of its replicas is known not to be ready, or that its replicas are of versions that
+	// answer no request together.
 	Broken bool
 	// Blocked units are not released, such as one whose cluster has not reserved what it needs.
 	Blocked bool

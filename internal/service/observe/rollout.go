@@ -42,6 +42,8 @@ var (
 	partition         = incoming.NewPath("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
 	extra             = incoming.NewPath("metadata", "annotations", naming.AnnotationExtra)
 	manifestExtra     = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationExtra)
+	runs              = incoming.NewPath("metadata", "annotations", naming.AnnotationRunningSpecHash)
+	manifestRuns      = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationRunningSpecHash)
 	manifestSpecHash  = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "labels", naming.LabelSpecHash)
 	size              = incoming.NewPath("spec", "leaderWorkerTemplate", "size")
 	manifestSize      = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate", "size")
@@ -58,6 +60,10 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	}
 	s := rollout.State{Exists: true, Size: int32(cmp.Or(manifestSize.In(observed).GetNumberValue(), size.In(observed).GetNumberValue()))}
 	s.Revision, s.Held = given(observed)
+	s.Running = s.Revision
+	if s.Held {
+		s.Running = noted(observed)
+	}
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.
 	if !read.Readable() || read.Outdated || specHash.Text(found) != s.Revision || behindPartition(found) != s.Held {
@@ -73,6 +79,9 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 	s.Broken = !ready && !unseen && o.observedGeneration() > 0
 	// Both are in one write of the status (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
 	s.Runs = !unseen && o.observedGeneration() > 0 && o.view.Status.UpdatedReplicas > 0
+	if s.Runs {
+		s.Running = s.Revision
+	}
 	return s
 }
 
@@ -83,6 +92,14 @@ func given(observed incoming.Object) (revision string, held bool) {
 		return manifestSpecHash.Text(observed), manifestPartition.In(observed).GetNumberValue() > 0
 	}
 	return specHash.Text(observed), behindPartition(observed)
+}
+
+// noted returns the revision of the template that the pods of a held replica are made from.
+func noted(observed incoming.Object) string {
+	if remote.IsObject(observed) {
+		return manifestRuns.Text(observed)
+	}
+	return runs.Text(observed)
 }
 
 // Extra returns the replicas that exist beyond those that were wanted, and the others, by the cluster.

@@ -75,7 +75,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.surge(running)
 	p.load(running) // Extra replicas wait for weights, too.
 	p.recover(running)
-	units := p.units()
+	units := p.units(running)
 	p.Rollout.Gaps = p.gaps(units)
 	states := make([]rollout.Unit, len(units))
 	for i := range units {
@@ -84,12 +84,13 @@ func (p *Plan) RollOut(running *Running) {
 	policy := rollout.Policy{MaxUnavailable: *p.Rollout.MaxUnavailable, Partition: *p.Rollout.Partition, Paused: p.Rollout.Paused}
 	released := rollout.Release(states, policy)
 	p.leaveFirst(units, states, released)
+	needed := p.needed(units, states, released, running)
 	for i := range units {
 		starts := released[i] && units[i].startsDecode(running)
 		for _, r := range units[i].replicas {
 			r.BelowPartition = units[i].index < *p.Rollout.Partition
 			waits := starts && r.Role.Type == v1alpha1.ComponentTypePrefiller && running.Replica(r.Key).Serving
-			r.hold(running, released[i] && !waits)
+			r.hold(running, released[i] && !waits && !needed[r.Key])
 		}
 	}
 	p.holdLeaving(running)
@@ -188,6 +189,7 @@ func (r *Replica) hold(running *Running, released bool) {
 	r.Updated = state.Exists && state.Updated(revision) && !r.Held
 	r.Held = r.Held || state.Exists && !state.Updated(revision) && !released
 	if r.Held {
+		r.Running = state.Running
 		r.Size, r.Nodes = state.Size, cmp.Or(state.Size, r.Nodes)
 	}
 }

@@ -123,12 +123,12 @@ func (p *Plan) beyond(cluster string, running *Running, wanted func() *ClusterPl
 	var serves map[string]bool
 	for _, id := range running.Others[cluster] {
 		kind, _, is := p.extraNumber(id)
-		if !is || !running.Replica(key.New(cluster, key.LeaderWorkerSet, string(id))).Serving {
+		if s := running.Replica(key.New(cluster, key.LeaderWorkerSet, string(id))); !is || s.Broken {
 			continue
 		}
 		if serves == nil {
 			serves = map[string]bool{}
-			for _, u := range p.unitsOf(wanted()) {
+			for _, u := range p.unitsOf(wanted(), running) {
 				serves[u.kind] = serves[u.kind] || u.state(running).Serving
 			}
 		}
@@ -195,7 +195,7 @@ func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *Running)
 // once. What is not known may serve: a status is older than the spec after each edit. In a cluster of the
 // fleet where nothing is wanted any more, scheduling decides when they go.
 func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32, running *Running) []extraUnit {
-	missing, wanted := 0, p.unitsOf(c)
+	missing, wanted := 0, p.unitsOf(c, running)
 	left := p.inFleet && len(wanted) == 0
 	for _, u := range wanted {
 		if u.kind == kind && !u.state(running).Serving {
@@ -206,12 +206,12 @@ func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32,
 	for i, u := range exist {
 		u.kept = i >= int(asked)
 		replicas := p.replicasOf(c, kind, u.number)
-		serving := p.serving(replicas, running)
+		serves := func(r Replica) bool { return running.Replica(r.Key).Serving }
 		broken := slices.ContainsFunc(replicas, func(r Replica) bool { return running.Replica(r.Key).Broken })
-		if !u.kept || (missing > 0 || left) && (serving > 0 || !broken) {
+		if !u.kept || (missing > 0 || left) && (slices.ContainsFunc(replicas, serves) || !broken) {
 			all = append(all, u)
 		}
-		missing -= serving
+		missing -= p.serving(replicas, running)
 	}
 	for number := int32(0); len(all) < int(asked); number++ {
 		if !slices.ContainsFunc(exist, func(u extraUnit) bool { return u.number == number }) {
@@ -233,10 +233,17 @@ func (p *Plan) serving(extra []Replica, running *Running) int {
 	switch {
 	case len(extra) == 0 || !p.InPair(extra[0].Role):
 		return n
-	case n == len(extra):
-		return 1
+	case n < len(extra):
+		return 0
 	}
-	return 0
+	u := unit{kind: pairKind, both: p.needBoth()}
+	for i := range extra {
+		u.replicas = append(u.replicas, &extra[i])
+	}
+	if !u.state(running).Serving {
+		return 0
+	}
+	return 1
 }
 
 // unfinished returns for each kind of unit how many have to get the newest template. While extra
@@ -244,7 +251,7 @@ func (p *Plan) serving(extra []Replica, running *Running) int {
 func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]int32, running *Running) map[string]int32 {
 	// Replicas of one group and kind get one extra group.
 	seen, n := map[string]map[int32]bool{}, map[string]int32{}
-	for _, u := range p.unitsOf(c) {
+	for _, u := range p.unitsOf(c, running) {
 		s := u.state(running)
 		release := s.Outdated && !p.Rollout.Paused || len(exist[s.Kind]) > 0 && (s.Outdated || !s.Serving)
 		if !release || s.Index < *p.Rollout.Partition || seen[s.Kind][s.Index] {

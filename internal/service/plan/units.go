@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
@@ -28,39 +29,74 @@ type unit struct {
 // state of the unit, by the states of its replicas.
 func (u *unit) state(running *Running) rollout.Unit {
 	s := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}
-	// serve are the types of the replicas that serve with a former template, and may serve those of which that is not known.
-	serve, mayServe := map[v1alpha1.ComponentType]bool{}, map[v1alpha1.ComponentType]bool{}
+	// serve are the replicas that serve, and mayServe those of which that is not known, too.
+	serve, mayServe, formerServe, formerMayServe := versions{}, versions{}, versions{}, versions{}
 	for _, r := range u.replicas {
-		state := running.Replica(r.Key)
-		state.Serving = state.Serving && !r.Remade && !r.Partial
+		state := running.of(r)
 		updated := state.Updated(running.Revision[r.Role.Name])
-		former := state.Exists && !updated
+		former, may := state.Exists && !updated, state.Exists && !state.Broken && !r.Partial
 		s.Outdated = s.Outdated || former
 		s.Started = s.Started || state.Exists && updated && !state.Serving
 		s.Serving = s.Serving && state.Serving
 		s.Broken = s.Broken || state.Broken
-		if former && state.Serving {
-			serve[r.Role.Type] = true
-		}
-		if former && !state.Broken && !r.Partial {
-			mayServe[r.Role.Type] = true
-		}
+		serve.add(r, state, state.Serving)
+		mayServe.add(r, state, may)
+		formerServe.add(r, state, former && state.Serving)
+		formerMayServe.add(r, state, former && may)
 		s.Blocked = s.Blocked || r.Held
 	}
-	s.Serving, s.Unknown = s.Serving || u.answers(serve), u.answers(mayServe)
+	if u.both {
+		s.Serving = s.Serving && u.answers(serve)
+		s.Broken = s.Broken || !u.answers(mayServe)
+	}
+	s.Serving, s.Unknown = s.Serving || u.answers(formerServe), u.answers(formerMayServe)
 	if u.kept {
 		s.Serving, s.Blocked = false, true
 	}
 	return s
 }
 
-// answers tells whether a unit answers requests with serving replicas of these types. In a pair that is decode, with
-// prefill if it needs that.
-func (u *unit) answers(serving map[v1alpha1.ComponentType]bool) bool {
-	if u.kind != pairKind {
-		return len(serving) > 0
+// of returns the state of a replica. It does not serve while its pods are made anew, or parts of its unit do not run.
+func (r *Running) of(replica *Replica) rollout.State {
+	s := r.Replica(replica.Key)
+	s.Serving = s.Serving && !replica.Remade && !replica.Partial
+	return s
+}
+
+// types of roles.
+type types map[v1alpha1.ComponentType]bool
+
+// versions are the types of some replicas, by the revision that they run.
+type versions map[string]types
+
+// add adds a replica, if it is one of them.
+func (v versions) add(r *Replica, s rollout.State, is bool) {
+	if !is {
+		return
 	}
-	return serving[v1alpha1.ComponentTypeDecoder] && (!u.both || serving[v1alpha1.ComponentTypePrefiller])
+	if v[s.Running] == nil {
+		v[s.Running] = types{}
+	}
+	v[s.Running][r.Role.Type] = true
+}
+
+// answers tells whether a unit answers requests with these replicas. Those of different versions may refuse each other.
+func (u *unit) answers(serving versions) bool {
+	for _, t := range serving {
+		if u.needsNoMore(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// needsNoMore tells whether a unit answers requests with replicas of these types. In a pair that is decode, with prefill if
+// it needs that.
+func (u *unit) needsNoMore(t types) bool {
+	if u.kind != pairKind {
+		return len(t) > 0
+	}
+	return t[v1alpha1.ComponentTypeDecoder] && (!u.both || t[v1alpha1.ComponentTypePrefiller])
 }
 
 // startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill
@@ -81,12 +117,12 @@ func (u *unit) startsDecode(running *Running) bool {
 }
 
 // units returns the units of all clusters that are not left.
-func (p *Plan) units() []unit {
+func (p *Plan) units(running *Running) []unit {
 	var all []unit
 	for i := range p.Clusters {
 		if c := &p.Clusters[i]; !c.Leaving {
-			all = append(all, p.unitsOf(c)...)
-			all = append(all, p.absent(c)...)
+			all = append(all, p.unitsOf(c, running)...)
+			all = append(all, p.absent(c, running)...)
 		}
 	}
 	return all
@@ -95,8 +131,8 @@ func (p *Plan) units() []unit {
 // absent returns the units that are wanted in a cluster where the service runs, and have no capacity
 // there. They do not serve, like those whose pods wait for a node. A cluster in which nothing of the
 // service runs so far holds up no rollout in the others.
-func (p *Plan) absent(c *ClusterPlan) []unit {
-	there := p.unitsOf(c)
+func (p *Plan) absent(c *ClusterPlan, running *Running) []unit {
+	there := p.unitsOf(c, running)
 	if len(there) == 0 {
 		return nil
 	}
@@ -119,19 +155,31 @@ func (p *Plan) absent(c *ClusterPlan) []unit {
 // unitsOf returns the units of a cluster. Prefill and decode of different versions may refuse
 // each other, so they change together: in a grouped service by groups. Otherwise the replicas of
 // each role are spread evenly over the units. Each replica of a worker is a unit.
-func (p *Plan) unitsOf(c *ClusterPlan) []unit {
+func (p *Plan) unitsOf(c *ClusterPlan, running *Running) []unit {
 	var all []unit
-	at, both := map[int32]int{}, needEachOther(p.Roles)
+	type of struct {
+		index int32
+		kept  bool
+	}
+	at, both := map[of]int{}, p.needBoth()
+	matched := map[key.Key]int32{}
+	if both && !p.Service.Grouped {
+		matched = p.match(c, running)
+	}
 	for r := range c.Replicas() {
-		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept, both: both}
-		i, has := at[u.index]
+		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept}
+		u.both = both && u.kind == pairKind
+		if index, is := matched[r.Key]; is {
+			u.index, u.extra = index, index >= p.pairs()
+		}
+		i, has := at[of{u.index, u.kept}]
 		switch {
 		case u.kind != pairKind:
 			all = append(all, u)
 		case has:
 			all[i].replicas = append(all[i].replicas, r)
 		default:
-			at[u.index] = len(all)
+			at[of{u.index, u.kept}] = len(all)
 			all = append(all, u)
 		}
 	}
@@ -170,10 +218,15 @@ func (p *Plan) pairs() int32 {
 	switch {
 	case decode <= 0:
 		return max(prefill, 1)
-	case prefill > 0 && needEachOther(p.Roles):
+	case p.needBoth():
 		return min(prefill, decode)
 	}
 	return decode
+}
+
+// needBoth tells whether prefill and decode need each other to answer, and there are both.
+func (p *Plan) needBoth() bool {
+	return p.most(v1alpha1.ComponentTypePrefiller) > 0 && p.most(v1alpha1.ComponentTypeDecoder) > 0 && needEachOther(p.Roles)
 }
 
 // needEachOther tells whether decode answers no request without prefill. SGLang's refuses a request without the room of a

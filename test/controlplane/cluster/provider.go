@@ -175,12 +175,16 @@ spec:
       name: ` + r.name + `-kubeconfig
       key: kubeconfig
 `
-		// One for the Objects of a namespaced XR, and one for those of the XR behind a claim.
-		if err := c.applyAll(ctx, `
+		// One for the Objects of a namespaced XR, and one for those of the XR behind a claim. The API server may not serve
+		// all kinds of a provider whose process is ready.
+		if err := c.Until(ctx, "provider-kubernetes can be told of "+name, func(ctx context.Context) (bool, error) {
+			err := c.applyAll(ctx, `
 apiVersion: kubernetes.m.crossplane.io/v1alpha1
 kind: ClusterProviderConfig`+spec+`---
 apiVersion: kubernetes.crossplane.io/v1alpha1
-kind: ProviderConfig`+spec); err != nil {
+kind: ProviderConfig`+spec)
+			return err == nil, err
+		}); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+)
+
+// A side has the prefill or the decode replicas of a cluster, in the order in which they are spread over the units.
+type side []*Replica
+
+// match spreads prefill and decode replicas that need each other evenly over units. Their indexes do not say which of
+// them have one version: in a rollout, scaling removes updated ones, or adds some. So those of one version are put
+// together, as far as there are as many. If some version has prefill and decode that serve, one unit has such replicas of
+// both. So a version goes on answering as long as one unit has to serve.
+func (p *Plan) match(c *ClusterPlan, running *Running) map[key.Key]int32 {
+	var prefill, decode side
+	for r := range c.Replicas() {
+		switch {
+		case r.Kept:
+		case r.Role.Type == v1alpha1.ComponentTypePrefiller:
+			prefill = append(prefill, r)
+		case r.Role.Type == v1alpha1.ComponentTypeDecoder:
+			decode = append(decode, r)
+		}
+	}
+	o := newOrder(slices.Concat(prefill, decode), running)
+	all := make(map[key.Key]int32, len(prefill)+len(decode))
+	units := max(1, min(p.pairs(), prefill.wanted(), decode.wanted()))
+	extra := max(1, min(prefill.extra(), decode.extra()))
+	for _, s := range []side{prefill, decode} {
+		slices.SortStableFunc(s, o.compare)
+		wanted := s.wanted()
+		for i, r := range s {
+			n := int32(i)
+			if n < wanted {
+				all[r.Key] = n * units / wanted
+			} else {
+				all[r.Key] = p.pairs() + (n-wanted)*extra/s.extra()
+			}
+		}
+	}
+	return all
+}
+
+// needed returns prefill and decode replicas that a release leaves as they are. Those of a unit that does not serve may
+// answer requests with replicas of other units, such as kept ones. So where no unit serves, and not all may be unavailable,
+// one replica of each side of a version stays.
+func (p *Plan) needed(units []unit, states []rollout.Unit, released []bool, running *Running) map[key.Key]bool {
+	all := map[key.Key]bool{}
+	if !p.needBoth() {
+		return all
+	}
+	type inCluster struct {
+		wanted   int32
+		serves   bool
+		replicas []*Replica
+	}
+	clusters, stopped := map[string]*inCluster{}, map[key.Key]bool{}
+	for i := range units {
+		u := &units[i]
+		if !u.both {
+			continue
+		}
+		c := clusters[u.cluster]
+		if c == nil {
+			c = &inCluster{}
+			clusters[u.cluster] = c
+		}
+		if !u.extra {
+			c.wanted++
+		}
+		c.serves = c.serves || states[i].Serving && !released[i]
+		c.replicas = append(c.replicas, u.replicas...)
+		for _, r := range u.replicas {
+			stopped[r.Key] = released[i]
+		}
+	}
+	for _, c := range clusters {
+		if c.serves || c.wanted <= *p.Rollout.MaxUnavailable {
+			continue
+		}
+		for _, r := range newOrder(c.replicas, running).best(c.replicas, stopped) {
+			all[r.Key] = true
+		}
+	}
+	return all
+}
+
+// best returns a prefill and a decode replica of a version that serves. Where none is known to, they are those of each version
+// that may.
+func (o *order) best(replicas []*Replica, stopped map[key.Key]bool) []*Replica {
+	sorted := slices.Clone(replicas)
+	slices.SortStableFunc(sorted, func(a, b *Replica) int {
+		x, y := o.ranked[a.Key], o.ranked[b.Key]
+		return cmp.Or(cmp.Compare(o.ranks[x.Running], o.ranks[y.Running]), preferred(x.newest, y.newest), cmp.Compare(x.Running, y.Running),
+			cmp.Compare(x.health(), y.health()), preferred(!stopped[a.Key], !stopped[b.Key]))
+	})
+	type one struct {
+		version string
+		of      v1alpha1.ComponentType
+	}
+	var all []*Replica
+	has := map[one]bool{}
+	for _, r := range sorted {
+		it := one{o.ranked[r.Key].Running, r.Role.Type}
+		first := o.ranked[sorted[0].Key].Running
+		if rank := o.ranks[it.version]; rank == rankBroken || it.version != first && o.ranks[first] == rankServes {
+			break
+		}
+		if !has[it] {
+			has[it] = true
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// preferred compares by what comes first if it holds.
+func preferred(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// wanted is how many replicas of a side are not extra ones.
+func (s side) wanted() int32 { return int32(len(s)) - s.extra() } //nolint:gosec // The API allows a few thousand.
+
+// extra is how many replicas of a side are extra ones.
+func (s side) extra() int32 {
+	n := int32(0)
+	for _, r := range s {
+		if r.Extra {
+			n++
+		}
+	}
+	return n
+}
+
+// An order of prefill and decode replicas. The newest version comes last, and before it a version of which both serve comes
+// first. In each version those that serve are the outermost ones.
+type order struct {
+	ranked map[key.Key]ranked
+	// ranks of the versions.
+	ranks map[string]int
+}
+
+// A ranked replica has its state, and tells whether it runs the newest version.
+type ranked struct {
+	rollout.State
+	newest bool
+}
+
+// Ranks of versions: prefill and decode serve, may serve, or do not.
+const (
+	rankServes = iota
+	rankMayServe
+	rankBroken
+)
+
+func newOrder(replicas []*Replica, running *Running) *order {
+	o := &order{ranked: make(map[key.Key]ranked, len(replicas)), ranks: map[string]int{}}
+	serve, mayServe := versions{}, versions{}
+	for _, r := range replicas {
+		s := running.of(r)
+		o.ranked[r.Key] = ranked{State: s, newest: !s.Exists || s.Updated(running.Revision[r.Role.Name])}
+		serve.add(r, s, s.Serving)
+		mayServe.add(r, s, s.Exists && !s.Broken)
+		o.ranks[s.Running] = rankBroken
+	}
+	u := unit{kind: pairKind, both: true}
+	for version := range o.ranks {
+		switch {
+		case u.needsNoMore(serve[version]):
+			o.ranks[version] = rankServes
+		case u.needsNoMore(mayServe[version]):
+			o.ranks[version] = rankMayServe
+		}
+	}
+	return o
+}
+
+// compare is the order of two replicas.
+func (o *order) compare(a, b *Replica) int {
+	x, y := o.ranked[a.Key], o.ranked[b.Key]
+	if x.newest && y.newest {
+		return cmp.Compare(y.health(), x.health())
+	}
+	return cmp.Or(preferred(y.newest, x.newest), cmp.Compare(o.ranks[x.Running], o.ranks[y.Running]), cmp.Compare(x.Running, y.Running), cmp.Compare(x.health(), y.health()), cmp.Compare(a.Index, b.Index))
+}
+
+// health is 0 for what serves, and higher the less it may.
+func (r ranked) health() int {
+	switch {
+	case r.Serving:
+		return 0
+	case r.Exists && !r.Broken:
+		return 1
+	}
+	return 2
+}

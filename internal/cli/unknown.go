@@ -6,12 +6,10 @@ import (
 	"reflect"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
-	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 )
 
 // unknown lists the fields that nobody reads, with file and path. The function
@@ -28,10 +26,7 @@ func (g *given) unknown() []string {
 		of = reflect.TypeFor[v1alpha1.ModelCacheSpec]()
 	}
 	for _, u := range kube.UnknownFields(specOf(g.xr), of, "spec") {
-		all = append(all, g.xrFile+": "+unknownField(u, dropped))
-	}
-	for _, u := range unknownOfTemplates(g.xr) {
-		all = append(all, g.xrFile+": "+unknownField(u, podspec.UnknownField))
+		all = append(all, g.xrFile+": "+unknownField(u))
 	}
 	return append(all, unknownFields("--required", g.cluster[1+len(g.observed):])...)
 }
@@ -41,25 +36,11 @@ func (g *given) unknown() []string {
 const dropped = "kubectl apply refuses it, other clients drop it"
 
 // unknownField describes an unknown field, and which one it may be.
-func unknownField(u kube.UnknownField, why string) string {
+func unknownField(u kube.UnknownField) string {
 	if near := u.Near(); near != "" {
-		return fmt.Sprintf("unknown field %s (did you mean %s?): %s", u.Path, near, why)
+		return fmt.Sprintf("unknown field %s (did you mean %s?): %s", u.Path, near, dropped)
 	}
-	return fmt.Sprintf("unknown field %s: %s", u.Path, why)
-}
-
-// unknownOfTemplates lists the fields of pod templates that Kubernetes does not have. An API server
-// keeps them in the XR, because the XRD has no schema of a template.
-func unknownOfTemplates(xr object) []kube.UnknownField {
-	var all []kube.UnknownField
-	roles, _ := specOf(xr)["roles"].([]any)
-	for i, r := range roles {
-		role, _ := r.(map[string]any)
-		for _, name := range []string{"template", "leaderTemplate"} {
-			all = append(all, kube.UnknownFields(role[name], reflect.TypeFor[corev1.PodTemplateSpec](), fmt.Sprintf("spec.roles[%d].%s", i, name))...)
-		}
-	}
-	return all
+	return fmt.Sprintf("unknown field %s: %s", u.Path, dropped)
 }
 
 // unknownFields lists the unknown fields of services and clusters that a flag names, and
@@ -94,7 +75,7 @@ func unknownFields(flag string, objects []object) []string {
 		// Nobody writes a status by hand, and it may come from another version.
 		delete(fields, "status")
 		for _, u := range kube.UnknownFields(fields, of, "") {
-			all = append(all, fmt.Sprintf("%s: %s: %s", flag, name, unknownField(u, dropped)))
+			all = append(all, fmt.Sprintf("%s: %s: %s", flag, name, unknownField(u)))
 		}
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -26,9 +27,8 @@ func Decode(s *structpb.Struct, root *field.Path, into any) field.ErrorList {
 	return newDecoder(root).decode(s, into)
 }
 
-// DecodeKnown decodes as Decode does. It also returns the paths of fields that into does not
-// have, at most MaxProblems of them.
-func DecodeKnown(s *structpb.Struct, root *field.Path, into any) (unknown []string, errs field.ErrorList) {
+// DecodeKnown decodes as Decode does. It also returns the fields that into does not have, at most MaxProblems of them.
+func DecodeKnown(s *structpb.Struct, root *field.Path, into any) (unknown []UnknownField, errs field.ErrorList) {
 	d := newDecoder(root)
 	d.notesUnknown = true
 	errs = d.decode(s, into)
@@ -51,9 +51,9 @@ type decoder struct {
 	// errs are the first problems, and problems is the number of all.
 	errs     field.ErrorList
 	problems int
-	// unknown are the paths of the first fields that are not decoded, if notesUnknown is set.
+	// unknown are the first fields that are not decoded, if notesUnknown is set.
 	notesUnknown bool
-	unknown      []string
+	unknown      []UnknownField
 }
 
 func newDecoder(root *field.Path) *decoder {
@@ -162,7 +162,7 @@ func (d *decoder) noteUnknown(s *structpb.Struct, info *typeInfo, known int) {
 	slices.Sort(names)
 	at := d.path()
 	for _, name := range names[:min(len(names), MaxProblems-len(d.unknown))] {
-		d.unknown = append(d.unknown, at.Child(text.Value(name)).String())
+		d.unknown = append(d.unknown, UnknownField{Path: at.Child(text.Value(name)).String(), Known: slices.Sorted(maps.Keys(info.byName))})
 	}
 }
 

@@ -61,6 +61,34 @@ func replicasAreForEver(t *testing.T, c *cluster.Cluster, grouped *example) {
 	}
 }
 
+// unknownFields checks why the function refuses unknown fields in templates and routes: the API server does not apply an object
+// with one. Its error is not Invalid, so Crossplane applies nothing else either.
+func unknownFields(t *testing.T, c *cluster.Cluster, e *example) {
+	t.Helper()
+	for kind, at := range map[string][]string{
+		"LeaderWorkerSet": {"spec", "leaderWorkerTemplate", "workerTemplate", "spec", "nodeSelectors"},
+		"HTTPRoute":       {"spec", "hostname"},
+	} {
+		i := slices.IndexFunc(e.composed, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
+		if i < 0 {
+			t.Errorf("%s has no %s", e.name, kind)
+			continue
+		}
+		o := e.inNamespace(e.composed[i].DeepCopy())
+		if err := unstructured.SetNestedField(o.Object, "x", at...); err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Resource(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Apply(t.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
+		if err == nil || apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "field not declared in schema") {
+			t.Errorf("%s with an unknown field: got %v", kind, err)
+		}
+	}
+}
+
 // scale checks the scale subresource, which is how autoscalers change the number of
 // groups.
 func scale(t *testing.T, c *cluster.Cluster, grouped *example) {

@@ -42,6 +42,7 @@ func TestExamples(t *testing.T) {
 		t.Run("Scale", func(t *testing.T) { scale(t, c, named(t, xrs, "role-scaling")) })
 		t.Run("ScaleUngrouped", func(t *testing.T) { scaleUngrouped(t, c, named(t, xrs, "quickstart")) })
 		t.Run("PickerStrategy", func(t *testing.T) { pickerStrategy(t, c, named(t, xrs, "quickstart")) })
+		t.Run("UnknownFields", func(t *testing.T) { unknownFields(t, c, named(t, xrs, "quickstart")) })
 		t.Run("Columns", func(t *testing.T) { columns(t, c, named(t, xrs, "quickstart")) })
 	})
 	for _, crd := range xr {

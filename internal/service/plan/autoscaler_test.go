@@ -110,6 +110,10 @@ func TestAutoscaler(t *testing.T) {
 			reason: "By default none is.", spec: scaledBy(vllmPod, `maxReplicas: 4, triggers: [{type: cron, metadata: {}}]`),
 			refused: `spec.roles[0].scaling.triggers[0].type: Invalid value: "cron": must be left out: none is allowed in namespace ns (allowedTriggers in the Composition's input)`,
 		},
+		"UnknownMetricField": {
+			reason: "An API server refuses to apply such a field.", spec: scaledBy(vllmPod, `maxReplicas: 4, metrics: [{type: External, external: {metric: {nam: q, name: q}, target: {type: AverageValue, averageValue: 1}}}]`),
+			refused: `spec.roles[0].scaling.metrics[0].external.metric.nam: Forbidden: unknown field: Kubernetes 1.36 has none of that name. Did you mean name?`,
+		},
 		"Metrics": {
 			reason: "An API server would refuse them, and Crossplane would stop half way.", spec: scaledBy(vllmPod, `maxReplicas: 4, metrics: [{type: External, external: {metric: {name: ""}, target: {type: AverageValue, averageValue: 1}}}, {type: Pods}, {type: Resource, resource: {name: 7}}, null], behavior: {scaleDown: {stabilizationWindowSeconds: 3601}}`),
 			refused: `[spec.roles[0].scaling.metrics[2].resource.name: Invalid value: 7: must be a string, ` +

@@ -90,6 +90,9 @@ func (r *Router) planHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, ac
 	return append(errs, more...)
 }
 
+// unknownToGateway says what is known of a field that the types of the Gateway API do not have.
+const unknownToGateway = "Gateway API v1.6 has none of that name"
+
 // readSpec reads a document as the spec of a kind. It calls then if the document is valid.
 func readSpec(doc *kube.Document, path *field.Path, kind string, known []string, into any, then func(*field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
@@ -102,8 +105,12 @@ func readSpec(doc *kube.Document, path *field.Path, kind string, known []string,
 			errs = append(errs, field.Forbidden(path.Child(text.Value(name)), fmt.Sprintf("must be left out: the spec of a %s has only the fields %s", kind, strings.Join(known, ", "))))
 		}
 	}
-	wrong := append(kube.Decode(doc, path, into), checkLists(structpb.NewStructValue(doc), path)...)
-	if errs = append(errs, wrong...); len(errs) > 0 {
+	unknown, wrong := kube.DecodeKnown(doc, path, into)
+	unknown = slices.DeleteFunc(unknown, func(u kube.UnknownField) bool {
+		return slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == u.Path })
+	})
+	errs = slices.Concat(errs, refuseUnknown(unknown, unknownToGateway), wrong, checkLists(structpb.NewStructValue(doc), path))
+	if len(errs) > 0 {
 		return errs
 	}
 	return then(path)

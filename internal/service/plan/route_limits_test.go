@@ -2,7 +2,9 @@ package plan
 
 import (
 	gobuild "go/build"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,6 +42,18 @@ func repeated(n int, element string) string {
 type limit struct {
 	reason, spec string
 	want         []string
+}
+
+// The message about an unknown field names the version of the Gateway API in go.mod.
+func TestUnknownToGateway(t *testing.T) {
+	mod, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^\tsigs\.k8s\.io/gateway-api (v[0-9]+\.[0-9]+)\.`).FindSubmatch(mod)
+	if len(found) < 2 || !strings.Contains(unknownToGateway, " "+string(found[1])+" ") {
+		t.Errorf("go.mod has %q of the Gateway API, and the message is %q", found, unknownToGateway)
+	}
 }
 
 // What is refused here is what the API server refuses, and the other way round.
@@ -182,6 +196,11 @@ func TestRouteLimits(t *testing.T) {
 			spec:   rule(`timeouts: {request: 10s, backendRequest: 1m}`),
 			want:   []string{`httproute.rules[0].timeouts.backendRequest: Invalid value: "1m": must be at most the timeout of the whole request, 10s`},
 		},
+	}
+	cases["UnknownField"] = limit{
+		reason: "An API server refuses to apply it.",
+		spec:   rule(`tmeouts: {request: 10s}`),
+		want:   []string{`httproute.rules[0].tmeouts: Forbidden: unknown field: Gateway API v1.6 has none of that name. Did you mean timeouts?`},
 	}
 	crd := definition(t, "httproutes")
 	for name, tc := range cases {

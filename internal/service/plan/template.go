@@ -38,8 +38,11 @@ func readTemplate(doc *kube.Document, at *field.Path) (*PodTemplate, []Warning, 
 	}
 	errs = checkLists(structpb.NewStructValue(doc), at)
 	warnings, more := checkMetadata(doc, at)
-	warnings = slices.Concat(warnings, unknownFields(unknown, at), warnOfProbes(&t.Spec, at.Child("spec")))
-	errs = append(errs, more...)
+	warnings = append(warnings, warnOfProbes(&t.Spec, at.Child("spec"))...)
+	// What metadata has, checkMetadata checks.
+	metadata := at.Child("metadata").String() + "."
+	unknown = slices.DeleteFunc(unknown, func(u kube.UnknownField) bool { return strings.HasPrefix(u.Path, metadata) })
+	errs = slices.Concat(errs, more, refuseUnknown(unknown, podspec.UnknownField))
 	p := &PodTemplate{Document: doc, Spec: t.Spec, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}
 	containers := at.Child("spec", "containers")
 	if len(t.Spec.Containers) == 0 {

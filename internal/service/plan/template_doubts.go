@@ -9,21 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// unknownFields warns of the fields of a template that Kubernetes does not have. They are not
-// refused, because the cluster may run a later version. checkMetadata checks the metadata.
-func unknownFields(paths []string, at *field.Path) []Warning {
-	var warnings []Warning
-	metadata := at.Child("metadata").String() + "."
-	for _, p := range paths {
-		if !strings.HasPrefix(p, metadata) {
-			warnings = append(warnings, Warning{Path: p, Message: "unknown field: " + podspec.UnknownField})
+// refuseUnknown refuses fields that a type does not have. Crossplane applies on the server's side, and an API server
+// refuses an object with a field that its schema does not have ("field not declared in schema",
+// sigs.k8s.io/structured-merge-diff). Crossplane then applies nothing more of the service, and writes no status. why says what
+// does not have the fields.
+func refuseUnknown(fields []kube.UnknownField, why string) field.ErrorList {
+	errs := make(field.ErrorList, 0, len(fields))
+	for _, u := range fields {
+		detail := "unknown field: " + why
+		if near := u.Near(); near != "" {
+			detail += ". Did you mean " + near[strings.LastIndexByte(near, '.')+1:] + "?"
 		}
+		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: u.Path, Detail: detail})
 	}
-	return warnings
+	return errs
 }
 
 // warnOfProbes warns of probes at a port that their container does not name. Such a probe fails,

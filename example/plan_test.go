@@ -1,6 +1,7 @@
 package example
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,92 @@ func TestPlanExitCodes(t *testing.T) {
 			args := append([]string{"plan", "example/plan/fleet.yaml", "--detailed-exitcode"}, append(tc.input, tc.args...)...)
 			if _, errs, got := function.Command(t, args...); got != tc.want {
 				t.Errorf("%s\nwant exit code %d, got %d\n%s", tc.reason, tc.want, got, errs)
+			}
+		})
+	}
+}
+
+// scaledFleet has a service of one role with scaling, which runs in the first of two clusters. Only that one has
+// room for three replicas.
+const scaledFleet = `apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceCluster
+metadata: {name: west}
+spec: {providerConfigRef: {name: west, apiGroup: %[4]s}, pools: [{name: a, nodeCount: 4, allocatable: {nvidia.com/gpu: 8}}]}
+---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceCluster
+metadata: {name: east}
+spec: {providerConfigRef: {name: east, apiGroup: %[4]s}, pools: [{name: a, nodeCount: 2, allocatable: {nvidia.com/gpu: 8}}]}
+---
+apiVersion: fusioninfer.io/v1alpha1
+kind: %[1]s
+metadata: {%[2]s, uid: 5a0c7d0e-5f3b-4f0f-9d56-3b1d0b6c2a13}
+spec:
+  placement: {policy: Failover, clusterSelector: {}}
+  roles:
+  - name: worker
+    componentType: worker
+    scaling: {minReplicas: 1, maxReplicas: 8}
+    template: {spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.11.0", args: [--model=a/b, --tensor-parallel-size=8], resources: {limits: {nvidia.com/gpu: "8"}}}]}}
+status:
+  clusters: [{name: west, state: Placed, assigned: [{group: 0}]}]
+  %[3]s
+`
+
+// TestPlanScaledRole counts a role with scaling by what its InferenceRole asks for.
+func TestPlanScaledRole(t *testing.T) {
+	const (
+		namespaced = "name: chat, namespace: team"
+		claimed    = "name: chat-x7k2p, labels: {crossplane.io/claim-name: chat, crossplane.io/claim-namespace: team}"
+		status     = "components: {worker: {desiredReplicas: 3, scaling: {requestedReplicas: 3}}}"
+		// What kubectl get writes of it. Nothing else that the service composes is in the files.
+		observed = `---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceRole
+metadata:
+  name: chat-worker
+  namespace: team
+  annotations: {crossplane.io/composition-resource-name: inferencerole/worker%s}
+  ownerReferences: [{apiVersion: fusioninfer.io/v1alpha1, kind: %s, name: chat, controller: true, uid: 5a0c7d0e-5f3b-4f0f-9d56-3b1d0b6c2a13}]
+spec: {serviceName: chat, roleName: worker, replicas: 3, current: {replicas: 3}}
+`
+		waits = `components: {worker: {desiredReplicas: 5, readyReplicas: 4, scaling: {requestedReplicas: 5}}}
+  conditions: [{type: Scaled, status: "False", reason: NoCapacity, message: "role worker: 1 of 5 replicas wait for capacity in the fleet", lastTransitionTime: "2026-03-03T12:00:00Z"}]`
+		typed = "---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: chat-worker, namespace: team}, spec: {serviceName: %s, roleName: worker, replicas: 3}}\n"
+		start = `, fusioninfer.io/start-replicas: "3"`
+	)
+	cases := map[string]struct {
+		reason                     string
+		kind, name, status, others string
+		want                       string
+		code                       int
+	}{
+		"Unknown":       {"Nobody says how many replicas run, so the least number does.", "InferenceService", namespaced, "", "", "24/32", 2},
+		"InferenceRole": {"Three replicas do not fit.", "InferenceService", namespaced, "", fmt.Sprintf(observed, "", "InferenceService"), "8/32", 3},
+		"NeverScaled":   {"So do those with which the service has started.", "InferenceService", namespaced, "", fmt.Sprintf(observed, start, "InferenceService"), "8/32", 3},
+		"Claim":         {"The InferenceRole of a claim is in its namespace.", "XInferenceService", claimed, "", fmt.Sprintf(observed, "", "XInferenceService"), "8/32", 3},
+		"Typed":         {"An InferenceRole without Crossplane's metadata is found by its name.", "InferenceService", namespaced, "", fmt.Sprintf(typed, "chat"), "8/32", 3},
+		"ClaimTyped":    {"So is that of a claim.", "XInferenceService", claimed, "", fmt.Sprintf(typed, "chat"), "8/32", 3},
+		"OfAnother":     {"An InferenceRole of another service has taken the name, so the service is refused.", "InferenceService", namespaced, "", fmt.Sprintf(typed, "cha"), "32/32", 1},
+		"Status":        {"The status has what the InferenceRole asked for last.", "InferenceService", namespaced, status, "", "8/32", 3},
+		"ClaimStatus":   {"So has that of the XR behind a claim.", "XInferenceService", claimed, status, "", "8/32", 3},
+		"Waits":         {"What waits for capacity does not move what runs.", "InferenceService", namespaced, "", strings.ReplaceAll(fmt.Sprintf(typed, "chat"), "replicas: 3", "replicas: 5, current: {replicas: 4}"), "0/32", 3},
+		"StatusWaits":   {"The condition Scaled tells that something waits.", "InferenceService", namespaced, waits, "", "0/32", 3},
+		"Newer":         {"The InferenceRole itself counts more than the status.", "InferenceService", namespaced, strings.ReplaceAll(status, "3", "1"), fmt.Sprintf(observed, "", "InferenceService"), "8/32", 3},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			group := "kubernetes.m.crossplane.io"
+			if tc.kind == "XInferenceService" {
+				group = "kubernetes.crossplane.io"
+			}
+			file := filepath.Join(t.TempDir(), "fleet.yaml")
+			if err := os.WriteFile(file, []byte(fmt.Sprintf(scaledFleet, tc.kind, tc.name, tc.status, group)+tc.others), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, errs, code := function.Command(t, "plan", file, "--input", "plan/input.yaml", "--drain", "west", "--detailed-exitcode")
+			if code != tc.code || (errs != "") != (code == 1) || !strings.Contains(out, tc.want+" nvidia.com/gpu") {
+				t.Errorf("%s\nwant exit code %d and %s GPUs free before, got %d\n%s%s", tc.reason, tc.code, tc.want, code, errs, out)
 			}
 		})
 	}

@@ -18,8 +18,8 @@ import (
 
 // Plan shows what a change of the fleet moves.
 type Plan struct {
-	Fleet       []string `arg:"" name:"fleet" help:"Files or directories with the InferenceClusters and InferenceServices as they are, with their status. What kubectl get -A -o yaml writes will do. - is standard input."`
-	Change      []string `placeholder:"PATH" sep:"none" help:"File or directory with InferenceClusters and InferenceServices as kubectl apply would get them: new ones, and changed ones as a whole. Can be repeated."`
+	Fleet       []string `arg:"" name:"fleet" help:"Files or directories with the InferenceClusters, InferenceServices and InferenceRoles as they are, with their status. What kubectl get -A -o yaml writes will do. - is standard input."`
+	Change      []string `placeholder:"PATH" sep:"none" help:"File or directory with InferenceClusters, InferenceServices and InferenceRoles as kubectl apply would get them: new ones, and changed ones as a whole. Can be repeated."`
 	Drain       []string `placeholder:"CLUSTER" help:"Set stopPolicy Drain on an InferenceCluster. Can be repeated."`
 	Abandon     []string `placeholder:"CLUSTER" help:"Set stopPolicy Abandon on an InferenceCluster. Can be repeated."`
 	Lose        []string `placeholder:"CLUSTER" help:"Take an InferenceCluster out of reach, for longer than any failoverAfterSeconds. Can be repeated."`
@@ -94,7 +94,8 @@ func (f *files) fleet(from string, paths []string) ([]object, error) {
 		if all[i].GetName() == "" {
 			return nil, fmt.Errorf("cannot use a %s of %s: it has no metadata.name", all[i].GetKind(), from)
 		}
-		if all[i].GetKind() == v1alpha1.KindInferenceService && isXRKind(all[i]) && all[i].GetNamespace() == "" {
+		namespaced := all[i].GetKind() == v1alpha1.KindInferenceService || all[i].GetKind() == v1alpha1.KindInferenceRole
+		if namespaced && all[i].GetAPIVersion() == v1alpha1.APIVersion && all[i].GetNamespace() == "" {
 			all[i].SetNamespace(metav1.NamespaceDefault)
 		}
 		id := identityOf(all[i])

@@ -15,10 +15,11 @@ import (
 )
 
 // load makes a simulation of a fleet, and settles it. Who runs where is taken from the composed
-// resources where the files have some, and else from the status of the services. It returns
-// what could not be taken over, for people.
+// resources where the files have some, and else from the status of the services. InferenceRoles
+// say how many replicas of a role do. It returns what could not be taken over, for people.
 func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
 	warnings, lost := countNodes(all), map[config]bool{}
+	all = append(slices.Clone(all), saidTargets(all)...)
 	var later []object
 	for _, o := range all {
 		if ofCluster(o) && conditionOf(o, v1alpha1.ConditionReachable) == "False" {
@@ -51,7 +52,7 @@ func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
 	return append(warnings, s.differences(all)...), nil
 }
 
-// release gives composite resources the spec that the files have. They keep their status.
+// release gives composite resources and InferenceRoles the spec that the files have. They keep their status.
 func (s *simulation) release(later []object) error {
 	for _, o := range later {
 		if settled, exists := s.store.get(identityOf(o)); exists {
@@ -68,6 +69,8 @@ func (s *simulation) release(later []object) error {
 // atFirst returns an object as it is at first, and whether it differs from what the files have.
 func atFirst(all []object, o object) (object, bool) {
 	switch {
+	case o.GetKind() == v1alpha1.KindInferenceRole:
+		return asked(o)
 	case !isXRKind(o) || composes(all, o) && !ofCluster(o):
 		return o, false
 	case ofCluster(o):
@@ -76,9 +79,9 @@ func atFirst(all []object, o object) (object, bool) {
 	return pin(o)
 }
 
-// composes tells whether the files have a composed resource of an XR.
+// composes tells whether the files have a composed resource of an XR that says where the XR runs.
 func composes(all []object, xr object) bool {
-	return xr.GetUID() != "" && slices.ContainsFunc(all, func(o object) bool { return keyOf(o) != "" && controlledBy(o, xr) })
+	return xr.GetUID() != "" && slices.ContainsFunc(all, func(o object) bool { return keyOf(o) != "" && !onlyScales(o) && controlledBy(o, xr) })
 }
 
 // adopt notes which of the objects are composed resources of which XR.

@@ -108,6 +108,7 @@ func (s *simulation) lose(lost map[config]bool) error {
 // settle reconciles everything until nothing changes any more, whatever time passes meanwhile.
 // A limit of 0 lets no time pass.
 func (s *simulation) settle(ctx context.Context, limit time.Duration) error {
+	s.scaleTargets()
 	wait, quiet := firstWait, time.Duration(0)
 	for range maxRounds {
 		changed, err := s.round(ctx)

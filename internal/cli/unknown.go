@@ -61,6 +61,8 @@ func unknownFields(flag string, objects []object) []string {
 			of = reflect.TypeFor[v1alpha1.InferenceModel]()
 		case v1alpha1.KindModelCache, v1alpha1.KindClaimedCache:
 			of = reflect.TypeFor[v1alpha1.ModelCache]()
+		case v1alpha1.KindInferenceRole:
+			of = reflect.TypeFor[v1alpha1.InferenceRole]()
 		case v1alpha1.KindInferenceService, v1alpha1.KindClaimedService:
 		default:
 			all = append(all, flag+": "+name+": unknown kind")

@@ -116,6 +116,7 @@ func live(before, o object, in string, now time.Time) object {
 	o.SetCreationTimestamp(before.GetCreationTimestamp())
 	o.SetDeletionTimestamp(before.GetDeletionTimestamp())
 	o.SetGeneration(max(before.GetGeneration(), 1))
+	keepReplicas(before, o)
 	if !sameSpec(before, o) {
 		o.SetGeneration(o.GetGeneration() + 1)
 	}

@@ -53,6 +53,8 @@ func TestPlanExitCodes(t *testing.T) {
 	}{
 		"Stays":     {"Nothing runs in the new cluster, which is abandoned at once.", input, []string{"--abandon", "us-north", "--change", "example/plan/new-cluster.yaml"}, 0},
 		"Moves":     {"The other services have room.", input, []string{"--delete", "team-b/qwen", "--drain", "us-south"}, 2},
+		"Changes":   {"All replicas restart where they are.", input, []string{"--change", "example/plan/new-image.yaml"}, 2},
+		"Grown":     {"No node has room for the pods.", input, []string{"--change", "example/plan/larger-pods.yaml"}, 3},
 		"NotPlaced": {"There is no room for the new service.", input, []string{"--change", "example/plan/new-service.yaml"}, 3},
 		"Error":     {"No such cluster.", input, []string{"--drain", "us"}, 1},
 		"Refused":   {"Nobody knows what becomes of a service that is refused, as the one whose Gateway only the Input allows.", nil, []string{"--drain", "us-west"}, 1},
@@ -148,6 +150,41 @@ spec: {serviceName: chat, roleName: worker, replicas: 3, current: {replicas: 3}}
 			out, errs, code := function.Command(t, "plan", file, "--input", "plan/input.yaml", "--drain", "west", "--detailed-exitcode")
 			if code != tc.code || (errs != "") != (code == 1) || !strings.Contains(out, tc.want+" nvidia.com/gpu") {
 				t.Errorf("%s\nwant exit code %d and %s GPUs free before, got %d\n%s%s", tc.reason, tc.code, tc.want, code, errs, out)
+			}
+		})
+	}
+}
+
+// TestPlanScale shows what becomes of a service whose InferenceRole somebody scales.
+func TestPlanScale(t *testing.T) {
+	target := func(n int) string {
+		return fmt.Sprintf("---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: chat-worker, namespace: team}, spec: {serviceName: chat, roleName: worker, replicas: %d, current: {replicas: %d}}}\n", n, min(n, 4))
+	}
+	cases := map[string]struct {
+		reason   string
+		from, to int
+		want     string
+		code     int
+	}{
+		"Fits":    {"The service stays where it is, and has more pods.", 1, 4, "scales role worker from 1 to 4 replicas", 2},
+		"Shrinks": {"Or less.", 4, 1, "scales role worker from 4 to 1 replicas", 2},
+		"Grows":   {"There is room for four.", 1, 5, "1 service cannot be placed completely", 3},
+		"Worse":   {"What waits already waits for more.", 5, 6, "1 service cannot be placed completely", 3},
+		"Same":    {"What waits as before is no news.", 5, 5, "1 service stays as it is", 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fleet, change := filepath.Join(dir, "fleet.yaml"), filepath.Join(dir, "change.yaml")
+			text := fmt.Sprintf(scaledFleet, "InferenceService", "name: chat, namespace: team", "", "kubernetes.m.crossplane.io")
+			for file, text := range map[string]string{fleet: text + target(tc.from), change: target(tc.to)} {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, errs, code := function.Command(t, "plan", fleet, "--input", "plan/input.yaml", "--change", change, "--detailed-exitcode")
+			if code != tc.code || errs != "" || !strings.Contains(out, tc.want) {
+				t.Errorf("%s\nwant exit code %d and %q, got %d\n%s%s", tc.reason, tc.code, tc.want, code, errs, out)
 			}
 		})
 	}

@@ -18,15 +18,26 @@ type picture struct {
 	services, clusters map[identity]object
 	refused            map[identity]string
 	lost               map[config]bool
+	// pods has what the replicas of each service run.
+	pods map[identity]map[string]runningPods
+	// pending is what waits for capacity in the clusters.
+	pending []pendingChange
 }
 
 func (s *simulation) picture() picture {
-	p := picture{services: map[identity]object{}, clusters: map[identity]object{}, refused: s.refusals(), lost: s.lost}
+	p := picture{services: map[identity]object{}, clusters: map[identity]object{}, refused: s.refusals(), lost: s.lost, pods: map[identity]map[string]runningPods{}}
 	for _, o := range s.all() {
-		if ofCluster(o) {
-			p.clusters[identityOf(o)] = o
-		} else {
-			p.services[identityOf(o)] = o
+		id := identityOf(o)
+		if !ofCluster(o) {
+			p.services[id], p.pods[id] = o, s.pods(id)
+			continue
+		}
+		p.clusters[id] = o
+		list, _, _ := unstructured.NestedSlice(o.Object, "status", "pending")
+		for _, i := range list {
+			m, _ := i.(map[string]any)
+			text := func(f string) string { t, _ := m[f].(string); return t }
+			p.pending = append(p.pending, pendingChange{text("namespace"), text("name"), id.name, text("message")})
 		}
 	}
 	return p
@@ -36,6 +47,7 @@ func (s *simulation) picture() picture {
 const (
 	changeStays     = "Stays"
 	changeMoves     = "Moves"
+	changeChanges   = "Changes"
 	changeNew       = "New"
 	changeDeleted   = "Deleted"
 	changeRefused   = "Refused"
@@ -53,12 +65,13 @@ type comparison struct {
 type serviceChange struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Change is Stays, Moves, New, Deleted, Refused or NotPlaced. NotPlaced is a service of
-	// which something runs nowhere, or only where it has to leave or cannot be reached.
+	// Change is Stays, Changes, Moves, New, Deleted, Refused or NotPlaced. Changes is a service that
+	// stays where it is, with other pods. NotPlaced is one of which something runs nowhere, or only
+	// where it has to leave or cannot be reached, or whose changed pods do not fit.
 	Change string      `json:"change"`
 	Before []placement `json:"before,omitempty"`
 	After  []placement `json:"after,omitempty"`
-	// Why has the reasons of clusters that the service leaves, or is not placed in.
+	// Why has the reasons of clusters that the service leaves, or is not placed in, and what becomes of its pods.
 	Why []string `json:"why,omitempty"`
 }
 
@@ -106,15 +119,9 @@ func compare(before, after picture) comparison {
 	}
 	for _, id := range both(before.clusters, after.clusters) {
 		c.Clusters = append(c.Clusters, compareCluster(id, before, after))
-		list, _, _ := unstructured.NestedSlice(after.clusters[id].Object, "status", "pending")
-		for _, i := range list {
-			m, _ := i.(map[string]any)
-			text := func(f string) string { t, _ := m[f].(string); return t }
-			c.Pending = append(c.Pending, pendingChange{text("namespace"), text("name"), id.name, text("message")})
-		}
 	}
-	slices.SortStableFunc(c.Pending, func(a, b pendingChange) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	c.Pending = slices.SortedStableFunc(slices.Values(after.pending), func(a, b pendingChange) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return c
 }
@@ -128,31 +135,49 @@ func compareService(id identity, before, after picture) *serviceChange {
 		return nil
 	}
 	same := slices.Equal(s.Before, s.After)
-	incomplete := exists && (after.refused[id] != "" || lacks(is, s.After))
-	wasIncomplete := existed && (before.refused[id] != "" || lacks(was, s.Before))
+	incomplete := exists && (after.refused[id] != "" || after.lacks(is, s.After))
+	wasIncomplete := existed && (before.refused[id] != "" || before.lacks(was, s.Before))
+	pods := changedPods(is, before.pods[id], after.pods[id])
+	if same {
+		pods = append(scaledReplicas(was, is), pods...)
+	}
 	switch {
 	case !exists:
 		s.Change = changeDeleted
 		return s
 	case after.refused[id] != "":
 		s.Change = changeRefused // What runs of it stays as it is, and nobody knows where it would run.
-	case incomplete && !(wasIncomplete && same):
+	case incomplete && !(wasIncomplete && same && sameSpec(was, is) && len(pods) == 0):
 		s.Change = changeNotPlaced
 	case !existed:
 		s.Change = changeNew
+	case same && len(pods) > 0:
+		s.Change = changeChanges
 	case same:
 		s.Change = changeStays
 	default:
 		s.Change = changeMoves
 	}
-	s.Why = after.why(s, is, after.refused[id], incomplete)
+	s.Why = append(after.why(s, is, after.refused[id], incomplete), pods...)
 	return s
 }
 
 // lacks tells whether something of a service is in no cluster that answers, or where it has to
-// leave.
-func lacks(o object, in []placement) bool {
-	return conditionOf(o, observe.IsPlaced) != "True" || slices.ContainsFunc(in, func(p placement) bool { return p.OutOfReach })
+// leave, or waits for capacity where the service is. The latter are pods that have grown.
+func (p picture) lacks(o object, in []placement) bool {
+	return conditionOf(o, observe.IsPlaced) != "True" || slices.ContainsFunc(in, func(at placement) bool { return at.OutOfReach || p.waits(o, at.Cluster) != "" })
+}
+
+// waits returns what a service waits for in a cluster of its placement.
+func (p picture) waits(o object, cluster string) string {
+	name, namespace := serviceOf(o)
+	i := slices.IndexFunc(p.pending, func(w pendingChange) bool {
+		return w.Namespace == namespace && w.Name == name && w.Cluster == nameOf(o, cluster)
+	})
+	if i < 0 {
+		return ""
+	}
+	return p.pending[i].Message
 }
 
 func inFleet(o object) bool {
@@ -175,8 +200,11 @@ func (p picture) why(s *serviceChange, is object, refused string, incomplete boo
 	}
 	var all []string
 	for _, c := range clustersOf(is) {
-		if (left[c.Name] || incomplete) && c.Reason != "" {
+		switch waits := p.waits(is, c.Name); {
+		case (left[c.Name] || incomplete) && c.Reason != "":
 			all = append(all, c.Name+": "+cmp.Or(c.Message, c.Reason))
+		case incomplete && waits != "":
+			all = append(all, c.Name+": "+waits)
 		}
 		delete(left, c.Name)
 	}
@@ -302,6 +330,7 @@ func (c comparison) headline() string {
 	var parts []string
 	for _, p := range []struct{ change, one, more string }{
 		{changeMoves, "moves", "move"},
+		{changeChanges, "changes its pods", "change their pods"},
 		{changeNew, "is new", "are new"},
 		{changeDeleted, "is deleted", "are deleted"},
 		{changeRefused, "is refused", "are refused"},

@@ -44,7 +44,7 @@ func (c comparison) write(w io.Writer, format string, all bool) error {
 }
 
 // signs show what a change does to a service.
-var signs = map[string]string{changeStays: " ", changeMoves: "~", changeNew: "+", changeDeleted: "-", changeRefused: "!", changeNotPlaced: "!"}
+var signs = map[string]string{changeStays: " ", changeMoves: "~", changeChanges: "~", changeNew: "+", changeDeleted: "-", changeRefused: "!", changeNotPlaced: "!"}
 
 func (c comparison) writeServices(b *strings.Builder, all bool) {
 	first := true

@@ -23,6 +23,8 @@ type rendered struct {
 	composed []object
 	// specReplicas is how many replicas the spec of a service has of each role.
 	specReplicas map[string]int64
+	// scaling is what the spec of a service says of the roles with scaling.
+	scaling []roleScaling
 	// placed tells that the spec of a service has a placement.
 	placed bool
 	// planned is what is composed once the weights of the model are in their cache.
@@ -34,7 +36,7 @@ type rendered struct {
 // compose does what Crossplane does with the response of the last function.
 func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
 	_, placed, _ := unstructured.NestedFieldNoCopy(g.xr.Object, "spec", "placement")
-	out := &rendered{specReplicas: specReplicas(g.xr), placed: placed}
+	out := &rendered{specReplicas: specReplicas(g.xr), scaling: scalingOf(g.xr), placed: placed}
 	desired := rsp.GetDesired()
 	var unready []string
 	for _, key := range slices.Sorted(maps.Keys(desired.GetResources())) {

@@ -40,6 +40,7 @@ func writeSummary(w io.Writer, r *rendered) error {
 			}
 			p.write(b, r.placed, r.specReplicas)
 		}
+		writeScaling(b, r.xr, r.scaling)
 	}
 	writeConditions(b, "Not ready", r.xr, func(c condition) bool { return c.Status != "True" })
 	// The table Placement already has the message of the condition Placed.

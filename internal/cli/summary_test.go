@@ -55,3 +55,37 @@ On the control plane, namespace team: 1 object
 		})
 	}
 }
+
+// TestScalingSection writes the section of a summary for roles with scaling.
+func TestScalingSection(t *testing.T) {
+	roles := []any{
+		map[string]any{"name": "fixed", "replicas": int64(2)},
+		map[string]any{"name": "manual", "scaling": map[string]any{"maxReplicas": int64(4)}},
+		map[string]any{"name": "target", "scaling": map[string]any{"minReplicas": int64(2), "maxReplicas": int64(8), "target": map[string]any{"waitingRequests": int64(4)}}},
+		map[string]any{"name": "metrics", "scaling": map[string]any{"minReplicas": int64(1), "maxReplicas": int64(8), "metrics": []any{map[string]any{"type": "External"}}}},
+		map[string]any{"name": "triggers", "scaling": map[string]any{"minReplicas": int64(0), "maxReplicas": int64(8), "triggers": []any{map[string]any{"type": "cron"}, map[string]any{"type": "kafka"}}}},
+	}
+	xr := object{Object: map[string]any{
+		"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceService", "metadata": map[string]any{"name": "a", "namespace": "team"},
+		"spec": map[string]any{"roles": roles},
+		"status": map[string]any{"components": map[string]any{
+			"manual": map[string]any{"scaling": map[string]any{"requestedReplicas": int64(3)}}, "triggers": map[string]any{"scaling": map[string]any{"requestedReplicas": float64(0)}},
+		}},
+	}}
+	b := &strings.Builder{}
+	if err := writeSummary(b, &rendered{xr: xr, scaling: scalingOf(xr)}); err != nil {
+		t.Fatal(err)
+	}
+	want := `InferenceService team/a
+
+Scaling
+  ROLE      MIN  MAX  ASKED  AUTOSCALER
+  manual    1    4    3      -
+  target    2    8    -      target waitingRequests 4
+  metrics   1    8    -      metric External
+  triggers  0    8    0      trigger cron, trigger kafka
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

@@ -86,8 +86,15 @@ func (p inProcess) At(t time.Time) cli.Runner {
 func main() {
 	codec.Register()
 	c := &commands{}
-	k := kong.Parse(c, kong.Name("function-inferenceservice"), kong.Description("A Crossplane composition function that serves large language models."),
+	parser := kong.Must(c, kong.Name("function-inferenceservice"), kong.Description("A Crossplane composition function that serves large language models."),
 		kong.Exit(func(code int) { os.Exit(min(code, 1)) }))
+	var names []string
+	for _, n := range parser.Model.Children {
+		names = append(names, n.Name)
+	}
+	parser.FatalIfErrorf(cli.KnownCommand(os.Args[1:], names))
+	k, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(err)
 	log, err := function.NewLogger(c.Debug)
 	k.FatalIfErrorf(err)
 	metrics := serve.NewMetrics()

@@ -84,11 +84,23 @@ func TestPlan(t *testing.T) {
 			plan:   Plan{Lose: []string{"eats"}},
 			want:   want{err: "error: --lose eats: the fleet has no InferenceCluster of that name. It has: east\n", code: 1},
 		},
+		"MisspeltCluster": {
+			reason: "An error asks for what is meant.",
+			fn:     stays,
+			plan:   Plan{Drain: []string{"eastt"}},
+			want:   want{err: "error: --drain eastt: the fleet has no InferenceCluster of that name. Did you mean east? It has: east\n", code: 1},
+		},
+		"MisspeltName": {
+			reason: "So does one of a service.",
+			fn:     stays,
+			plan:   Plan{Delete: []string{"team/chta"}},
+			want:   want{err: "error: --delete team/chta: the fleet has no InferenceCluster, and no NAMESPACE/NAME of an InferenceService, like that. Did you mean team/chat? It has: east, team/chat\n", code: 1},
+		},
 		"UnknownName": {
 			reason: "A service is deleted by namespace and name.",
 			fn:     stays,
 			plan:   Plan{Delete: []string{"chat"}},
-			want:   want{err: "error: --delete chat: the fleet has no InferenceCluster, and no NAMESPACE/NAME of an InferenceService, like that. It has: east, team/chat\n", code: 1},
+			want:   want{err: "error: --delete chat: the fleet has no InferenceCluster, and no NAMESPACE/NAME of an InferenceService, like that. Did you mean team/chat? It has: east, team/chat\n", code: 1},
 		},
 		"Twice": {
 			reason: "Two versions of one object contradict each other.",

@@ -110,7 +110,8 @@ func (p *Plan) flags(s *simulation) error {
 func (s *simulation) cluster(flag, name string) (*object, error) {
 	o, exists := s.store.get(identity{v1alpha1.Group, v1alpha1.KindInferenceCluster, "", name})
 	if !exists {
-		return nil, fmt.Errorf("%s %s: the fleet has no InferenceCluster of that name. It has: %s", flag, name, strings.Join(s.xrNames(v1alpha1.KindInferenceCluster), ", "))
+		known := s.xrNames(v1alpha1.KindInferenceCluster)
+		return nil, fmt.Errorf("%s %s: the fleet has no InferenceCluster of that name.%s It has: %s", flag, name, didYouMean(name, known), strings.Join(known, ", "))
 	}
 	return o.DeepCopy(), nil
 }
@@ -127,8 +128,9 @@ func (s *simulation) named(name string) (identity, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return identity{}, fmt.Errorf("--delete %s: the fleet has no InferenceCluster, and no NAMESPACE/NAME of an InferenceService, like that. It has: %s", name,
-			strings.Join(append(s.xrNames(v1alpha1.KindInferenceCluster), append(s.xrNames(v1alpha1.KindInferenceService), s.xrNames(v1alpha1.KindClaimedService)...)...), ", "))
+		known := append(s.xrNames(v1alpha1.KindInferenceCluster), append(s.xrNames(v1alpha1.KindInferenceService), s.xrNames(v1alpha1.KindClaimedService)...)...)
+		return identity{}, fmt.Errorf("--delete %s: the fleet has no InferenceCluster, and no NAMESPACE/NAME of an InferenceService, like that.%s It has: %s",
+			name, didYouMean(name, known), strings.Join(known, ", "))
 	}
 	return identity{}, fmt.Errorf("--delete %s: a cluster and a service have that name: give one of them another name in the files", name)
 }

@@ -1,8 +1,10 @@
 package service
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -17,6 +19,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // An xr is the part of the composite resource that is read. Its metadata is not
@@ -93,6 +96,7 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 	}
 	errs = append(errs, unread...)
 	errs = append(errs, withoutTemplates(composite.Without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread), unmerged)...)
+	nameTargetFields(errs, of.Spec())
 	if !composite.InputInvalid(errs) {
 		// An Input with problems does not say which profiles there are.
 		errs = append(errs, unmerged...)
@@ -115,6 +119,29 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 
 		unnumbered: unnumbered,
 	}, errs
+}
+
+// targetPath matches the path of the target of a role.
+var targetPath = regexp.MustCompile(`^spec\.roles\[(\d+)\]\.scaling\.target$`)
+
+// nameTargetFields names the field of a target that does not exist, if the target is refused because it has no
+// other one. An API server drops such a field, and a file still has it.
+func nameTargetFields(errs field.ErrorList, document *structpb.Value) {
+	roles := document.GetStructValue().GetFields()["roles"].GetListValue().GetValues()
+	for _, e := range errs {
+		m := targetPath.FindStringSubmatch(e.Field)
+		if m == nil {
+			continue
+		}
+		i, err := strconv.Atoi(m[1])
+		if err != nil || i >= len(roles) {
+			continue
+		}
+		target := kube.AsMap(roles[i].GetStructValue().GetFields()["scaling"].GetStructValue().GetFields()["target"].GetStructValue())
+		if unknown := kube.FindUnknownFields(target, reflect.TypeFor[v1alpha1.ScalingTarget]()); len(unknown) > 0 && len(unknown) == len(target) {
+			*e = *field.NotSupported(field.NewPath(e.Field), text.Value(unknown[0].Path), unknown[0].Known)
+		}
+	}
 }
 
 // withProfile returns a service with the profile that it names under its spec.

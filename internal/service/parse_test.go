@@ -72,6 +72,18 @@ func TestEveryProblem(t *testing.T) {
 				`spec.placement.policy: Unsupported value: "FailOver": supported values: "Replicate", "Spread", "Failover"`,
 			},
 		},
+		"Target": {
+			reason: "A field that does not exist is named, with those that do, unless another one is set. An empty target has none.",
+			spec: `{roles: [{name: a, componentType: worker, scaling: {maxReplicas: 2, target: {queueLength: 5}}, template: ` + container + `}, ` +
+				`{name: b, componentType: worker, scaling: {maxReplicas: 2, target: {}}, template: ` + container + `}, ` +
+				`{name: c, componentType: worker, scaling: {maxReplicas: 2, target: {waitingRequests: 1, runningRequests: 1, queueLength: 5}}, template: ` + container + `}]}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want: []string{
+				`spec.roles[0].scaling.target: Unsupported value: "queueLength": supported values: "kvCacheUtilizationPercent", "runningRequests", "timeToFirstTokenMilliseconds", "tokensPerSecond", "waitingRequests"`,
+				`spec.roles[1].scaling.target: Invalid value: "{...}": must have exactly one of waitingRequests, runningRequests, kvCacheUtilizationPercent, tokensPerSecond and timeToFirstTokenMilliseconds`,
+				`spec.roles[2].scaling.target: Invalid value: "{...}": must have exactly one of waitingRequests, runningRequests, kvCacheUtilizationPercent, tokensPerSecond and timeToFirstTokenMilliseconds`,
+			},
+		},
 		"Multinode": {
 			reason:     "Both values are wrong.",
 			spec:       `{roles: [{name: w, componentType: worker, multinode: {nodeCount: two, launcher: vllm}, template: ` + container + `}]}`,

@@ -42,7 +42,8 @@ func writeSummary(w io.Writer, r *rendered) error {
 		}
 		writeScaling(b, r.xr, r.scaling)
 	}
-	writeConditions(b, "Not ready", r.xr, func(c condition) bool { return c.Status != "True" })
+	writeWarnings(b, r.xr)
+	writeConditions(b, "Not ready", r.xr, func(c condition) bool { return c.Status != "True" && !c.warns() })
 	// The table Placement already has the message of the condition Placed.
 	writeConditions(b, "Notes", r.xr, func(c condition) bool { return c.Status == "True" && c.Message != "" && c.Type != observe.IsPlaced })
 	return align(w, b.String())

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
 )
 
 // writeFleet writes which services run in each cluster, and which wait for capacity.
@@ -87,6 +88,22 @@ func ranges(sorted []int32) string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// writeWarnings writes what is probably a mistake. It is apart from what is not ready, which every new service has a list of.
+func writeWarnings(b *strings.Builder, xr object) {
+	for _, c := range conditionsOf(xr) {
+		if !c.warns() {
+			continue
+		}
+		fmt.Fprintln(b, "\nWarnings")
+		for m := range strings.SplitSeq(c.Message, "; ") {
+			fmt.Fprintf(b, "  %s\n", m)
+		}
+	}
+}
+
+// warns tells whether a condition has warnings.
+func (c condition) warns() bool { return c.Type == observe.NoWarnings && c.Status == "False" }
 
 // writeConditions writes the chosen conditions with their messages below a title.
 func writeConditions(b *strings.Builder, title string, xr object, which func(condition) bool) {

@@ -25,7 +25,7 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
 # Rules
 
   - A started unit of which nothing may serve is released as a whole.
-  - A unit that is known to be broken, and of which nothing may serve, is released before those that
+  - A unit that is known to be broken, and of which nothing may serve by itself, is released before those that
     serve. While as many units are started as may be unavailable, or one, it waits: the newest template
     may be what is wrong, and a crash must not spread it. If nothing serves at all, all broken units are
     released at once.
@@ -83,6 +83,8 @@ type Unit struct {
 	// Broken tells that one of its replicas is known not to be ready, or that its replicas are of versions that
 	// answer no request together.
 	Broken bool
+	// Answers tells that an outdated replica of it may answer requests with replicas of other units.
+	Answers bool
 	// Blocked units are not released, such as one whose cluster has not reserved what it needs.
 	Blocked bool
 	// Extra units are beyond the number that is wanted. They count if they serve.
@@ -167,7 +169,7 @@ func Release(units []Unit, p Policy) []bool {
 		u, kind := units[i], kinds[units[i].Kind]
 		switch {
 		case !u.Outdated || u.Blocked:
-		case u.Started && !u.Serving && !u.Unknown:
+		case u.Started && !u.Serving && !u.Unknown && !u.Answers:
 			released[i] = true
 		case p.Paused || u.Index < p.Partition:
 		case u.Broken && !u.Serving && !u.Unknown:

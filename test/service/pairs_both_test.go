@@ -92,3 +92,63 @@ func TestFixAfterPrefillFails(t *testing.T) {
 		}
 	}
 }
+
+// sglangRole is a role whose replicas need others to answer.
+func sglangRole(name, componentType string, replicas int, image string) string {
+	return strings.ReplaceAll(roleOf(name, componentType, replicas, image), vllm, sglang)
+}
+
+// TestPartitionKeepsPairs puts two templates after another on units above the partition. The pair below it keeps the first one,
+// and the former template comes back where it has gone.
+func TestPartitionKeepsPairs(t *testing.T) {
+	spec := func(image string, partition int) string {
+		return "roles:\n" + sglangRole("p", "prefiller", 3, image) + sglangRole("d", "decoder", 3, image) + fmt.Sprintf("rollout: {partition: %d}\n", partition)
+	}
+	for _, tc := range []struct{ canary, next, want string }{
+		{"v2", "v1", "v1,v1,v1,v1,v1,v1"},
+		{"v2", "v3", "v1,v3,v3,v1,v3,v3"},
+		{"v3", "v4", "v1,v4,v4,v1,v4,v4"},
+	} {
+		t.Run(tc.canary+tc.next, func(t *testing.T) {
+			w := newWorld(t, spec("v1", 0))
+			w.rollOut(spec("v1", 0))
+			w.rollOut(spec(tc.canary, 1))
+			w.rollOut(spec(tc.next, 1))
+			if got := w.images(); got != tc.want {
+				t.Errorf("the images are %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestOneExtraUnitOfTwoRoles rolls out two prefill and two decode roles. An extra unit has a replica of each, and stands for one.
+func TestOneExtraUnitOfTwoRoles(t *testing.T) {
+	spec := func(image string) string {
+		return "roles:\n" + sglangRole("p", "prefiller", 2, image) + sglangRole("p2", "prefiller", 2, image) + sglangRole("d", "decoder", 2, image) + sglangRole("d2", "decoder", 2, image) +
+			"rollout: {maxSurge: 1, maxUnavailable: 0}\n"
+	}
+	w := newWorld(t, spec("v1"))
+	w.rollOut(spec("v1"))
+	w.start = 3
+	if fewest, _ := w.rollOut(spec("v2")); fewest < 8 {
+		t.Errorf("only %d of 8 replicas served", fewest)
+	}
+}
+
+// TestScaleUpSpreadsNothing adds prefill of a version that does not start. Decode of the former version stays: prefill of its
+// version is in other units.
+func TestScaleUpSpreadsNothing(t *testing.T) {
+	spec := func(prefill int, image string) string {
+		return "roles:\n" + sglangRole("p", "prefiller", prefill, image) + sglangRole("d", "decoder", 8, image)
+	}
+	w := newWorld(t, spec(8, "v1"))
+	w.rollOut(spec(8, "v1"))
+	w.rollOut(spec(8, broken))
+	before := len(w.serving())
+	w.rollOut(spec(16, broken))
+	if got := len(w.serving()); got < before {
+		t.Errorf("%d replicas of the former version serve, %d before", got, before)
+	}
+	w.rollOut(spec(16, "v2"))
+	w.checkAll(t, "v2", map[string]int{"p": 16, "d": 8})
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -26,11 +27,13 @@ import (
 type ObservedState struct {
 	plan *plan.Plan
 	req  incoming.Request
+	// replicas are the states of replicas, by the keys of their LeaderWorkerSets. A rollout reads them several times.
+	replicas map[key.Key]rollout.State
 }
 
 // Read returns the observed state of a request. It decodes nothing yet.
 func Read(req incoming.Request, p *plan.Plan) *ObservedState {
-	return &ObservedState{plan: p, req: req}
+	return &ObservedState{plan: p, req: req, replicas: map[key.Key]rollout.State{}}
 }
 
 // Observed tells whether the composed resource of that key exists.

@@ -54,6 +54,15 @@ var (
 // last tells whether it was released. So a cluster that cannot be reached holds nothing again
 // that was released before.
 func (r *ObservedState) Replica(k key.Key) rollout.State {
+	s, known := r.replicas[k]
+	if !known {
+		s = r.replica(k)
+		r.replicas[k] = s
+	}
+	return s
+}
+
+func (r *ObservedState) replica(k key.Key) rollout.State {
 	observed := r.req.Observed(k)
 	if !observed.Exists() {
 		return rollout.State{}

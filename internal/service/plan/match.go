@@ -9,14 +9,23 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
 
+// A match has the units of prefill and decode replicas that need each other.
+type match struct {
+	// units are the indexes of the units, by the keys of the replicas.
+	units map[key.Key]int32
+	// answering are the versions of which both may serve.
+	answering map[string]bool
+}
+
 // A side has the prefill or the decode replicas of a cluster, in the order in which they are spread over the units.
 type side []*Replica
 
 // match spreads prefill and decode replicas that need each other evenly over units. Their indexes do not say which of
 // them have one version: in a rollout, scaling removes updated ones, or adds some. So those of one version are put
 // together, as far as there are as many. If some version has prefill and decode that serve, one unit has such replicas of
-// both. So a version goes on answering as long as one unit has to serve.
-func (p *Plan) match(c *ClusterPlan, running *Running) map[key.Key]int32 {
+// both. So a version goes on answering as long as one unit has to serve. Replicas below the partition come first, because
+// they keep their version.
+func (p *Plan) match(c *ClusterPlan, running *Running) match {
 	var prefill, decode side
 	for r := range c.Replicas() {
 		switch {
@@ -28,18 +37,19 @@ func (p *Plan) match(c *ClusterPlan, running *Running) map[key.Key]int32 {
 		}
 	}
 	o := newOrder(slices.Concat(prefill, decode), running)
-	all := make(map[key.Key]int32, len(prefill)+len(decode))
+	o.below = func(r *Replica) bool { return p.unitIndex(r) < *p.Rollout.Partition }
+	all := match{units: make(map[key.Key]int32, len(prefill)+len(decode)), answering: o.answering()}
 	units := max(1, min(p.pairs(), prefill.wanted(), decode.wanted()))
-	extra := max(1, min(prefill.extra(), decode.extra()))
+	extra := max(1, min(prefill.extraUnits(p), decode.extraUnits(p)))
 	for _, s := range []side{prefill, decode} {
 		slices.SortStableFunc(s, o.compare)
 		wanted := s.wanted()
 		for i, r := range s {
 			n := int32(i)
 			if n < wanted {
-				all[r.Key] = n * units / wanted
+				all.units[r.Key] = n * units / wanted
 			} else {
-				all[r.Key] = p.pairs() + (n-wanted)*extra/s.extra()
+				all.units[r.Key] = p.pairs() + (n-wanted)*extra/s.extra()
 			}
 		}
 	}
@@ -144,12 +154,25 @@ func (s side) extra() int32 {
 	return n
 }
 
+// extraUnits is in how many units the extra replicas of a side are.
+func (s side) extraUnits(p *Plan) int32 {
+	seen := map[int32]bool{}
+	for _, r := range s {
+		if r.Extra {
+			seen[p.unitIndex(r)] = true
+		}
+	}
+	return int32(len(seen)) //nolint:gosec // As above.
+}
+
 // An order of prefill and decode replicas. The newest version comes last, and before it a version of which both serve comes
 // first. In each version those that serve are the outermost ones.
 type order struct {
 	ranked map[key.Key]ranked
 	// ranks of the versions.
 	ranks map[string]int
+	// below tells which replicas the partition leaves as they are.
+	below func(*Replica) bool
 }
 
 // A ranked replica has its state, and tells whether it runs the newest version.
@@ -187,9 +210,21 @@ func newOrder(replicas []*Replica, running *Running) *order {
 	return o
 }
 
+// answering returns the versions of which both may serve.
+func (o *order) answering() map[string]bool {
+	all := map[string]bool{}
+	for version, rank := range o.ranks {
+		all[version] = rank < rankBroken
+	}
+	return all
+}
+
 // compare is the order of two replicas.
 func (o *order) compare(a, b *Replica) int {
 	x, y := o.ranked[a.Key], o.ranked[b.Key]
+	if first := preferred(o.below(a), o.below(b)); first != 0 {
+		return first
+	}
 	if x.newest && y.newest {
 		return cmp.Compare(y.health(), x.health())
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
@@ -24,6 +23,8 @@ type unit struct {
 	kept bool
 	// both tells that prefill and decode need each other to answer.
 	both bool
+	// answering are the versions of which both may serve in the cluster, whatever unit they are in.
+	answering map[string]bool
 }
 
 // state of the unit, by the states of its replicas.
@@ -43,6 +44,7 @@ func (u *unit) state(running *Running) rollout.Unit {
 		mayServe.add(r, state, may)
 		formerServe.add(r, state, former && state.Serving)
 		formerMayServe.add(r, state, former && may)
+		s.Answers = s.Answers || former && may && u.answering[state.Running]
 		s.Blocked = s.Blocked || r.Held
 	}
 	if u.both {
@@ -136,14 +138,22 @@ func (p *Plan) absent(c *ClusterPlan, running *Running) []unit {
 	if len(there) == 0 {
 		return nil
 	}
+	var all []unit
 	seen := map[int32]bool{}
 	for _, u := range there {
 		seen[u.index] = seen[u.index] || u.kind == pairKind
 	}
-	var all []unit
+	// Where prefill and decode are matched, the replicas that are there are in the first units.
+	matched, next := p.needBoth() && !p.Service.Grouped, int32(0)
 	for i := range c.Pending {
 		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
-		if u.kind == pairKind && seen[u.index] {
+		if u.kind == pairKind && matched {
+			for seen[next] {
+				next++
+			}
+			u.index = next
+		}
+		if u.kind == pairKind && (seen[u.index] || matched && u.index >= p.pairs()) {
 			continue
 		}
 		all = append(all, u)
@@ -162,15 +172,15 @@ func (p *Plan) unitsOf(c *ClusterPlan, running *Running) []unit {
 		kept  bool
 	}
 	at, both := map[of]int{}, p.needBoth()
-	matched := map[key.Key]int32{}
+	var matched match
 	if both && !p.Service.Grouped {
 		matched = p.match(c, running)
 	}
 	for r := range c.Replicas() {
 		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept}
 		u.both = both && u.kind == pairKind
-		if index, is := matched[r.Key]; is {
-			u.index, u.extra = index, index >= p.pairs()
+		if index, is := matched.units[r.Key]; is {
+			u.index, u.extra, u.answering = index, index >= p.pairs(), matched.answering
 		}
 		i, has := at[of{u.index, u.kept}]
 		switch {

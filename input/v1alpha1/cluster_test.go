@@ -54,7 +54,7 @@ annotations: {example.com/note: b}
 			doc:    `{podSecurity: {enforce: Baseline}, tenants: [{namespaces: [a], podSecurity: {enforceVersion: "1.34"}}]}`,
 			schema: []string{"podSecurity.enforce", "tenants[0].podSecurity.enforceVersion"},
 			want: []string{
-				`input.podSecurity.enforce: Unsupported value: "Baseline": supported values: "privileged", "baseline", "restricted"`,
+				`input.podSecurity.enforce: Unsupported value: "Baseline": supported values: "privileged", "baseline", "restricted" (did you mean "baseline"?)`,
 				`input.tenants[0].podSecurity.enforceVersion: Invalid value: "1.34": must be latest, or a version of Kubernetes such as v1.34`,
 			},
 		},

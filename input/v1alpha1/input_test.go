@@ -71,12 +71,12 @@ podObservationLimit: 0
 			doc:    `{endpointPicker: {image: x, dialect: gaie, imagePullPolicy: Sometimes, revisionScreening: Never}, defaults: {schedulingStrategy: {gang: {mode: All}}}, fleet: {hostnameBackends: Backend}, missingKinds: skip}`,
 			schema: []string{"defaults.schedulingStrategy.gang.mode", "endpointPicker.dialect", "endpointPicker.imagePullPolicy", "endpointPicker.revisionScreening", "fleet.hostnameBackends", "missingKinds"},
 			want: []string{
-				`input.endpointPicker.dialect: Unsupported value: "gaie": supported values: "GAIE", "LLMD"`,
+				`input.endpointPicker.dialect: Unsupported value: "gaie": supported values: "GAIE", "LLMD" (did you mean "GAIE"?)`,
 				`input.endpointPicker.revisionScreening: Unsupported value: "Never": supported values: "Auto", "Enabled", "Disabled"`,
 				`input.endpointPicker.imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`,
 				`input.fleet.hostnameBackends: Unsupported value: "Backend": supported values: "EndpointSlice", "ExternalName", "ServiceEntry"`,
 				`input.defaults.schedulingStrategy.gang.mode: Unsupported value: "All": supported values: "AllOrNothing", "MinimumFirst", "None"`,
-				`input.missingKinds: Unsupported value: "skip": supported values: "Fail", "Skip"`,
+				`input.missingKinds: Unsupported value: "skip": supported values: "Fail", "Skip" (did you mean "Skip"?)`,
 			},
 		},
 		"Numbers": {

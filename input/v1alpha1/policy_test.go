@@ -129,7 +129,7 @@ func TestValidatePolicy(t *testing.T) {
 			reason: "A mistyped standard is refused: it must not mean no standard.",
 			doc:    `{podSecurity: {enforce: Baseline, enforceVersion: "1.34", allowedCapabilities: [CAP_IPC_LOCK, ""]}}`,
 			want: []string{
-				`input.podSecurity.enforce: Unsupported value: "Baseline": supported values: "privileged", "baseline", "restricted"`,
+				`input.podSecurity.enforce: Unsupported value: "Baseline": supported values: "privileged", "baseline", "restricted" (did you mean "baseline"?)`,
 				`input.podSecurity.enforceVersion: Invalid value: "1.34": must be latest, or a version of Kubernetes such as v1.34`,
 				`input.podSecurity.allowedCapabilities[0]: Invalid value: "CAP_IPC_LOCK": must be the name of a capability in upper case, without the prefix CAP_, such as IPC_LOCK`,
 				`input.podSecurity.allowedCapabilities[1]: Invalid value: "": must be the name of a capability in upper case, without the prefix CAP_, such as IPC_LOCK`,

@@ -84,7 +84,7 @@ func TestValidateProfiles(t *testing.T) {
 				`input.profiles[0].roles[0].endpointPicker.failureMode: Unsupported value: "Open": supported values: "FailClose", "FailOpen"`,
 				`input.profiles[0].roles[0].endpointPicker.kvConnector: Invalid value: "A b": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
 				`input.profiles[0].roles[1].multinode.nodeCount: Invalid value: 0: must be from 1 to 1024`,
-				`input.profiles[0].roles[1].multinode.launcher: Unsupported value: "vLLM": supported values: "Ray", "VLLM", "VLLMDataParallel", "SGLang", "None"`,
+				`input.profiles[0].roles[1].multinode.launcher: Unsupported value: "vLLM": supported values: "Ray", "VLLM", "VLLMDataParallel", "SGLang", "None" (did you mean "VLLM"?)`,
 				`input.profiles[0].roles[1].lifecycle.startupSeconds: Invalid value: 9: must be from 10 to 86400`,
 				`input.profiles[0].roles[1].lifecycle.drainSeconds: Invalid value: -1: must be from 0 to 1800`,
 				`input.profiles[0].roles[1].lifecycle.shutdownSeconds: Invalid value: 1801: must be from 1 to 1800`,

@@ -56,6 +56,7 @@ func problemsOf(t *testing.T, spec, in string) (reason string, problems []string
 // A value that cannot be read hides no other problem, and causes none.
 func TestEveryProblem(t *testing.T) {
 	const container = `{spec: {containers: [{name: vllm, image: x}]}}`
+	const profiled = `{spec: {containers: [{name: vllm, image: vllm, args: [--model, m]}]}}`
 	const roles = `roles: [{name: w, componentType: worker, template: ` + container + `}]`
 	type testCase struct {
 		reason, spec, input string
@@ -69,7 +70,7 @@ func TestEveryProblem(t *testing.T) {
 			wantReason: composite.ReasonInvalidSpec,
 			want: []string{
 				`spec.placement.failoverAfterSeconds: Invalid value: "5m": must be a whole number`,
-				`spec.placement.policy: Unsupported value: "FailOver": supported values: "Replicate", "Spread", "Failover"`,
+				`spec.placement.policy: Unsupported value: "FailOver": supported values: "Replicate", "Spread", "Failover" (did you mean "Failover"?)`,
 			},
 		},
 		"Target": {
@@ -90,7 +91,27 @@ func TestEveryProblem(t *testing.T) {
 			wantReason: composite.ReasonInvalidSpec,
 			want: []string{
 				`spec.roles[0].multinode.nodeCount: Invalid value: "two": must be a whole number`,
-				`spec.roles[0].multinode.launcher: Unsupported value: "vllm": supported values: "Ray", "VLLM", "VLLMDataParallel", "SGLang", "None"`,
+				`spec.roles[0].multinode.launcher: Unsupported value: "vllm": supported values: "Ray", "VLLM", "VLLMDataParallel", "SGLang", "None" (did you mean "VLLM"?)`,
+			},
+		},
+		"ComponentType": {
+			reason: "No profile gives anything to a role of an unknown type, so nobody knows its engine.",
+			spec: `{profileName: pd, roles: [{name: p, componentType: prefiller, scaling: {maxReplicas: 4}}, ` +
+				`{name: d, componentType: decode, scaling: {maxReplicas: 8, target: {waitingRequests: 4}}, template: {spec: {containers: [{name: vllm, args: [--port=9000]}]}}}, ` +
+				`{name: r, componentType: router, strategy: pd-disaggregation}], scaling: {ratio: {prefill: 1, decode: 2}}}`,
+			input: `profiles: [{name: pd, roles: [{componentType: prefiller, template: ` + profiled + `}, {componentType: decoder, template: ` + profiled + `}]}], ` +
+				`scaling: {prometheus: {serverAddress: "http://prometheus:9090"}}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want:       []string{`spec.roles[1].componentType: Unsupported value: "decode": supported values: "worker", "prefiller", "decoder", "router" (did you mean "decoder"?)`},
+		},
+		"ComponentTypeAlone": {
+			reason: "What is wrong with its own template is said. Whether the engine of the one role fits the other is not.",
+			spec: `{roles: [{name: p, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--port=9000]}]}}}, ` +
+				`{name: d, componentType: Worker, scaling: {minReplicas: 0, maxReplicas: 8, target: {waitingRequests: 4}}, template: {spec: {containers: [{name: vllm}]}}}, {name: r, componentType: router}]}`,
+			wantReason: composite.ReasonInvalidSpec,
+			want: []string{
+				`spec.roles[1].componentType: Unsupported value: "Worker": supported values: "worker", "prefiller", "decoder", "router" (did you mean "worker"?)`,
+				`spec.roles[1].template.spec.containers[0].image: Required value: must be set: Kubernetes creates no pod without it`,
 			},
 		},
 		"Selector": {
@@ -153,7 +174,7 @@ func TestEveryProblem(t *testing.T) {
 				`input.endpointPicker.dialect: Invalid value: 5: must be a string`,
 				`input.networkPolicy.ingressFrom: Invalid value: "x": must be a list`,
 				`input.routes.allowedHostnames: Invalid value: 5: must be a list`,
-				`input.routes.ownGateways: Unsupported value: "allow": supported values: "Allow", "Deny"`,
+				`input.routes.ownGateways: Unsupported value: "allow": supported values: "Allow", "Deny" (did you mean "Allow"?)`,
 				`input.networkPolicy.egressTo: Required value: must list at least the API server, or be left out to let the engines reach anything`,
 			},
 		},

@@ -20,12 +20,20 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// OneOf checks that a value is one of the valid ones, or not set.
+// OneOf checks that a value is one of the valid ones, or not set. The error names the one that may be meant.
 func OneOf[T ~string](path *field.Path, v T, valid ...T) field.ErrorList {
 	if v == "" || slices.Contains(valid, v) {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(path, T(text.Value(string(v))), valid)}
+	e := field.NotSupported(path, T(text.Value(string(v))), valid)
+	known := make([]string, len(valid))
+	for i := range valid {
+		known[i] = string(valid[i])
+	}
+	if meant := text.Nearest(string(v), known); meant != "" {
+		e.Detail += fmt.Sprintf(" (did you mean %q?)", meant)
+	}
+	return field.ErrorList{e}
 }
 
 // Between checks that a number is at least from and at most to.

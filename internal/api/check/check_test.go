@@ -19,6 +19,29 @@ func TestLength(t *testing.T) {
 	}
 }
 
+// TestOneOf shows that the error names the value that is probably meant.
+func TestOneOf(t *testing.T) {
+	path := field.NewPath("a")
+	cases := map[string]struct{ reason, v, want string }{
+		"None":  {reason: "A value that is not set is no error."},
+		"Valid": {reason: "A valid value is none either.", v: "decoder"},
+		"Near":  {reason: "A misspelt value is near to one.", v: "decode", want: `a: Unsupported value: "decode": supported values: "prefiller", "decoder" (did you mean "decoder"?)`},
+		"Case":  {reason: "So is one of another case.", v: "Prefiller", want: `a: Unsupported value: "Prefiller": supported values: "prefiller", "decoder" (did you mean "prefiller"?)`},
+		"Far":   {reason: "Nothing is near to this.", v: "gpu", want: `a: Unsupported value: "gpu": supported values: "prefiller", "decoder"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := OneOf(path, tc.v, "prefiller", "decoder").ToAggregate(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestNames(t *testing.T) {
 	path := field.NewPath("a")
 	cases := map[string]struct {

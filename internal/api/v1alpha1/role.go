@@ -1,6 +1,10 @@
 package v1alpha1
 
-import "github.com/fusioninfer/function-inferenceservice/internal/kube"
+import (
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
 
 // A ComponentType says what a role does.
 // +kubebuilder:validation:Enum=router;prefiller;decoder;worker
@@ -19,6 +23,9 @@ const (
 )
 
 var componentTypes = []ComponentType{ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder, ComponentTypeRouter}
+
+// Known tells whether a type is one of the API. A role of another one has an error, and may be meant as any type.
+func (t ComponentType) Known() bool { return slices.Contains(componentTypes, t) }
 
 // A Role is one part of the service.
 // +kubebuilder:validation:XValidation:rule="self.componentType != 'router' || (!has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) && !has(self.lifecycle) && !has(self.recoveryPolicy) && !has(self.restartGracePeriodSeconds) && !has(self.scaling))",message="a router must not have template, leaderTemplate, multinode, lifecycle, recoveryPolicy, restartGracePeriodSeconds or scaling"

@@ -164,10 +164,14 @@ func validateScaling(spec *field.Path, s *InferenceServiceSpec) field.ErrorList 
 	return errs
 }
 
-// scaledPair tells whether there is one prefiller and one decoder, both with scaling.
+// scaledPair tells whether there is one prefiller and one decoder, both with scaling. A role of an unknown
+// type may be either, and has an error of its own.
 func scaledPair(roles []Role) bool {
 	n := map[ComponentType]int{}
 	for i := range roles {
+		if !roles[i].ComponentType.Known() {
+			return true
+		}
 		n[roles[i].ComponentType]++
 		pair := roles[i].ComponentType == ComponentTypePrefiller || roles[i].ComponentType == ComponentTypeDecoder
 		if pair && roles[i].Scaling == nil {

@@ -51,7 +51,7 @@ func validateCombination(path *field.Path, roles []Role) field.ErrorList {
 // counts as any type: it has an error of its own, and causes no second one.
 func has(roles []Role, types ...ComponentType) bool {
 	for _, r := range roles {
-		if len(check.OneOf(nil, r.ComponentType, componentTypes...)) > 0 || r.ComponentType == "" {
+		if !r.ComponentType.Known() {
 			return true
 		}
 		for _, t := range types {

@@ -31,6 +31,13 @@ func TestValidateRoles(t *testing.T) {
 			schema: []string{`spec.roles[0].componentType`},
 			want:   []string{`spec.roles[0].componentType: Unsupported value: "server": supported values: "worker", "prefiller", "decoder", "router"`},
 		},
+		"NearComponentType": {
+			reason: "The error names the value that is probably meant. A ratio of prefill and decode may need the role, so nothing is said of it.",
+			doc: service(`{scaling: {ratio: {prefill: 1, decode: 2}}, roles: [{name: p, componentType: prefiller, scaling: {maxReplicas: 2}, template: {}}, ` +
+				`{name: d, componentType: decode, scaling: {maxReplicas: 2}, template: {}}, {name: r, componentType: router, strategy: pd-disaggregation}]}`),
+			schema: []string{`spec.roles[1].componentType`},
+			want:   []string{`spec.roles[1].componentType: Unsupported value: "decode": supported values: "worker", "prefiller", "decoder", "router" (did you mean "decoder"?)`},
+		},
 		"NoComponentType": {
 			reason: "componentType is required: it has no default.",
 			doc:    roles(`{name: w, template: {}}`),

@@ -96,12 +96,18 @@ func CheckTemplates(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input
 	var errs field.ErrorList
 	pairs := hasPairs(spec)
 	for i := range spec.Roles {
-		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter {
+		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter && !unmerged(spec, i) {
 			_, _, more := planRole(i, spec.Roles[i], loadsOf(spec, naming.Identity{}), in, pairs)
 			errs = append(errs, more...)
 		}
 	}
 	return errs
+}
+
+// unmerged tells whether a role lacks what its profile gives, because its type is not known. Nothing can be
+// said of its template then.
+func unmerged(spec *v1alpha1.InferenceServiceSpec, i int) bool {
+	return spec.ProfileName != "" && !spec.Roles[i].ComponentType.Known()
 }
 
 // maxWorkloads limits the LeaderWorkerSets of a service before they are rendered. Crossplane
@@ -140,14 +146,14 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.
 	var errs field.ErrorList
 	pairs, load := hasPairs(spec), loadsOf(spec, p.Service)
 	for i := range spec.Roles {
-		if spec.Roles[i].ComponentType == v1alpha1.ComponentTypeRouter {
+		if spec.Roles[i].ComponentType == v1alpha1.ComponentTypeRouter || unmerged(spec, i) {
 			continue
 		}
 		r, warnings, more := planRole(i, spec.Roles[i], load, in, pairs)
 		p.Warnings = append(p.Warnings, warnings...)
-		errs = append(errs, more...)
-		if r != nil {
-			errs = append(errs, policy.checkRole(r)...)
+		errs = append(append(errs, more...), policy.checkRole(r)...)
+		// What other roles need of one whose type is not known cannot be said: its error is enough.
+		if r.Type.Known() {
 			p.Roles = append(p.Roles, r)
 		}
 	}

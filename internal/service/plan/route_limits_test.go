@@ -187,7 +187,7 @@ func TestRouteLimits(t *testing.T) {
 			reason: "Methods and types are among a few.",
 			spec:   match(`{method: post, path: {type: Prefix, value: /}}`),
 			want: []string{
-				`httproute.rules[0].matches[0].method: Unsupported value: "post": supported values: "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"`,
+				`httproute.rules[0].matches[0].method: Unsupported value: "post": supported values: "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH" (did you mean "POST"?)`,
 				`httproute.rules[0].matches[0].path.type: Unsupported value: "Prefix": supported values: "Exact", "PathPrefix", "RegularExpression"`,
 			},
 		},

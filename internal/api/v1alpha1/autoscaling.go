@@ -173,7 +173,7 @@ func validateTriggers(path *field.Path, all []ScalingTrigger) field.ErrorList {
 	if all != nil && len(all) == 0 {
 		errs = append(errs, field.Required(path, "must list triggers of KEDA, or be left out"))
 	}
-	names := map[string]bool{}
+	names := unique{}
 	for i := range triggers {
 		at, t := path.Index(i), &triggers[i]
 		if t.Type == "" {
@@ -183,10 +183,7 @@ func validateTriggers(path *field.Path, all []ScalingTrigger) field.ErrorList {
 		}
 		if t.Name != "" {
 			errs = append(errs, check.Label(at.Child("name"), t.Name)...)
-			if names[t.Name] {
-				errs = append(errs, field.Duplicate(at.Child("name"), text.Value(t.Name)))
-			}
-			names[t.Name] = true
+			errs = append(errs, names.check(at.Child("name"), t.Name)...)
 		}
 		errs = append(errs, validateTriggerMetadata(at.Child("metadata"), t.Metadata)...)
 		if t.MetricType != "" {

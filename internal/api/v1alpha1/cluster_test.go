@@ -151,7 +151,7 @@ func TestValidateCluster(t *testing.T) {
 				`spec.pools[0].nodeSelector[a b]: Invalid value: "c d": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
 				`spec.pools[1].name: Invalid value: "P": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
 				`spec.pools[1].nodeCount: Invalid value: -1: must be from 0 to 5000`,
-				`spec.pools[1].name: Duplicate value: "P"`,
+				`spec.pools[1].name: Duplicate value: "P": must differ from spec.pools[0].name, which is the same`,
 			},
 		},
 		"Stop": {
@@ -228,7 +228,7 @@ func TestValidateCluster(t *testing.T) {
 			want: []string{
 				`spec.quotas[0].resources[0].nominalQuota[cpu]: Invalid value: "-1": must not be negative`,
 				`spec.quotas[0].resources[0].borrowingLimit: Invalid value: "-1": must not be negative`,
-				`spec.quotas[0].resources[1].name: Duplicate value: "cpu"`,
+				`spec.quotas[0].resources[1].name: Duplicate value: "cpu": must differ from spec.quotas[0].resources[0].name, which is the same`,
 				`spec.quotas[0].resources[2].name: Required value: must be the name of a resource, such as nvidia.com/gpu`,
 				`spec.quotas[0].resources[3].nominalQuota: Required value: must be an amount, which may be 0`,
 			},
@@ -341,7 +341,7 @@ func TestValidateCluster(t *testing.T) {
 			schema: []string{"spec.allowedNamespaces.names[0]", "spec.allowedNamespaces.names[2]"},
 			want: []string{
 				`spec.allowedNamespaces.names[0]: Invalid value: "Team": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
-				`spec.allowedNamespaces.names[2]: Duplicate value: "a"`,
+				`spec.allowedNamespaces.names[2]: Duplicate value: "a": must differ from spec.allowedNamespaces.names[1], which is the same`,
 			},
 		},
 		"AllowedFrom": {

@@ -82,7 +82,7 @@ func TestValidateModelCache(t *testing.T) {
 		"Twice": {
 			reason: "A cluster has one claim.", doc: ofCache(least + `, clusters: [east, east]`),
 			schema: []string{"spec.clusters[1]"},
-			want:   []string{`spec.clusters[1]: Duplicate value: "east"`},
+			want:   []string{`spec.clusters[1]: Duplicate value: "east": must differ from spec.clusters[0], which is the same`},
 		},
 		"LoadPolicy": {
 			reason: "Without clusters there is nothing to choose.", doc: ofCache(least + `, loadPolicy: OnDemand`),

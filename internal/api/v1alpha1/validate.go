@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -50,13 +52,15 @@ func validateIdentity(name, tenant string) field.ErrorList {
 	return errs
 }
 
-// A unique finds names that appear more than once in a list.
-type unique map[string]bool
+// A unique finds names that appear more than once in a list. It has the path at which each one appears first.
+type unique map[string]*field.Path
 
 func (u unique) check(path *field.Path, name string) field.ErrorList {
-	if name != "" && u[name] {
-		return field.ErrorList{field.Duplicate(path, text.Value(name))}
+	if first := u[name]; name != "" && first != nil {
+		e := field.Duplicate(path, text.Value(name))
+		e.Detail = fmt.Sprintf("must differ from %s, which is the same", first)
+		return field.ErrorList{e}
 	}
-	u[name] = true
+	u[name] = path
 	return nil
 }

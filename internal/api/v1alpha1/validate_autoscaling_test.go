@@ -96,7 +96,7 @@ func TestValidateAutoscaler(t *testing.T) {
 			want: []string{
 				at + `.triggers[0].type: Invalid value: "Cron": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
 				at + `.triggers[0].metricType: Unsupported value: "Utilization": supported values: "AverageValue", "Value"`,
-				at + `.triggers[1].name: Duplicate value: "a"`,
+				at + `.triggers[1].name: Duplicate value: "a": must differ from ` + at + `.triggers[0].name, which is the same`,
 				at + `.triggers[1].metadata: Required value: must be what the type of trigger needs, such as serverAddress, query and threshold`,
 				at + `.triggers[1].authenticationRef.kind: Invalid value: "ClusterTriggerAuthentication": must be left out, or be TriggerAuthentication: one of a cluster has credentials of the platform team`,
 				at + `.triggers[2].metadata: Too many: 65: must have at most 64 items`,

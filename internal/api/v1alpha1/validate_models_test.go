@@ -12,7 +12,7 @@ func TestValidateModels(t *testing.T) {
 				`spec.roles[1].servedModels[2].name`,
 			},
 			want: []string{
-				`spec.roles[1].servedModels[1].name: Duplicate value: "m"`,
+				`spec.roles[1].servedModels[1].name: Duplicate value: "m": must differ from spec.roles[1].servedModels[0].name, which is the same`,
 				`spec.roles[1].servedModels[2].name: Required value: must be the name of the model`,
 			},
 		},
@@ -45,7 +45,7 @@ func TestValidateModels(t *testing.T) {
 			},
 			want: []string{
 				`spec.roles[1].servedModels[0].targets[0].weight: Invalid value: -1: must be from 0 to 1000000`,
-				`spec.roles[1].servedModels[0].targets[1].name: Duplicate value: "a"`,
+				`spec.roles[1].servedModels[0].targets[1].name: Duplicate value: "a": must differ from spec.roles[1].servedModels[0].targets[0].name, which is the same`,
 				`spec.roles[1].servedModels[0].targets[1].weight: Invalid value: 1000001: must be from 0 to 1000000`,
 				`spec.roles[1].servedModels[0].targets[2].name: Required value: must be the name of the model`,
 			},

@@ -18,7 +18,7 @@ func TestValidatePlacement(t *testing.T) {
 			reason: "The names of clusters are unique in a placement.",
 			doc:    clusters(`{name: a, providerConfigRef: {name: c}}`, `{name: a, providerConfigRef: {name: d}}`),
 			schema: []string{`spec.placement.clusters[1]`},
-			want:   []string{`spec.placement.clusters[1].name: Duplicate value: "a"`},
+			want:   []string{`spec.placement.clusters[1].name: Duplicate value: "a": must differ from spec.placement.clusters[0].name, which is the same`},
 		},
 		"SameNamespace": {
 			reason: "Two entries for one namespace of a cluster would write the same objects. Kind and namespace count with their defaults.",

@@ -48,7 +48,7 @@ func TestValidateRoles(t *testing.T) {
 			reason: "The names of roles are unique.",
 			doc:    roles(worker, worker),
 			schema: []string{`spec.roles[1]`},
-			want:   []string{`spec.roles[1].name: Duplicate value: "w"`},
+			want:   []string{`spec.roles[1].name: Duplicate value: "w": must differ from spec.roles[0].name, which is the same`},
 		},
 		"EmptyRole": {
 			reason: "A role needs a name.",

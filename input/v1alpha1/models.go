@@ -178,8 +178,8 @@ func validateModelCaches(at *field.Path, c *ModelCaches) field.ErrorList {
 		name string
 		size *resource.Quantity
 	}{{"defaultSize", c.DefaultSize}, {"maxSize", c.MaxSize}} {
-		if q.size != nil && q.size.Sign() <= 0 {
-			errs = append(errs, field.Invalid(at.Child(q.name), text.Value(q.size.String()), "must be more than 0"))
+		if q.size != nil {
+			errs = append(errs, check.Size(at.Child(q.name), *q.size)...)
 		}
 	}
 	if c.DefaultSize != nil && c.MaxSize != nil && c.DefaultSize.Cmp(*c.MaxSize) > 0 {

@@ -32,6 +32,7 @@ modelCaches: {storageClassName: nfs, allowedStorageClassNames: ["fast-*"], defau
 			reason: "A default that is not allowed would refuse every service.", doc: `modelCaches: {defaultSize: 2Ti, maxSize: 1Ti}`,
 			want: []string{`modelCaches.defaultSize: Invalid value: "2Ti": must be at most maxSize, 1Ti`},
 		},
+		"BytesAtMost":   {reason: "Nor does one of a few bytes.", doc: `modelCaches: {maxSize: 500}`, want: []string{`modelCaches.maxSize: Invalid value: "500": must be at least 1Mi, and a number alone stands for bytes: did you mean 500Mi or 500Gi?`}},
 		"NoDefaultSize": {reason: "A claim has a size.", doc: `modelCaches: {defaultSize: "0"}`, want: []string{`modelCaches.defaultSize: Invalid value: "0": must be more than 0`}},
 	}
 	for name, tc := range cases {

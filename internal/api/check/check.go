@@ -118,6 +118,26 @@ func qualified(path *field.Path, key string) field.ErrorList {
 	return nil
 }
 
+// leastSize is the least size of a claim. No weights are smaller, so what is less has the wrong unit.
+var leastSize = resource.MustParse("1Mi")
+
+// Size checks the size of a claim for weights, which the error quotes as Kubernetes writes it.
+func Size(path *field.Path, q resource.Quantity) field.ErrorList {
+	shown := text.Value(q.String())
+	switch number := strings.TrimSuffix(shown, "m"); {
+	case q.Sign() <= 0:
+		return field.ErrorList{field.Invalid(path, shown, "must be more than 0")}
+	case q.Cmp(leastSize) >= 0:
+		return nil
+	case number != shown:
+		return field.ErrorList{field.Invalid(path, shown, fmt.Sprintf("must be at least %[1]s, and m stands for thousandths of a byte: did you mean %[2]sM or %[2]sMi?", leastSize.String(), number))}
+	case strings.Trim(number, "0123456789") == "":
+		return field.ErrorList{field.Invalid(path, shown, fmt.Sprintf("must be at least %[1]s, and a number alone stands for bytes: did you mean %[2]sMi or %[2]sGi?", leastSize.String(), number))}
+	default:
+		return field.ErrorList{field.Invalid(path, shown, "must be at least "+leastSize.String())}
+	}
+}
+
 // Resources checks the requests and limits of a container.
 func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
 	if r == nil {

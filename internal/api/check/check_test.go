@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -33,6 +34,37 @@ func TestOneOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := ""
 			if err := OneOf(path, tc.v, "prefiller", "decoder").ToAggregate(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSize shows that a unit that cannot be meant is an error, which asks for the one that is.
+func TestSize(t *testing.T) {
+	path := field.NewPath("a")
+	cases := map[string]struct{ reason, size, want string }{
+		"Large":    {reason: "A model has some gigabytes.", size: "40Gi"},
+		"Least":    {reason: "This is the least size.", size: "1Mi"},
+		"None":     {reason: "No claim has no size.", size: "0", want: `a: Invalid value: "0": must be more than 0`},
+		"Negative": {reason: "Nor is one less than none.", size: "-40Gi", want: `a: Invalid value: "-40Gi": must be more than 0`},
+		"Milli": {
+			reason: "m stands for thousandths.", size: "40m",
+			want: `a: Invalid value: "40m": must be at least 1Mi, and m stands for thousandths of a byte: did you mean 40M or 40Mi?`,
+		},
+		"Bytes": {
+			reason: "A number alone stands for bytes.", size: "40",
+			want: `a: Invalid value: "40": must be at least 1Mi, and a number alone stands for bytes: did you mean 40Mi or 40Gi?`,
+		},
+		"Kilo": {reason: "Too little is said with its limit.", size: "40Ki", want: `a: Invalid value: "40Ki": must be at least 1Mi`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := Size(path, resource.MustParse(tc.size)).ToAggregate(); err != nil {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

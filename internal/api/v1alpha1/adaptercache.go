@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // An AdapterCache is a claim for LoRA adapters, in each cluster that the service runs in. InferenceModels
@@ -104,10 +103,7 @@ func validateAdapterCache(at *field.Path, c *AdapterCache) field.ErrorList {
 	if c == nil {
 		return nil
 	}
-	var errs field.ErrorList
-	if c.Size.Sign() <= 0 {
-		errs = append(errs, field.Invalid(at.Child("size"), text.Value(c.Size.String()), "must be more than 0"))
-	}
+	errs := check.Size(at.Child("size"), c.Size)
 	if c.StorageClassName != "" {
 		errs = append(errs, check.Name(at.Child("storageClassName"), c.StorageClassName)...)
 	}

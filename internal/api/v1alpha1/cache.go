@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // A Cache is a claim with the weights of a model, in each cluster that the service runs in. The
@@ -145,8 +144,8 @@ func validateCache(at *field.Path, m *Model) field.ErrorList {
 	if (c.Size == nil) == (c.ClaimName == "") {
 		errs = append(errs, field.Invalid(at, object, "must have either size, for a claim of its own, or claimName"))
 	}
-	if c.Size != nil && c.Size.Sign() <= 0 {
-		errs = append(errs, field.Invalid(at.Child("size"), text.Value(c.Size.String()), "must be more than 0"))
+	if c.Size != nil {
+		errs = append(errs, check.Size(at.Child("size"), *c.Size)...)
 	}
 	for _, f := range []struct{ name, value string }{{"storageClassName", c.StorageClassName}, {"claimName", c.ClaimName}} {
 		if f.value != "" {

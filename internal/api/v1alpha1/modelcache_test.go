@@ -64,6 +64,10 @@ func TestValidateModelCache(t *testing.T) {
 			schema: []string{"spec.size"},
 			want:   []string{`spec.size: Invalid value: "0": must be more than 0`},
 		},
+		"Milli": {
+			reason: "No file has less than a byte.", doc: ofCache(`uri: "hf://Qwen/Qwen3-8B", size: 40m`),
+			want: []string{`spec.size: Invalid value: "40m": must be at least 1Mi, and m stands for thousandths of a byte: did you mean 40M or 40Mi?`},
+		},
 		"Revision": {
 			reason: "A bucket has no revisions.", doc: ofCache(`uri: "s3://models/qwen", revision: main, size: 40Gi`),
 			schema: []string{"spec.revision"},

@@ -170,7 +170,7 @@ func (m *Cache) Respond() error {
 	conditions := conditionsOf(&e)
 	ready := true
 	for _, c := range conditions {
-		ready = ready && c.Status == composite.True
+		ready = ready && (c.Status == composite.True || c.Type == observe.NoWarnings)
 	}
 	return m.call.Accept(composite.Answer{
 		Objects: m.objects, Ready: e.Ready, Status: status(m.plan, &e), Conditions: conditions,
@@ -197,7 +197,7 @@ func (m *Cache) tooLarge() field.ErrorList {
 // ConditionTypes are the types of all conditions, in the order of the response. They mean the same as those
 // of a service.
 func ConditionTypes() []string {
-	return []string{composite.Accepted, observe.IsPlaced, observe.SecretsInPlace, observe.ModelReady}
+	return []string{composite.Accepted, observe.NoWarnings, observe.IsPlaced, observe.SecretsInPlace, observe.ModelReady}
 }
 
 // conditionsOf returns the conditions that are about a cache.

@@ -110,7 +110,13 @@ func (p *party) doc() []string {
 // loaded returns a ModelCache whose weights are there.
 func loaded(t *testing.T, fn *function.Client) *party {
 	t.Helper()
-	c := begin(t, fn, cache(""))
+	return loadedOf(t, fn, cache(""))
+}
+
+// loadedOf returns a ModelCache as loaded does, from its document.
+func loadedOf(t *testing.T, fn *function.Client, xr string) *party {
+	t.Helper()
+	c := begin(t, fn, xr)
 	c.apply(nil)
 	c.apply(nil)
 	c.complete()
@@ -141,6 +147,34 @@ func claims(rsp *fnv1.RunFunctionResponse) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// TestWarning warns of a ModelCache whose model the hub probably does not have. It is ready all the same.
+func TestWarning(t *testing.T) {
+	cases := map[string]struct{ xr, want string }{
+		"None":         {cache(""), "TRUE NothingSuspicious"},
+		"Organization": {strings.Replace(cache(""), "Qwen/", "", 1), `FALSE Suspicious: spec.uri: "Qwen3-8B" has no organization`},
+		"Commit":       {cache(", revision: 9c925d6"), `FALSE Suspicious: spec.revision: "9c925d6" looks like a part of a commit`},
+	}
+	fn := function.Start(t)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := loadedOf(t, fn, tc.xr)
+			rsp := c.call(nil)
+			got := fixture.Condition(rsp, "NoWarnings")
+			for _, c := range rsp.GetConditions() {
+				if c.GetType() == "NoWarnings" && c.Message != nil {
+					got += ": " + c.GetMessage()
+				}
+			}
+			if !strings.HasPrefix(got, tc.want) {
+				t.Errorf("NoWarnings: want %q, got %q", tc.want, got)
+			}
+			if rsp.GetDesired().GetComposite().GetReady() == fnv1.Ready_READY_FALSE {
+				t.Error("it is not ready")
+			}
+		})
+	}
 }
 
 // TestLoading follows a ModelCache until its weights are there: the claim, then the Job, which goes once the

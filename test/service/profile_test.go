@@ -53,10 +53,10 @@ func TestShortForm(t *testing.T) {
 			reason: "The model's arguments and the variable of its token are what the long form has.",
 			roles: `{componentType: router, strategy: queue-size},
 				{componentType: worker, template: {spec: {nodeSelector: {gpu: l40s}, containers: [{` + engine + `, command: [vllm, serve], args: [--max-model-len=8192], resources: {limits: {nvidia.com/gpu: 1}}}]}}}`,
-			short: `{model: {uri: "hf://Qwen/Qwen3-8B", revision: 9c925d64, tokenSecretRef: {name: hf-token}}, profileName: p, roles: [{name: router, componentType: router}, {name: serve, componentType: worker, replicas: 4}]}`,
+			short: `{model: {uri: "hf://Qwen/Qwen3-8B", revision: 9c925d64d72725edaf899c6cb9c377fd0709d9c5, tokenSecretRef: {name: hf-token}}, profileName: p, roles: [{name: router, componentType: router}, {name: serve, componentType: worker, replicas: 4}]}`,
 			long: `{roles: [{name: router, componentType: router, strategy: queue-size},
 				{name: serve, componentType: worker, replicas: 4, template: {spec: {nodeSelector: {gpu: l40s}, containers: [{` + engine + `,
-					command: [vllm, serve], args: [Qwen/Qwen3-8B, --max-model-len=8192, --served-model-name, Qwen/Qwen3-8B, --revision, 9c925d64],
+					command: [vllm, serve], args: [Qwen/Qwen3-8B, --max-model-len=8192, --served-model-name, Qwen/Qwen3-8B, --revision, 9c925d64d72725edaf899c6cb9c377fd0709d9c5],
 					env: [{name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf-token, key: token}}}], resources: {limits: {nvidia.com/gpu: 1}}}]}}}]}`,
 		},
 		"ModelOnSeveralNodes": {

@@ -38,6 +38,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	errs = append(errs, p.planAdapters(spec, in, policy)...)
 	errs = append(errs, refuseOutsideFleet(spec)...)
 	errs = append(errs, p.planAutoscalers(spec, in, policy)...)
+	p.Warnings = append(p.Warnings, warnOfSource(field.NewPath("spec", "model"), spec.Model)...)
 	p.warnWithoutRouter()
 	p.warnOfDisagreement()
 	p.warnOfSidecarConnectors()

@@ -15,8 +15,12 @@ func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, de
 	p.Schedule = scheduling.Schedule(demand, snapshot)
 	p.nameClusters()
 	p.ReadsNamespace = p.Schedule.ReadsNamespace
+	clusters := "spec.placement.clusters"
+	if p.Service.OfCache {
+		clusters = "spec.clusters"
+	}
 	for _, warning := range p.Schedule.Warnings {
-		p.Warnings = append(p.Warnings, Warning{Path: "spec.placement.clusters", Message: warning})
+		p.Warnings = append(p.Warnings, Warning{Path: clusters, Message: warning})
 	}
 	p.planClusters(spec, gang)
 	p.planUnschedulable(spec)

@@ -1,12 +1,46 @@
 package plan
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
+
+// The hub finds a commit by its whole hash only (docs/source/en/guides/download.md and REGEX_COMMIT_HASH in
+// src/huggingface_hub/file_download.py of huggingface_hub). A date is a likely tag, and has no letters.
+var (
+	partOfCommit = regexp.MustCompile(`^[0-9a-fA-F]{7,39}$`)
+	onlyDigits   = regexp.MustCompile(`^[0-9]+$`)
+)
+
+// warnOfSource warns of a model that the hub probably does not have. at is the path of the model.
+func warnOfSource(at *field.Path, m *v1alpha1.Model) []Warning {
+	if m == nil || m.Source().Hub == "" {
+		return nil
+	}
+	var all []Warning
+	if hub := m.Source().Hub; !strings.Contains(hub, "/") {
+		all = append(all, Warning{
+			Path:    at.Child("uri").String(),
+			Message: fmt.Sprintf("%q has no organization, and the hub has only a few old models without one, such as gpt2: write hf://{organization}/%s", text.Value(hub), text.Value(hub)),
+		})
+	}
+	if r := m.Revision; partOfCommit.MatchString(r) && !onlyDigits.MatchString(r) {
+		all = append(all, Warning{
+			Path:    at.Child("revision").String(),
+			Message: fmt.Sprintf("%q looks like a part of a commit, and the hub finds a commit by all of its 40 digits only: write all of them, or the name of a branch or a tag", r),
+		})
+	}
+	return all
+}
 
 // warnWithoutModel warns of an engine that is told of no model. vLLM loads a small one then, by the default of
 // --model (vllm/config/model.py), and SGLang ends, because it requires --model-path

@@ -52,6 +52,41 @@ func TestWarnWithoutModel(t *testing.T) {
 	}
 }
 
+// TestWarnOfSource plans services whose model the hub probably does not have, and others.
+func TestWarnOfSource(t *testing.T) {
+	organization := Warning{"spec.model.uri", `"Qwen3-8B" has no organization, and the hub has only a few old models without one, such as gpt2: write hf://{organization}/Qwen3-8B`}
+	commit := func(part string) Warning {
+		return Warning{"spec.model.revision", `"` + part + `" looks like a part of a commit, and the hub finds a commit by all of its 40 digits only: write all of them, or the name of a branch or a tag`}
+	}
+	const long = "9c925d64d72725edaf899c6cb9c377fd0709d9c5"
+	cases := map[string]struct {
+		reason, model string
+		want          []Warning
+	}{
+		"Hub":            {reason: "It has an organization and a name.", model: `uri: "hf://Qwen/Qwen3-8B"`},
+		"NoOrganization": {reason: "The organization is forgotten easily.", model: `uri: "hf://Qwen3-8B"`, want: []Warning{organization}},
+		"Both":           {reason: "Each field has its warning.", model: `uri: "hf://Qwen3-8B", revision: 9c925d6`, want: []Warning{organization, commit("9c925d6")}},
+		"Long":           {reason: "One digit is missing.", model: `uri: "hf://Qwen/Qwen3-8B", revision: "` + long[1:] + `"`, want: []Warning{commit(long[1:])}},
+		"Upper":          {reason: "Digits of a hash may be written large.", model: `uri: "hf://Qwen/Qwen3-8B", revision: 9C925D64`, want: []Warning{commit("9C925D64")}},
+		"Commit":         {reason: "It is whole.", model: `uri: "hf://Qwen/Qwen3-8B", revision: "` + long + `"`},
+		"Branch":         {reason: "It has other letters.", model: `uri: "hf://Qwen/Qwen3-8B", revision: refs/pr/7`},
+		"Short":          {reason: "Nobody shortens a commit that much.", model: `uri: "hf://Qwen/Qwen3-8B", revision: fed`},
+		"Date":           {reason: "A date is a likely name of a tag.", model: `uri: "hf://Qwen/Qwen3-8B", revision: "20260101"`},
+		"Claim":          {reason: "A claim is no repository.", model: `uri: "pvc://weights"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, "model: {"+tc.model+"}\nroles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, command: [vllm, serve]}]}}}]", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, p.Warnings); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestWarnWithoutModelOnce plans leaders and workers with commands of their own.
 func TestWarnWithoutModelOnce(t *testing.T) {
 	const leader = `{spec: {containers: [{name: engine, image: x, readinessProbe: {exec: {command: [ok]}}, command: [vllm, serve, m]}]}}`

@@ -34,6 +34,7 @@ func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alp
 		snapshot:       &snapshot,
 		LoadsOnDemand:  spec.LoadPolicy == v1alpha1.LoadOnDemand,
 	}
+	p.Warnings = warnOfSource(field.NewPath("spec"), p.spec.Model)
 	policy := newTenantPolicy(s, in)
 	errs = append(errs, policy.checkCache(field.NewPath("spec"), p.spec.Model.Cache)...)
 	if len(errs) > 0 {

@@ -196,7 +196,7 @@ func TestScaleRatio(t *testing.T) {
 		"Highest":     {"maxReplicas: 2", "maxReplicas: 8", "{prefill: 1, decode: 2}", 1, 8, "2, 5, FALSE Ratio"},
 		"Lowest":      {"maxReplicas: 1", "minReplicas: 6, maxReplicas: 8", "{prefill: 1, decode: 2}", 1, 8, "1, 6, FALSE Ratio"},
 		"Zero":        {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 4", "{prefill: 1, decode: 2}", 0, 0, "0, 0, TRUE AsRequested"},
-		"NoneBeside":  {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 4", "{prefill: 1, decode: 4}", 0, 1, "1, 1, FALSE Ratio"},
+		"NoneBeside":  {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 4", "{prefill: 1, decode: 4}", 0, 1, "1, 4, FALSE Ratio"},
 		"Without":     {"maxReplicas: 8", "maxReplicas: 8", "", 1, 6, "1, 6, TRUE AsRequested"},
 	}
 	for name, tc := range cases {
@@ -216,6 +216,49 @@ func TestScaleRatio(t *testing.T) {
 				t.Errorf("want %s, got %s", tc.want, got)
 			}
 		})
+	}
+}
+
+// TestScaleRatioLost deletes the InferenceRole of a role that runs more than anybody asked for. It comes back with what runs.
+func TestScaleRatioLost(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(pdRoles, "minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 8")+"scaling: {ratio: {prefill: 1, decode: 4}}\n")
+	w.apply()
+	w.apply()
+	w.scale("p", 0)
+	w.scale("d", 1)
+	w.apply()
+	runs := func() string {
+		rsp := w.apply()
+		return fmt.Sprint(setsOf(rsp, "p"), ", ", setsOf(rsp, "d"))
+	}
+	ran := runs()
+	delete(w.req.Observed.Resources, "inferencerole/p")
+	w.apply()
+	w.apply()
+	if got := runs(); got != ran {
+		t.Errorf("it ran %s, and runs %s", ran, got)
+	}
+}
+
+// TestScaleMaximumLowered lowers maxReplicas below the number with which a role has started. The InferenceRole follows, unless
+// somebody has set another number.
+func TestScaleMaximumLowered(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(oneRole, "replicas: 6"))
+	w.apply()
+	w.apply()
+	w.edit(fmt.Sprintf(oneRole, "scaling: {maxReplicas: 8}"))
+	w.apply()
+	w.edit(fmt.Sprintf(oneRole, "scaling: {maxReplicas: 4}"))
+	rsp := w.apply()
+	if got := fmt.Sprint(sent(rsp, "w"), ", ", setsOf(rsp, "w"), ", ", fixture.Condition(rsp, "Scaled")); got != "4 noted 4, 4, TRUE AsRequested" {
+		t.Errorf("nobody has scaled it: got %s", got)
+	}
+	w.scale("w", 3)
+	w.apply()
+	w.edit(fmt.Sprintf(oneRole, "scaling: {maxReplicas: 2}"))
+	rsp = w.apply()
+	if got := fmt.Sprint(sent(rsp, "w"), ", ", setsOf(rsp, "w"), ", ", fixture.Condition(rsp, "Scaled")); got != "left out, 2, FALSE Maximum" {
+		t.Errorf("somebody has scaled it: got %s", got)
 	}
 }
 

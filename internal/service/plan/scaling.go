@@ -77,6 +77,8 @@ func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView)
 			s.Requested = max(1, r.Scaling.Min())
 		}
 		if v.Replicas == nil || v.Untouched {
+			// Nobody has asked for a number that the role may not have any more.
+			s.Requested = min(max(s.Requested, r.Scaling.Min()), r.Scaling.Max())
 			s.Written, s.Version = ptr.To(s.Requested), v.Version
 		}
 		s.Replicas = s.Requested
@@ -101,7 +103,9 @@ type balanced struct {
 	share   int32
 }
 
-// balance keeps the ratio of prefill and decode replicas. Only one of them can be short of the other.
+// balance keeps the ratio of prefill and decode replicas. A role with more replicas than the other can follow gets
+// fewer, and then each gets as many as the other asks for. Neither goes by what was asked before: who asks for what
+// balance gave gets the same again. So a lost InferenceRole comes back with what runs.
 func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 	ratio := spec.Scaling.Ratio
 	var prefill, decode *balanced
@@ -124,35 +128,47 @@ func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 		}
 	}
 	tolerance := ptr.Deref(ratio.TolerancePercent, 0)
-	short, other := prefill, decode
-	if decode.Replicas < leastBeside(prefill, decode, tolerance) {
-		short, other = decode, prefill
-	}
-	least := leastBeside(other, short, tolerance)
-	if short.Replicas >= least {
-		return
-	}
-	if n := min(least, short.scaling.Max()); n > short.Replicas {
-		short.Replicas, short.Reason = n, ScaledRatio
-	}
-	for other.Replicas > other.scaling.Min() && leastBeside(other, short, tolerance) > short.Replicas {
-		other.Replicas--
-		other.Reason = ScaledRatio
-	}
-	for _, s := range []*balanced{short, other} {
-		if s.Replicas == s.Requested {
-			s.Reason = ""
+	mostP, mostD := mostBeside(prefill, decode, tolerance), mostBeside(decode, prefill, tolerance)
+	p, d := min(prefill.Replicas, mostP), min(decode.Replicas, mostD)
+	for {
+		moreP := max(p, min(leastBeside(d, decode, prefill, tolerance), mostP))
+		moreD := max(d, min(leastBeside(moreP, prefill, decode, tolerance), mostD))
+		if moreP == p && moreD == d {
+			break
 		}
+		p, d = moreP, moreD
+	}
+	prefill.become(p)
+	decode.become(d)
+}
+
+// become takes the number of replicas that the ratio gives.
+func (b *balanced) become(n int32) {
+	if n != b.Replicas {
+		b.Replicas, b.Reason = n, ScaledRatio
+	}
+	if b.Replicas == b.Requested {
+		b.Reason = ""
 	}
 }
 
-// leastBeside is the least number of replicas of one role that are enough for those of the other one.
-func leastBeside(other, of *balanced, tolerance int32) int32 {
-	if other.Replicas == 0 {
+// leastBeside is the least number of replicas of one role that are enough for n of the other one.
+func leastBeside(n int32, other, of *balanced, tolerance int32) int32 {
+	if n == 0 {
 		return 0
 	}
-	n := int64(other.Replicas) * int64(of.share) * int64(100-tolerance) / (100 * int64(other.share))
-	return int32(max(1, n)) //nolint:gosec // The API limits replicas and shares to 2000 each.
+	least := int64(n) * int64(of.share) * int64(100-tolerance) / (100 * int64(other.share))
+	return int32(max(1, least)) //nolint:gosec // The API limits replicas and shares to 2000 each.
+}
+
+// mostBeside is the largest number of replicas of a role for which the other one can have enough. It is at least
+// the role's own minimum, and never stops the role.
+func mostBeside(of, other *balanced, tolerance int32) int32 {
+	n := of.scaling.Max()
+	for n > max(1, of.scaling.Min()) && leastBeside(n, of, other, tolerance) > other.scaling.Max() {
+		n--
+	}
+	return n
 }
 
 // ScaledRoles are the roles with scaling, in the order of the spec.

@@ -44,10 +44,11 @@ var (
 func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[string]*plan.Scale {
 	views := map[string]plan.ScaleView{}
 	said := sync.OnceValue(func() scaledStatus { return saidOfScaling(req) })
+	running := sync.OnceValue(func() map[string]int32 { return runningReplicas(req) })
 	for i := range spec.Roles {
 		if r := &spec.Roles[i]; r.Scaling != nil {
 			v := scaleView(req.Observed(key.ScaleTarget(r.Name)))
-			v.Running = runningReplicas(req, r.Name)
+			v.Running = running()[r.Name]
 			// With a placement, it is the sum over the clusters. What exists misses a replica that is just being made anew.
 			if n := said().Status.Components[r.Name].DesiredReplicas; n != nil && spec.Placement == nil && inRange(*n) {
 				v.Desired = n
@@ -81,21 +82,22 @@ func scaleView(o incoming.Object) plan.ScaleView {
 
 func inRange(n int32) bool { return n >= 0 && n <= v1alpha1.MaxReplicas }
 
-// runningReplicas is the number of replicas of a role that exist. It goes by the highest index, so that one that
-// is being made anew counts.
-func runningReplicas(req incoming.Request, role string) int32 {
-	n := int32(0)
+// runningReplicas are the numbers of replicas that exist, by the names of their roles. They go by the highest index,
+// so that a replica that is being made anew counts. All roles are counted at once, because a spec may have very many
+// before it is refused.
+func runningReplicas(req incoming.Request) map[string]int32 {
+	all := map[string]int32{}
 	for _, k := range req.ObservedKeys() {
 		id, is := k.ReplicaID()
-		group, name, index, ok := id.Parts()
-		if !is || !ok || name != role || group != 0 || index >= v1alpha1.MaxReplicas {
+		group, role, index, ok := id.Parts()
+		if !is || !ok || group != 0 || index >= v1alpha1.MaxReplicas {
 			continue
 		}
 		if o := req.Observed(k); o.DeletionTimestamp() == "" && extra.Text(o) == "" && manifestExtra.Text(o) == "" {
-			n = max(n, index+1)
+			all[role] = max(all[role], index+1)
 		}
 	}
-	return n
+	return all
 }
 
 // ScalingEnds refuses to take scaling from a role whose replicas nobody says then: it would go to one
@@ -103,13 +105,14 @@ func runningReplicas(req incoming.Request, role string) int32 {
 func ScalingEnds(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, unnumbered []int) field.ErrorList {
 	var errs field.ErrorList
 	said := sync.OnceValue(func() scaledStatus { return saidOfScaling(req) })
+	running := sync.OnceValue(func() map[string]int32 { return runningReplicas(req) })
 	for _, i := range unnumbered {
 		r := &spec.Roles[i]
 		// Whoever deletes the InferenceRole has not said how many replicas there are to be.
 		if r.Scaling != nil || !req.Observed(key.ScaleTarget(r.Name)).Exists() && said().Status.Components[r.Name].Scaling == nil {
 			continue
 		}
-		if n := runningReplicas(req, r.Name); n != 1 {
+		if n := running()[r.Name]; n != 1 {
 			errs = append(errs, field.Required(field.NewPath("spec", "roles").Index(i).Child("replicas"),
 				fmt.Sprintf("must be set when scaling is removed: the role runs %d replicas, and would go to 1", n)))
 		}

@@ -96,6 +96,9 @@ func (s *Service) Plan() error {
 		return err
 	}
 	s.plan.Shared, s.plan.Scales = s.shared, s.scales
+	for _, d := range p.profile.Doubts() {
+		s.plan.Warnings = append(s.plan.Warnings, plan.Warning(d))
+	}
 	if a := p.profile; a != nil {
 		s.plan.Profile = &v1alpha1.ProfileStatus{Name: a.Name, Hash: a.Hash}
 	}

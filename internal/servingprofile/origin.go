@@ -156,11 +156,7 @@ func (a *Applied) otherContainer(e *field.Error, own map[*structpb.Value]bool) b
 
 // containers returns the names in a list of containers of the profile's template for a type of role, in quotes.
 func (a *Applied) containers(of, template, list string) []string {
-	fragment := a.fragments[of].GetFields()
-	if !isSet(fragment[template]) {
-		template = fieldTemplate
-	}
-	all, rest := kube.Find(fragment[template], ".spec."+list)
+	all, rest := kube.Find(a.fragment(of, template), ".spec."+list)
 	if rest != "" {
 		return nil
 	}

@@ -32,6 +32,25 @@ func withoutProfile(rsp *fnv1.RunFunctionResponse) *structpb.Struct {
 	return profile
 }
 
+// TestProfileBesideEngine warns of an engine that gets nothing of the profile.
+func TestProfileBesideEngine(t *testing.T) {
+	xr := fixture.Service(`{profileName: p, roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: server, image: "vllm/vllm-openai:v0.24.0", args: [--model, m]}]}}}]}`)
+	in := withProfiles(`{componentType: worker, template: {spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.24.0", args: [--model, m]}]}}}`)
+	rsp := function.Start(t).Run(t, fixture.Request(t, xr, in))
+	if fixture.IsFatal(rsp) {
+		t.Fatal(fixture.Fatals(rsp))
+	}
+	const want = `spec.roles[0].template.spec.containers[0].name: "server" runs a second engine and gets nothing of profile p`
+	for _, c := range rsp.GetConditions() {
+		if c.GetType() == "NoWarnings" && !strings.Contains(c.GetMessage(), want) {
+			t.Errorf("want %q, got %q", want, c.GetMessage())
+		}
+	}
+	if got := fixture.Condition(rsp, "NoWarnings"); got != "FALSE Suspicious" {
+		t.Errorf("NoWarnings is %s", got)
+	}
+}
+
 // TestShortForm shows that a service with a profile is answered as the service that says everything
 // itself.
 func TestShortForm(t *testing.T) {

@@ -19,12 +19,13 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - Serving: all of its replicas have the pods that they need, ready, and none is being replaced.
     An outdated unit serves as long as a replica with a former template answers requests. Prefill
     does not by itself.
+  - Answering: such a replica answers requests with replicas of other units. It has to be of their version.
   - Unknown: such a replica may answer requests. Its status is older than its spec, as after every
     edit.
 
 # Rules
 
-  - A started unit of which nothing may serve is released as a whole.
+  - A started unit of which nothing may serve, and nothing answers, is released as a whole.
   - A unit that is known to be broken, and of which nothing may serve by itself, is released before those that
     serve. While as many units are started as may be unavailable, or one, it waits: the newest template
     may be what is wrong, and a crash must not spread it. If nothing serves at all, all broken units are
@@ -78,13 +79,11 @@ type Unit struct {
 	Kind string
 	// Index in its role, or of its group.
 	Index int32
-	// Outdated, Started, Serving and Unknown are the states of the package documentation.
-	Outdated, Started, Serving, Unknown bool
+	// Outdated, Started, Serving, Answering and Unknown are the states of the package documentation.
+	Outdated, Started, Serving, Answering, Unknown bool
 	// Broken tells that one of its replicas is known not to be ready, or that its replicas are of versions that
 	// answer no request together.
 	Broken bool
-	// Answers tells that an outdated replica of it may answer requests with replicas of other units.
-	Answers bool
 	// Blocked units are not released, such as one whose cluster has not reserved what it needs.
 	Blocked bool
 	// Extra units are beyond the number that is wanted. They count if they serve.
@@ -162,14 +161,14 @@ func Release(units []Unit, p Policy) []bool {
 		if u.Started {
 			started++
 		}
-		nothingServes = nothingServes && !u.Serving
+		nothingServes = nothingServes && !u.Serving && !u.Answering
 	}
 	released := make([]bool, len(units))
 	for _, i := range inOrder(units) {
 		u, kind := units[i], kinds[units[i].Kind]
 		switch {
 		case !u.Outdated || u.Blocked:
-		case u.Started && !u.Serving && !u.Unknown && !u.Answers:
+		case u.Started && !u.Serving && !u.Unknown && !u.Answering:
 			released[i] = true
 		case p.Paused || u.Index < p.Partition:
 		case u.Broken && !u.Serving && !u.Unknown:

@@ -44,7 +44,7 @@ func (u *unit) state(running *Running) rollout.Unit {
 		mayServe.add(r, state, may)
 		formerServe.add(r, state, former && state.Serving)
 		formerMayServe.add(r, state, former && may)
-		s.Answers = s.Answers || former && may && u.answering[state.Running]
+		s.Answering = s.Answering || former && may && u.answering[state.Running]
 		s.Blocked = s.Blocked || r.Held
 	}
 	if u.both {

@@ -35,7 +35,7 @@ func withoutProfile(rsp *fnv1.RunFunctionResponse) *structpb.Struct {
 // TestProfileBesideEngine warns of an engine that gets nothing of the profile.
 func TestProfileBesideEngine(t *testing.T) {
 	xr := fixture.Service(`{profileName: p, roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: server, image: "vllm/vllm-openai:v0.24.0", args: [--model, m]}]}}}]}`)
-	in := withProfiles(`{componentType: worker, template: {spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.24.0", args: [--model, m]}]}}}`)
+	in := withProfiles(`{componentType: worker, template: {spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.24.0", args: [--model, m], ports: [{name: http, containerPort: 8000}]}]}}}`)
 	rsp := function.Start(t).Run(t, fixture.Request(t, xr, in))
 	if fixture.IsFatal(rsp) {
 		t.Fatal(fixture.Fatals(rsp))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -67,7 +68,7 @@ func writeScaling(b *strings.Builder, xr object, all []roleScaling) {
 		}
 		asked := ""
 		if n, said := componentNumber(xr, s.role, "scaling", "requestedReplicas"); said {
-			asked = fmt.Sprint(n)
+			asked = strconv.FormatInt(n, 10)
 		}
 		fmt.Fprintf(b, "  %s\t%d\t%d\t%s\t%s\n", s.role, s.least, s.most, dash(asked), s.autoscaler)
 	}

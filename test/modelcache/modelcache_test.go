@@ -162,10 +162,9 @@ func TestWarning(t *testing.T) {
 			c := loadedOf(t, fn, tc.xr)
 			rsp := c.call(nil)
 			got := fixture.Condition(rsp, "NoWarnings")
-			for _, c := range rsp.GetConditions() {
-				if c.GetType() == "NoWarnings" && c.Message != nil {
-					got += ": " + c.GetMessage()
-				}
+			i := slices.IndexFunc(rsp.GetConditions(), func(c *fnv1.Condition) bool { return c.GetType() == "NoWarnings" && c.Message != nil })
+			if i >= 0 {
+				got += ": " + rsp.GetConditions()[i].GetMessage()
 			}
 			if !strings.HasPrefix(got, tc.want) {
 				t.Errorf("NoWarnings: want %q, got %q", tc.want, got)

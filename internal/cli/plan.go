@@ -16,7 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 )
 
-// Plan shows what a change of the fleet moves.
+// Plan shows what a change of the fleet moves, and which pods it restarts.
 type Plan struct {
 	Fleet       []string `arg:"" name:"fleet" help:"Files or directories with the InferenceClusters, InferenceServices and InferenceRoles as they are, with their status. What kubectl get -A -o yaml writes will do. - is standard input."`
 	Change      []string `placeholder:"PATH" sep:"none" help:"File or directory with InferenceClusters, InferenceServices and InferenceRoles as kubectl apply would get them: new ones, and changed ones as a whole. Can be repeated."`

@@ -30,13 +30,18 @@ type UnknownField struct {
 	Known []string
 }
 
+// NearName returns the name of the known field that the unknown one resembles most, or nothing.
+func (u UnknownField) NearName() string {
+	return text.Nearest(u.Path[strings.LastIndexByte(u.Path, '.')+1:], u.Known)
+}
+
 // Near returns the path of the known field whose name the unknown one resembles most, or nothing.
 func (u UnknownField) Near() string {
-	i := strings.LastIndexByte(u.Path, '.') + 1
-	if name := text.Nearest(u.Path[i:], u.Known); name != "" {
-		return u.Path[:i] + name
+	name := u.NearName()
+	if name == "" {
+		return ""
 	}
-	return ""
+	return u.Path[:strings.LastIndexByte(u.Path, '.')+1] + name
 }
 
 // FindUnknownFields returns the first fields that UnknownFields finds, up to MaxProblems.

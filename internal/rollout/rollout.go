@@ -19,7 +19,8 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - Serving: all of its replicas have the pods that they need, ready, and none is being replaced.
     An outdated unit serves as long as a replica with a former template answers requests. Prefill
     does not by itself.
-  - Answering: such a replica answers requests with replicas of other units. It has to be of their version.
+  - Answering: a replica with a former template may answer requests together with others of its version,
+    whatever units these are in.
   - Unknown: such a replica may answer requests. Its status is older than its spec, as after every
     edit.
 
@@ -28,8 +29,8 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - A started unit of which nothing may serve, and nothing answers, is released as a whole.
   - A unit that is known to be broken, and of which nothing may serve by itself, is released before those that
     serve. While as many units are started as may be unavailable, or one, it waits: the newest template
-    may be what is wrong, and a crash must not spread it. If nothing serves at all, all broken units are
-    released at once.
+    may be what is wrong, and a crash must not spread it. If nothing serves, and nothing answers, all
+    broken units are released at once.
   - A unit that serves is released while as many others serve as the policy requires, of its kind
     and of all kinds. The highest index comes first. An extra unit serves in the place of units of its
     own cluster only, because requests reach a cluster as long as anything serves there.

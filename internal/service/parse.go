@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // An xr is the part of the composite resource that is read. Its metadata is not
@@ -139,7 +139,7 @@ func nameTargetFields(errs field.ErrorList, document *structpb.Value) {
 		}
 		target := kube.AsMap(roles[i].GetStructValue().GetFields()["scaling"].GetStructValue().GetFields()["target"].GetStructValue())
 		if unknown := kube.FindUnknownFields(target, reflect.TypeFor[v1alpha1.ScalingTarget]()); len(unknown) > 0 && len(unknown) == len(target) {
-			*e = *field.NotSupported(field.NewPath(e.Field), text.Value(unknown[0].Path), unknown[0].Known)
+			*e = *check.OneOf(field.NewPath(e.Field), unknown[0].Path, unknown[0].Known...)[0]
 		}
 	}
 }

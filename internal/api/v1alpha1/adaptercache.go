@@ -16,8 +16,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="cannot be changed: remove adapterCache, wait until the rollout is complete, and add it again"
 // +kubebuilder:validation:XValidation:rule="has(self.accessMode) == has(oldSelf.accessMode) && (!has(self.accessMode) || self.accessMode == oldSelf.accessMode)",fieldPath=".accessMode",message="cannot be changed: remove adapterCache, wait until the rollout is complete, and add it again"
 type AdapterCache struct {
-	// Size of the claim. It has to hold all adapters, and those that replace them. It cannot be
-	// changed.
+	// Size of the claim, at least 1Mi. It has to hold all adapters, and those that replace
+	// them. It cannot be changed.
 	Size resource.Quantity `json:"size"`
 
 	// StorageClassName of the claim. The platform team says which ones are allowed. It cannot be

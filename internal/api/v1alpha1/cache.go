@@ -16,7 +16,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="has(self.size) != has(self.claimName)",message="must have either size, for a claim of its own, or claimName"
 // +kubebuilder:validation:XValidation:rule="!has(self.claimName) || !(has(self.storageClassName) || has(self.accessMode))",message="must have nothing beside claimName: the claim exists already"
 type Cache struct {
-	// Size of the claim. It has to hold all files of the model.
+	// Size of the claim, at least 1Mi. It has to hold all files of the model.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
 

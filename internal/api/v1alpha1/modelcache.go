@@ -76,7 +76,8 @@ type ModelCacheSpec struct {
 	// +optional
 	CredentialsSecretRef *SecretRef `json:"credentialsSecretRef,omitempty"`
 
-	// Size of the claim. It has to hold all files of the model. It cannot be changed.
+	// Size of the claim, at least 1Mi. It has to hold all files of the model. It cannot be
+	// changed.
 	Size resource.Quantity `json:"size"`
 
 	// StorageClassName of the claim. The platform team says which ones are allowed. It cannot be

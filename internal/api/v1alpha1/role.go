@@ -129,8 +129,8 @@ type Role struct {
 	// +kubebuilder:validation:Maximum=86400
 	RestartGracePeriodSeconds *int32 `json:"restartGracePeriodSeconds,omitempty"`
 
-	// Template of the pods (a PodTemplateSpec). A field that Kubernetes does not have is
-	// refused. The engine is the container that has the serving port or
+	// Template of the pods (a PodTemplateSpec). It may have every field that the cluster's
+	// version of LeaderWorkerSet knows. A misspelt one is refused. The engine is the container that has the serving port or
 	// is named after a known engine. Other containers are not changed. It may be left out if
 	// spec.profileName names a profile with a template for the componentType.
 	// +optional

@@ -52,7 +52,7 @@ func (p *Plan) planAutoscalers(spec *v1alpha1.InferenceServiceSpec, in *inputv1a
 		}
 		s, at := r.scaling, r.path.Child("scaling")
 		a := &Autoscaler{Kind: key.HorizontalPodAutoscaler, Min: s.Min(), Max: s.Max(), Behavior: s.Behavior, Metrics: s.Metrics}
-		metrics, more := readMetrics(s.Metrics, at.Child("metrics"))
+		metrics, more := p.readMetrics(s.Metrics, at.Child("metrics"))
 		errs = append(errs, more...)
 		errs = append(errs, podspec.ValidateAutoscaler(metrics, s.Behavior, at)...)
 		if s.Target != nil {
@@ -72,13 +72,15 @@ func (p *Plan) planAutoscalers(spec *v1alpha1.InferenceServiceSpec, in *inputv1a
 
 // readMetrics reads the metrics of a HorizontalPodAutoscaler, to validate them. A valid one stands for one that
 // cannot be read, so that the others keep their indexes.
-func readMetrics(docs []*kube.Document, at *field.Path) ([]autoscalingv2.MetricSpec, field.ErrorList) {
+func (p *Plan) readMetrics(docs []*kube.Document, at *field.Path) ([]autoscalingv2.MetricSpec, field.ErrorList) {
 	var all []autoscalingv2.MetricSpec
 	var errs field.ErrorList
 	for i, doc := range docs[:min(len(docs), maxMetrics)] {
 		m := autoscalingv2.MetricSpec{}
 		unknown, more := kube.DecodeKnown(doc, at.Index(i), &m)
-		errs = append(errs, refuseUnknown(unknown, podspec.UnknownField)...)
+		doubts, misspelt := judgeUnknown(unknown, podspec.UnknownField)
+		p.Warnings = append(p.Warnings, doubts...)
+		errs = append(errs, misspelt...)
 		if errs = append(errs, more...); len(more) > 0 {
 			m = readable
 		}

@@ -112,7 +112,7 @@ func TestAutoscaler(t *testing.T) {
 		},
 		"UnknownMetricField": {
 			reason: "An API server refuses to apply such a field.", spec: scaledBy(vllmPod, `maxReplicas: 4, metrics: [{type: External, external: {metric: {nam: q, name: q}, target: {type: AverageValue, averageValue: 1}}}]`),
-			refused: `spec.roles[0].scaling.metrics[0].external.metric.nam: Forbidden: unknown field: Kubernetes 1.36 has none of that name. Did you mean name?`,
+			refused: `spec.roles[0].scaling.metrics[0].external.metric.nam: Forbidden: unknown field (did you mean "name"?): Kubernetes 1.36 has none of that name`,
 		},
 		"Metrics": {
 			reason: "An API server would refuse them, and Crossplane would stop half way.", spec: scaledBy(vllmPod, `maxReplicas: 4, metrics: [{type: External, external: {metric: {name: ""}, target: {type: AverageValue, averageValue: 1}}}, {type: Pods}, {type: Resource, resource: {name: 7}}, null], behavior: {scaleDown: {stabilizationWindowSeconds: 3601}}`),

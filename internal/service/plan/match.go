@@ -22,9 +22,9 @@ type side []*Replica
 
 // match spreads prefill and decode replicas that need each other evenly over units. Their indexes do not say which of
 // them have one version: in a rollout, scaling removes updated ones, or adds some. So those of one version are put
-// together, as far as there are as many. If some version has prefill and decode that serve, one unit has such replicas of
-// both. So a version goes on answering as long as one unit has to serve. Replicas below the partition come first, because
-// they keep their version.
+// together, as far as there are as many. Without a partition, if some version has prefill and decode that serve, one unit has
+// such replicas of both. So a version goes on answering as long as one unit has to serve. Replicas below the partition come
+// first, because they keep their version. With several roles of one type, one may still be in a unit above it.
 func (p *Plan) match(c *ClusterPlan, running *Running) match {
 	var prefill, decode side
 	for r := range c.Replicas() {
@@ -37,19 +37,23 @@ func (p *Plan) match(c *ClusterPlan, running *Running) match {
 		}
 	}
 	o := newOrder(slices.Concat(prefill, decode), running)
-	o.below = func(r *Replica) bool { return p.unitIndex(r) < *p.Rollout.Partition }
+	if *p.Rollout.Partition > 0 {
+		for _, r := range slices.Concat(prefill, decode) {
+			o.below[r.Key] = p.unitIndex(r) < *p.Rollout.Partition
+		}
+	}
 	all := match{units: make(map[key.Key]int32, len(prefill)+len(decode)), answering: o.answering()}
 	units := max(1, min(p.pairs(), prefill.wanted(), decode.wanted()))
 	extra := max(1, min(prefill.extraUnits(p), decode.extraUnits(p)))
 	for _, s := range []side{prefill, decode} {
 		slices.SortStableFunc(s, o.compare)
-		wanted := s.wanted()
+		wanted, more := s.wanted(), s.extra()
 		for i, r := range s {
 			n := int32(i)
 			if n < wanted {
 				all.units[r.Key] = n * units / wanted
 			} else {
-				all.units[r.Key] = p.pairs() + (n-wanted)*extra/s.extra()
+				all.units[r.Key] = p.pairs() + (n-wanted)*extra/more
 			}
 		}
 	}
@@ -114,10 +118,12 @@ func (o *order) best(replicas []*Replica, stopped map[key.Key]bool) []*Replica {
 		of      v1alpha1.ComponentType
 	}
 	var all []*Replica
-	has := map[one]bool{}
-	for _, r := range sorted {
+	has, first := map[one]bool{}, ""
+	for i, r := range sorted {
 		it := one{o.ranked[r.Key].Running, r.Role.Type}
-		first := o.ranked[sorted[0].Key].Running
+		if i == 0 {
+			first = it.version
+		}
 		if rank := o.ranks[it.version]; rank == rankBroken || it.version != first && o.ranks[first] == rankServes {
 			break
 		}
@@ -172,7 +178,7 @@ type order struct {
 	// ranks of the versions.
 	ranks map[string]int
 	// below tells which replicas the partition leaves as they are.
-	below func(*Replica) bool
+	below map[key.Key]bool
 }
 
 // A ranked replica has its state, and tells whether it runs the newest version.
@@ -189,13 +195,13 @@ const (
 )
 
 func newOrder(replicas []*Replica, running *Running) *order {
-	o := &order{ranked: make(map[key.Key]ranked, len(replicas)), ranks: map[string]int{}}
+	o := &order{ranked: make(map[key.Key]ranked, len(replicas)), ranks: map[string]int{}, below: map[key.Key]bool{}}
 	serve, mayServe := versions{}, versions{}
 	for _, r := range replicas {
 		s := running.of(r)
 		o.ranked[r.Key] = ranked{State: s, newest: !s.Exists || s.Updated(running.Revision[r.Role.Name])}
 		serve.add(r, s, s.Serving)
-		mayServe.add(r, s, s.Exists && !s.Broken)
+		mayServe.add(r, s, mayServeOf(r, s))
 		o.ranks[s.Running] = rankBroken
 	}
 	u := unit{kind: pairKind, both: true}
@@ -222,7 +228,7 @@ func (o *order) answering() map[string]bool {
 // compare is the order of two replicas.
 func (o *order) compare(a, b *Replica) int {
 	x, y := o.ranked[a.Key], o.ranked[b.Key]
-	if first := preferred(o.below(a), o.below(b)); first != 0 {
+	if first := preferred(o.below[a.Key], o.below[b.Key]); first != 0 {
 		return first
 	}
 	if x.newest && y.newest {

@@ -109,7 +109,9 @@ func readSpec(doc *kube.Document, path *field.Path, kind string, known []string,
 	unknown = slices.DeleteFunc(unknown, func(u kube.UnknownField) bool {
 		return slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == u.Path })
 	})
-	errs = slices.Concat(errs, refuseUnknown(unknown, unknownToGateway), wrong, checkLists(structpb.NewStructValue(doc), path))
+	// A later Gateway API may have the others.
+	_, misspelt := judgeUnknown(unknown, unknownToGateway)
+	errs = slices.Concat(errs, misspelt, wrong, checkLists(structpb.NewStructValue(doc), path))
 	if len(errs) > 0 {
 		return errs
 	}

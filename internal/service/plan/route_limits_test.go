@@ -200,7 +200,7 @@ func TestRouteLimits(t *testing.T) {
 	cases["UnknownField"] = limit{
 		reason: "An API server refuses to apply it.",
 		spec:   rule(`tmeouts: {request: 10s}`),
-		want:   []string{`httproute.rules[0].tmeouts: Forbidden: unknown field: Gateway API v1.6 has none of that name. Did you mean timeouts?`},
+		want:   []string{`httproute.rules[0].tmeouts: Forbidden: unknown field (did you mean "timeouts"?): Gateway API v1.6 has none of that name`},
 	}
 	crd := definition(t, "httproutes")
 	for name, tc := range cases {

@@ -42,7 +42,9 @@ func readTemplate(doc *kube.Document, at *field.Path) (*PodTemplate, []Warning, 
 	// What metadata has, checkMetadata checks.
 	metadata := at.Child("metadata").String() + "."
 	unknown = slices.DeleteFunc(unknown, func(u kube.UnknownField) bool { return strings.HasPrefix(u.Path, metadata) })
-	errs = slices.Concat(errs, more, refuseUnknown(unknown, podspec.UnknownField))
+	doubts, misspelt := judgeUnknown(unknown, podspec.UnknownField)
+	warnings = append(warnings, doubts...)
+	errs = slices.Concat(errs, more, misspelt)
 	p := &PodTemplate{Document: doc, Spec: t.Spec, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}
 	containers := at.Child("spec", "containers")
 	if len(t.Spec.Containers) == 0 {

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -13,20 +12,23 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// refuseUnknown refuses fields that a type does not have. Crossplane applies on the server's side, and an API server
-// refuses an object with a field that its schema does not have ("field not declared in schema",
-// sigs.k8s.io/structured-merge-diff). Crossplane then applies nothing more of the service, and writes no status. why says what
-// does not have the fields.
-func refuseUnknown(fields []kube.UnknownField, why string) field.ErrorList {
-	errs := make(field.ErrorList, 0, len(fields))
+// judgeUnknown refuses fields that a type does not have where one is misspelt, and warns of the others: the cluster may have a
+// later version. why says what does not have the fields.
+//
+// Crossplane applies on the server's side, and an API server refuses an object with a field that its schema does not have ("field
+// not declared in schema", sigs.k8s.io/structured-merge-diff). Crossplane then applies nothing more of the service, and writes no
+// status. So nobody would see a warning in the status.
+func judgeUnknown(fields []kube.UnknownField, why string) ([]Warning, field.ErrorList) {
+	var warnings []Warning
+	var errs field.ErrorList
 	for _, u := range fields {
-		detail := "unknown field: " + why
-		if near := u.Near(); near != "" {
-			detail += ". Did you mean " + near[strings.LastIndexByte(near, '.')+1:] + "?"
+		if near := u.NearName(); near != "" {
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: u.Path, Detail: fmt.Sprintf("unknown field (did you mean %q?): %s", near, why)})
+			continue
 		}
-		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: u.Path, Detail: detail})
+		warnings = append(warnings, Warning{Path: u.Path, Message: "unknown field: " + why + ", and an API server that does not have it either applies nothing of the service"})
 	}
-	return errs
+	return warnings, errs
 }
 
 // warnOfProbes warns of probes at a port that their container does not name. Such a probe fails,

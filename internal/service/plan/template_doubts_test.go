@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -13,6 +14,7 @@ import (
 
 // TestTemplateDoubts plans templates that are valid and probably not what their author meant.
 func TestTemplateDoubts(t *testing.T) {
+	const unknown = "unknown field: Kubernetes 1.36 has none of that name, and an API server that does not have it either applies nothing of the service"
 	const spec = "spec.roles[0].template.spec"
 	cases := map[string]struct {
 		reason           string
@@ -24,6 +26,14 @@ func TestTemplateDoubts(t *testing.T) {
 			template: `{metadata: {creationTimestamp: null, labels: {any: label}, annotations: {any: "text"}}, spec: {future: null, nodeSelector: {any: label}, tolerations: [{operator: Exists}],
 				volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}],
 				containers: [{name: vllm, image: x, resources: {limits: {cpu: 1, nvidia.com/gpu: 1}}, ports: [{containerPort: 8000, name: web}], readinessProbe: {httpGet: {port: web}}, livenessProbe: {tcpSocket: {port: 8000}}, startupProbe: {httpGet: {port: web}}}]}}`,
+		},
+		"UnknownFields": {
+			reason:   "A field that resembles no other one is rendered, because the cluster may have a later version.",
+			template: `{kind: Pod, spec: {hostname: a, younger: {a: b}, containers: [{name: vllm, image: vllm-openai, args: [m]}]}}`,
+			want: []Warning{
+				{Path: spec + ".younger", Message: unknown},
+				{Path: "spec.roles[0].template.kind", Message: unknown},
+			},
 		},
 		"Probes": {
 			reason: "A kubelet finds a port by its name in the container of the probe alone.",
@@ -56,9 +66,11 @@ func TestTemplateDoubts(t *testing.T) {
 	}
 }
 
-// TestUnknownFields plans roles with fields that Kubernetes does not have. An API server refuses to apply them.
+// TestUnknownFields plans roles with misspelt fields. An API server refuses to apply them.
 func TestUnknownFields(t *testing.T) {
-	const unknown = ": Forbidden: unknown field: Kubernetes 1.36 has none of that name"
+	refused := func(path, meant string) string {
+		return fmt.Sprintf("%s: Forbidden: unknown field (did you mean %q?): Kubernetes 1.36 has none of that name", path, meant)
+	}
 	const spec = "spec.roles[0].template.spec"
 	cases := map[string]struct {
 		template, leader string
@@ -68,17 +80,16 @@ func TestUnknownFields(t *testing.T) {
 			template: `{kind: Pod, spec: {nodeSelectors: {a: b}, tolerations: [{key: a, operater: Exists, operator: Exists}],
 				containers: [{name: vllm, image: vllm-openai, args: [m], readynessProbe: {}, resources: {limit: {nvidia.com/gpu: 1}}}]}}`,
 			want: []string{
-				spec + ".containers[0].resources.limit" + unknown + ". Did you mean limits?",
-				spec + ".containers[0].readynessProbe" + unknown + ". Did you mean readinessProbe?",
-				spec + ".tolerations[0].operater" + unknown + ". Did you mean operator?",
-				spec + ".nodeSelectors" + unknown + ". Did you mean nodeSelector?",
-				"spec.roles[0].template.kind" + unknown,
+				refused(spec+".containers[0].resources.limit", "limits"),
+				refused(spec+".containers[0].readynessProbe", "readinessProbe"),
+				refused(spec+".tolerations[0].operater", "operator"),
+				refused(spec+".nodeSelectors", "nodeSelector"),
 			},
 		},
 		"Leader": {
 			template: seedWorker,
 			leader:   strings.Replace(seedWorker, "{containers:", "{hostname: a, hostNme: a, containers:", 1),
-			want:     []string{"spec.roles[0].leaderTemplate.spec.hostNme" + unknown + ". Did you mean hostname?"},
+			want:     []string{refused("spec.roles[0].leaderTemplate.spec.hostNme", "hostname")},
 		},
 	}
 	for name, tc := range cases {
@@ -99,19 +110,26 @@ func TestUnknownFields(t *testing.T) {
 	}
 }
 
-// The errors about unknown fields are limited in number and length.
+// The warnings and errors about unknown fields are limited in number and length.
 func TestUnknownFieldsAreLimited(t *testing.T) {
-	var fields []string
-	for i := range 900 {
-		fields = append(fields, fmt.Sprintf("%s%03d: 1", strings.Repeat("x", 1000), i))
-	}
-	_, _, errs := planRole(0, v1alpha1.Role{Template: document(t, strings.Replace(seedWorker, "{containers:", "{"+strings.Join(fields, ", ")+", containers:", 1))}, loads{}, defaultInput(), false)
-	if len(errs) != kube.MaxProblems {
-		t.Fatalf("want %d errors, got %d", kube.MaxProblems, len(errs))
-	}
-	for _, err := range errs {
-		if len(err.Error()) > 300 {
-			t.Errorf("an error has %d bytes", len(err.Error()))
+	plan := func(name string) ([]Warning, field.ErrorList) {
+		var fields []string
+		for i := range 900 {
+			fields = append(fields, fmt.Sprintf(name, i))
 		}
+		_, warnings, errs := planRole(0, v1alpha1.Role{Template: document(t, strings.Replace(seedWorker, "{containers:", "{"+strings.Join(fields, ", ")+", containers:", 1))}, loads{}, defaultInput(), false)
+		return warnings, errs
+	}
+	warnings, errs := plan(strings.Repeat("x", 1000) + "%03d: 1")
+	if len(warnings) != kube.MaxProblems || len(errs) > 0 {
+		t.Errorf("want %d warnings and no errors, got %d and %v", kube.MaxProblems, len(warnings), errs)
+	}
+	for _, w := range warnings {
+		if len(w.Path) > 200 {
+			t.Errorf("the path of a warning has %d bytes", len(w.Path))
+		}
+	}
+	if _, errs := plan("terminationGracePeriodSeconds%03d: 1"); len(errs) != kube.MaxProblems {
+		t.Errorf("want %d errors, got %d", kube.MaxProblems, len(errs))
 	}
 }

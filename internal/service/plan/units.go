@@ -35,7 +35,7 @@ func (u *unit) state(running *Running) rollout.Unit {
 	for _, r := range u.replicas {
 		state := running.of(r)
 		updated := state.Updated(running.Revision[r.Role.Name])
-		former, may := state.Exists && !updated, state.Exists && !state.Broken && !r.Partial
+		former, may := state.Exists && !updated, mayServeOf(r, state)
 		s.Outdated = s.Outdated || former
 		s.Started = s.Started || state.Exists && updated && !state.Serving
 		s.Serving = s.Serving && state.Serving
@@ -64,6 +64,9 @@ func (r *Running) of(replica *Replica) rollout.State {
 	s.Serving = s.Serving && !replica.Remade && !replica.Partial
 	return s
 }
+
+// mayServeOf tells whether a replica serves, or is not known not to.
+func mayServeOf(r *Replica, s rollout.State) bool { return s.Exists && !s.Broken && !r.Partial }
 
 // types of roles.
 type types map[v1alpha1.ComponentType]bool
@@ -144,9 +147,11 @@ func (p *Plan) absent(c *ClusterPlan, running *Running) []unit {
 		seen[u.index] = seen[u.index] || u.kind == pairKind
 	}
 	// Where prefill and decode are matched, the replicas that are there are in the first units.
-	matched, next := p.needBoth() && !p.Service.Grouped, int32(0)
+	both, next := p.needBoth(), int32(0)
+	matched := both && !p.Service.Grouped
 	for i := range c.Pending {
 		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
+		u.both = u.kind == pairKind && both
 		if u.kind == pairKind && matched {
 			for seen[next] {
 				next++

@@ -160,9 +160,9 @@ func (d *decoder) noteUnknown(s *structpb.Struct, info *typeInfo, known int) {
 		}
 	}
 	slices.Sort(names)
-	at := d.path()
+	at, all := d.path(), slices.Sorted(maps.Keys(info.byName))
 	for _, name := range names[:min(len(names), MaxProblems-len(d.unknown))] {
-		d.unknown = append(d.unknown, UnknownField{Path: at.Child(text.Value(name)).String(), Known: slices.Sorted(maps.Keys(info.byName))})
+		d.unknown = append(d.unknown, UnknownField{Path: at.Child(text.Value(name)).String(), Known: all})
 	}
 }
 

@@ -191,16 +191,16 @@ func TestRouteLimits(t *testing.T) {
 				`httproute.rules[0].matches[0].path.type: Unsupported value: "Prefix": supported values: "Exact", "PathPrefix", "RegularExpression"`,
 			},
 		},
+		"UnknownField": {
+			reason: "An API server refuses to apply it.",
+			spec:   rule(`tmeouts: {request: 10s}`),
+			want:   []string{`httproute.rules[0].tmeouts: Forbidden: unknown field (did you mean "timeouts"?): Gateway API v1.6 has none of that name`},
+		},
 		"Timeouts": {
 			reason: "A part takes no longer than the whole.",
 			spec:   rule(`timeouts: {request: 10s, backendRequest: 1m}`),
 			want:   []string{`httproute.rules[0].timeouts.backendRequest: Invalid value: "1m": must be at most the timeout of the whole request, 10s`},
 		},
-	}
-	cases["UnknownField"] = limit{
-		reason: "An API server refuses to apply it.",
-		spec:   rule(`tmeouts: {request: 10s}`),
-		want:   []string{`httproute.rules[0].tmeouts: Forbidden: unknown field (did you mean "timeouts"?): Gateway API v1.6 has none of that name`},
 	}
 	crd := definition(t, "httproutes")
 	for name, tc := range cases {

@@ -12,6 +12,17 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
+// planTemplates plans a worker with a template, on two nodes if its leader has another one.
+func planTemplates(t *testing.T, template, leader string) ([]Warning, field.ErrorList) {
+	t.Helper()
+	role := v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, template), LeaderTemplate: document(t, leader)}
+	if leader != "" {
+		role.Multinode = multinode(2, v1alpha1.LauncherRay)
+	}
+	_, warnings, errs := planRole(0, role, loads{}, defaultInput(), false)
+	return warnings, errs
+}
+
 // TestTemplateDoubts plans templates that are valid and probably not what their author meant.
 func TestTemplateDoubts(t *testing.T) {
 	const unknown = "unknown field: Kubernetes 1.36 has none of that name, and an API server that does not have it either applies nothing of the service"
@@ -51,11 +62,7 @@ func TestTemplateDoubts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			role := v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, tc.template), LeaderTemplate: document(t, tc.leader)}
-			if tc.leader != "" {
-				role.Multinode = multinode(2, v1alpha1.LauncherRay)
-			}
-			_, got, errs := planRole(0, role, loads{}, defaultInput(), false)
+			got, errs := planTemplates(t, tc.template, tc.leader)
 			if len(errs) > 0 {
 				t.Fatalf("%s\nwant no errors, got %v", tc.reason, errs)
 			}
@@ -94,11 +101,7 @@ func TestUnknownFields(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			role := v1alpha1.Role{ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, tc.template), LeaderTemplate: document(t, tc.leader)}
-			if tc.leader != "" {
-				role.Multinode = multinode(2, v1alpha1.LauncherRay)
-			}
-			_, _, errs := planRole(0, role, loads{}, defaultInput(), false)
+			_, errs := planTemplates(t, tc.template, tc.leader)
 			var got []string
 			for _, err := range errs {
 				got = append(got, err.Error())

@@ -126,18 +126,17 @@ func (p *Plan) units(running *Running) []unit {
 	var all []unit
 	for i := range p.Clusters {
 		if c := &p.Clusters[i]; !c.Leaving {
-			all = append(all, p.unitsOf(c, running)...)
-			all = append(all, p.absent(c, running)...)
+			there := p.unitsOf(c, running)
+			all = append(all, there...)
+			all = append(all, p.absent(c, there)...)
 		}
 	}
 	return all
 }
 
-// absent returns the units that are wanted in a cluster where the service runs, and have no capacity
-// there. They do not serve, like those whose pods wait for a node. A cluster in which nothing of the
+// absent returns the units that are wanted in a cluster beside those that are there, and have no capacity. They do not serve, like those whose pods wait for a node. A cluster in which nothing of the
 // service runs so far holds up no rollout in the others.
-func (p *Plan) absent(c *ClusterPlan, running *Running) []unit {
-	there := p.unitsOf(c, running)
+func (p *Plan) absent(c *ClusterPlan, there []unit) []unit {
 	if len(there) == 0 {
 		return nil
 	}

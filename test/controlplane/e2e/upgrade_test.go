@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -132,11 +134,15 @@ func (h *controlPlane) pickerTemplates(t *testing.T, namespace string) map[strin
 }
 
 // podsOf are the UIDs of all pods of a namespace here and in other clusters, engines and endpoint pickers, with the
-// restarts of their containers.
+// restarts of their containers. It waits until no pod is replaced: a service is ready while a pod of before still ends.
 func (h *controlPlane) podsOf(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	note := func(at string, c api) {
+		until(t, c, "pods are replaced in namespace "+namespace, func(ctx context.Context) (bool, error) {
+			err := stillReplaced(ctx, c, namespace)
+			return err == nil, err
+		})
 		for _, o := range list(t, c, podKind, namespace) {
 			restarts := 0
 			for _, of := range []string{"initContainerStatuses", "containerStatuses"} {
@@ -157,4 +163,31 @@ func (h *controlPlane) podsOf(t *testing.T, namespace string) map[string]string 
 		t.Error("there are no pods")
 	}
 	return all
+}
+
+// stillReplaced tells why pods of a namespace are not the last ones yet: a Deployment has others, or a pod is being deleted.
+func stillReplaced(ctx context.Context, c api, namespace string) error {
+	deployments, err := c.List(ctx, deploymentKind, namespace)
+	if err != nil {
+		return err
+	}
+	for i := range deployments {
+		o := &deployments[i]
+		seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+		all, _, _ := unstructured.NestedInt64(o.Object, "status", "replicas")
+		updated, _, _ := unstructured.NestedInt64(o.Object, "status", "updatedReplicas")
+		if seen != o.GetGeneration() || all != updated {
+			return fmt.Errorf("deployment %s of generation %d has %d of %d updated pods, as of generation %d", o.GetName(), o.GetGeneration(), updated, all, seen)
+		}
+	}
+	pods, err := c.List(ctx, podKind, namespace)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		if pods[i].GetDeletionTimestamp() != nil {
+			return fmt.Errorf("pod %s is being deleted", pods[i].GetName())
+		}
+	}
+	return nil
 }

@@ -28,6 +28,8 @@ type Problem struct {
 	// them. Nil means that there is room for everything.
 	Size func(key.ReplicaID) int
 	Room int
+	// Selected tells that the placement selects its clusters by labels, so it prefers none of them.
+	Selected bool
 	// Seed orders clusters that are equally good.
 	Seed string
 	// Now is compared with times of clusters, homes and requests.

@@ -292,15 +292,16 @@ func (p *scheduler) after(other, i int) int {
 	return (i - other + n) % n
 }
 
-// byLoad returns all candidates in the order in which a unit prefers them. Under Spread, those
-// with the fewest groups for their weight come first. Equal ones have another order in each
-// service, so that services that wait at the same time do not all ask the same cluster.
+// byLoad returns all candidates in the order in which a unit prefers them: that of the placement, if
+// it lists them. Under Spread, those with the fewest groups for their weight come first. Equal ones
+// have another order in each service, so that services do not all ask the same cluster, or all leave
+// a lost one for the same other one.
 func (p *scheduler) byLoad() []int {
 	order := make([]int, len(p.Candidates))
 	for i := range order {
 		order[i] = i
 	}
-	if p.Policy != v1alpha1.PlacementSpread {
+	if p.Policy != v1alpha1.PlacementSpread && !p.Selected {
 		return order
 	}
 	slices.SortStableFunc(order, func(a, b int) int {

@@ -130,6 +130,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		AnswerAlone:     demand.AnswerAlone,
 		FailoverAfter:   v.placement.FailoverAfter(),
 		StartTimeout:    v.placement.StartTimeout(),
+		Selected:        v.placement.ClusterSelector != nil,
 		Seed:            demand.UID,
 		Size:            demand.Size,
 		Room:            demand.Room,

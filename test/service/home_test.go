@@ -20,7 +20,7 @@ import (
 // ready when they were deleted.
 func TestHomeComesBack(t *testing.T) {
 	fn := function.Start(t)
-	req := fixture.Request(t, fixture.Service("replicas: 1\n"+fixture.TwoNodes+"placement: {policy: Failover, clusterSelector: {}}"), "")
+	req := fixture.Request(t, fixture.Service("replicas: 1\n"+fixture.TwoNodes+"placement: "+eastThenWest), "")
 	former := map[string]*fnv1.Resource{}
 	const east = "cluster/us-east/"
 	steps := []struct {

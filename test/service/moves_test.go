@@ -30,11 +30,14 @@ func memberOf(name, stopPolicy string, generation int) string {
 	  status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [%s]}}`, name, stopPolicy, reservations)
 }
 
+// eastThenWest is a placement that prefers one of two clusters.
+const eastThenWest = "{policy: Failover, clusters: [{name: us-east, inferenceClusterRef: {name: us-east}}, {name: us-west, inferenceClusterRef: {name: us-west}}]}"
+
 // TestMoves shows that the events of a service say from where to where it moves and why, and that
 // a call that changes nothing has no event.
 func TestMoves(t *testing.T) {
 	fn := function.Start(t)
-	req := fixture.Request(t, fixture.Service("replicas: 1\n"+fixture.TwoNodes+"placement: {policy: Failover, clusterSelector: {}}"), "")
+	req := fixture.Request(t, fixture.Service("replicas: 1\n"+fixture.TwoNodes+"placement: "+eastThenWest), "")
 	apply := func(clusters ...string) []string {
 		t.Helper()
 		rsp := settle(t, fn, req, clusters)
@@ -95,7 +98,7 @@ func TestMovesInParts(t *testing.T) {
 	fn := function.Start(t)
 	large := fmt.Sprintf(`roles: [{name: w, componentType: worker, replicas: 1, template: {spec: {containers: [{name: vllm, image: i, args: [--model, m], env: [{name: X, value: "%s"}]}]}}}]
 `, strings.Repeat("x", 480_000))
-	req := fixture.Request(t, fixture.Service("replicas: 5\n"+large+"placement: {policy: Failover, clusterSelector: {}}"), "")
+	req := fixture.Request(t, fixture.Service("replicas: 5\n"+large+"placement: "+eastThenWest), "")
 	member := func(name, stopPolicy string, generation int) string {
 		var groups []string
 		for group := range 5 {

@@ -30,9 +30,9 @@ type Placement struct {
 	// +listMapKey=name
 	Clusters []PlacementCluster `json:"clusters,omitempty"`
 
-	// ClusterSelector selects InferenceClusters by their labels. They are preferred in the
-	// order of their names. An empty selector selects every InferenceCluster that allows the
-	// namespace.
+	// ClusterSelector selects InferenceClusters by their labels. Each service prefers
+	// them in an order of its own, so that services with the same selector spread over them.
+	// An empty selector selects every InferenceCluster that allows the namespace.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 

@@ -31,14 +31,17 @@ func testFleetCost(t *testing.T, h *controlPlane) {
 		services = append(services, placedService(ns, fmt.Sprintf("other-%d", i), "Spread", "cost", engine("worker", "worker", 2, 1)))
 		apply(t, h.Cluster, services[i])
 	}
-	xr := placedService(ns, "llama", "Failover", "cost", engine("worker", "worker", 1, 1))
+	llama := func(replicas int64) *unstructured.Unstructured {
+		return prefers(placedService(ns, "llama", "Failover", "cost", engine("worker", "worker", replicas, 1)), "cost-1", "cost-2")
+	}
+	xr := llama(1)
 	apply(t, h.Cluster, xr)
 	at := func(replicas int) {
 		h.lands(t, xr, map[string]string{"cost-1": "Placed [0]", "cost-2": notNeeded}, map[string]int{"cluster-1": replicas})
 	}
 	at(1)
 	before := h.quietCalls(t)
-	apply(t, h.Cluster, placedService(ns, "llama", "Failover", "cost", engine("worker", "worker", 2, 1)))
+	apply(t, h.Cluster, llama(2))
 	at(2)
 	calls := h.quietCalls(t)
 	total := 0

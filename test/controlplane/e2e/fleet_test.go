@@ -259,6 +259,18 @@ func placedService(namespace, name, policy, fleet string, roles ...map[string]an
 	return o
 }
 
+// prefers makes a service list clusters in the order in which it prefers them, instead of selecting them.
+func prefers(service *unstructured.Unstructured, clusters ...string) *unstructured.Unstructured {
+	placement := service.Object["spec"].(map[string]any)["placement"].(map[string]any)
+	delete(placement, "clusterSelector")
+	var all []any
+	for _, c := range clusters {
+		all = append(all, map[string]any{"name": c, "inferenceClusterRef": map[string]any{"name": c}})
+	}
+	placement["clusters"] = all
+	return service
+}
+
 // entrance is a router at the gateway that each cluster has.
 func entrance(host, strategy string) map[string]any {
 	return map[string]any{
@@ -513,7 +525,7 @@ func testFailover(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	h.joins(t, "failover", member{name: "failover-east", remote: "cluster-1", nodes: 1, gateway: "10.1.0.10"})
 	h.joins(t, "failover", member{name: "failover-west", remote: "cluster-2", nodes: 3, gateway: "10.2.0.10"})
-	xr := placedService(ns, "llama", "Failover", "failover", entrance("failover.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
+	xr := prefers(placedService(ns, "llama", "Failover", "failover", entrance("failover.example.com", "prefix-cache"), engine("worker", "worker", 2, 1)), "failover-east", "failover-west")
 	apply(t, h.Cluster, xr)
 	want := map[string]string{
 		"failover-east": "NotPlaced InsufficientCapacity: about 8 nvidia.com/gpu free in pool h100, 8 short",
@@ -783,7 +795,7 @@ func testDrain(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	east := h.joins(t, "drain", member{name: "drain-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
 	h.joins(t, "drain", member{name: "drain-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
-	xr := placedService(ns, "llama", "Failover", "drain", entrance("drain.example.com", "prefix-cache"), engine("worker", "worker", 3, 1))
+	xr := prefers(placedService(ns, "llama", "Failover", "drain", entrance("drain.example.com", "prefix-cache"), engine("worker", "worker", 3, 1)), "drain-east", "drain-west")
 	seen := h.watch(t, xr, map[string]string{"drain-east": "cluster-1", "drain-west": "cluster-2"})
 	apply(t, h.Cluster, xr)
 	h.lands(t, xr, map[string]string{
@@ -809,7 +821,7 @@ func testFleetCutOff(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	h.joins(t, "cutoff", member{name: "cutoff-east", remote: "cluster-1", nodes: 4, gateway: "10.1.0.10"})
 	h.joins(t, "cutoff", member{name: "cutoff-west", remote: "cluster-2", nodes: 4, gateway: "10.2.0.10"})
-	xr := placedService(ns, "llama", "Failover", "cutoff", entrance("cutoff.example.com", "prefix-cache"), engine("worker", "worker", 2, 1))
+	xr := prefers(placedService(ns, "llama", "Failover", "cutoff", entrance("cutoff.example.com", "prefix-cache"), engine("worker", "worker", 2, 1)), "cutoff-east", "cutoff-west")
 	seen := h.watch(t, xr, map[string]string{"cutoff-east": "cluster-1", "cutoff-west": "cluster-2"})
 	apply(t, h.Cluster, xr)
 	h.lands(t, xr, map[string]string{
@@ -918,7 +930,7 @@ func testFleetClaim(t *testing.T, h *controlPlane) {
 	const ns = "team-b"
 	h.joins(t, "claim", member{name: "claim-east", remote: "cluster-1", nodes: 1, apiGroup: "kubernetes.crossplane.io"})
 	h.joins(t, "claim", member{name: "claim-west", remote: "cluster-2", nodes: 2, apiGroup: "kubernetes.crossplane.io"})
-	claim := placedService(ns, "llama", "Failover", "claim", engine("worker", "worker", 2, 1))
+	claim := prefers(placedService(ns, "llama", "Failover", "claim", engine("worker", "worker", 2, 1)), "claim-east", "claim-west")
 	apply(t, h.Cluster, claim)
 	h.lands(t, claim, map[string]string{
 		"claim-east": "NotPlaced InsufficientCapacity: about 8 nvidia.com/gpu free in pool h100, 8 short",

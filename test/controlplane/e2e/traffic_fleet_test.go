@@ -19,7 +19,7 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 	h.joinsForGood(t, "traffic", member{name: "traffic-west", remote: "cluster-2", nodes: 4, gateway: observedGateway})
 	worker := briefly(engine("worker", "worker", 2, 1), 5)
 	place := func(name, policy string) *unstructured.Unstructured {
-		s := placedService(ns, name, policy, "traffic", entrance(name+".example.com", "prefix-cache"), worker)
+		s := prefers(placedService(ns, name, policy, "traffic", entrance(name+".example.com", "prefix-cache"), worker), "traffic-east", "traffic-west")
 		apply(t, h.Cluster, s)
 		return s
 	}

@@ -31,9 +31,10 @@ import (
 )
 
 const (
-	keyLedger  = "ledger"
-	keyProfile = "profile"
-	keyUsage   = "usage"
+	keyLedger    = "ledger"
+	keyProfile   = "profile"
+	keyEstimates = "estimates"
+	keyUsage     = "usage"
 
 	head          = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3}\n"
 	typedIn       = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}\n"

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,26 +18,37 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
-// profile adds the profile of the cluster.
+// profile adds the profile of the cluster, and the estimates.
 func (r *rendering) profile(state *observedState, p *ledgerPlan) error {
-	estimates := map[string]capacity.Estimate{}
-	data, err := profile.Data(profiled(r.parsed, state, p, estimates), estimates)
+	data, err := profile.Data(profiled(r.parsed, state, p))
 	if err != nil {
 		return err
 	}
-	labels := r.labels()
-	labels[profile.Label] = profile.LabelValue
-	o, err := kube.Encode(corev1.ConfigMap(profile.Name(r.Name), r.input.Namespace).WithLabels(labels).WithData(data))
+	estimates, err := profile.EstimatesData(estimated(state, p))
 	if err != nil {
-		return fmt.Errorf("cannot render the profile: %w", err)
+		return err
 	}
-	r.add(key.Profile, o)
+	return errors.Join(
+		r.addConfigMap(key.Profile, profile.Name(r.Name), profile.Label, data),
+		r.addConfigMap(key.Estimates, profile.EstimatesName(r.Name), profile.EstimatesLabel, estimates),
+	)
+}
+
+// addConfigMap adds a ConfigMap that services find by a label.
+func (r *rendering) addConfigMap(k key.Key, name, label string, data map[string]string) error {
+	labels := r.labels()
+	labels[label] = profile.LabelValue
+	o, err := kube.Encode(corev1.ConfigMap(name, r.input.Namespace).WithLabels(labels).WithData(data))
+	if err != nil {
+		return fmt.Errorf("cannot render ConfigMap %s: %w", name, err)
+	}
+	r.add(k, o)
 	return nil
 }
 
-// profiled returns the cluster as services read it, and notes the estimates of its pools. All
-// that changes whenever a service does is left out, or estimated.
-func profiled(c *parsed, state *observedState, p *ledgerPlan, estimates map[string]capacity.Estimate) *v1alpha1.InferenceCluster {
+// profiled returns the cluster as services read it. All that changes whenever a service does is left
+// out.
+func profiled(c *parsed, state *observedState, p *ledgerPlan) *v1alpha1.InferenceCluster {
 	is := schedulable(p)
 	if is.Reason == reasonFull {
 		is.Message = "its ledger is full" // The number of bytes would change with each service.
@@ -61,7 +73,17 @@ func profiled(c *parsed, state *observedState, p *ledgerPlan, estimates map[stri
 	if queue := c.Spec.LocalQueue(); queue != "" {
 		all.Status.Summary = summaryOfKueue(queue)
 	}
-	before := profile.Estimates(state.req.Observed(key.Profile))
+	for i := range p.Free.Pools {
+		pool := &p.Free.Pools[i]
+		all.Status.Pools = append(all.Status.Pools, poolStatus(&capacity.Pool{Name: pool.Name, Labels: pool.Labels}))
+	}
+	return all
+}
+
+// estimated returns the pools with what is about free in them, and the estimates by the names of the pools.
+func estimated(state *observedState, p *ledgerPlan) ([]v1alpha1.PoolStatus, map[string]capacity.Estimate) {
+	var pools []v1alpha1.PoolStatus
+	before, estimates := profile.Estimates(state.req.Observed(key.Estimates)), map[string]capacity.Estimate{}
 	for i := range p.Free.Pools {
 		pool := &p.Free.Pools[i]
 		e := pool.Estimate()
@@ -69,10 +91,9 @@ func profiled(c *parsed, state *observedState, p *ledgerPlan, estimates map[stri
 			e = e.Steady(was, pool.Empty())
 		}
 		estimates[pool.Name] = e
-		estimated := capacity.Pool{Name: pool.Name, Labels: pool.Labels, Free: e.Nodes(pool.Node())}
-		all.Status.Pools = append(all.Status.Pools, poolStatus(&estimated))
+		pools = append(pools, poolStatus(&capacity.Pool{Name: pool.Name, Labels: pool.Labels, Free: e.Nodes(pool.Node())}))
 	}
-	return all
+	return pools, estimates
 }
 
 // answers adds the answers to services. They are those of the ledger as it was read, and not as
@@ -109,9 +130,9 @@ func (r *rendering) answers(state *observedState, p *ledgerPlan) error {
 	return nil
 }
 
-// kept adds the profile and the answers as they are, while the capacity requests are not known.
+// kept adds the profile, the estimates and the answers as they are, while the capacity requests are not known.
 func (r *rendering) kept(state *observedState) error {
-	keys := []key.Key{key.Profile}
+	keys := []key.Key{key.Profile, key.Estimates}
 	for i := range profile.Parts {
 		keys = append(keys, key.Answers(i))
 	}
@@ -142,7 +163,7 @@ func told(req incoming.Request, clusterUID string) bool {
 	return p.Status.ClusterUID == clusterUID
 }
 
-// ofServices tells whether an object is the profile or has answers. Nothing waits for these.
+// ofServices tells whether only services read an object. Nothing waits for these.
 func ofServices(k key.Key) bool {
-	return k == key.Profile || k.Kind == key.Answers(0).Kind
+	return k == key.Profile || k == key.Estimates || k.Kind == key.Answers(0).Kind
 }

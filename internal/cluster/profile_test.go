@@ -83,6 +83,7 @@ func TestProfile(t *testing.T) {
 	const xr = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceCluster\nmetadata: {name: us-east, uid: me, generation: 3, creationTimestamp: '2026-01-01T00:00:00Z', labels: {region: us}, annotations: {not: told}}\n" +
 		"spec: {providerConfigRef: {name: us-east}, stopMessage: why, allowedNamespaces: {from: All}, pools: [{name: p, nodeCount: 30, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8}}]}\n"
 	observed := map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": reached}
+	free := "" // The pools of the last estimates.
 	profiled := func(services int) string {
 		t.Helper()
 		var all []string
@@ -99,6 +100,15 @@ func TestProfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		observed[keyProfile] = string(text)
+		estimates := rsp.GetDesired().GetResources()[keyEstimates]
+		if estimates.GetReady() != fnv1.Ready_READY_TRUE {
+			t.Error("nothing waits for estimates, but the InferenceCluster is not ready without them")
+		}
+		if text, err = json.Marshal(estimates.GetResource().AsMap()); err != nil {
+			t.Fatal(err)
+		}
+		observed[keyEstimates] = string(text)
+		free = kube.Lookup(estimates.GetResource(), "data", "pools").GetStringValue()
 		return kube.Lookup(r.GetResource(), "data", "inferencecluster").GetStringValue()
 	}
 	first := profiled(0)
@@ -108,9 +118,13 @@ func TestProfile(t *testing.T) {
 	}
 	status := got.(map[string]any)["status"].(map[string]any)
 	if diff := cmp.Diff([]any{map[string]any{
-		"name": "p", "nodeCount": 0.0, "nodeSelector": map[string]any{"a": "b"}, "free": []any{map[string]any{"nodeCount": 30.0, "resources": map[string]any{"nvidia.com/gpu": "8"}}},
+		"name": "p", "nodeCount": 0.0, "nodeSelector": map[string]any{"a": "b"},
 	}}, status["pools"]); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+	all := `[{"name":"p","nodeCount":0,"nodeSelector":{"a":"b"},"free":[{"nodeCount":30,"resources":{"nvidia.com/gpu":"8"}}]}]`
+	if diff := cmp.Diff(all, free); diff != "" {
+		t.Errorf("estimates: -want, +got:\n%s", diff)
 	}
 	for _, want := range []string{`"labels":{"region":"us"}`, `"creationTimestamp":"2026-01-01T00:00:00Z"`, `"stopMessage":"why"`, `"type":"Schedulable"`, `"serviceCount":0`} {
 		if !strings.Contains(first, want) {
@@ -121,13 +135,17 @@ func TestProfile(t *testing.T) {
 	if second == first {
 		t.Error("the profile does not say that something is reserved")
 	}
+	some := free
 	for _, services := range []int{5, 12, 19, 1} {
-		if diff := cmp.Diff(second, profiled(services)); diff != "" {
-			t.Errorf("the profile changes with %d services:\n%s", services, diff)
+		if diff := cmp.Diff([]string{second, some}, []string{profiled(services), free}); diff != "" {
+			t.Errorf("the profile or the estimates change with %d services:\n%s", services, diff)
 		}
 	}
-	if profiled(28) == second {
-		t.Error("the profile stays although nearly nothing is free")
+	if diff := cmp.Diff(second, profiled(28)); diff != "" {
+		t.Errorf("the profile changes, although nothing but what is free has changed:\n%s", diff)
+	}
+	if free == some {
+		t.Error("the estimates stay although nearly nothing is free")
 	}
 }
 
@@ -135,11 +153,12 @@ func TestProfile(t *testing.T) {
 func TestToldIsKept(t *testing.T) {
 	observed := map[string]string{
 		keyLedger: ledgerOf(reserved), "object/reachable": reached,
-		keyProfile:  "{apiVersion: v1, kind: ConfigMap, metadata: {name: clusterprofile-us-east, namespace: crossplane-system, labels: {a: b}}, data: {inferencecluster: '{}', estimates: '{}'}}",
-		"answers/3": "{apiVersion: v1, kind: ConfigMap, metadata: {name: clusteranswers-us-east-3, namespace: crossplane-system, labels: {a: b}}, binaryData: {answers: AAAA}}",
+		keyProfile:   "{apiVersion: v1, kind: ConfigMap, metadata: {name: clusterprofile-us-east, namespace: crossplane-system, labels: {a: b}}, data: {inferencecluster: '{}'}}",
+		keyEstimates: "{apiVersion: v1, kind: ConfigMap, metadata: {name: clusterestimates-us-east, namespace: crossplane-system, labels: {a: b}}, data: {pools: '[]', estimates: '{}'}}",
+		"answers/3":  "{apiVersion: v1, kind: ConfigMap, metadata: {name: clusteranswers-us-east-3, namespace: crossplane-system, labels: {a: b}}, binaryData: {answers: AAAA}}",
 	}
 	rsp := run(t, request(t, typedIn, observed, nil))
-	for k, field := range map[string]string{keyProfile: "data", "answers/3": "binaryData"} {
+	for k, field := range map[string]string{keyProfile: "data", keyEstimates: "data", "answers/3": "binaryData"} {
 		got := rsp.GetDesired().GetResources()[k].GetResource().AsMap()
 		want := doc(t, observed[k]).GetResource().AsMap()
 		for _, f := range []string{"apiVersion", "kind", "metadata", field} {

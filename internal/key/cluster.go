@@ -11,8 +11,10 @@ var (
 	Ledger = New("", "ledger")
 	// Usage is the key of the ClusterUsage.
 	Usage = New("", "usage")
-	// Profile is the key of the ConfigMap with what services read of the cluster.
+	// Profile is the key of the ConfigMap with what all services read of the cluster.
 	Profile = New("", "profile")
+	// Estimates is the key of the ConfigMap with an estimate of what is free in the cluster.
+	Estimates = New("", "estimates")
 )
 
 // Answers is the key of the ConfigMap with a part of the cluster's answers to services.

@@ -1,12 +1,12 @@
 /*
 Package profile has what an InferenceCluster tells services: its profile, which all services
-read, and its answers to their capacity requests.
+read, an estimate of what is free, and its answers to their capacity requests.
 
 Crossplane reconciles a service whenever an object changes that the service requires. The status
 of an InferenceCluster changes with each service that runs there, so no service requires it. A
-profile says only what all services have to know, and its free capacity is an estimate that
-seldom changes. The answers are in several ConfigMaps. A service requires the one with its own
-answer, and only while it waits for one.
+profile says only what all services have to know. The estimate seldom changes, and a service
+requires it only while it looks for capacity. The answers are in several ConfigMaps. A service
+requires the one with its own answer, and only while it waits for one.
 */
 package profile
 
@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -28,18 +29,23 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
-// Label is the label of all profiles. Its value is LabelValue.
+// Label is the label of all profiles, and EstimatesLabel that of all estimates. Their value is LabelValue.
 const (
-	Label      = "fusioninfer.io/cluster-profile"
-	LabelValue = "true"
+	Label          = "fusioninfer.io/cluster-profile"
+	EstimatesLabel = "fusioninfer.io/cluster-estimates"
+	LabelValue     = "true"
 )
 
-// The keys of the data of a profile's ConfigMap, and of the binary data of one with answers.
+// The keys of the data of these ConfigMaps, and of the binary data of one with answers.
 const (
 	clusterKey   = "inferencecluster"
+	poolsKey     = "pools"
 	estimatesKey = "estimates"
 	AnswersKey   = "answers"
 )
+
+// estimatesPrefix starts the names of estimates. The name of the cluster follows.
+const estimatesPrefix = "clusterestimates-"
 
 // Parts is the number of ConfigMaps that the answers of a cluster are in. With more, each reconcile
 // of the cluster would apply more objects. With fewer, more services would be reconciled for an
@@ -49,13 +55,23 @@ const Parts = 16
 // Name is the name of a cluster's profile.
 func Name(cluster string) string { return "clusterprofile-" + cluster }
 
+// EstimatesName is the name of the estimate of what is free in a cluster.
+func EstimatesName(cluster string) string { return estimatesPrefix + cluster }
+
 // Selector selects the profiles of all clusters, in the namespace of the ClusterInput.
-func Selector(namespace string) *fnv1.ResourceSelector {
+func Selector(namespace string) *fnv1.ResourceSelector { return labelled(namespace, Label) }
+
+// EstimatesSelector selects the estimates of all clusters, in the namespace of the ClusterInput.
+func EstimatesSelector(namespace string) *fnv1.ResourceSelector {
+	return labelled(namespace, EstimatesLabel)
+}
+
+func labelled(namespace, label string) *fnv1.ResourceSelector {
 	return &fnv1.ResourceSelector{
 		ApiVersion: "v1",
 		Kind:       "ConfigMap",
 		Namespace:  &namespace,
-		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{Label: LabelValue}}},
+		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{label: LabelValue}}},
 	}
 }
 
@@ -79,29 +95,39 @@ func PartOf(uid string) int {
 	return naming.Number(uid) % Parts
 }
 
-// Data returns the data of a profile: a cluster as services read it, and the estimates of its
-// pools by their names, which the next profile follows.
-func Data(c *v1alpha1.InferenceCluster, estimates map[string]capacity.Estimate) (map[string]string, error) {
+// Data returns the data of a profile: a cluster as services read it.
+func Data(c *v1alpha1.InferenceCluster) (map[string]string, error) {
 	cluster, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the profile of %s: %w", c.Name, err)
 	}
-	free, err := json.Marshal(estimates)
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the estimates of %s: %w", c.Name, err)
+	return map[string]string{clusterKey: string(cluster)}, nil
+}
+
+// EstimatesData returns the data of estimates: the pools with what is about free in them, and the estimates by the
+// names of the pools, which the next ones follow.
+func EstimatesData(pools []v1alpha1.PoolStatus, estimates map[string]capacity.Estimate) (map[string]string, error) {
+	data := map[string]string{}
+	for k, v := range map[string]any{poolsKey: pools, estimatesKey: estimates} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode the %s of a cluster: %w", k, err)
+		}
+		data[k] = string(text)
 	}
-	return map[string]string{clusterKey: string(cluster), estimatesKey: string(free)}, nil
+	return data, nil
 }
 
 var (
 	clusterText   = incoming.NewPath("data", clusterKey)
+	poolsText     = incoming.NewPath("data", poolsKey)
 	estimatesText = incoming.NewPath("data", estimatesKey)
 	answersData   = incoming.NewPath("binaryData", AnswersKey)
 )
 
-// Texts returns the data of a profile as it is.
-func Texts(profile incoming.Object) map[string]string {
-	return texts(map[string]string{clusterKey: clusterText.Text(profile), estimatesKey: estimatesText.Text(profile)})
+// Texts returns the data of a profile or of estimates as it is.
+func Texts(o incoming.Object) map[string]string {
+	return texts(map[string]string{clusterKey: clusterText.Text(o), poolsKey: poolsText.Text(o), estimatesKey: estimatesText.Text(o)})
 }
 
 // Binary returns the binary data of answers as it is.
@@ -127,11 +153,18 @@ func Cluster(profile incoming.Object) incoming.Object {
 	return incoming.ObjectOf(s)
 }
 
-// Estimates returns the estimates in a profile. Those that cannot be read are left out.
-func Estimates(profile incoming.Object) map[string]capacity.Estimate {
+// Estimates returns the estimates by the names of the pools. Those that cannot be read are left out.
+func Estimates(o incoming.Object) map[string]capacity.Estimate {
 	all := map[string]capacity.Estimate{}
-	_ = json.Unmarshal([]byte(estimatesText.Text(profile)), &all)
+	_ = json.Unmarshal([]byte(estimatesText.Text(o)), &all)
 	return all
+}
+
+// Pools returns the name of the cluster of estimates, and its pools with what is about free in them. It has no
+// pools if they cannot be read.
+func Pools(estimates incoming.Object) (cluster string, pools []v1alpha1.PoolStatus) {
+	_ = json.Unmarshal([]byte(poolsText.Text(estimates)), &pools)
+	return strings.TrimPrefix(estimates.Name(), estimatesPrefix), pools
 }
 
 // Answers are what a cluster says to services about their capacity requests.

@@ -69,7 +69,7 @@ func TestPartOf(t *testing.T) {
 func TestNames(t *testing.T) {
 	of := map[string]string{}
 	for _, cluster := range []string{"a", "a-1", "a-11", "a-1-1", "profile-a", "answers-a-1", "a-profile"} {
-		names := []string{"inferencecluster-" + cluster, Name(cluster)}
+		names := []string{"inferencecluster-" + cluster, Name(cluster), EstimatesName(cluster)}
 		for i := range Parts {
 			names = append(names, PartName(cluster, i))
 		}
@@ -89,7 +89,7 @@ func TestOffline(t *testing.T) {
 		"metadata": map[string]any{"name": "east", "labels": map[string]any{"region": "us"}, "annotations": map[string]any{"not": "told"}},
 		"spec":     map[string]any{"stopPolicy": "Hold"},
 		"status": map[string]any{
-			"clusterUID": "real", "pools": []any{map[string]any{"name": "p"}},
+			"clusterUID": "real", "pools": []any{map[string]any{"name": "p", "nodeCount": int64(4), "nodeSelector": map[string]any{"gpu": "a"}, "free": []any{map[string]any{"nodeCount": int64(2)}}}},
 			"reservations": []any{map[string]any{"uid": "u1", "name": "s1"}},
 			"pending":      []any{map[string]any{"uid": "u2", "name": "s2", "message": "8 short"}},
 		},
@@ -100,12 +100,16 @@ func TestOffline(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": "clusterprofile-east", "namespace": "fleet", "labels": map[string]any{"fusioninfer.io/cluster-profile": "true"}},
-		"data":     map[string]any{"inferencecluster": `{"metadata":{"labels":{"region":"us"},"name":"east"},"spec":{"stopPolicy":"Hold"},"status":{"clusterUID":"real","pools":[{"name":"p"}]}}`},
+		"data":     map[string]any{"inferencecluster": `{"metadata":{"labels":{"region":"us"},"name":"east"},"spec":{"stopPolicy":"Hold"},"status":{"clusterUID":"real","pools":[{"name":"p","nodeSelector":{"gpu":"a"}}]}}`},
 	}, told[0]); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
+	cluster, pools := Pools(object(t, told[1]))
+	if diff := cmp.Diff([]v1alpha1.PoolStatus{{Name: "p", NodeCount: 4, NodeSelector: map[string]string{"gpu": "a"}, Free: []v1alpha1.FreeNodes{{NodeCount: 2}}}}, pools); diff != "" || cluster != "east" {
+		t.Errorf("the pools of %s: -want, +got:\n%s", cluster, diff)
+	}
 	answers := Answers{}
-	for _, o := range told[1:] {
+	for _, o := range told[2:] {
 		a, err := ReadAnswers(object(t, o))
 		if err != nil {
 			t.Fatal(err)
@@ -123,12 +127,15 @@ func TestOffline(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	for name, text := range map[string]string{"Nothing": "", "NoJSON": "{", "List": "[]", "Number": "7"} {
 		t.Run(name, func(t *testing.T) {
-			damaged := object(t, map[string]any{"data": map[string]any{"inferencecluster": text, "estimates": text}, "binaryData": map[string]any{"answers": text}})
+			damaged := object(t, map[string]any{"data": map[string]any{"inferencecluster": text, "pools": text, "estimates": text}, "binaryData": map[string]any{"answers": text}})
 			if got := Cluster(damaged).Name(); got != "" {
 				t.Errorf("the name is %q, want none", got)
 			}
 			if diff := cmp.Diff(map[string]capacity.Estimate{}, Estimates(damaged)); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
+			}
+			if _, pools := Pools(damaged); len(pools) > 0 {
+				t.Errorf("the pools are %v, want none", pools)
 			}
 			if a, err := ReadAnswers(damaged); err == nil {
 				t.Errorf("there is no error, and the answers are %v", a)

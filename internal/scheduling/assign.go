@@ -96,6 +96,8 @@ type Solution struct {
 	Decisions []Decision
 	// Homes of the groups from now on.
 	Homes map[key.GroupID]reservation.Home
+	// LooksForCapacity tells that it mattered what is free. It is the same whatever is free.
+	LooksForCapacity bool
 }
 
 // Assign decides for each candidate which replicas run there, and which home each group has.
@@ -120,12 +122,13 @@ func Assign(problem Problem) Solution {
 			}
 		}
 	}
+	p.places = p.looked
 	all := make([]Decision, 0, n)
 	for i := range p.Candidates {
 		all = append(all, p.decide(i))
 	}
 	p.moveInParts(all)
-	return Solution{Decisions: all, Homes: p.homes}
+	return Solution{Decisions: all, Homes: p.homes, LooksForCapacity: p.looked}
 }
 
 type scheduler struct {
@@ -142,6 +145,8 @@ type scheduler struct {
 	assigned, asked [][]reservation.ReplicaGroup
 	// startTimedOut has the candidates where a group could not answer in time.
 	startTimedOut map[int]bool
+	// looked tells that it mattered what is free, and places that it did so for the home of a unit.
+	looked, places bool
 	// homes are the new homes.
 	homes map[key.GroupID]reservation.Home
 }
@@ -179,6 +184,7 @@ func (p *scheduler) fitsWhole(free *capacity.Free, c *Candidate, groups []reserv
 	case c.Uncounted:
 		return true, ""
 	}
+	p.looked = true
 	request := reservation.CapacityRequest{PodRequirements: p.PodRequirements}
 	return free.Allocate(request.PodSets(missing))
 }

@@ -225,7 +225,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(almostFull), named("west", east(almostFull, func(c *Candidate) { c.Reserved = firstGroup }))},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
 				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},

@@ -38,9 +38,12 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 	case len(p.wanted(i)) > 0:
 		return v1alpha1.StatePlaced, "", ""
 	}
+	// A service that runs does not read what is free elsewhere, because that changes often.
 	free := c.Free.Clone()
-	if ok, short := p.fits(&free, c, p.Groups); !ok && p.Policy == v1alpha1.PlacementFailover {
-		return v1alpha1.StateNotPlaced, c.shortageReason(), short
+	if p.Policy == v1alpha1.PlacementFailover && (p.places || c.NotSchedulable != "") {
+		if ok, short := p.fits(&free, c, p.Groups); !ok {
+			return v1alpha1.StateNotPlaced, c.shortageReason(), short
+		}
 	}
 	return v1alpha1.StateNotPlaced, ReasonNotNeeded, p.locations(i)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
@@ -109,6 +111,33 @@ func TestAssignServesRandomProblems(t *testing.T) {
 	t.Logf("in %d problems something was ready, and %d times a group was stopped", withReady, stopped)
 	if withReady == 0 || stopped == 0 {
 		t.Error("some case never occurred: the test proves nothing")
+	}
+}
+
+// TestLooksForCapacity proves for any problem that a service looks for capacity, or not, whatever is free. So
+// it requires the estimates before it has read them, and still does once it has. If it does not look, they
+// change nothing.
+func TestLooksForCapacity(t *testing.T) {
+	looks := map[bool]int{}
+	for seed := range uint64(20000) {
+		problem := randomProblem(rand.New(rand.NewPCG(seed, 78)))
+		want := Assign(problem)
+		looks[want.LooksForCapacity]++
+		for _, count := range []int64{0, 100} {
+			for i := range problem.Candidates {
+				problem.Candidates[i].Free = capacity.Free{Pools: []capacity.Pool{nodes("a", count, 8)}}
+			}
+			got := Assign(problem)
+			if got.LooksForCapacity != want.LooksForCapacity {
+				t.Fatalf("problem %d (%s): with %d free nodes it looks for capacity: %t, want %t", seed, problem.Policy, count, got.LooksForCapacity, want.LooksForCapacity)
+			}
+			if diff := cmp.Diff(want, got); diff != "" && !want.LooksForCapacity {
+				t.Fatalf("problem %d (%s): it does not look for capacity, and decides otherwise with %d free nodes: -want, +got:\n%s", seed, problem.Policy, count, diff)
+			}
+		}
+	}
+	if looks[true] == 0 || looks[false] == 0 {
+		t.Errorf("some case never occurred: %v", looks)
 	}
 }
 

@@ -78,6 +78,8 @@ type Result struct {
 	// Awaits are the clusters whose answers the service reads. Silent are those that have not
 	// answered in time.
 	Awaits, Silent []string
+	// ReadsEstimates tells that it matters what is free in the clusters: the service looks for capacity.
+	ReadsEstimates bool
 	// ReadsNamespace tells that a cluster allows namespaces by their labels.
 	ReadsNamespace bool
 	// Warnings about spec.placement.clusters.
@@ -148,7 +150,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	// What is requested includes extra replicas, and what has no capacity is held. Only then is it known
 	// of which extra groups a part would not run.
 	v.addExtra(members, p.Candidates, decisions)
-	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
+	r := &Result{ReadsEstimates: solution.LooksForCapacity, ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
 	r.Awaits = v.awaits()
 	r.Silent = silent(r.Awaits, members, p.Candidates)
 	for i, m := range members {

@@ -249,7 +249,7 @@ func required(name, requirement string, spec func() object, items func() list) C
 
 // fleet is what a service reads of InferenceClusters.
 func fleet(clusters list) map[string]*fnv1.Resources {
-	all := map[string]*fnv1.Resources{require.Fleet: {}}
+	all := map[string]*fnv1.Resources{require.Fleet: {}, require.Estimates: {}}
 	for _, c := range clusters {
 		told, err := profile.Offline("crossplane-system", valueOf(c).GetStructValue().AsMap())
 		if err != nil {
@@ -257,12 +257,15 @@ func fleet(clusters list) map[string]*fnv1.Resources {
 		}
 		name := kube.Lookup(valueOf(c).GetStructValue(), "metadata", "name").GetStringValue()
 		all[require.Answers(name)] = &fnv1.Resources{}
-		for i, o := range told {
-			to := require.Fleet
-			if i > 0 {
-				to = require.Answers(name)
+		for _, o := range told {
+			s, to := valueOf(o).GetStructValue(), require.Answers(name)
+			switch kube.Lookup(s, "metadata", "name").GetStringValue() {
+			case profile.Name(name):
+				to = require.Fleet
+			case profile.EstimatesName(name):
+				to = require.Estimates
 			}
-			all[to].Items = append(all[to].Items, &fnv1.Resource{Resource: valueOf(o).GetStructValue()})
+			all[to].Items = append(all[to].Items, &fnv1.Resource{Resource: s})
 		}
 	}
 	return all

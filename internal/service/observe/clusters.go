@@ -31,6 +31,7 @@ var clusterView = incoming.NewView[cluster]()
 func readFleet(snapshot *scheduling.Snapshot, req incoming.Request) {
 	profiles, resolved := req.Required(require.Fleet)
 	snapshot.Resolved = resolved
+	pools := readEstimates(req)
 	for _, i := range profiles {
 		c := &cluster{}
 		_ = clusterView.Read(profile.Cluster(i), c) // Fields of a wrong type count as absent.
@@ -39,10 +40,26 @@ func readFleet(snapshot *scheduling.Snapshot, req incoming.Request) {
 		}
 		ic := &v1alpha1.InferenceCluster{Spec: c.Spec, Status: c.Status}
 		ic.Name, ic.Labels = c.Metadata.Name, c.Metadata.Labels
+		// Estimates that were not required say nothing, and a profile of an older version has its own.
+		if estimated, known := pools[ic.Name]; known {
+			ic.Status.Pools = estimated
+		}
 		snapshot.Clusters[ic.Name] = ic
 		snapshot.Unanswered[ic.Name] = !readAnswers(ic, req)
 		readSilent(ic, req)
 	}
+}
+
+// readEstimates returns the pools of the clusters with what is about free in them, by the names of the clusters.
+func readEstimates(req incoming.Request) map[string][]v1alpha1.PoolStatus {
+	all := map[string][]v1alpha1.PoolStatus{}
+	estimates, _ := req.Required(require.Estimates)
+	for _, o := range estimates {
+		if cluster, pools := profile.Pools(o); len(pools) > 0 {
+			all[cluster] = pools
+		}
+	}
+	return all
 }
 
 // readAnswers adds the answers of a cluster, and tells whether they could be read. A part that

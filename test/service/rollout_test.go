@@ -442,6 +442,82 @@ func TestScaleDownKeepsWhatServes(t *testing.T) {
 	}
 }
 
+// TestScaleDownKeepsWhatServesInGroups lowers the replicas of a role while all of its replicas that are left crash. What
+// serves of a group goes once they serve again.
+func TestScaleDownKeepsWhatServesInGroups(t *testing.T) {
+	const workers = "replicas: %d\nroles: [{name: w, componentType: worker, replicas: %d, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}]\n"
+	ofPairs := func(decode int, rollout string) string {
+		return "replicas: 1\n" + pairs(1, "v1", decode, "v1", rollout)
+	}
+	cases := map[string]struct {
+		reason, before, after string
+		crash                 []string
+		// meanwhile are the sets that exist while the crash lasts, and left those that do afterwards.
+		meanwhile, left string
+	}{
+		"Workers": {
+			reason: "It is all that serves.",
+			before: fmt.Sprintf(workers, 1, 2), after: fmt.Sprintf(workers, 1, 1), crash: []string{"0/w/0"},
+			meanwhile: "0/w/0,0/w/1", left: "0/w/0",
+		},
+		"Pairs": {
+			reason: "Nothing else decodes.",
+			before: ofPairs(2, ""), after: ofPairs(1, ""), crash: []string{"0/d/0"},
+			meanwhile: "0/d/0,0/d/1,0/p/0", left: "0/d/0,0/p/0",
+		},
+		"Surge": {
+			reason: "It is no rollout, so it starts no other group.",
+			before: ofPairs(2, "rollout: {maxSurge: 1}"), after: ofPairs(1, "rollout: {maxSurge: 1}"), crash: []string{"0/d/0"},
+			meanwhile: "0/d/0,0/d/1,0/p/0", left: "0/d/0,0/p/0",
+		},
+		"BothCrash": {
+			reason: "What does not serve is of no use.",
+			before: ofPairs(2, ""), after: ofPairs(1, ""), crash: []string{"0/d/0", "0/d/1"},
+			meanwhile: "0/d/0,0/p/0", left: "0/d/0,0/p/0",
+		},
+		"AllGroups": {
+			reason: "Each group keeps what serves, because nothing else does.",
+			before: fmt.Sprintf(workers, 2, 2), after: fmt.Sprintf(workers, 2, 1), crash: []string{"0/w/0", "1/w/0"},
+			meanwhile: "0/w/0,0/w/1,1/w/0,1/w/1", left: "0/w/0,1/w/0",
+		},
+		"AnotherGroupServes": {
+			reason: "Replicas that are wanted serve in another group, as without groups.",
+			before: fmt.Sprintf(workers, 2, 2), after: fmt.Sprintf(workers, 2, 1), crash: []string{"0/w/0"},
+			meanwhile: "0/w/0,1/w/0", left: "0/w/0,1/w/0",
+		},
+		"ToZero": {
+			reason: "No replica of the role is wanted.",
+			before: ofPairs(2, ""), after: ofPairs(0, ""), crash: []string{"0/d/0"},
+			meanwhile: "0/p/0", left: "0/p/0",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.before)
+			w.rollOut(tc.before)
+			for _, key := range tc.crash {
+				w.crashed["leaderworkerset/"+key] = true
+			}
+			w.step()
+			check := func(want string) {
+				t.Helper()
+				got := strings.ReplaceAll(strings.Join(fixture.Keys(w.sets), ","), "leaderworkerset/", "")
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+				}
+			}
+			w.rollOut(tc.after)
+			check(tc.meanwhile)
+			clear(w.crashed)
+			w.rollOut(tc.after)
+			check(tc.left)
+			if len(w.restarts) > 0 {
+				t.Errorf("no pods are to be made anew: %v", w.restarts)
+			}
+		})
+	}
+}
+
 // rolledOut is the reason and the message of the condition RolledOut.
 func rolledOut(rsp *fnv1.RunFunctionResponse) string {
 	for _, c := range rsp.GetConditions() {

@@ -9,7 +9,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
-// An extraUnit is a unit beyond those that are wanted. They are numbered from 0.
+// An extraUnit is a unit beyond those that are wanted. They are numbered from 0. Numbers below 0 are those of groups that
+// are wanted, and have replicas beyond those of their roles.
 type extraUnit struct {
 	number int32
 	// kept ones are more than the rollout asks for. They serve in the place of others.
@@ -70,7 +71,7 @@ func (p *Plan) requestExtra(c *ClusterPlan, units map[string][]extraUnit, pods [
 	at := map[unit]int{}
 	for _, r := range p.extraReplicas(c, units) {
 		of, name := unit{p.kind(r.Role), p.unitIndex(&r)}, key.GroupOfReplica(r.ID)
-		if p.Service.Grouped {
+		if p.Service.Grouped && r.Group >= p.groups {
 			of.kind, name = "", key.GroupOf(r.Group)
 		}
 		i, known := at[of]
@@ -163,28 +164,36 @@ func (p *Plan) extraNumber(id key.ReplicaID) (kind string, number int32, is bool
 	}
 	r := p.Roles[i]
 	beyond := index - r.Replicas
-	if p.Service.Grouped {
+	wanted := beyond < 0
+	switch {
+	case p.Service.Grouped:
 		beyond = group - p.groups
-	}
-	if beyond < 0 || r.Replicas == 0 {
-		return "", 0, false
-	}
-	if !p.Service.Grouped && p.InPair(r) {
+		wanted = wanted && beyond < 0
+	case p.InPair(r):
 		beyond /= p.perPair(r)
+	}
+	if wanted || r.Replicas == 0 {
+		return "", 0, false
 	}
 	return p.kind(r), beyond, true
 }
 
 // extraUnits returns the units of each kind that run in a cluster beyond those that are wanted, of
-// which some replicas exist. The plan of the cluster has none of them so far.
+// which some replicas exist. The plan of the cluster has none of them so far. A rollout asks for whole groups only.
 func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *Running) map[string][]extraUnit {
-	exist := p.numbersOf(ids)
-	asked, all := p.unfinished(c, exist, running), map[string][]extraUnit{}
-	for _, kind := range p.kinds() {
-		for _, number := range exist[kind] {
-			all[kind] = append(all[kind], extraUnit{number: number, exist: ids})
+	all, inGroups := map[string][]extraUnit{}, map[string][]extraUnit{}
+	for kind, numbers := range p.numbersOf(ids) {
+		for _, number := range numbers {
+			if u := (extraUnit{number: number, exist: ids}); number < 0 {
+				inGroups[kind] = append(inGroups[kind], u)
+			} else {
+				all[kind] = append(all[kind], u)
+			}
 		}
-		all[kind] = p.keep(c, kind, all[kind], asked[kind], running)
+	}
+	asked := p.unfinished(c, all, running)
+	for _, kind := range p.kinds() {
+		all[kind] = append(p.keep(c, kind, all[kind], asked[kind], running), p.keep(c, kind, inGroups[kind], 0, running)...)
 	}
 	return all
 }
@@ -205,7 +214,7 @@ func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32,
 	var all []extraUnit
 	for i, u := range exist {
 		u.kept = i >= int(asked)
-		replicas := p.replicasOf(c, kind, u.number)
+		replicas := p.replicasOf(c, kind, u)
 		serves := func(r Replica) bool { return running.Replica(r.Key).Serving }
 		broken := slices.ContainsFunc(replicas, func(r Replica) bool { return running.Replica(r.Key).Broken })
 		if !u.kept || (missing > 0 || left) && (slices.ContainsFunc(replicas, serves) || !broken) {
@@ -248,7 +257,7 @@ func (p *Plan) serving(extra []Replica, running *Running) int {
 
 // unfinished returns for each kind of unit how many have to get the newest template. While extra
 // units of the kind exist, those that do not serve count too.
-func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]int32, running *Running) map[string]int32 {
+func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]extraUnit, running *Running) map[string]int32 {
 	// Replicas of one group and kind get one extra group.
 	seen, n := map[string]map[int32]bool{}, map[string]int32{}
 	for _, u := range p.unitsOf(c, running) {
@@ -290,7 +299,7 @@ func (p *Plan) extraReplicas(c *ClusterPlan, units map[string][]extraUnit) []Rep
 	var all []Replica
 	for _, kind := range p.kinds() {
 		for _, u := range units[kind] {
-			for _, r := range p.replicasOf(c, kind, u.number) {
+			for _, r := range p.replicasOf(c, kind, u) {
 				// Nothing is added to a unit that goes.
 				if r.Kept = u.kept; !u.kept || slices.Contains(u.exist, r.ID) {
 					all = append(all, r)
@@ -301,25 +310,35 @@ func (p *Plan) extraReplicas(c *ClusterPlan, units map[string][]extraUnit) []Rep
 	return all
 }
 
-// replicasOf returns the replicas of the extra unit of a number.
-func (p *Plan) replicasOf(c *ClusterPlan, kind string, number int32) []Replica {
+// replicasOf returns the replicas of an extra unit. In a group that is wanted they are those that exist.
+func (p *Plan) replicasOf(c *ClusterPlan, kind string, u extraUnit) []Replica {
 	var all []Replica
 	for _, r := range p.Roles {
 		if p.kind(r) != kind || r.Replicas == 0 {
 			continue
 		}
-		group, first, n := int32(0), r.Replicas+number, int32(1)
-		switch {
-		case p.Service.Grouped:
-			group, first, n = p.groups+number, 0, r.Replicas
-		case p.InPair(r):
-			n = p.perPair(r)
-			first = r.Replicas + number*n
-		}
-		for i := range n {
-			replica := p.replica(c, r, group, first+i)
+		add := func(group, index int32) {
+			replica := p.replica(c, r, group, index)
 			replica.Extra = true
 			all = append(all, replica)
+		}
+		group, first, n := int32(0), r.Replicas+u.number, int32(1)
+		switch {
+		case u.number < 0:
+			n = 0
+			for _, id := range u.exist {
+				if group, role, index, _ := id.Parts(); role == r.Name && group == p.groups+u.number {
+					add(group, index)
+				}
+			}
+		case p.Service.Grouped:
+			group, first, n = p.groups+u.number, 0, r.Replicas
+		case p.InPair(r):
+			n = p.perPair(r)
+			first = r.Replicas + u.number*n
+		}
+		for i := range n {
+			add(group, first+i)
 		}
 	}
 	return all

@@ -167,3 +167,62 @@ func TestExtraInFleet(t *testing.T) {
 		})
 	}
 }
+
+// TestScaledDownInGroups lowers the replicas of a role from two to one in the only group, in a cluster of the fleet. The
+// replica that goes is requested by itself until the other one serves.
+func TestScaledDownInGroups(t *testing.T) {
+	const stays, goes = key.ReplicaID("0/worker/0"), key.ReplicaID("0/worker/1")
+	done, broken := rollout.State{Exists: true, Revision: "new", Serving: true}, rollout.State{Exists: true, Revision: "new", Broken: true}
+	group, alone := key.GroupOf(0), key.GroupOfReplica(goes)
+	cases := map[string]struct {
+		reason string
+		exist  map[key.ReplicaID]rollout.State
+		want   map[key.GroupID]key.ReplicaID
+		runs   []key.ReplicaID
+	}{
+		"Crashed": {"It is all that serves.", map[key.ReplicaID]rollout.State{stays: broken, goes: done}, map[key.GroupID]key.ReplicaID{group: stays, alone: goes}, []key.ReplicaID{stays, goes}},
+		"Absent":  {"The other one waits for its capacity.", map[key.ReplicaID]rollout.State{goes: done}, map[key.GroupID]key.ReplicaID{group: stays, alone: goes}, []key.ReplicaID{goes}},
+		"Serves":  {"The other one serves.", map[key.ReplicaID]rollout.State{stays: done, goes: done}, map[key.GroupID]key.ReplicaID{group: stays}, []key.ReplicaID{stays}},
+		"Both":    {"None serves.", map[key.ReplicaID]rollout.State{stays: broken, goes: broken}, map[key.GroupID]key.ReplicaID{group: stays}, []key.ReplicaID{stays}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			exist := slices.Sorted(maps.Keys(tc.exist))
+			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved(exist...)))
+			snapshot.States["east"] = schedulingtest.Existing(exist...)
+			running := &Running{Others: map[string][]key.ReplicaID{"east": exist}}
+			running.Replica = func(k key.Key) rollout.State {
+				id, _ := k.ReplicaID()
+				return tc.exist[id]
+			}
+			in := &inputv1alpha1.Input{}
+			inputv1alpha1.Default(in)
+			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid", Grouped: true}, &v1alpha1.InferenceServiceSpec{
+				Replicas:  ptr.To[int32](1),
+				Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "east", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
+				Roles:     []v1alpha1.Role{{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](1), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)}},
+			}, in, snapshot, nil)
+			if len(errs) == 0 {
+				errs = p.Place(running)
+			}
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			requested, runs := map[key.GroupID]key.ReplicaID{}, []key.ReplicaID(nil)
+			for _, g := range p.Schedule.Request.Clusters["east"].Groups {
+				for _, r := range g.Replicas {
+					requested[g.Name] += r.Name
+				}
+			}
+			for _, r := range p.Replicas() {
+				runs = append(runs, r.ID)
+			}
+			if diff := cmp.Diff(tc.want, requested); diff != "" {
+				t.Errorf("%s Requested: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.runs, runs); diff != "" {
+				t.Errorf("%s Run: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

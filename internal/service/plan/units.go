@@ -143,7 +143,7 @@ func (p *Plan) absent(c *ClusterPlan, there []unit) []unit {
 	var all []unit
 	seen := map[int32]bool{}
 	for _, u := range there {
-		seen[u.index] = seen[u.index] || u.kind == pairKind
+		seen[u.index] = seen[u.index] || u.kind == pairKind && !u.kept
 	}
 	// Where prefill and decode are matched, the replicas that are there are in the first units.
 	both, next := p.needBoth(), int32(0)

@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+)
+
+// TestAbsent shows the units of a cluster in which some replicas wait for their capacity, and which of them one that may be
+// unavailable lets change. Decode answers nothing without prefill, and all that run serve with a former template.
+func TestAbsent(t *testing.T) {
+	cases := map[string]struct {
+		reason          string
+		prefill, decode int32
+		groups          int32
+		// pending replicas wait, and kept ones are beyond those that are wanted.
+		pending, kept []key.ReplicaID
+		// want are the units with the indexes of their replicas, in the order in which they are counted.
+		want []string
+	}{
+		"None":        {"All replicas run.", 3, 3, 0, nil, nil, []string{"0: p/0 d/0", "1: p/1 d/1", "2: p/2 d/2 changes"}},
+		"Pair":        {"The pair that waits does not serve, and no other one may stop.", 3, 3, 0, []key.ReplicaID{"p/0", "d/0"}, nil, []string{"0: p/1 d/1", "1: p/2 d/2", "2:"}},
+		"OnlyPrefill": {"Two prefill replicas make two pairs with all of decode.", 3, 3, 0, []key.ReplicaID{"p/1"}, nil, []string{"0: p/0 d/0 d/1", "1: p/2 d/2", "2:"}},
+		"Unequal":     {"Each pair waits for one decode replica at least.", 3, 3, 0, []key.ReplicaID{"p/2", "d/1", "d/2"}, nil, []string{"0: p/0 p/1 d/0", "1:", "2:"}},
+		"ToSpare":     {"No pair needs the third prefill replica.", 3, 2, 0, []key.ReplicaID{"p/0"}, nil, []string{"0: p/1 d/0", "1: p/2 d/1 changes"}},
+		"AllWait":     {"A cluster in which nothing runs holds up no other one.", 1, 1, 0, []key.ReplicaID{"p/0", "d/0"}, nil, nil},
+		"Group":       {"A group is a unit by its index, wherever the others are.", 1, 1, 3, []key.ReplicaID{"0/p/0", "0/d/0"}, nil, []string{"1: 1/p/0 1/d/0", "2: 2/p/0 2/d/0", "0:"}},
+		"PartOfGroup": {"What runs of a group is its unit, which serves.", 1, 2, 2, []key.ReplicaID{"0/d/1"}, nil, []string{"0: 0/p/0 0/d/0", "1: 1/p/0 1/d/0 1/d/1 changes"}},
+		"Kept":        {"A replica that the group was scaled down by serves in the place of none.", 1, 1, 2, []key.ReplicaID{"0/p/0", "0/d/0"}, []key.ReplicaID{"0/d/1"}, []string{"0: 0/d/1", "1: 1/p/0 1/d/0", "0:"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{
+				Service: naming.Identity{Name: "svc", Grouped: tc.groups > 0}, groups: max(tc.groups, 1),
+				Rollout: Rollout{Rollout: v1alpha1.Rollout{MaxUnavailable: ptr.To[int32](1), MaxSurge: ptr.To[int32](0), Partition: ptr.To[int32](0)}},
+				Roles: []*Role{
+					{Name: "p", Type: v1alpha1.ComponentTypePrefiller, Replicas: tc.prefill, engine: launch.EngineSGLang},
+					{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: tc.decode, engine: launch.EngineSGLang},
+				},
+			}
+			c := ClusterPlan{}
+			for group := range p.groups {
+				g := Group{Index: group}
+				for _, r := range p.Roles {
+					for i := range r.Replicas + 1 {
+						replica := p.replica(&c, r, group, i)
+						switch kept := slices.Contains(tc.kept, replica.ID); {
+						case slices.Contains(tc.pending, replica.ID):
+							c.Pending = append(c.Pending, replica)
+						case i < r.Replicas || kept:
+							replica.Extra, replica.Kept = kept, kept
+							g.Replicas = append(g.Replicas, replica)
+						}
+					}
+				}
+				c.Groups = append(c.Groups, g)
+			}
+			p.Clusters = []ClusterPlan{c}
+			running := &Running{Revision: map[string]string{"p": "new", "d": "new"}, Replica: func(key.Key) rollout.State {
+				return rollout.State{Exists: true, Revision: "old", Running: "old", Serving: true}
+			}}
+			units := p.units(running)
+			states := make([]rollout.Unit, len(units))
+			for i := range units {
+				states[i] = units[i].state(running)
+			}
+			var got []string
+			for i, changes := range rollout.Release(states, rollout.Policy{MaxUnavailable: 1}) {
+				text := []string{fmt.Sprintf("%d:", units[i].index)}
+				for _, r := range units[i].replicas {
+					text = append(text, string(r.ID))
+				}
+				if changes {
+					text = append(text, "changes")
+				}
+				got = append(got, strings.Join(text, " "))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -39,6 +39,8 @@ func TestRelease(t *testing.T) {
 		"OneOfAllKinds":              {[]Unit{with(old(0), func(u *Unit) { u.Kind = "a" }), with(old(0), func(u *Unit) { u.Kind = "b" })}, one, []int{0}},
 		"StartedIsCompleted":         {[]Unit{old(0), with(started(1), func(u *Unit) { u.Outdated = true })}, one, []int{1}},
 		"StartedIsCompletedIfPaused": {[]Unit{old(0), with(started(1), func(u *Unit) { u.Outdated = true })}, Policy{MaxUnavailable: 1, Paused: true}, []int{1}},
+		"StartedAnswers":             {[]Unit{old(0), with(started(1), func(u *Unit) { u.Outdated, u.Answering = true, true })}, one, nil},
+		"StartedAnswersIfPaused":     {[]Unit{old(0), with(started(1), func(u *Unit) { u.Outdated, u.Answering = true, true })}, Policy{MaxUnavailable: 1, Paused: true}, nil},
 		"StartedMayServe":            {[]Unit{old(0), with(started(1), func(u *Unit) { u.Outdated, u.Unknown = true, true })}, one, nil},
 		"BrokenMayServe":             {[]Unit{old(0), with(broken(1), func(u *Unit) { u.Unknown = true })}, one, nil},
 		"Paused":                     {[]Unit{old(0), broken(1)}, Policy{MaxUnavailable: 1, Paused: true}, nil},

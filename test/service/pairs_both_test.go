@@ -136,19 +136,23 @@ func TestOneExtraUnitOfTwoRoles(t *testing.T) {
 }
 
 // TestScaleUpSpreadsNothing adds prefill of a version that does not start. Decode of the former version stays: prefill of its
-// version is in other units.
+// version is in other units. A rollout that is paused completes what has started, and decode of the former version stays then too.
 func TestScaleUpSpreadsNothing(t *testing.T) {
 	spec := func(prefill int, image string) string {
 		return "roles:\n" + sglangRole("p", "prefiller", prefill, image) + sglangRole("d", "decoder", 8, image)
 	}
-	w := newWorld(t, spec(8, "v1"))
-	w.rollOut(spec(8, "v1"))
-	w.rollOut(spec(8, broken))
-	before := len(w.serving())
-	w.rollOut(spec(16, broken))
-	if got := len(w.serving()); got < before {
-		t.Errorf("%d replicas of the former version serve, %d before", got, before)
+	for name, policy := range map[string]string{"GoesOn": "", "Paused": "rollout: {paused: true}\n"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, spec(8, "v1"))
+			w.rollOut(spec(8, "v1"))
+			w.rollOut(spec(8, broken))
+			before := len(w.serving())
+			w.rollOut(spec(16, broken) + policy)
+			if got := len(w.serving()); got < before {
+				t.Errorf("%d replicas of the former version serve, %d before", got, before)
+			}
+			w.rollOut(spec(16, "v2"))
+			w.checkAll(t, "v2", map[string]int{"p": 16, "d": 8})
+		})
 	}
-	w.rollOut(spec(16, "v2"))
-	w.checkAll(t, "v2", map[string]int{"p": 16, "d": 8})
 }

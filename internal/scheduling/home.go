@@ -36,24 +36,25 @@ func (p *scheduler) placeUnits() {
 		p.free[i] = p.Candidates[i].Free.Clone()
 	}
 	units := p.units()
-	homes := make([]int, len(units))
+	homes, failed := make([]int, len(units)), make([]bool, len(units))
 	var homeless []int
 	for n, u := range units {
 		was := p.homeOf(u)
 		homes[n] = p.nextHome(u, was)
-		failed := homes[n] >= 0 && p.startFailed(u, homes[n])
-		if homes[n] < 0 || p.eligibility[homes[n]].mustLeave || failed {
+		if homes[n] < 0 {
 			homeless = append(homeless, n)
+			continue
 		}
-		if failed {
+		if failed[n] = p.startFailed(u, homes[n]); failed[n] {
 			p.startTimedOut[homes[n]] = true
 		}
-		if homes[n] >= 0 {
-			p.setHome(u, homes[n], was)
+		if failed[n] || p.eligibility[homes[n]].mustLeave {
+			homeless = append(homeless, n)
 		}
+		p.setHome(u, homes[n], was)
 	}
 	for _, n := range homeless {
-		for _, i := range p.ask(units[n], homes[n]) {
+		for _, i := range p.ask(units[n], homes[n], failed[n]) {
 			p.asked[i] = append(p.asked[i], units[n]...)
 		}
 	}
@@ -253,13 +254,14 @@ const RequestTimeout = time.Minute
 
 // ask returns the clusters of which capacity for a unit is requested. First it is one that
 // probably has it. As soon as that has refused, or has not answered in time, it is all of them:
-// the unit is then in the queue of each cluster, and the first that reserves it becomes its home.
-func (p *scheduler) ask(u unit, home int) []int {
+// the unit is then in the queue of each cluster, and the first that reserves it becomes its home. failed tells that
+// it could not answer in the home that it has.
+func (p *scheduler) ask(u unit, home int, failed bool) []int {
 	if p.mayRunElsewhere(u, home) {
 		return nil
 	}
 	others := slices.DeleteFunc(p.byLoad(), func(i int) bool { return i == home || !p.usable(i) })
-	if home >= 0 && p.startFailed(u, home) {
+	if failed {
 		// What starts nowhere tries one cluster after the other. The first that fits could be where it failed before.
 		slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(p.after(home, a), p.after(home, b)) })
 	}

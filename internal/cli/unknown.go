@@ -10,6 +10,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // unknown lists the fields that nobody reads, with file and path. The function
@@ -37,10 +38,7 @@ const dropped = "kubectl apply refuses it, other clients drop it"
 
 // unknownField describes an unknown field, and which one it may be.
 func unknownField(u kube.UnknownField) string {
-	if near := u.Near(); near != "" {
-		return fmt.Sprintf("unknown field %s (did you mean %s?): %s", u.Path, near, dropped)
-	}
-	return fmt.Sprintf("unknown field %s: %s", u.Path, dropped)
+	return "unknown field " + u.Path + text.DidYouMean("%s", u.Near()) + ": " + dropped
 }
 
 // unknownFields lists the unknown fields of services and clusters that a flag names, and

@@ -18,19 +18,21 @@ func (r *reader) unknown(i int, w written) {
 		r.problem(i, fmt.Sprintf("%s is short for several flags of %s, such as %s and %s: write the whole name", flag, r.engine, several[0], several[1]))
 		return
 	}
+	lacks := fmt.Sprintf("%s %s has no flag %s: ", r.engine, r.window.shown, flag)
 	if r.window.certain {
 		if elsewhere := r.elsewhere(w.name); elsewhere != "" {
-			r.problem(i, fmt.Sprintf("%s %s has no flag %s: %s", r.engine, r.window.shown, flag, elsewhere))
+			r.problem(i, lacks+elsewhere)
 			return
 		}
 	}
 	switch near := r.near(w.name); {
-	case near != "" && r.window.certain:
-		r.problem(i, fmt.Sprintf("%s %s has no flag %s: did you mean %s?", r.engine, r.window.shown, flag, near))
 	case near != "":
-		r.problem(i, fmt.Sprintf("no release of %s up to %s has a flag %s: did you mean %s?", r.engine, r.newest(), flag, near))
+		if !r.window.certain {
+			lacks = fmt.Sprintf("no release of %s up to %s has a flag %s: ", r.engine, r.newest(), flag)
+		}
+		r.problem(i, lacks+"did you mean "+near+"?")
 	case r.window.complete:
-		r.problem(i, fmt.Sprintf("%s %s has no flag %s: leave it out", r.engine, r.window.shown, flag))
+		r.problem(i, lacks+"leave it out")
 	}
 }
 

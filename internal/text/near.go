@@ -1,6 +1,9 @@
 package text
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Nearest returns the known name that a misspelt one resembles most, or nothing. Short names have to
 // resemble it more than long ones. Upper and lower case do not count.
@@ -15,6 +18,15 @@ func Nearest(name string, known []string) string {
 		}
 	}
 	return found
+}
+
+// DidYouMean asks in brackets whether something is meant, for the end of a phrase. The format is %q or %s.
+// It is empty if nothing is near.
+func DidYouMean(format, near string) string {
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean "+format+"?)", near)
 }
 
 // Distance returns how many characters have to be added, left out or replaced to make one text of the

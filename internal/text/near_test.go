@@ -21,3 +21,12 @@ func TestNearest(t *testing.T) {
 		})
 	}
 }
+
+func TestDidYouMean(t *testing.T) {
+	if got := DidYouMean("%q", Nearest("rolse", []string{"roles"})); got != ` (did you mean "roles"?)` {
+		t.Errorf("got %q", got)
+	}
+	if got := DidYouMean("%q", ""); got != "" {
+		t.Errorf("got %q, although nothing is near", got)
+	}
+}

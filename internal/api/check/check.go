@@ -30,9 +30,7 @@ func OneOf[T ~string](path *field.Path, v T, valid ...T) field.ErrorList {
 	for i := range valid {
 		known[i] = string(valid[i])
 	}
-	if meant := text.Nearest(string(v), known); meant != "" {
-		e.Detail += fmt.Sprintf(" (did you mean %q?)", meant)
-	}
+	e.Detail += text.DidYouMean("%q", text.Nearest(string(v), known))
 	return field.ErrorList{e}
 }
 

@@ -23,7 +23,7 @@ func judgeUnknown(fields []kube.UnknownField, why string) ([]Warning, field.Erro
 	var errs field.ErrorList
 	for _, u := range fields {
 		if near := u.NearName(); near != "" {
-			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: u.Path, Detail: fmt.Sprintf("unknown field (did you mean %q?): %s", near, why)})
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: u.Path, Detail: "unknown field" + text.DidYouMean("%q", near) + ": " + why})
 			continue
 		}
 		warnings = append(warnings, Warning{Path: u.Path, Message: "unknown field: " + why + ", and an API server that does not have it either applies nothing of the service"})

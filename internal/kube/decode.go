@@ -130,7 +130,7 @@ func (d *decoder) structFields(s *structpb.Struct, into reflect.Value) {
 				known++
 			}
 		}
-		d.noteUnknown(s, info, known)
+		d.noteUnknown(s, info, known, into)
 		return
 	}
 	// Sorted, for a stable order of the errors.
@@ -145,12 +145,13 @@ func (d *decoder) structFields(s *structpb.Struct, into reflect.Value) {
 	for _, name := range known {
 		d.field(name, s.GetFields()[name], info.fields[info.byName[name]].of(into))
 	}
-	d.noteUnknown(s, info, len(known))
+	d.noteUnknown(s, info, len(known), into)
 }
 
 // noteUnknown notes the fields of an object that its type does not have. known is how many it has.
-func (d *decoder) noteUnknown(s *structpb.Struct, info *typeInfo, known int) {
-	if !d.notesUnknown || known == len(s.GetFields()) || len(d.unknown) >= MaxProblems {
+func (d *decoder) noteUnknown(s *structpb.Struct, info *typeInfo, known int, into reflect.Value) {
+	notes := d.notesUnknown && len(d.unknown) < MaxProblems
+	if known == len(s.GetFields()) || !notes && info.unknown == nil {
 		return
 	}
 	var names []string
@@ -160,6 +161,12 @@ func (d *decoder) noteUnknown(s *structpb.Struct, info *typeInfo, known int) {
 		}
 	}
 	slices.Sort(names)
+	if info.unknown != nil {
+		into.FieldByIndex(info.unknown).Set(reflect.ValueOf(Unknown(names)))
+	}
+	if !notes {
+		return
+	}
 	at, all := d.path(), slices.Sorted(maps.Keys(info.byName))
 	for _, name := range names[:min(len(names), MaxProblems-len(d.unknown))] {
 		d.unknown = append(d.unknown, UnknownField{Path: at.Child(text.Value(name)).String(), Known: all})

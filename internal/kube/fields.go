@@ -57,6 +57,10 @@ func (f *fieldInfo) of(v reflect.Value) reflect.Value {
 	return v.FieldByIndex(f.index)
 }
 
+// Unknown has the names of the fields that an object has and its type does not, in order. The decoder sets it
+// in a struct that has such a field, so that validation can name them.
+type Unknown []string
+
 // A typeInfo has what reflection finds out about a type. infoOf keeps it for later calls.
 type typeInfo struct {
 	// fields are those of a struct, and byName their indices by their names in JSON.
@@ -65,6 +69,8 @@ type typeInfo struct {
 	// marshals is true if the type implements Marshaler, pointerMarshals if only its pointer
 	// does, and unmarshals if its pointer implements Unmarshaler.
 	marshals, pointerMarshals, unmarshals bool
+	// unknown is where a struct has its Unknown. It is empty if it has none.
+	unknown []int
 }
 
 var typeInfos sync.Map // reflect.Type -> *typeInfo
@@ -95,12 +101,15 @@ func infoOf(t reflect.Type) *typeInfo {
 func collectFields(t reflect.Type, at []int, into *typeInfo) {
 	for i := range t.NumField() {
 		f := t.Field(i)
+		index := append(append([]int(nil), at...), i)
+		if f.Type == unknownType {
+			into.unknown = index
+		}
 		tag := f.Tag.Get("json")
 		if tag == "-" || (!f.IsExported() && !f.Anonymous) {
 			continue
 		}
 		name, opts, _ := strings.Cut(tag, ",")
-		index := append(append([]int(nil), at...), i)
 		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct {
 			collectFields(f.Type, index, into)
 			continue
@@ -123,5 +132,6 @@ var (
 	unmarshalerType     = reflect.TypeFor[json.Unmarshaler]()
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 	stringsType         = reflect.TypeFor[map[string]string]()
+	unknownType         = reflect.TypeFor[Unknown]()
 	documentType        = reflect.TypeFor[*Document]()
 )

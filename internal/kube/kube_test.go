@@ -256,6 +256,17 @@ doc: []
 }
 
 // A value that cannot be read hides nothing beside it.
+func TestDecodeUnknown(t *testing.T) {
+	v := struct {
+		Known   string
+		Unknown Unknown `json:"-"`
+	}{}
+	errs := Decode(mustStruct(t, "{Known: a, c: 1, b: 2, none: null}"), nil, &v)
+	if diff := cmp.Diff(Unknown{"b", "c"}, v.Unknown); len(errs) > 0 || diff != "" {
+		t.Errorf("%v\n-want, +got:\n%s", errs, diff)
+	}
+}
+
 func TestDecodeOtherValues(t *testing.T) {
 	type limits struct {
 		Name  string             `json:"name"`

@@ -1,14 +1,11 @@
 package kube
 
 import (
-	"encoding"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -17,7 +14,7 @@ import (
 // types of a YAML parser.
 func UnknownFields(v any, t reflect.Type, path string) []UnknownField {
 	var all []UnknownField
-	eachUnknown(v, t, path, func(path string, known map[string]reflect.Type) {
+	eachUnknown(v, t, path, func(path string, known map[string]int) {
 		all = append(all, UnknownField{Path: path, Known: slices.Sorted(maps.Keys(known))})
 	})
 	return all
@@ -47,7 +44,7 @@ func (u UnknownField) Near() string {
 // FindUnknownFields returns the first fields that UnknownFields finds, up to MaxProblems.
 func FindUnknownFields(v any, t reflect.Type) []UnknownField {
 	var all []UnknownField
-	eachUnknown(v, t, "", func(path string, known map[string]reflect.Type) {
+	eachUnknown(v, t, "", func(path string, known map[string]int) {
 		if len(all) < MaxProblems {
 			all = append(all, UnknownField{Path: path, Known: slices.Sorted(maps.Keys(known))})
 		}
@@ -55,11 +52,12 @@ func FindUnknownFields(v any, t reflect.Type) []UnknownField {
 	return all
 }
 
-func eachUnknown(v any, t reflect.Type, path string, found func(path string, known map[string]reflect.Type)) {
+func eachUnknown(v any, t reflect.Type, path string, found func(path string, known map[string]int)) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if p := reflect.PointerTo(t); p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+	info := infoOf(t)
+	if info.unmarshals {
 		return
 	}
 	switch v := v.(type) {
@@ -71,45 +69,18 @@ func eachUnknown(v any, t reflect.Type, path string, found func(path string, kno
 			eachUnknown(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i), found)
 		}
 	case map[string]any:
-		fields := fieldsOf(t)
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			switch of, known := fields[k]; {
+			switch i, known := info.byName[k]; {
 			case t.Kind() == reflect.Map:
 				eachUnknown(v[k], t.Elem(), fmt.Sprintf("%s[%s]", path, k), found)
 			case t.Kind() != reflect.Struct:
 			case known:
-				eachUnknown(v[k], of, childPath(path, k), found)
+				eachUnknown(v[k], t.FieldByIndex(info.fields[i].index).Type, childPath(path, k), found)
 			default:
-				found(childPath(path, k), fields)
+				found(childPath(path, k), info.byName)
 			}
 		}
 	}
 }
 
 func childPath(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
-
-// fieldsByType caches the results of fieldsOf.
-var fieldsByType sync.Map
-
-// fieldsOf returns the types of a struct's fields by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	if known, ok := fieldsByType.Load(t); ok {
-		if fields, ok := known.(map[string]reflect.Type); ok {
-			return fields
-		}
-	}
-	fields := map[string]reflect.Type{}
-	defer fieldsByType.Store(t, fields)
-	if t.Kind() != reflect.Struct {
-		return fields
-	}
-	for f := range t.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" {
-			maps.Copy(fields, fieldsOf(f.Type))
-			continue
-		}
-		fields[name] = f.Type
-	}
-	return fields
-}

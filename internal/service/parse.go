@@ -1,10 +1,8 @@
 package service
 
 import (
-	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -13,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
-	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
@@ -96,7 +93,6 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 	}
 	errs = append(errs, unread...)
 	errs = append(errs, withoutTemplates(composite.Without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread), unmerged)...)
-	nameTargetFields(errs, of.Spec())
 	if !composite.InputInvalid(errs) {
 		// An Input with problems does not say which profiles there are.
 		errs = append(errs, unmerged...)
@@ -119,29 +115,6 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 
 		unnumbered: unnumbered,
 	}, errs
-}
-
-// targetPath matches the path of the target of a role.
-var targetPath = regexp.MustCompile(`^spec\.roles\[(\d+)\]\.scaling\.target$`)
-
-// nameTargetFields names the field of a target that does not exist, if the target is refused because it has no
-// other one. An API server drops such a field, and a file still has it.
-func nameTargetFields(errs field.ErrorList, document *structpb.Value) {
-	roles := document.GetStructValue().GetFields()["roles"].GetListValue().GetValues()
-	for _, e := range errs {
-		m := targetPath.FindStringSubmatch(e.Field)
-		if m == nil {
-			continue
-		}
-		i, err := strconv.Atoi(m[1])
-		if err != nil || i >= len(roles) {
-			continue
-		}
-		target := kube.AsMap(roles[i].GetStructValue().GetFields()["scaling"].GetStructValue().GetFields()["target"].GetStructValue())
-		if unknown := kube.FindUnknownFields(target, reflect.TypeFor[v1alpha1.ScalingTarget]()); len(unknown) > 0 && len(unknown) == len(target) {
-			*e = *check.OneOf(field.NewPath(e.Field), unknown[0].Path, unknown[0].Known...)[0]
-		}
-	}
 }
 
 // withProfile returns a service with the profile that it names under its spec.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -46,6 +47,9 @@ type ScalingTarget struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600000
 	TimeToFirstTokenMilliseconds *int32 `json:"timeToFirstTokenMilliseconds,omitempty"`
+
+	// Unknown fields are named if no other one is set. An API server drops them, and a file still has them.
+	Unknown kube.Unknown `json:"-"`
 }
 
 // A ScalingTrigger is a trigger of KEDA.
@@ -139,14 +143,17 @@ func validateAutoscaler(path *field.Path, s *RoleScaling) field.ErrorList {
 
 // Set returns the field of the target that is set, with its name. There may be several if it is invalid.
 func (t *ScalingTarget) Set() []TargetField {
-	all := []TargetField{
+	return slices.DeleteFunc(t.fields(), func(f TargetField) bool { return f.Value == nil })
+}
+
+func (t *ScalingTarget) fields() []TargetField {
+	return []TargetField{
 		{"waitingRequests", t.WaitingRequests, 100_000},
 		{"runningRequests", t.RunningRequests, 100_000},
 		{"kvCacheUtilizationPercent", t.KVCacheUtilizationPercent, 100},
 		{"tokensPerSecond", t.TokensPerSecond, 10_000_000},
 		{"timeToFirstTokenMilliseconds", t.TimeToFirstTokenMilliseconds, 3_600_000},
 	}
-	return slices.DeleteFunc(all, func(f TargetField) bool { return f.Value == nil })
 }
 
 // A TargetField is a field of a target with its largest value.
@@ -158,6 +165,14 @@ type TargetField struct {
 
 func validateScalingTarget(path *field.Path, t *ScalingTarget) field.ErrorList {
 	set := t.Set()
+	if len(set) == 0 && len(t.Unknown) > 0 {
+		var known []string
+		for _, f := range t.fields() {
+			known = append(known, f.Name)
+		}
+		slices.Sort(known)
+		return check.OneOf(path, t.Unknown[0], known...)
+	}
 	var errs field.ErrorList
 	if len(set) != 1 {
 		errs = append(errs, field.Invalid(path, "{...}", "must have exactly one of waitingRequests, runningRequests, kvCacheUtilizationPercent, tokensPerSecond and timeToFirstTokenMilliseconds"))

@@ -13,6 +13,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
@@ -21,12 +22,8 @@ import (
 type rendered struct {
 	xr       object
 	composed []object
-	// specReplicas is how many replicas the spec of a service has of each role.
-	specReplicas map[string]int64
-	// scaling is what the spec of a service says of the roles with scaling.
-	scaling []roleScaling
-	// placed tells that the spec of a service has a placement.
-	placed bool
+	// spec is that of a service.
+	spec *v1alpha1.InferenceServiceSpec
 	// planned is what is composed once the weights of the model are in their cache.
 	planned []object
 	// fleet has the clusters after a simulation.
@@ -35,8 +32,7 @@ type rendered struct {
 
 // compose does what Crossplane does with the response of the last function.
 func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
-	_, placed, _ := unstructured.NestedFieldNoCopy(g.xr.Object, "spec", "placement")
-	out := &rendered{specReplicas: specReplicas(g.xr), scaling: scalingOf(g.xr), placed: placed}
+	out := &rendered{spec: serviceSpec(g.xr)}
 	desired := rsp.GetDesired()
 	var unready []string
 	for _, key := range slices.Sorted(maps.Keys(desired.GetResources())) {
@@ -56,27 +52,6 @@ func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
 	setCondition(&out.xr, condition{Type: "Synced", Status: "True", Reason: "ReconcileSuccess"})
 	setCondition(&out.xr, ready(desired.GetComposite().GetReady(), unready))
 	return out, nil
-}
-
-// specReplicas returns how many replicas a service's spec has of each role. Validation is
-// the function's: a spec that cannot be read has none.
-func specReplicas(xr object) map[string]int64 {
-	spec := struct {
-		Replicas *int64 `json:"replicas"`
-		Roles    []struct {
-			Name     string `json:"name"`
-			Replicas *int64 `json:"replicas"`
-		} `json:"roles"`
-	}{}
-	s, _, err := unstructured.NestedMap(xr.Object, "spec")
-	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(s, &spec) != nil {
-		return nil
-	}
-	all := map[string]int64{}
-	for _, r := range spec.Roles {
-		all[r.Name] = ptr.Deref(spec.Replicas, 1) * ptr.Deref(r.Replicas, 1)
-	}
-	return all
 }
 
 // composed adds the metadata that Crossplane gives a composed resource.

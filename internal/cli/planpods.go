@@ -3,10 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
@@ -32,7 +28,8 @@ func (s *simulation) pods(id identity) map[string]runningPods {
 // changedPods says how many replicas of each role a change restarts where they are.
 func changedPods(o object, before, after map[string]runningPods) []string {
 	var all []string
-	for _, role := range rolesOf(o) {
+	spec := serviceSpec(o)
+	for _, role := range rolesOf(spec) {
 		kept, restarted := 0, 0
 		for k, is := range after {
 			was, existed := before[k]
@@ -49,23 +46,16 @@ func changedPods(o object, before, after map[string]runningPods) []string {
 		case kept == 1:
 			all = append(all, "restarts the replica of role "+role)
 		case restarted == kept:
-			all = append(all, fmt.Sprintf("restarts all %d replicas of role %s, %s", kept, role, pace(o)))
+			all = append(all, fmt.Sprintf("restarts all %d replicas of role %s, %s", kept, role, pace(spec)))
 		default:
-			all = append(all, fmt.Sprintf("restarts %d of %d replicas of role %s, %s", restarted, kept, role, pace(o)))
+			all = append(all, fmt.Sprintf("restarts %d of %d replicas of role %s, %s", restarted, kept, role, pace(spec)))
 		}
 	}
 	return all
 }
 
 // pace says how many units of a service change at once.
-func pace(o object) string {
-	spec := v1alpha1.InferenceServiceSpec{}
-	if rollout, set, _ := unstructured.NestedMap(o.Object, "spec", "rollout"); set {
-		r := &v1alpha1.Rollout{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(rollout, r) == nil {
-			spec.Rollout = r
-		}
-	}
+func pace(spec *v1alpha1.InferenceServiceSpec) string {
 	r := spec.RolloutOf()
 	if n := *r.MaxUnavailable + *r.MaxSurge; n > 1 {
 		return fmt.Sprintf("up to %d units at a time", n)
@@ -76,7 +66,7 @@ func pace(o object) string {
 // scaledReplicas says which roles have another number of replicas.
 func scaledReplicas(was, is object) []string {
 	var all []string
-	for _, role := range rolesOf(is) {
+	for _, role := range rolesOf(serviceSpec(is)) {
 		before, existed := componentNumber(was, role, "desiredReplicas")
 		after, exists := componentNumber(is, role, "desiredReplicas")
 		if existed && exists && before != after {
@@ -87,13 +77,11 @@ func scaledReplicas(was, is object) []string {
 }
 
 // rolesOf are the names of the roles of a service, in their order, without those of routers.
-func rolesOf(o object) []string {
+func rolesOf(spec *v1alpha1.InferenceServiceSpec) []string {
 	var all []string
-	roles, _ := specOf(o)["roles"].([]any)
-	for _, r := range roles {
-		role, _ := r.(map[string]any)
-		if name, _ := role["name"].(string); !slices.Contains(all, name) && role["componentType"] != string(v1alpha1.ComponentTypeRouter) {
-			all = append(all, name)
+	for i := range spec.Roles {
+		if r := &spec.Roles[i]; r.ComponentType != v1alpha1.ComponentTypeRouter {
+			all = append(all, r.Name)
 		}
 	}
 	return all

@@ -14,10 +14,10 @@ import (
 func (s *simulation) scaleTargets() {
 	for id := range s.xrs {
 		xr, _ := s.store.get(id)
-		for _, role := range scaledRoles(xr) {
-			target := scaleTargetOf(xr, role)
+		for _, role := range scaledRoles(serviceSpec(xr)) {
+			target := scaleTargetOf(xr, role.Name)
 			if found, exists := s.store.get(target); exists && scales(found, xr) {
-				s.store.own(id, key.ScaleTarget(role).String(), target)
+				s.store.own(id, key.ScaleTarget(role.Name).String(), target)
 			}
 		}
 	}
@@ -32,15 +32,15 @@ func saidTargets(all []object) []object {
 	}
 	var more []object
 	for _, xr := range all {
-		for _, role := range scaledRoles(xr) {
-			n, said := componentNumber(xr, role, "scaling", "requestedReplicas")
-			id := scaleTargetOf(xr, role)
+		for _, role := range scaledRoles(serviceSpec(xr)) {
+			n, said := componentNumber(xr, role.Name, "scaling", "requestedReplicas")
+			id := scaleTargetOf(xr, role.Name)
 			if !said || there[id] {
 				continue
 			}
 			spec := map[string]any{"replicas": n}
 			// Some of the replicas may wait for capacity. Those that are ready do not.
-			if ready, _ := componentNumber(xr, role, "readyReplicas"); conditionOf(xr, observe.Scaled) == "False" {
+			if ready, _ := componentNumber(xr, role.Name, "readyReplicas"); conditionOf(xr, observe.Scaled) == "False" {
 				spec["current"] = map[string]any{"replicas": ready}
 			}
 			o := object{Object: map[string]any{"spec": spec}}
@@ -67,17 +67,12 @@ func asked(o object) (object, bool) {
 	return o, true
 }
 
-// scaledRoles are the names of the roles of a service that have scaling.
-func scaledRoles(xr object) []string {
-	if xr.GetKind() != v1alpha1.KindInferenceService && xr.GetKind() != v1alpha1.KindClaimedService {
-		return nil
-	}
-	var all []string
-	roles, _ := specOf(xr)["roles"].([]any)
-	for _, r := range roles {
-		role, _ := r.(map[string]any)
-		if name, _ := role["name"].(string); name != "" && role["scaling"] != nil {
-			all = append(all, name)
+// scaledRoles are the roles of a service that have scaling.
+func scaledRoles(spec *v1alpha1.InferenceServiceSpec) []*v1alpha1.Role {
+	var all []*v1alpha1.Role
+	for i := range spec.Roles {
+		if spec.Roles[i].Scaling != nil {
+			all = append(all, &spec.Roles[i])
 		}
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
@@ -38,9 +39,9 @@ func writeSummary(w io.Writer, r *rendered) error {
 			if i >= 0 && len(p.roles()) == 0 {
 				p.planned = planned[i]
 			}
-			p.write(b, r.placed, r.specReplicas)
+			p.write(b, r.spec)
 		}
-		writeScaling(b, r.xr, r.scaling)
+		writeScaling(b, r.xr, r.spec)
 	}
 	writeWarnings(b, r.xr)
 	writeConditions(b, "Not ready", r.xr, func(c condition) bool { return c.Status != "True" && !c.warns() })
@@ -120,14 +121,13 @@ func url(xr object, cluster string) string {
 	return ""
 }
 
-// write describes the objects of one cluster. placed tells that the service has a placement, so
-// what is beside the XR only serves other clusters.
-func (p *placedObjects) write(b *strings.Builder, placed bool, specReplicas map[string]int64) {
+// write describes the objects of one cluster. With a placement, what is beside the XR only serves other clusters.
+func (p *placedObjects) write(b *strings.Builder, spec *v1alpha1.InferenceServiceSpec) {
 	where := "In this cluster"
 	switch {
 	case p.cluster != "":
 		where = fmt.Sprintf("In cluster %s (provider configuration %s)", p.cluster, p.config)
-	case placed:
+	case spec.Placement != nil:
 		where = "On the control plane"
 	}
 	if len(p.objects) > 0 && p.objects[0].GetNamespace() != "" {
@@ -143,7 +143,7 @@ func (p *placedObjects) write(b *strings.Builder, placed bool, specReplicas map[
 		of = p.planned
 		fmt.Fprintln(b, "  These roles wait until the weights are in their cache:")
 	}
-	if of.writeRoles(b, specReplicas) {
+	if of.writeRoles(b, spec) {
 		fmt.Fprintln(b)
 		of.writeGangs(b)
 	}

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -25,7 +27,7 @@ type role struct {
 // writeRoles writes a line for each role. Where fewer replicas are rendered than the spec
 // has, it says how many the spec has: others wait, or are in other clusters. It tells whether
 // there are any roles.
-func (p *placedObjects) writeRoles(b *strings.Builder, specReplicas map[string]int64) bool {
+func (p *placedObjects) writeRoles(b *strings.Builder, spec *v1alpha1.InferenceServiceSpec) bool {
 	roles := p.roles()
 	if len(roles) == 0 {
 		return false
@@ -34,7 +36,7 @@ func (p *placedObjects) writeRoles(b *strings.Builder, specReplicas map[string]i
 	pods, gpus := int64(0), int64(0)
 	for _, r := range roles {
 		replicas := strconv.FormatInt(r.replicas, 10)
-		if all := specReplicas[r.name]; all > r.replicas {
+		if all := specReplicas(spec, r.name); all > r.replicas {
 			replicas = fmt.Sprintf("%d of %d", r.replicas, all)
 		}
 		fmt.Fprintf(b, "  %s\t%s\t%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n",
@@ -43,6 +45,16 @@ func (p *placedObjects) writeRoles(b *strings.Builder, specReplicas map[string]i
 	}
 	fmt.Fprintf(b, "  total\t\t\t\t%d\t\t%d\t\t\t\t\n", pods, gpus)
 	return true
+}
+
+// specReplicas is how many replicas of a role the spec has. A role with scaling has them from elsewhere.
+func specReplicas(spec *v1alpha1.InferenceServiceSpec, role string) int64 {
+	for i := range spec.Roles {
+		if r := &spec.Roles[i]; r.Name == role {
+			return int64(ptr.Deref(spec.Replicas, 1)) * int64(ptr.Deref(r.Replicas, 0))
+		}
+	}
+	return 0
 }
 
 func (p *placedObjects) roles() []*role {

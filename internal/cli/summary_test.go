@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
 // TestSections writes the sections of a summary for objects beside the XR.
@@ -18,7 +20,7 @@ func TestSections(t *testing.T) {
 	}}}}}
 	cases := map[string]struct {
 		reason   string
-		placed   bool
+		spec     v1alpha1.InferenceServiceSpec
 		composed []object
 		want     string
 	}{
@@ -36,7 +38,7 @@ In this cluster, namespace team: 2 objects
 		},
 		"ControlPlane": {
 			reason:   "With a placement, the roles are in other clusters.",
-			placed:   true,
+			spec:     v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{}},
 			composed: []object{of("ConfigMap")},
 			want: `
 On the control plane, namespace team: 1 object
@@ -46,7 +48,7 @@ On the control plane, namespace team: 1 object
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &strings.Builder{}
-			if err := writeSummary(b, &rendered{xr: of("InferenceService"), composed: tc.composed, placed: tc.placed}); err != nil {
+			if err := writeSummary(b, &rendered{xr: of("InferenceService"), composed: tc.composed, spec: &tc.spec}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff("InferenceService team/a\n"+tc.want, b.String()); diff != "" {
@@ -56,9 +58,10 @@ On the control plane, namespace team: 1 object
 	}
 }
 
-// TestScalingSection writes the section of a summary for roles with scaling.
+// TestScalingSection writes the section of a summary for roles with scaling. It says nothing of what cannot be read.
 func TestScalingSection(t *testing.T) {
 	roles := []any{
+		"cannot be read", map[string]any{"name": "odd", "scaling": "cannot be read"},
 		map[string]any{"name": "fixed", "replicas": int64(2)},
 		map[string]any{"name": "manual", "scaling": map[string]any{"maxReplicas": int64(4)}},
 		map[string]any{"name": "target", "scaling": map[string]any{"minReplicas": int64(2), "maxReplicas": int64(8), "target": map[string]any{"waitingRequests": int64(4)}}},
@@ -73,7 +76,7 @@ func TestScalingSection(t *testing.T) {
 		}},
 	}}
 	b := &strings.Builder{}
-	if err := writeSummary(b, &rendered{xr: xr, scaling: scalingOf(xr)}); err != nil {
+	if err := writeSummary(b, &rendered{xr: xr, spec: serviceSpec(xr)}); err != nil {
 		t.Fatal(err)
 	}
 	want := `InferenceService team/a

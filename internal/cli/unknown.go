@@ -106,6 +106,17 @@ func specOf(xr object) map[string]any {
 	return spec
 }
 
+// serviceSpec returns the spec of a service with its defaults, without what cannot be read: the function reports that.
+// It is empty for other kinds.
+func serviceSpec(o object) *v1alpha1.InferenceServiceSpec {
+	spec := &v1alpha1.InferenceServiceSpec{}
+	if o.GetKind() == v1alpha1.KindInferenceService || o.GetKind() == v1alpha1.KindClaimedService {
+		_ = kube.DecodeMap(specOf(o), nil, spec)
+		v1alpha1.Default(spec)
+	}
+	return spec
+}
+
 // crossplaneFields are Crossplane's own fields in the spec of an XR.
 func crossplaneFields(xr object) []string {
 	if !claimed(xr) {

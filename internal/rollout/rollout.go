@@ -59,8 +59,8 @@ type State struct {
 	// Held tells that this template waits behind a partition. Runs tells that its pods are made from
 	// it all the same: they have been, and another one that was held meanwhile was put back.
 	Held, Runs bool
-	// Running is the revision of the template that its pods are made from. Empty if that is not known.
-	Running string
+	// RunningRevision is that of the template that its pods are made from. Empty if that is not known.
+	RunningRevision string
 	// Size is how many pods it was told to have last. 0 if that is not known.
 	Size int32
 	// Serving tells that all of its pods are ready, and that none of them is being replaced.

@@ -69,9 +69,9 @@ func (r *ObservedState) replica(k key.Key) rollout.State {
 	}
 	s := rollout.State{Exists: true, Size: int32(cmp.Or(manifestSize.In(observed).GetNumberValue(), size.In(observed).GetNumberValue()))}
 	s.Revision, s.Held = given(observed)
-	s.Running = s.Revision
+	s.RunningRevision = s.Revision
 	if s.Held {
-		s.Running = noted(observed)
+		s.RunningRevision = noted(observed)
 	}
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.
@@ -89,7 +89,7 @@ func (r *ObservedState) replica(k key.Key) rollout.State {
 	// Both are in one write of the status (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
 	s.Runs = !unseen && o.observedGeneration() > 0 && o.view.Status.UpdatedReplicas > 0
 	if s.Runs {
-		s.Running = s.Revision
+		s.RunningRevision = s.Revision
 	}
 	return s
 }

@@ -32,11 +32,11 @@ func TestReplica(t *testing.T) {
 		extra, others     map[string][]key.ReplicaID
 	}{
 		"Held":        {"", held, rollout.State{Exists: true, Revision: "abc", Held: true}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
-		"Noted":       {"", back, rollout.State{Exists: true, Revision: "abc", Held: true, Running: "old"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
-		"NotedRemote": {"east", object(back), rollout.State{Exists: true, Revision: "abc", Held: true, Running: "old"}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
-		"Extra":       {"", more, rollout.State{Exists: true, Revision: "abc", Running: "abc"}, map[string][]key.ReplicaID{"": {"worker/0"}}, nil},
+		"Noted":       {"", back, rollout.State{Exists: true, Revision: "abc", Held: true, RunningRevision: "old"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"NotedRemote": {"east", object(back), rollout.State{Exists: true, Revision: "abc", Held: true, RunningRevision: "old"}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
+		"Extra":       {"", more, rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc"}, map[string][]key.ReplicaID{"": {"worker/0"}}, nil},
 		"HeldRemote":  {"east", object(held), rollout.State{Exists: true, Revision: "abc", Held: true}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
-		"ExtraRemote": {"east", object(more), rollout.State{Exists: true, Revision: "abc", Running: "abc"}, map[string][]key.ReplicaID{"east": {"worker/0"}}, nil},
+		"ExtraRemote": {"east", object(more), rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc"}, map[string][]key.ReplicaID{"east": {"worker/0"}}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -110,7 +110,7 @@ func (o *order) best(replicas []*Replica, stopped map[key.Key]bool) []*Replica {
 	sorted := slices.Clone(replicas)
 	slices.SortStableFunc(sorted, func(a, b *Replica) int {
 		x, y := o.ranked[a.Key], o.ranked[b.Key]
-		return cmp.Or(cmp.Compare(o.ranks[x.Running], o.ranks[y.Running]), preferred(x.newest, y.newest), cmp.Compare(x.Running, y.Running),
+		return cmp.Or(cmp.Compare(o.ranks[x.RunningRevision], o.ranks[y.RunningRevision]), preferred(x.newest, y.newest), cmp.Compare(x.RunningRevision, y.RunningRevision),
 			cmp.Compare(x.health(), y.health()), preferred(!stopped[a.Key], !stopped[b.Key]))
 	})
 	type one struct {
@@ -120,7 +120,7 @@ func (o *order) best(replicas []*Replica, stopped map[key.Key]bool) []*Replica {
 	var all []*Replica
 	has, first := map[one]bool{}, ""
 	for i, r := range sorted {
-		it := one{o.ranked[r.Key].Running, r.Role.Type}
+		it := one{o.ranked[r.Key].RunningRevision, r.Role.Type}
 		if i == 0 {
 			first = it.version
 		}
@@ -202,7 +202,7 @@ func newOrder(replicas []*Replica, running *Running) *order {
 		o.ranked[r.Key] = ranked{State: s, newest: !s.Exists || s.Updated(running.Revision[r.Role.Name])}
 		serve.add(r, s, s.Serving)
 		mayServe.add(r, s, mayServeOf(r, s))
-		o.ranks[s.Running] = rankBroken
+		o.ranks[s.RunningRevision] = rankBroken
 	}
 	u := unit{kind: pairKind, both: true}
 	for version := range o.ranks {
@@ -234,7 +234,7 @@ func (o *order) compare(a, b *Replica) int {
 	if x.newest && y.newest {
 		return cmp.Compare(y.health(), x.health())
 	}
-	return cmp.Or(preferred(y.newest, x.newest), cmp.Compare(o.ranks[x.Running], o.ranks[y.Running]), cmp.Compare(x.Running, y.Running), cmp.Compare(x.health(), y.health()), cmp.Compare(a.Index, b.Index))
+	return cmp.Or(preferred(y.newest, x.newest), cmp.Compare(o.ranks[x.RunningRevision], o.ranks[y.RunningRevision]), cmp.Compare(x.RunningRevision, y.RunningRevision), cmp.Compare(x.health(), y.health()), cmp.Compare(a.Index, b.Index))
 }
 
 // health is 0 for what serves, and higher the less it may.

@@ -218,8 +218,8 @@ type Replica struct {
 	// Held replicas keep their pods as they are: the capacity for what they request now is not
 	// reserved, or it is not their turn in a rollout.
 	Held bool
-	// Running is the revision of the template that the pods of a held replica are made from. Empty if it is not known.
-	Running string
+	// RunningRevision is that of the template that the pods of a held replica are made from. Empty if it is not known.
+	RunningRevision string
 	// Size is how many pods the LeaderWorkerSet of a held replica goes on having. 0 if that is not known.
 	Size int32
 	// Updated replicas run the newest template, or are being restarted with it.

@@ -189,7 +189,7 @@ func (r *Replica) hold(running *Running, released bool) {
 	r.Updated = state.Exists && state.Updated(revision) && !r.Held
 	r.Held = r.Held || state.Exists && !state.Updated(revision) && !released
 	if r.Held {
-		r.Running = state.Running
+		r.RunningRevision = state.RunningRevision
 		r.Size, r.Nodes = state.Size, cmp.Or(state.Size, r.Nodes)
 	}
 }

@@ -44,7 +44,7 @@ func (u *unit) state(running *Running) rollout.Unit {
 		mayServe.add(r, state, may)
 		formerServe.add(r, state, former && state.Serving)
 		formerMayServe.add(r, state, former && may)
-		s.Answering = s.Answering || former && may && u.answering[state.Running]
+		s.Answering = s.Answering || former && may && u.answering[state.RunningRevision]
 		s.Blocked = s.Blocked || r.Held
 	}
 	if u.both {
@@ -79,10 +79,10 @@ func (v versions) add(r *Replica, s rollout.State, is bool) {
 	if !is {
 		return
 	}
-	if v[s.Running] == nil {
-		v[s.Running] = types{}
+	if v[s.RunningRevision] == nil {
+		v[s.RunningRevision] = types{}
 	}
-	v[s.Running][r.Role.Type] = true
+	v[s.RunningRevision][r.Role.Type] = true
 }
 
 // answers tells whether a unit answers requests with these replicas. Those of different versions may refuse each other.

@@ -221,7 +221,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 	if replica.Extra {
 		annotate(metadata, naming.AnnotationExtra, "true")
 	}
-	annotate(metadata, naming.AnnotationRunningSpecHash, replica.Running)
+	annotate(metadata, naming.AnnotationRunningSpecHash, replica.RunningRevision)
 	recovery(metadata, replica.Recovery)
 	annotate(metadata, naming.AnnotationLastFailure, replica.LastFailure.Note())
 	template := kube.Child(kube.Child(o, "spec"), "leaderWorkerTemplate")

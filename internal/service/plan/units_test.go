@@ -67,7 +67,7 @@ func TestAbsent(t *testing.T) {
 			}
 			p.Clusters = []ClusterPlan{c}
 			running := &Running{Revision: map[string]string{"p": "new", "d": "new"}, Replica: func(key.Key) rollout.State {
-				return rollout.State{Exists: true, Revision: "old", Running: "old", Serving: true}
+				return rollout.State{Exists: true, Revision: "old", RunningRevision: "old", Serving: true}
 			}}
 			units := p.units(running)
 			states := make([]rollout.Unit, len(units))

@@ -119,7 +119,7 @@ func TestAssignServesRandomProblems(t *testing.T) {
 // change nothing.
 func TestLooksForCapacity(t *testing.T) {
 	looks := map[bool]int{}
-	for seed := range uint64(20000) {
+	for seed := range uint64(5000) {
 		problem := randomProblem(rand.New(rand.NewPCG(seed, 78)))
 		want := Assign(problem)
 		looks[want.LooksForCapacity]++
@@ -131,7 +131,10 @@ func TestLooksForCapacity(t *testing.T) {
 			if got.LooksForCapacity != want.LooksForCapacity {
 				t.Fatalf("problem %d (%s): with %d free nodes it looks for capacity: %t, want %t", seed, problem.Policy, count, got.LooksForCapacity, want.LooksForCapacity)
 			}
-			if diff := cmp.Diff(want, got); diff != "" && !want.LooksForCapacity {
+			if want.LooksForCapacity {
+				continue
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("problem %d (%s): it does not look for capacity, and decides otherwise with %d free nodes: -want, +got:\n%s", seed, problem.Policy, count, diff)
 			}
 		}

@@ -146,11 +146,7 @@ func Cluster(profile incoming.Object) incoming.Object {
 	// A service reads all profiles in each call, and protojson takes longer.
 	fields := map[string]any{}
 	_ = json.Unmarshal([]byte(clusterText.Text(profile)), &fields)
-	s, err := structpb.NewStruct(fields)
-	if err != nil {
-		s = &structpb.Struct{}
-	}
-	return incoming.ObjectOf(s)
+	return objectOf(fields)
 }
 
 // Estimates returns the estimates by the names of the pools. Those that cannot be read are left out.
@@ -160,11 +156,23 @@ func Estimates(o incoming.Object) map[string]capacity.Estimate {
 	return all
 }
 
-// Pools returns the name of the cluster of estimates, and its pools with what is about free in them. It has no
-// pools if they cannot be read.
-func Pools(estimates incoming.Object) (cluster string, pools []v1alpha1.PoolStatus) {
+// Estimated returns the cluster of estimates, as an InferenceCluster with its name, and with its pools and what is
+// about free in them. It has no pools if they cannot be read.
+func Estimated(estimates incoming.Object) incoming.Object {
+	var pools []any
 	_ = json.Unmarshal([]byte(poolsText.Text(estimates)), &pools)
-	return strings.TrimPrefix(estimates.Name(), estimatesPrefix), pools
+	return objectOf(map[string]any{
+		"metadata": map[string]any{"name": strings.TrimPrefix(estimates.Name(), estimatesPrefix)},
+		"status":   map[string]any{"pools": pools},
+	})
+}
+
+func objectOf(fields map[string]any) incoming.Object {
+	s, err := structpb.NewStruct(fields)
+	if err != nil {
+		s = &structpb.Struct{}
+	}
+	return incoming.ObjectOf(s)
 }
 
 // Answers are what a cluster says to services about their capacity requests.

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,9 +105,12 @@ func TestOffline(t *testing.T) {
 	}, told[0]); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	cluster, pools := Pools(object(t, told[1]))
-	if diff := cmp.Diff([]v1alpha1.PoolStatus{{Name: "p", NodeCount: 4, NodeSelector: map[string]string{"gpu": "a"}, Free: []v1alpha1.FreeNodes{{NodeCount: 2}}}}, pools); diff != "" || cluster != "east" {
-		t.Errorf("the pools of %s: -want, +got:\n%s", cluster, diff)
+	estimated := object(t, map[string]any{
+		"metadata": map[string]any{"name": "east"},
+		"status":   map[string]any{"pools": []any{map[string]any{"name": "p", "nodeCount": 4, "nodeSelector": map[string]any{"gpu": "a"}, "free": []any{map[string]any{"nodeCount": 2}}}}},
+	})
+	if got := Estimated(object(t, told[1])); !reflect.DeepEqual(got, estimated) {
+		t.Errorf("the estimates are %v, want %v", got, estimated)
 	}
 	answers := Answers{}
 	for _, o := range told[2:] {
@@ -134,8 +138,8 @@ func TestUnreadable(t *testing.T) {
 			if diff := cmp.Diff(map[string]capacity.Estimate{}, Estimates(damaged)); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
-			if _, pools := Pools(damaged); len(pools) > 0 {
-				t.Errorf("the pools are %v, want none", pools)
+			if got, none := Estimated(damaged), Estimated(object(t, map[string]any{})); !reflect.DeepEqual(got, none) {
+				t.Errorf("the estimates are %v, want %v", got, none)
 			}
 			if a, err := ReadAnswers(damaged); err == nil {
 				t.Errorf("there is no error, and the answers are %v", a)

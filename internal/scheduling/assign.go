@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -106,12 +107,18 @@ type Solution struct {
 func Assign(problem Problem) Solution {
 	n := len(problem.Candidates)
 	p := &scheduler{
-		Problem: problem, eligibility: make([]eligibility, n), rank: make([]string, n),
+		Problem: problem, eligibility: make([]eligibility, n), order: make([]int, n),
 		assigned: make([][]reservation.ReplicaGroup, n), asked: make([][]reservation.ReplicaGroup, n), homes: map[key.GroupID]reservation.Home{}, startTimedOut: map[int]bool{},
 	}
+	rank := make([]string, n)
 	for i := range p.Candidates {
-		p.eligibility[i] = p.eligibilityOf(&p.Candidates[i])
-		p.rank[i] = naming.Hash(p.Seed, p.Candidates[i].Name)
+		c := &p.Candidates[i]
+		p.eligibility[i] = p.eligibilityOf(c)
+		p.someReachable = p.someReachable || p.eligibility[i].eligible() && !c.NoEntrypoint
+		p.order[i], rank[i] = i, naming.Hash(p.Seed, c.Name)
+	}
+	if p.Policy == v1alpha1.PlacementSpread || p.Selected {
+		slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
 	}
 	if p.Policy == v1alpha1.PlacementFailover || p.Policy == v1alpha1.PlacementSpread {
 		p.placeUnits()
@@ -136,8 +143,10 @@ type scheduler struct {
 
 	// eligibility has, for each candidate, whether it can be used, and why not.
 	eligibility []eligibility
-	// rank orders equally good candidates.
-	rank []string
+	// order has the candidates, the preferred ones first.
+	order []int
+	// someReachable tells that requests can reach an eligible candidate.
+	someReachable bool
 	// free is what is left in each candidate after what was assigned or asked so far.
 	free []capacity.Free
 	// assigned has the groups that each candidate is to run: those whose home it is, or all

@@ -299,18 +299,15 @@ func (p *scheduler) after(other, i int) int {
 // have another order in each service, so that services do not all ask the same cluster, or all leave
 // a lost one for the same other one.
 func (p *scheduler) byLoad() []int {
-	order := make([]int, len(p.Candidates))
-	for i := range order {
-		order[i] = i
-	}
-	if p.Policy != v1alpha1.PlacementSpread && !p.Selected {
+	order := slices.Clone(p.order)
+	if p.Policy != v1alpha1.PlacementSpread {
 		return order
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		// (groups + 1) / weight, without fractions.
 		x := int64(len(p.assigned[a])+len(p.asked[a])+1) * p.Candidates[b].Weight
 		y := int64(len(p.assigned[b])+len(p.asked[b])+1) * p.Candidates[a].Weight
-		return cmp.Or(cmp.Compare(x, y), cmp.Compare(p.rank[a], p.rank[b]))
+		return cmp.Compare(x, y)
 	})
 	return order
 }
@@ -319,10 +316,7 @@ func (p *scheduler) byLoad() []int {
 // only if that is true of all eligible ones. A service there would use capacity without traffic,
 // and could never leave another cluster for it.
 func (p *scheduler) usable(i int) bool {
-	if !p.eligibility[i].eligible() {
-		return false
-	}
-	return !p.Candidates[i].NoEntrypoint || !slices.ContainsFunc(p.byLoad(), func(o int) bool { return p.eligibility[o].eligible() && !p.Candidates[o].NoEntrypoint })
+	return p.eligibility[i].eligible() && (!p.Candidates[i].NoEntrypoint || !p.someReachable)
 }
 
 // fitting returns predicates that tell whether all of a unit fits into a candidate, and whether

@@ -55,8 +55,10 @@ func readEstimates(req incoming.Request) map[string][]v1alpha1.PoolStatus {
 	all := map[string][]v1alpha1.PoolStatus{}
 	estimates, _ := req.Required(require.Estimates)
 	for _, o := range estimates {
-		if cluster, pools := profile.Pools(o); len(pools) > 0 {
-			all[cluster] = pools
+		c := &cluster{}
+		_ = clusterView.Read(profile.Estimated(o), c) // Fields of a wrong type count as absent.
+		if len(c.Status.Pools) > 0 {
+			all[c.Metadata.Name] = c.Status.Pools
 		}
 	}
 	return all

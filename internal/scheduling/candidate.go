@@ -136,7 +136,8 @@ func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bo
 // mayEverReceive tells whether requests may reach a cluster, now or once its router is ready.
 func (c *Candidate) mayEverReceive() bool { return c.MayReceiveTraffic || !c.NoEntrypoint }
 
-// anyExistsOrReserved tells whether any replica of a group exists there or is reserved there.
+// anyExistsOrReserved tells whether any replica of a group exists there or is reserved there. A group that has
+// stopped needs none.
 func (c *Candidate) anyExistsOrReserved(group reservation.ReplicaGroup) bool {
-	return slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.existsOrReserved(&r) })
+	return len(group.Replicas) == 0 || slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.existsOrReserved(&r) })
 }

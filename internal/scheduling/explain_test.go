@@ -25,6 +25,10 @@ func TestLocations(t *testing.T) {
 		"NoGroups":  {reason: "A service without groups runs nowhere.", policy: v1alpha1.PlacementFailover, want: "it runs in no cluster"},
 		"Requested": {reason: "Nothing runs before it is reserved.", policy: v1alpha1.PlacementFailover, groups: []reservation.ReplicaGroup{group("0", 1, 1)}, candidates: []Candidate{{Name: "a", Free: free}}, want: "capacity is requested in a"},
 		"Reserved":  {reason: "What is reserved starts.", policy: v1alpha1.PlacementFailover, groups: []reservation.ReplicaGroup{group("0", 1, 1)}, candidates: []Candidate{{Name: "a", Free: free, Reserved: present}}, want: "it runs in a"},
+		"Stopped": {
+			reason: "Nothing is requested of the cluster in which it has stopped, and starts again.", policy: v1alpha1.PlacementFailover, groups: []reservation.ReplicaGroup{{Name: "0"}},
+			candidates: []Candidate{{Name: "a", Free: free}}, want: "it runs in a",
+		},
 		"Moves": {
 			reason: "The service leaves the cluster where it runs for the one where capacity is requested.", policy: v1alpha1.PlacementFailover, groups: []reservation.ReplicaGroup{group("0", 1, 1)},
 			candidates: []Candidate{{Name: "a", Free: free, Present: present, StopPolicy: v1alpha1.StopDrain}, {Name: "b", Free: free}}, want: "capacity is requested in b",

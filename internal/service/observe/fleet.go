@@ -88,16 +88,16 @@ func (e *evaluator) awaitsFailover() bool {
 }
 
 // placed is True while all replicas have a cluster. Otherwise it says for each cluster what
-// is missing.
+// is missing. A service that sleeps has a cluster, too: requests wait there.
 func (e *evaluator) placed() composite.Condition {
 	if e.plan.Schedule == nil {
 		return composite.Condition{Type: IsPlaced, Status: composite.True, Reason: ReasonNoFleet}
 	}
 	var missing, other []string
-	reason, runs := "", false
+	reason, has := "", false
 	for i := range e.plan.Schedule.Assignments {
 		d := &e.plan.Schedule.Assignments[i]
-		runs = runs || len(d.Run) > 0
+		has = has || len(d.Run) > 0 || d.State == v1alpha1.StatePlaced
 		message := d.Name + ": " + text.OneLine(d.Message)
 		switch w := e.waitIn(d.Name, d.State, d.Reason, text.OneLine(d.Message)); {
 		case len(d.Pending) > 0 || d.State == v1alpha1.StateLeaving:
@@ -118,7 +118,7 @@ func (e *evaluator) placed() composite.Condition {
 	switch {
 	case len(e.plan.Schedule.Assignments) == 0:
 		return composite.Condition{Type: IsPlaced, Status: composite.False, Reason: ReasonNoCluster, Message: text.WithReason("no InferenceCluster is selected", e.unselected())}
-	case len(missing) > 0 || !runs && len(other) > 0:
+	case len(missing) > 0 || !has && len(other) > 0:
 		return composite.Condition{Type: IsPlaced, Status: composite.False, Reason: reason, Message: text.Join(append(missing, other...), text.MaxMessage)}
 	}
 	return composite.Condition{Type: IsPlaced, Status: composite.True, Reason: ReasonPlaced, Message: text.Join(other, text.MaxMessage)}

@@ -1,0 +1,356 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// A sleeper is a service of a fleet whose only role may stop, with what Crossplane, KEDA, the clusters and the fleet's gateway
+// do between two calls.
+type sleeper struct {
+	*testing.T
+
+	fn  *function.Client
+	req *fnv1.RunFunctionRequest
+	// policies are the stop policies of the clusters, by name. Those that are full reserve nothing new.
+	policies map[string]string
+	full     map[string]bool
+	// replicas that KEDA asks for.
+	replicas int
+	// hasPicker tells where there was an endpoint picker a call ago. It is ready then.
+	hasPicker map[string]bool
+	// seen are the moments so far, without repetitions.
+	seen []moment
+}
+
+// A moment is what a service is like after a call.
+type moment struct {
+	// Runs has the number of replicas in each cluster, and Pickers are the clusters with an endpoint picker.
+	Runs, Pickers string
+	// Route is where the fleet route leads, with weights, and Asked are the clusters of which capacity for replicas is requested.
+	Route, Asked string
+	// Workloads and Placed are conditions.
+	Workloads, Placed string
+}
+
+func newSleeper(t *testing.T, clusters ...string) *sleeper {
+	t.Helper()
+	const (
+		spec = `roles:
+- {name: router, componentType: router, httproute: {parentRefs: [{name: gw}], hostnames: [h.example.com]}}
+- {name: w, componentType: worker, scaling: {minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}}, template: {spec: {containers: [{name: engine, image: "vllm/vllm-openai:v0.12.0", command: [vllm, serve, /m]}]}}}
+placement: {policy: Failover, clusterSelector: {}}
+`
+		input = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, scaling: {prometheus: {serverAddress: "http://prometheus:9090"}}, fleet: {parentRefs: [{name: hub}]}}`
+	)
+	s := &sleeper{T: t, fn: function.Start(t), req: fixture.Request(t, fixture.Service(spec), input), policies: map[string]string{}, full: map[string]bool{}, hasPicker: map[string]bool{}}
+	for _, name := range clusters {
+		s.policies[name] = "None"
+	}
+	return s
+}
+
+// request is the last capacity request.
+func (s *sleeper) request() (r struct {
+	Generation int64 `json:"generation"`
+	Clusters   []struct {
+		Names  []string `json:"names"`
+		Groups []struct {
+			Replicas []struct {
+				Name       string `json:"name"`
+				Generation int64  `json:"generation"`
+			} `json:"replicas"`
+		} `json:"groups"`
+	} `json:"clusters"`
+},
+) {
+	s.Helper()
+	text := kube.Lookup(s.req.GetObserved().GetResources()[key.CapacityRequest.String()].GetResource(), "data", "request").GetStringValue()
+	if text == "" {
+		return r
+	}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
+
+// cluster is an InferenceCluster that has answered the last request: it has reserved all of it, or nothing if it is full.
+func (s *sleeper) cluster(name string) string {
+	s.Helper()
+	r, free := s.request(), 9
+	var reservations, pending []string
+	if s.full[name] {
+		free = 0
+	}
+	for _, c := range r.Clusters {
+		for _, g := range c.Groups {
+			for _, replica := range g.Replicas {
+				switch {
+				case !slices.Contains(c.Names, name):
+				case s.full[name] || s.policies[name] != "None":
+					pending = append(pending, fmt.Sprintf("{uid: me, namespace: team, name: chat, generation: %d, message: no room}", r.Generation))
+				default:
+					role, index, _ := strings.Cut(replica.Name, "/")
+					reservations = append(reservations, fmt.Sprintf("{role: %s, indexes: [%s], generation: %d}", role, index, replica.Generation))
+				}
+			}
+		}
+	}
+	reserved := ""
+	if len(reservations) > 0 {
+		reserved = "{uid: me, namespace: team, name: chat, replicas: [" + strings.Join(reservations, ", ") + "]}"
+	}
+	return fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s}, spec: {providerConfigRef: {name: %[1]s}, stopPolicy: %s, pools: []},
+	  status: {entrypoint: {address: {type: IPAddress, value: 10.0.0.1}, port: 80}, pools: [{name: p, nodeCount: 9, free: [{nodeCount: %d}]}], reservations: [%s], pending: [%s]}}`,
+		name, s.policies[name], free, reserved, strings.Join(pending[:min(1, len(pending))], ", "))
+}
+
+// reconcile calls the function several times.
+func (s *sleeper) reconcile(n int) {
+	s.Helper()
+	for range n {
+		s.call()
+	}
+}
+
+func (s *sleeper) call() {
+	s.Helper()
+	var clusters []string
+	for _, name := range slices.Sorted(maps.Keys(s.policies)) {
+		clusters = append(clusters, s.cluster(name))
+	}
+	before := s.req.GetObserved().GetComposite().GetResource()
+	rsp := settle(s.T, s.fn, s.req, clusters)
+	all := s.req.GetObserved().GetResources()
+	set := func(k string, v *structpb.Value, path ...string) {
+		if r := all[k]; r != nil {
+			all[k] = &fnv1.Resource{Resource: kube.With(r.GetResource(), v, path...)}
+		}
+	}
+	set("inferencerole/w", structpb.NewNumberValue(float64(s.replicas)), "spec", "replicas")
+	set(key.FleetRoute.String(), structpb.NewNumberValue(1), "metadata", "generation")
+	set(key.FleetRoute.String(), structpb.NewStructValue(fixture.YAML(s, `{parents: [{parentRef: {name: hub}, conditions: [{type: Accepted, status: "True", observedGeneration: 1}]}]}`)), "status")
+	for name := range s.policies {
+		picker := "cluster/" + name + "/deployment/epp"
+		if s.hasPicker[name] {
+			set(picker, structpb.NewNumberValue(1), "status", "atProvider", "manifest", "status", "readyReplicas")
+		}
+		s.hasPicker[name] = all[picker] != nil
+	}
+	s.writeConditions(rsp, before)
+	if m := s.moment(rsp); len(s.seen) == 0 || s.seen[len(s.seen)-1] != m {
+		s.seen = append(s.seen, m)
+	}
+}
+
+// writeConditions writes the conditions of a response, as Crossplane does: with the time at which each got its status.
+func (s *sleeper) writeConditions(rsp *fnv1.RunFunctionResponse, before *structpb.Struct) {
+	s.Helper()
+	was := map[string]*structpb.Struct{}
+	for _, c := range kube.Lookup(before, "status", "conditions").GetListValue().GetValues() {
+		was[c.GetStructValue().GetFields()["type"].GetStringValue()] = c.GetStructValue()
+	}
+	statuses := map[fnv1.Status]string{fnv1.Status_STATUS_CONDITION_TRUE: "True", fnv1.Status_STATUS_CONDITION_FALSE: "False", fnv1.Status_STATUS_CONDITION_UNKNOWN: "Unknown"}
+	list := &structpb.ListValue{}
+	for _, c := range rsp.GetConditions() {
+		status, since := statuses[c.GetStatus()], time.Now().UTC().Format(time.RFC3339)
+		if f := was[c.GetType()].GetFields(); f["status"].GetStringValue() == status && f["reason"].GetStringValue() == c.GetReason() {
+			since = f["lastTransitionTime"].GetStringValue()
+		}
+		one, err := structpb.NewStruct(map[string]any{"type": c.GetType(), "status": status, "reason": c.GetReason(), "message": c.GetMessage(), "lastTransitionTime": since})
+		if err != nil {
+			s.Fatal(err)
+		}
+		list.Values = append(list.Values, structpb.NewStructValue(one))
+	}
+	s.req.Observed.Composite.Resource = kube.With(s.req.GetObserved().GetComposite().GetResource(), structpb.NewListValue(list), "status", "conditions")
+}
+
+// later lets an hour pass.
+func (s *sleeper) later() {
+	s.Helper()
+	for _, c := range kube.Lookup(s.req.GetObserved().GetComposite().GetResource(), "status", "conditions").GetListValue().GetValues() {
+		f := c.GetStructValue().GetFields()
+		at, err := time.Parse(time.RFC3339, f["lastTransitionTime"].GetStringValue())
+		if err != nil {
+			s.Fatal(err)
+		}
+		f["lastTransitionTime"] = structpb.NewStringValue(at.Add(-time.Hour).Format(time.RFC3339))
+	}
+}
+
+// moment describes a response.
+func (s *sleeper) moment(rsp *fnv1.RunFunctionResponse) moment {
+	s.Helper()
+	runs := map[string]int{}
+	var pickers, route, asked []string
+	for k := range rsp.GetDesired().GetResources() {
+		parsed := key.Parse(k)
+		if _, is := parsed.ReplicaID(); is {
+			runs[parsed.Cluster]++
+		}
+		if parsed.Kind == key.Deployment {
+			pickers = append(pickers, parsed.Cluster)
+		}
+	}
+	slices.Sort(pickers)
+	rules := kube.Lookup(rsp.GetDesired().GetResources()[key.FleetRoute.String()].GetResource(), "spec", "rules").GetListValue().GetValues()
+	for _, b := range kube.Lookup(rules[0].GetStructValue(), "backendRefs").GetListValue().GetValues() {
+		f := b.GetStructValue().GetFields()
+		_, name, _ := strings.Cut(f["name"].GetStringValue(), "-at-")
+		route = append(route, fmt.Sprintf("%s %v", name[:strings.LastIndexByte(name, '-')], f["weight"].GetNumberValue()))
+	}
+	for _, c := range s.request().Clusters {
+		for _, g := range c.Groups {
+			if len(g.Replicas) > 0 {
+				asked = append(asked, c.Names...)
+			}
+		}
+	}
+	var where []string
+	for _, name := range slices.Sorted(maps.Keys(runs)) {
+		where = append(where, fmt.Sprintf("%s %d", name, runs[name]))
+	}
+	return moment{
+		Runs: strings.Join(where, ", "), Pickers: strings.Join(pickers, " "), Route: strings.Join(route, ", "), Asked: strings.Join(asked, " "),
+		Workloads: fixture.Condition(rsp, "WorkloadsReady"), Placed: fixture.Condition(rsp, "Placed"),
+	}
+}
+
+// asleep has a service run twice in us-west, because the clusters before it are full, and stop. Then all clusters have room.
+func asleep(t *testing.T) *sleeper {
+	t.Helper()
+	s := newSleeper(t, "us-east", "us-south", "us-west")
+	s.full["us-east"], s.full["us-south"] = true, true
+	s.replicas = 2
+	s.reconcile(6)
+	s.full = map[string]bool{}
+	s.replicas = 0
+	s.reconcile(4)
+	want := []moment{
+		{"", "", "", "us-west", "FALSE WaitingForCapacity", "FALSE InsufficientCapacity"},
+		{"us-west 2", "us-west", "us-west 0", "us-west", "FALSE NotCreated", "TRUE Placed"},
+		{"us-west 2", "us-west", "us-west 0", "us-west", "TRUE AllReady", "TRUE Placed"},
+		{"us-west 2", "us-west", "us-west 2", "us-west", "TRUE AllReady", "TRUE Placed"},
+		{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"},
+	}
+	if diff := cmp.Diff(want, s.seen); diff != "" {
+		t.Fatalf("until it sleeps: -want, +got:\n%s", diff)
+	}
+	s.seen = nil
+	return s
+}
+
+// waitsIn are the objects of a cluster with which requests wait there, as they were last written.
+func (s *sleeper) waitsIn(cluster string) map[string]any {
+	all := map[string]any{}
+	for k, r := range s.req.GetObserved().GetResources() {
+		_, isReplica := key.Parse(k).ReplicaID()
+		if strings.Contains(k, "/"+cluster) && !isReplica {
+			all[k] = kube.Lookup(r.GetResource(), "spec").AsInterface()
+		}
+	}
+	return all
+}
+
+// TestSleepsInFleet proves that requests reach the cluster in which a service of a fleet sleeps, for however long it does,
+// and that it wakes there. Nothing with which requests wait there changes, because they would be lost.
+func TestSleepsInFleet(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*sleeper)
+		// asks is the condition Placed while it asks for capacity.
+		asks string
+	}{
+		"Undisturbed":  {"The clusters that were full come first, and have room now.", func(*sleeper) {}, "FALSE Requested"},
+		"OtherDrained": {"A cluster in which it does not sleep has nothing to do with it.", func(s *sleeper) { s.policies["us-east"] = "Drain" }, "FALSE Draining"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := asleep(t)
+			before := s.waitsIn("us-west")
+			if len(before) == 0 {
+				t.Fatal("requests wait nowhere")
+			}
+			tc.change(s)
+			s.reconcile(2)
+			s.later()
+			s.replicas = 1
+			s.reconcile(5)
+			want := []moment{
+				{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"},
+				{"", "us-west", "us-west 1", "us-west", "FALSE WaitingForCapacity", tc.asks},
+				{"us-west 1", "us-west", "us-west 1", "us-west", "FALSE NotCreated", "TRUE Placed"},
+				{"us-west 1", "us-west", "us-west 1", "us-west", "TRUE AllReady", "TRUE Placed"},
+			}
+			if diff := cmp.Diff(want, s.seen); diff != "" {
+				t.Errorf("%s It sleeps and wakes: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(before, s.waitsIn("us-west")); diff != "" {
+				t.Errorf("%s Objects in us-west: -asleep, +awake:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWakesElsewhere proves that a service whose cluster is drained or full wakes in another one, and that the fleet route
+// leads there as soon as requests can wait there.
+func TestWakesElsewhere(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*sleeper)
+		want   []moment
+	}{
+		"Drained": {
+			reason: "The endpoint picker moves while it sleeps.",
+			change: func(s *sleeper) { s.policies["us-west"] = "Drain" },
+			want: []moment{
+				{"", "us-east", "", "", "TRUE Sleeping", "TRUE Placed"},
+				{"", "us-east", "us-east 1", "", "TRUE Sleeping", "TRUE Placed"},
+				{"", "us-east", "us-east 1", "us-east", "FALSE WaitingForCapacity", "FALSE Requested"},
+				{"us-east 1", "us-east", "us-east 1", "us-east", "FALSE NotCreated", "TRUE Placed"},
+				{"us-east 1", "us-east", "us-east 1", "us-east", "TRUE AllReady", "TRUE Placed"},
+			},
+		},
+		"Full": {
+			reason: "It asks the cluster in which requests wait first. They wait there until another one has reserved the capacity.",
+			change: func(s *sleeper) { s.full["us-west"] = true },
+			want: []moment{
+				{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"},
+				{"", "us-west", "us-west 1", "us-west", "FALSE WaitingForCapacity", "FALSE InsufficientCapacity"},
+				{"", "us-west", "us-west 1", "us-east us-south us-west", "FALSE WaitingForCapacity", "FALSE Requested"},
+				{"us-east 1", "us-east", "us-east 0", "us-east", "FALSE NotCreated", "TRUE Placed"},
+				{"us-east 1", "us-east", "us-east 0", "us-east", "TRUE AllReady", "TRUE Placed"},
+				{"us-east 1", "us-east", "us-east 1", "us-east", "TRUE AllReady", "TRUE Placed"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := asleep(t)
+			tc.change(s)
+			s.reconcile(3)
+			s.replicas = 1
+			s.reconcile(7)
+			if diff := cmp.Diff(tc.want, s.seen); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -64,6 +64,7 @@ func TestFleet(t *testing.T) {
 		}
 	})
 	t.Run("Cost", func(t *testing.T) { testFleetCost(t, h) })
+	t.Run("Exclusive", func(t *testing.T) { testExclusive(t, h) })
 	// These cut off a cluster, or restart Crossplane.
 	t.Run("CutOff", func(t *testing.T) { testFleetCutOff(t, h) })
 	t.Run("Dead", func(t *testing.T) { testDead(t, h) })
@@ -172,30 +173,64 @@ type member struct {
 	kueue bool
 	// gateway is its address, or observed: that of the Gateway that each cluster has.
 	gateway string
+	// sharing says who else may use the real cluster. It is ByPool if this is empty, because each test has its own members.
+	sharing string
 }
 
-const observedGateway = "observed"
+const (
+	observedGateway = "observed"
+	// byDefault leaves a field out.
+	byDefault = "by default"
+)
 
 // joins makes a member of a fleet for one test, and waits until it reserves capacity.
 func (h *controlPlane) joins(t *testing.T, fleet string, m member) *unstructured.Unstructured {
 	t.Helper()
-	t.Cleanup(func() {
-		if t.Failed() {
-			return // Services may be there, with which it cannot be deleted.
-		}
-		if err := h.Until(context.WithoutCancel(t.Context()), m.name+" may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
-			_, err := h.Kubectl(ctx, "delete", "inferenceclusters.fusioninfer.io", m.name, "--ignore-not-found", "--wait=false")
-			return err == nil, err
-		}); err != nil {
-			t.Error(err)
-		}
-	})
-	return h.joinsForGood(t, fleet, m)
+	o := m.object(fleet)
+	h.appliesForNow(t, o)
+	h.reserves(t, o)
+	return o
 }
 
 // joinsForGood makes a member that stays.
 func (h *controlPlane) joinsForGood(t *testing.T, fleet string, m member) *unstructured.Unstructured {
 	t.Helper()
+	o := m.object(fleet)
+	apply(t, h.Cluster, o)
+	h.reserves(t, o)
+	return o
+}
+
+// appliesForNow applies an InferenceCluster that goes after the test.
+func (h *controlPlane) appliesForNow(t *testing.T, o *unstructured.Unstructured) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			return // Services may be there, with which it cannot be deleted.
+		}
+		if err := h.leaves(context.WithoutCancel(t.Context()), o); err != nil {
+			t.Error(err)
+		}
+	})
+	apply(t, h.Cluster, o)
+}
+
+// leaves deletes an InferenceCluster, once it knows that its services have gone.
+func (h *controlPlane) leaves(ctx context.Context, o *unstructured.Unstructured) error {
+	return h.Until(ctx, o.GetName()+" may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
+		_, err := h.Kubectl(ctx, "delete", "inferenceclusters.fusioninfer.io", o.GetName(), "--ignore-not-found", "--wait=false")
+		return err == nil, err
+	})
+}
+
+// reserves waits until an InferenceCluster reserves capacity.
+func (h *controlPlane) reserves(t *testing.T, o *unstructured.Unstructured) {
+	t.Helper()
+	h.is(t, o, "Ready", "Synced", "Reachable", "NodesObserved", "RequestsResolved", "CapacityConsistent", "EntrypointResolved", "Schedulable")
+}
+
+// object is the InferenceCluster of a member.
+func (m member) object(fleet string) *unstructured.Unstructured {
 	o := object(clusterKind, "", m.name)
 	o.SetLabels(map[string]string{"fleet": fleet})
 	pool := map[string]any{"name": "h100", "nodeSelector": map[string]any{"type": "kwok"}}
@@ -206,7 +241,14 @@ func (h *controlPlane) joinsForGood(t *testing.T, fleet string, m member) *unstr
 	if m.apiGroup != "" {
 		config["apiGroup"] = m.apiGroup
 	}
-	spec := map[string]any{"providerConfigRef": config, "pools": []any{pool}, "sharing": "ByPool"}
+	spec := map[string]any{"providerConfigRef": config, "pools": []any{pool}}
+	switch m.sharing {
+	case "":
+		spec["sharing"] = "ByPool"
+	case byDefault:
+	default:
+		spec["sharing"] = m.sharing
+	}
 	if m.kueue {
 		delete(spec, "pools")
 		spec["admission"] = "Kueue"
@@ -219,8 +261,6 @@ func (h *controlPlane) joinsForGood(t *testing.T, fleet string, m member) *unstr
 		spec["entrypoint"] = map[string]any{"address": map[string]any{"value": m.gateway}}
 	}
 	o.Object["spec"] = spec
-	apply(t, h.Cluster, o)
-	h.is(t, o, "Ready", "Synced", "Reachable", "NodesObserved", "RequestsResolved", "CapacityConsistent", "EntrypointResolved", "Schedulable")
 	return o
 }
 

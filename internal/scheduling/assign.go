@@ -107,7 +107,7 @@ type Solution struct {
 func Assign(problem Problem) Solution {
 	n := len(problem.Candidates)
 	p := &scheduler{
-		Problem: problem, eligibility: make([]eligibility, n), order: make([]int, n),
+		Problem: problem, eligibility: make([]eligibility, n), order: make([]int, n), place: make([]int, n),
 		assigned: make([][]reservation.ReplicaGroup, n), asked: make([][]reservation.ReplicaGroup, n), homes: map[key.GroupID]reservation.Home{}, startTimedOut: map[int]bool{},
 	}
 	rank := make([]string, n)
@@ -119,6 +119,9 @@ func Assign(problem Problem) Solution {
 	}
 	if p.Policy == v1alpha1.PlacementSpread || p.Selected {
 		slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
+	}
+	for at, i := range p.order {
+		p.place[i] = at
 	}
 	if p.Policy == v1alpha1.PlacementFailover || p.Policy == v1alpha1.PlacementSpread {
 		p.placeUnits()
@@ -143,8 +146,8 @@ type scheduler struct {
 
 	// eligibility has, for each candidate, whether it can be used, and why not.
 	eligibility []eligibility
-	// order has the candidates, the preferred ones first.
-	order []int
+	// order has the candidates, the preferred ones first, and place is where each stands in it.
+	order, place []int
 	// someReachable tells that requests can reach an eligible candidate.
 	someReachable bool
 	// free is what is left in each candidate after what was assigned or asked so far.

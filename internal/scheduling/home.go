@@ -288,10 +288,10 @@ func (p *scheduler) ask(u unit, home int, failed bool) []int {
 	return others
 }
 
-// after is the place of a candidate among those that follow another one, in turn.
+// after is the place of a candidate among those that follow another one in the order of preference, in turn.
 func (p *scheduler) after(other, i int) int {
 	n := len(p.Candidates)
-	return (i - other + n) % n
+	return (p.place[i] - p.place[other] + n) % n
 }
 
 // byLoad returns all candidates in the order in which a unit prefers them: that of the placement, if

@@ -150,7 +150,11 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	// What is requested includes extra replicas, and what has no capacity is held. Only then is it known
 	// of which extra groups a part would not run.
 	v.addExtra(members, p.Candidates, decisions)
-	r := &Result{ReadsEstimates: solution.LooksForCapacity, ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
+	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
+	// Until it is known which clusters there are, it may look for capacity. Without the estimates, the chain of
+	// requirements would be longer by a call.
+	known := snapshot.Resolved && (snapshot.NamespaceResolved || !v.readsNamespace)
+	r.ReadsEstimates = solution.LooksForCapacity || !known
 	r.Awaits = v.awaits()
 	r.Silent = silent(r.Awaits, members, p.Candidates)
 	for i, m := range members {

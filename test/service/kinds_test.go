@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 	"github.com/fusioninfer/function-inferenceservice/test/function"
 )
@@ -132,5 +134,44 @@ func TestRequirementsConverge(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestLongestChain shows that Crossplane gets to the end of the longest chain of requirements. A cluster that allows the
+// namespace by its labels has room for a service that leaves another one, and its DNS name needs a kind of its own. Crossplane
+// fails the reconcile after six calls.
+func TestLongestChain(t *testing.T) {
+	const most = 5
+	fn := function.Start(t)
+	spec := `roles:
+- {name: r, componentType: router, strategy: prefix-cache, httproute: {parentRefs: [{name: g, namespace: gw}], hostnames: [a.example.com]}}
+- {name: w, componentType: worker, replicas: 2, template: {spec: {containers: [{name: vllm, image: i, args: [--model, m], resources: {limits: {nvidia.com/gpu: "1"}}}]}}}
+placement: ` + eastThenWest
+	const input = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, missingKinds: Skip, fleet: {parentRefs: [{name: f, namespace: gw}], hostnameBackends: ServiceEntry}, routes: {allowedParentRefs: [{name: g, namespace: gw}], allowedHostnames: ["*.example.com"]}}`
+	definition := func(name, version string) []string {
+		return []string{fmt.Sprintf(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %s}, spec: {versions: [{name: %s, served: true}]}, status: {conditions: [{type: Established, status: "True"}]}}`, name, version)}
+	}
+	member := func(name, address string, gpus int, reserved string) string {
+		return fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s}, spec: {providerConfigRef: {name: %[1]s}, pools: [], allowedNamespaces: {from: Selector, selector: {matchLabels: {tier: gold}}}},
+  status: {entrypoint: {address: %s, port: 80}, pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9, resources: {nvidia.com/gpu: "%d"}}]}], reservations: [%s]}}`, name, address, gpus, reserved)
+	}
+	const ip, dns, first = "{type: IPAddress, value: 10.0.0.1}", "{type: Hostname, value: west.lb.example.com}", "{uid: me, namespace: team, name: chat, replicas: [{role: w, indexes: [0], generation: 1}]}"
+	req := fixture.Request(t, fixture.Service(spec), input)
+	has := map[string][]string{
+		"namespace": {gold},
+		"kind/objects.kubernetes.m.crossplane.io":   definition("objects.kubernetes.m.crossplane.io", "v1alpha1"),
+		"kind/httproutes.gateway.networking.k8s.io": definition("httproutes.gateway.networking.k8s.io", "v1"),
+		"kind/serviceentrys.networking.istio.io":    definition("serviceentries.networking.istio.io", "v1"),
+		"fleet":                                     {member("us-east", ip, 0, ""), member("us-west", dns, 0, "")},
+	}
+	rsp, _ := fixture.Reconcile(t, fn, req, has)
+	req.Observed.Resources[key.CapacityRequest.String()] = rsp.GetDesired().GetResources()[key.CapacityRequest.String()]
+	has["fleet"] = []string{member("us-east", ip, 0, first), member("us-west", dns, 8, first)}
+	rsp, calls := fixture.Reconcile(t, fn, req, has)
+	if fatals := fixture.Fatals(rsp); fatals != "" || calls > most {
+		t.Errorf("%d calls, want at most %d: %s", calls, most, fatals)
+	}
+	if _, chained := rsp.GetRequirements().GetResources()["kind/serviceentrys.networking.istio.io"]; !chained {
+		t.Errorf("nothing is required of the kind that only west needs: %v", fixture.Keys(rsp.GetRequirements().GetResources()))
 	}
 }

@@ -549,3 +549,37 @@ func TestWhatElsePodsHave(t *testing.T) {
 		})
 	}
 }
+
+// TestLowerReplicasAndGroups lowers spec.replicas and the replicas of a role, while only one replica serves, which is beyond
+// both. It stays.
+func TestLowerReplicasAndGroups(t *testing.T) {
+	const workers = "replicas: %d\nroles: [{name: w, componentType: worker, replicas: %d, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}]\n"
+	spec := func(groups, replicas int) string { return fmt.Sprintf(workers, groups, replicas) }
+	cases := map[string]struct {
+		reason string
+		before string
+		after  []string
+		crash  []string
+		serves string
+	}{
+		"Both":  {"One edit lowers both.", spec(2, 2), []string{spec(1, 1)}, []string{"0/w/0", "0/w/1", "1/w/0"}, "1/w/1"},
+		"Steps": {"One edit follows the other.", spec(2, 2), []string{spec(2, 1), spec(1, 1)}, []string{"0/w/0", "0/w/1", "1/w/0"}, "1/w/1"},
+		"Pairs": {"Decode serves with the prefill of its group.", "replicas: 2\n" + pairs(1, "v1", 2, "v1", ""), []string{"replicas: 1\n" + pairs(1, "v1", 1, "v1", "")}, []string{"0/d/0", "0/d/1", "1/d/0"}, "1/d/1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.before)
+			w.rollOut(tc.before)
+			for _, k := range tc.crash {
+				w.crashed["leaderworkerset/"+k] = true
+			}
+			w.step()
+			for _, spec := range tc.after {
+				w.rollOut(spec)
+				if w.sets["leaderworkerset/"+tc.serves] == nil {
+					t.Errorf("%s %s was all that served, and is gone: %v", tc.reason, tc.serves, fixture.Keys(w.sets))
+				}
+			}
+		})
+	}
+}

@@ -54,11 +54,16 @@ func newSleeper(t *testing.T, clusters ...string) *sleeper {
 		spec = `roles:
 - {name: router, componentType: router, httproute: {parentRefs: [{name: gw}], hostnames: [h.example.com]}}
 - {name: w, componentType: worker, scaling: {minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}}, template: {spec: {containers: [{name: engine, image: "vllm/vllm-openai:v0.12.0", command: [vllm, serve, /m]}]}}}
-placement: {policy: Failover, clusterSelector: {}}
+placement: {policy: Failover, clusters: [%s]}
 `
 		input = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, scaling: {prometheus: {serverAddress: "http://prometheus:9090"}}, fleet: {parentRefs: [{name: hub}]}}`
 	)
-	s := &sleeper{T: t, fn: function.Start(t), req: fixture.Request(t, fixture.Service(spec), input), policies: map[string]string{}, full: map[string]bool{}, hasPicker: map[string]bool{}}
+	listed := make([]string, 0, len(clusters))
+	for _, name := range clusters {
+		listed = append(listed, fmt.Sprintf("{name: %s, inferenceClusterRef: {name: %[1]s}}", name))
+	}
+	service := fixture.Service(fmt.Sprintf(spec, strings.Join(listed, ", ")))
+	s := &sleeper{T: t, fn: function.Start(t), req: fixture.Request(t, service, input), policies: map[string]string{}, full: map[string]bool{}, hasPicker: map[string]bool{}}
 	for _, name := range clusters {
 		s.policies[name] = "None"
 	}

@@ -41,8 +41,11 @@ func readFleet(snapshot *scheduling.Snapshot, req incoming.Request) {
 		ic := &v1alpha1.InferenceCluster{Spec: c.Spec, Status: c.Status}
 		ic.Name, ic.Labels = c.Metadata.Name, c.Metadata.Labels
 		// Estimates that were not required say nothing, and a profile of an older version has its own.
-		if estimated, known := pools[ic.Name]; known {
-			ic.Status.Pools = estimated
+		for i := range ic.Status.Pools {
+			if p, known := pools[ic.Name][ic.Status.Pools[i].Name]; known {
+				is := &ic.Status.Pools[i]
+				is.NodeCount, is.Capacity, is.Free = p.NodeCount, p.Capacity, p.Free
+			}
 		}
 		snapshot.Clusters[ic.Name] = ic
 		snapshot.Unanswered[ic.Name] = !readAnswers(ic, req)
@@ -50,16 +53,18 @@ func readFleet(snapshot *scheduling.Snapshot, req incoming.Request) {
 	}
 }
 
-// readEstimates returns the pools of the clusters with what is about free in them, by the names of the clusters.
-func readEstimates(req incoming.Request) map[string][]v1alpha1.PoolStatus {
-	all := map[string][]v1alpha1.PoolStatus{}
+// readEstimates returns the pools with what is about free in them, by the names of the clusters and their own.
+func readEstimates(req incoming.Request) map[string]map[string]v1alpha1.PoolStatus {
+	all := map[string]map[string]v1alpha1.PoolStatus{}
 	estimates, _ := req.Required(require.Estimates)
 	for _, o := range estimates {
 		c := &cluster{}
 		_ = clusterView.Read(profile.Estimated(o), c) // Fields of a wrong type count as absent.
-		if len(c.Status.Pools) > 0 {
-			all[c.Metadata.Name] = c.Status.Pools
+		pools := map[string]v1alpha1.PoolStatus{}
+		for _, p := range c.Status.Pools {
+			pools[p.Name] = p
 		}
+		all[c.Metadata.Name] = pools
 	}
 	return all
 }

@@ -333,6 +333,12 @@ func (p *Plan) replicasOf(c *ClusterPlan, kind string, u extraUnit) []Replica {
 			}
 		case p.Service.Grouped:
 			group, first, n = p.groups+u.number, 0, r.Replicas
+			// The role may have had more replicas when the group was wanted.
+			for _, id := range u.exist {
+				if of, role, index, _ := id.Parts(); role == r.Name && of == group && index >= n {
+					add(group, index)
+				}
+			}
 		case p.InPair(r):
 			n = p.perPair(r)
 			first = r.Replicas + u.number*n

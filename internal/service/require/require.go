@@ -4,10 +4,10 @@ These are the service's pods, objects that already have a name that the service 
 kinds that the cluster has, and the clusters of the fleet.
 
 Crossplane calls the function again until its requirements are stable, five times at most. The
-requirements depend only on the XR, the observed resources, the definitions of kinds and the
-clusters of the fleet, none of which changes between these calls. The longest chain is the
-clusters, the tenant's namespace, the definitions of kinds, and the objects of these. It is
-stable with the fifth call.
+requirements depend only on the XR, the observed resources, the definitions of kinds, and the
+clusters of the fleet with what is free in them. None of these changes between these calls. The
+longest chain is the clusters, the tenant's namespace, the definitions of kinds, and the objects
+of these. It is stable with the fifth call.
 */
 package require
 

@@ -324,18 +324,14 @@ func (p *Plan) replicasOf(c *ClusterPlan, kind string, u extraUnit) []Replica {
 		}
 		group, first, n := int32(0), r.Replicas+u.number, int32(1)
 		switch {
-		case u.number < 0:
-			n = 0
-			for _, id := range u.exist {
-				if group, role, index, _ := id.Parts(); role == r.Name && group == p.groups+u.number {
-					add(group, index)
-				}
-			}
 		case p.Service.Grouped:
 			group, first, n = p.groups+u.number, 0, r.Replicas
-			// The role may have had more replicas when the group was wanted.
-			for _, id := range u.exist {
-				if of, role, index, _ := id.Parts(); role == r.Name && of == group && index >= n {
+			if u.number < 0 {
+				n = 0
+			}
+			// The role may have had more replicas before.
+			for _, index := range u.indexes(r.Name, group) {
+				if index >= n {
 					add(group, index)
 				}
 			}
@@ -345,6 +341,17 @@ func (p *Plan) replicasOf(c *ClusterPlan, kind string, u extraUnit) []Replica {
 		}
 		for i := range n {
 			add(group, first+i)
+		}
+	}
+	return all
+}
+
+// indexes are those of the replicas of a role that exist in a group.
+func (u *extraUnit) indexes(role string, group int32) []int32 {
+	var all []int32
+	for _, id := range u.exist {
+		if of, name, index, _ := id.Parts(); name == role && of == group {
+			all = append(all, index)
 		}
 	}
 	return all

@@ -29,6 +29,11 @@ func claimed(xr object) bool {
 	return slices.Contains([]string{v1alpha1.KindClaimedService, v1alpha1.KindClaimedModel, v1alpha1.KindClaimedCache}, xr.GetKind())
 }
 
+// isService reports whether an XR is an InferenceService, or the XR behind the claim of one.
+func isService(xr object) bool {
+	return xr.GetKind() == v1alpha1.KindInferenceService || xr.GetKind() == v1alpha1.KindClaimedService
+}
+
 // kinds are those of the XRs.
 var kinds = []string{
 	v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, v1alpha1.KindInferenceCluster,

@@ -200,6 +200,20 @@ func TestPlan(t *testing.T) {
 			plan:  Plan{Change: []string{"change.yaml"}},
 			want:  want{err: "error: --change: InferenceService default/new is refused: spec.a: wrong\n  spec.b: wrong\n", code: 1},
 		},
+		"WithoutPlacement": {
+			reason: "What the plan does not compare is said.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: here, namespace: team}, spec: {roles: []}}"},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want: want{
+				out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
+     east     -       -            -
+`,
+				err: "warning: InferenceService team/here has no placement, so the plan does not show what its change does: render shows that\n",
+			},
+		},
 		"UnknownNodes": {
 			reason: "What cannot be known is said: nodes, and services that have a reservation.",
 			fn:     stays,

@@ -18,7 +18,7 @@ func (p *Plan) change(ctx context.Context, s *simulation, changes []object) ([]s
 	if len(changes)+len(p.Drain)+len(p.Abandon)+len(p.Lose)+len(p.Delete) == 0 {
 		return nil, errNoChange
 	}
-	warnings := s.newNodes(changes)
+	warnings := append(s.newNodes(changes), s.outsideFleet(changes)...)
 	for _, o := range changes {
 		if err := s.change(o); err != nil {
 			return nil, err
@@ -52,6 +52,19 @@ func (p *Plan) change(ctx context.Context, s *simulation, changes []object) ([]s
 		return warnings, nil
 	}
 	return warnings, s.settle(ctx, limit)
+}
+
+// outsideFleet warns of services that have no placement before and after the change. A plan compares what runs in clusters
+// of the fleet.
+func (s *simulation) outsideFleet(changes []object) []string {
+	var warnings []string
+	for _, o := range changes {
+		id := identityOf(o)
+		if before, _ := s.store.get(id); isService(o) && !inFleet(o) && !inFleet(before) {
+			warnings = append(warnings, fmt.Sprintf("InferenceService %s has no placement, so the plan does not show what its change does: render shows that", id.nice()))
+		}
+	}
+	return warnings
 }
 
 // deleteServices deletes the services of --delete, and returns its clusters.

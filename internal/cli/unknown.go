@@ -110,7 +110,7 @@ func specOf(xr object) map[string]any {
 // It is empty for other kinds.
 func serviceSpec(o object) *v1alpha1.InferenceServiceSpec {
 	spec := &v1alpha1.InferenceServiceSpec{}
-	if o.GetKind() == v1alpha1.KindInferenceService || o.GetKind() == v1alpha1.KindClaimedService {
+	if isService(o) {
 		_ = kube.DecodeMap(specOf(o), nil, spec)
 		v1alpha1.Default(spec)
 	}

@@ -38,7 +38,7 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 	case len(p.wanted(i)) > 0:
 		return v1alpha1.StatePlaced, "", ""
 	}
-	// A service that runs does not read what is free elsewhere, because that changes often.
+	// A service that runs does not say what is free elsewhere, because its status would change with that.
 	free := c.Free.Clone()
 	if p.Policy == v1alpha1.PlacementFailover && (p.places || c.NotSchedulable != "") {
 		if ok, short := p.fits(&free, c, p.Groups); !ok {

@@ -78,8 +78,6 @@ type Result struct {
 	// Awaits are the clusters whose answers the service reads. Silent are those that have not
 	// answered in time.
 	Awaits, Silent []string
-	// ReadsEstimates tells that it matters what is free in the clusters: the service looks for capacity.
-	ReadsEstimates bool
 	// ReadsNamespace tells that a cluster allows namespaces by their labels.
 	ReadsNamespace bool
 	// Warnings about spec.placement.clusters.
@@ -151,10 +149,6 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	// of which extra groups a part would not run.
 	v.addExtra(members, p.Candidates, decisions)
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
-	// Until it is known which clusters there are, it may look for capacity. Without the estimates, the chain of
-	// requirements would be longer by a call.
-	known := snapshot.Resolved && (snapshot.NamespaceResolved || !v.readsNamespace)
-	r.ReadsEstimates = solution.LooksForCapacity || !known
 	r.Awaits = v.awaits()
 	r.Silent = silent(r.Awaits, members, p.Candidates)
 	for i, m := range members {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
-	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 	"github.com/fusioninfer/function-inferenceservice/test/function"
 )
@@ -72,33 +71,6 @@ func TestMoves(t *testing.T) {
 	}
 	if got := remoteClusters(fn.Run(t, req)); !slices.Equal(got, []string{"us-west"}) {
 		t.Errorf("it runs in %s", strings.Join(got, ", "))
-	}
-}
-
-// TestReadsEstimates shows that a service reads what is free in the clusters only while it looks for capacity. So a
-// service that runs is not reconciled whenever other services come and go.
-func TestReadsEstimates(t *testing.T) {
-	fn := function.Start(t)
-	req := fixture.Request(t, fixture.Service("replicas: 1\n"+fixture.TwoNodes+"placement: "+eastThenWest), "")
-	free, reserved, drained := memberOf("us-east", "None", 0), memberOf("us-east", "None", 1), memberOf("us-east", "Drain", 1)
-	steps := []struct {
-		reason   string
-		clusters []string
-		want     bool
-	}{
-		{"It asks the cluster where it fits.", []string{free, memberOf("us-west", "None", 0)}, true},
-		{"It waits for the answer, and asks another cluster without one.", []string{free, memberOf("us-west", "None", 0)}, true},
-		{"It is reserved.", []string{reserved, memberOf("us-west", "None", 0)}, false},
-		{"It runs.", []string{reserved, memberOf("us-west", "None", 0)}, false},
-		{"It has to leave, and looks for another cluster.", []string{drained, memberOf("us-west", "None", 0)}, true},
-		{"It moves.", []string{drained, memberOf("us-west", "None", 2)}, false},
-		{"It has moved.", []string{drained, memberOf("us-west", "None", 2)}, false},
-	}
-	for i, s := range steps {
-		_, reads := settle(t, fn, req, s.clusters).GetRequirements().GetResources()[require.Estimates]
-		if reads != s.want {
-			t.Errorf("step %d: %s It reads what is free: %t, want %t", i, s.reason, reads, s.want)
-		}
 	}
 }
 

@@ -121,9 +121,7 @@ func clusters(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 		return
 	}
 	r.Resources[Fleet] = profile.Selector(p.FleetNamespace)
-	if p.Schedule.ReadsEstimates {
-		r.Resources[Estimates] = profile.EstimatesSelector(p.FleetNamespace)
-	}
+	r.Resources[Estimates] = profile.EstimatesSelector(p.FleetNamespace)
 	for _, name := range p.Schedule.Awaits {
 		r.Resources[Answers(name)] = profile.PartSelector(p.FleetNamespace, name, p.Schedule.Request.UID)
 	}

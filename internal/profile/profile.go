@@ -4,8 +4,8 @@ read, an estimate of what is free, and its answers to their capacity requests.
 
 Crossplane reconciles a service whenever an object changes that the service requires. The status
 of an InferenceCluster changes with each service that runs there, so no service requires it. A
-profile says only what all services have to know. The estimate seldom changes. The answers are in several ConfigMaps. A service
-requires the one with its own answer, and only while it waits for one.
+profile says only what all services have to know. The estimate seldom changes. The answers are in
+several ConfigMaps. A service requires the one with its own answer, and only while it waits for one.
 */
 package profile
 

@@ -114,9 +114,8 @@ func TestAssignServesRandomProblems(t *testing.T) {
 	}
 }
 
-// TestLooksForCapacity proves for any problem that a service looks for capacity, or not, whatever is free. So
-// it requires the estimates before it has read them, and still does once it has. If it does not look, they
-// change nothing.
+// TestLooksForCapacity proves for any problem that a service looks for capacity, or not, whatever is free. If it
+// does not look, what is free changes nothing that is decided.
 func TestLooksForCapacity(t *testing.T) {
 	looks := map[bool]int{}
 	for seed := range uint64(5000) {

@@ -40,7 +40,7 @@ func readFleet(snapshot *scheduling.Snapshot, req incoming.Request) {
 		}
 		ic := &v1alpha1.InferenceCluster{Spec: c.Spec, Status: c.Status}
 		ic.Name, ic.Labels = c.Metadata.Name, c.Metadata.Labels
-		// Estimates that were not required say nothing, and a profile of an older version has its own.
+		// A profile of an older version has its own estimates.
 		for i := range ic.Status.Pools {
 			if p, known := pools[ic.Name][ic.Status.Pools[i].Name]; known {
 				is := &ic.Status.Pools[i]

@@ -97,8 +97,6 @@ type Solution struct {
 	Decisions []Decision
 	// Homes of the groups from now on.
 	Homes map[key.GroupID]reservation.Home
-	// LooksForCapacity tells that it mattered what is free. It is the same whatever is free.
-	LooksForCapacity bool
 }
 
 // Assign decides for each candidate which replicas run there, and which home each group has.
@@ -138,7 +136,7 @@ func Assign(problem Problem) Solution {
 		all = append(all, p.decide(i))
 	}
 	p.moveInParts(all)
-	return Solution{Decisions: all, Homes: p.homes, LooksForCapacity: p.looked}
+	return Solution{Decisions: all, Homes: p.homes}
 }
 
 type scheduler struct {
@@ -157,7 +155,7 @@ type scheduler struct {
 	assigned, asked [][]reservation.ReplicaGroup
 	// startTimedOut has the candidates where a group could not answer in time.
 	startTimedOut map[int]bool
-	// looked tells that it mattered what is free, and places that it did so for the home of a unit.
+	// looked tells that it mattered so far what is free, and places that it did so for the home of a unit.
 	looked, places bool
 	// homes are the new homes.
 	homes map[key.GroupID]reservation.Home

@@ -234,22 +234,44 @@ func (w *World) complete(u *user) bool {
 	return len(u.missing(all)) == 0
 }
 
-// growing tells whether a replica of a service is not told to run the pods that its user wants.
+// growing tells whether a replica of a service is not told to run the pods that its user wants, or needs more room to get there.
 func (w *World) growing(u *user) bool {
-	xr, gpus := w.server.get(serviceKind, u.name), map[string]int{}
+	xr, wanted := w.server.get(serviceKind, u.name), map[string][]pod{}
 	for _, r := range u.replicas() {
-		gpus[r.id()] = gpusOf(r.pods())
+		wanted[r.id()] = r.pods()
 	}
 	if xr == nil {
 		return false
 	}
 	for t := range w.children[xr.uid] {
 		manifest := object(w.server.get(t.kind, t.name).body, "spec", "forProvider", "manifest")
-		if want, wanted := gpus[replicaOf(manifest)]; t.kind == objectKind && wanted && text(manifest, "kind") == lwsKind.kind && gpusOf(podsOf(manifest)) != want {
+		want, is := wanted[replicaOf(manifest)]
+		if t.kind != objectKind || !is || text(manifest, "kind") != lwsKind.kind {
+			continue
+		}
+		if told := podsOf(manifest); gpusOf(told) != gpusOf(want) || whileReplaced(told, want) > gpusOf(told) {
 			return true
 		}
 	}
 	return false
+}
+
+// whileReplaced returns the GPUs that a replica needs while its pods are replaced one by one: each new pod on the node of a former
+// one, if it has one, and the larger of the two counts. Two pods of 4 GPUs and then one of 8 need 12: the second may stop last.
+func whileReplaced(former, next []pod) int {
+	bySize := func(pods []pod) []int {
+		all := make([]int, max(len(former), len(next)))
+		for i, p := range pods {
+			all[i] = p.gpus
+		}
+		slices.SortFunc(all, func(a, b int) int { return b - a })
+		return all
+	}
+	a, b, sum := bySize(former), bySize(next), 0
+	for i := range a {
+		sum += max(a[i], b[i])
+	}
+	return sum
 }
 
 // checkSpread checks that nothing waits of a service that is split over clusters. The rest of a group runs where the group runs.

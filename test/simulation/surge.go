@@ -56,13 +56,16 @@ func (w *World) checkRolledOut(u *user) {
 	}
 }
 
-// taken returns the pods for which a cluster has no room left: those that it is told to run. While a LeaderWorkerSet keeps the pods
-// that it had, and they need more, it is those.
+// taken returns the pods for which a cluster has no room left: those that it is told to run. While a partition holds the template
+// back, they are the pods that a LeaderWorkerSet had, or those that the template makes next, whichever need more.
 func (w *World) taken(r *remote) []pod {
 	var all []pod
 	for n, pods := range w.told[r.name] {
-		if running := r.runningPods(w.server.get(objectKind, n)); gpusOf(running) > gpusOf(pods) {
-			pods = running
+		o := w.server.get(objectKind, n)
+		for _, others := range [][]pod{r.runningPods(o), podsOf(object(o.body, "spec", "forProvider", "manifest"))} {
+			if gpusOf(others) > gpusOf(pods) {
+				pods = others
+			}
 		}
 		all = append(all, pods...)
 	}

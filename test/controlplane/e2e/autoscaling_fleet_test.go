@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,10 +18,7 @@ func TestAutoscalingFleet(t *testing.T) {
 	remote := h.Remote("cluster-1")
 	a := &autoscaling{Cluster: h.Cluster, pods: remote}
 	h.installWith(t, a.input())
-	for _, file := range []string{"role-definition.yaml", "role-composition.yaml"} {
-		kubectl(t, h.Cluster, "apply", "-f", filepath.Join("package", "xr", file))
-	}
-	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
+	h.installRoles(t)
 	east := h.joinsForGood(t, "scaling", member{name: "east", remote: remote.Name(), nodes: 2, gateway: observedGateway})
 	worker := withSGLang(briefly(engine("worker", "worker", 1, 1), 5))
 	delete(worker, "replicas")
@@ -53,6 +49,13 @@ func TestAutoscalingFleet(t *testing.T) {
 	if pods := l.end(); pods < 3 {
 		t.Errorf("%d pods have answered, want 3 at least", pods)
 	}
+}
+
+// installRoles installs the API of scale targets beside that of services.
+func (h *controlPlane) installRoles(t *testing.T) {
+	t.Helper()
+	kubectl(t, h.Cluster, "apply", "-f", "package/xr/role-definition.yaml", "-f", "package/xr/role-composition.yaml")
+	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 }
 
 // withSGLang makes the engine of a role one of SGLang that serves metrics.

@@ -324,7 +324,7 @@ func engineUIDs(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) 
 }
 
 // pickerOf is the pod of a service's endpoint picker.
-func pickerOf(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) *corev1.Pod {
+func pickerOf(t *testing.T, c api, s *unstructured.Unstructured) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{}
 	for _, o := range list(t, c, podKind, s.GetNamespace()) {

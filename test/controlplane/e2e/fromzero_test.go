@@ -48,7 +48,7 @@ func testFromZero(t *testing.T, c *cluster.Cluster) {
 	chat := sleepy(namespace(t, c), host)
 	apply(t, c, chat)
 	settled(t, c, chat)
-	s := &sleeper{T: t, c: c, service: chat, to: behindGateway(t, c, chat.GetNamespace(), host)}
+	s := &sleeper{T: t, c: c, pods: c, service: chat, to: behindGateway(t, c, chat.GetNamespace(), host)}
 	s.readTrigger()
 	s.uses(0)
 
@@ -83,22 +83,69 @@ func testFromZero(t *testing.T, c *cluster.Cluster) {
 	says(t, c, chat, map[string]string{"worker": "Running 1/1 1/1"})
 }
 
-// sleepy is a service with a role that may stop. Its streams last half a minute, and it finishes them before it ends.
+// testFromZeroInFleet proves that the fleet route leads to the cluster in which a service sleeps. So the first request waits
+// in the real endpoint picker there, and is answered once a replica runs there.
+func testFromZeroInFleet(t *testing.T, h *controlPlane) {
+	const host = "sleepy.example.com"
+	h.joins(t, "sleepy", member{name: "sleepy-east", remote: "cluster-1", nodes: 1, gateway: observedGateway})
+	h.joins(t, "sleepy", member{name: "sleepy-west", remote: "cluster-2", nodes: 1, gateway: observedGateway})
+	router := entrance(host, "prefix-cache")
+	router["endpointPicker"] = map[string]any{"failureMode": "FailClose"}
+	chat := placedService(namespace(t, h.Cluster), "chat", "Failover", "sleepy", sleepyWorker(), router)
+	apply(t, h.Cluster, chat)
+	isIn := func(east string, pods map[string]int) {
+		t.Helper()
+		h.lands(t, chat, map[string]string{"sleepy-east": east, "sleepy-west": "NotPlaced NotNeeded: it runs in sleepy-east"}, pods)
+		h.routes(t, chat, map[string]int64{"sleepy-east": 1})
+	}
+	awake := func() {
+		t.Helper()
+		isIn("Placed [0] weight 1", map[string]int{"cluster-1": 1})
+	}
+	awake()
+	s := &sleeper{T: t, c: h.Cluster, pods: h.Remote("cluster-1"), service: chat, to: behindGateway(t, h.Cluster, "gateway-system", host)}
+	s.readTrigger()
+	s.uses(0)
+
+	picker := pickerOf(t, s.pods, chat)
+	s.scale(0)
+	s.sleeps()
+	isIn("Placed weight 1", map[string]int{})
+	first := s.ask(3, false)
+	s.wait(first)
+	s.scale(1)
+	s.answers(first)
+	awake()
+	s.uses(0)
+	if now := pickerOf(t, s.pods, chat); now.UID != picker.UID {
+		t.Errorf("the endpoint picker is pod %s, and was %s", now.Name, picker.Name)
+	}
+	h.remove(t, chat)
+}
+
+// sleepy is a service with a role that may stop.
 func sleepy(ns, host string) *unstructured.Unstructured {
+	return inference(ns, "chat", sleepyWorker(), picker(host))
+}
+
+// sleepyWorker is a role that may stop. Its streams last half a minute, and it finishes them before it ends.
+func sleepyWorker() map[string]any {
 	worker := withoutGPUs(engine("worker", "worker", 1, 1))
 	delete(worker, "replicas")
 	worker["scaling"] = map[string]any{"minReplicas": int64(0), "maxReplicas": int64(3), "target": map[string]any{"waitingRequests": int64(4)}}
 	worker["lifecycle"] = map[string]any{"startupSeconds": int64(900), "drainSeconds": int64(5), "shutdownSeconds": int64(300)}
 	setImage(worker, "vllm/vllm-openai:v0.19.0")
 	setEnv(worker, "STANDIN_TOKEN_MILLISECONDS", "300")
-	return inference(ns, "chat", worker, picker(host))
+	return worker
 }
 
 // A sleeper is a service whose role worker may stop.
 type sleeper struct {
 	*testing.T
 
-	c       *cluster.Cluster
+	c *cluster.Cluster
+	// pods are where its pods run.
+	pods    api
 	service *unstructured.Unstructured
 	to      traffic.Target
 	// used are the metrics of requests that KEDA's trigger sums.
@@ -137,9 +184,9 @@ func (s *sleeper) readTrigger() {
 // inUse is what the query of KEDA's trigger gives of the requests that wait in the endpoint picker, and of those that
 // wait and run in the engines. Rates and ages are up to Prometheus.
 func (s *sleeper) inUse(ctx context.Context) (int, error) {
-	picker := pickerOf(s.T, s.c, s.service)
+	picker := pickerOf(s.T, s.pods, s.service)
 	from := []string{net.JoinHostPort(picker.Status.PodIP, "9090")}
-	for _, p := range enginePods(s.T, s.c, s.service) {
+	for _, p := range enginePods(s.T, s.pods, s.service) {
 		if isReady(p) && p.DeletionTimestamp == nil {
 			from = append(from, net.JoinHostPort(p.Status.PodIP, "8000"))
 		}
@@ -183,7 +230,7 @@ func (s *sleeper) sleeps() {
 	s.Helper()
 	says(s.T, s.c, s.service, map[string]string{"worker": "Running 0/0 0/0"}, "True", "Sleeping", "which waits up to 15m0s in the endpoint picker for: worker")
 	until(s.T, s.c, "no pod runs", func(context.Context) (bool, error) {
-		n := len(enginePods(s.T, s.c, s.service))
+		n := len(enginePods(s.T, s.pods, s.service))
 		return n == 0, fmt.Errorf("there are %d", n)
 	})
 }
@@ -191,7 +238,7 @@ func (s *sleeper) sleeps() {
 // pod is the only one of the role.
 func (s *sleeper) pod() *corev1.Pod {
 	s.Helper()
-	all := enginePods(s.T, s.c, s.service)
+	all := enginePods(s.T, s.pods, s.service)
 	if len(all) != 1 {
 		s.Fatalf("there are %d pods, want 1", len(all))
 	}
@@ -210,7 +257,7 @@ func (s *sleeper) drains(pod *corev1.Pod, begun []*asked) {
 			s.Errorf("a stream has ended before its pod was deleted: by %s, %v", a.by.Pod, a.err)
 		}
 	}
-	at := net.JoinHostPort(pickerOf(s.T, s.c, s.service).Status.PodIP, "9090")
+	at := net.JoinHostPort(pickerOf(s.T, s.pods, s.service).Status.PodIP, "9090")
 	until(s.T, s.c, "the endpoint picker has no pod", func(ctx context.Context) (bool, error) {
 		metrics, err := get(ctx, "http://"+at+"/metrics")
 		return err == nil && !endpoint.MatchString(metrics), err

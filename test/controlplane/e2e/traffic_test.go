@@ -20,13 +20,16 @@ import (
 // what fails while a cluster is cut off, and while no endpoint picker answers.
 func TestTraffic(t *testing.T) {
 	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
-	h.install(t)
+	// It has no Prometheus, and nobody asks for one.
+	h.installWith(t, "scaling: {prometheus: {serverAddress: 'http://prometheus.monitoring:9090'}}\n")
+	h.installRoles(t)
 	t.Run("Workers", func(t *testing.T) { testTrafficToWorkers(t, h.Cluster) })
 	t.Run("Pairs", func(t *testing.T) { testTrafficToPairs(t, h) })
 	t.Run("OnePrefill", func(t *testing.T) { testTrafficToOnePrefill(t, h.Cluster) })
 	t.Run("Nodes", func(t *testing.T) { testTrafficToNodes(t, h.Cluster) })
 	t.Run("Surge", func(t *testing.T) { testTrafficToSurge(t, h.Cluster) })
 	t.Run("Drains", func(t *testing.T) { testTrafficInDrains(t, h.Cluster) })
+	t.Run("FromZero", func(t *testing.T) { testFromZeroInFleet(t, h) })
 	t.Run("Clusters", func(t *testing.T) { testTrafficToClusters(t, h) })
 }
 

@@ -224,7 +224,7 @@ func (p *scheduler) decide(i int) Decision {
 		}
 	}
 	d.State, d.Reason, d.Message = p.explain(i, &d)
-	d.AwaitsFailover = d.Reason == ReasonUnreachable && len(d.Run) > 0 && !p.eligibility[i].mustLeave && p.Policy != v1alpha1.PlacementReplicate
+	d.AwaitsFailover = d.Reason == ReasonUnreachable && d.State == v1alpha1.StatePlaced && !p.eligibility[i].mustLeave && p.Policy != v1alpha1.PlacementReplicate
 	// A cluster keeps its traffic for groups that are assigned to it and exist there. Groups that
 	// are only pending there do not count.
 	stays := !p.eligibility[i].mustLeave && slices.ContainsFunc(p.assigned[i], c.present)

@@ -64,12 +64,13 @@ func (p *scheduler) placeUnits() {
 }
 
 // homeOf returns the home of a unit, or -1. It is the recorded one as long as something of the
-// unit exists there or is reserved. If the record is lost, it is where most of the unit is ready.
+// unit exists there or is reserved, or the unit sleeps there. If the record is lost, it is where most of
+// the unit is ready.
 func (p *scheduler) homeOf(u unit) int {
 	recorded := p.best(u, func(i int) bool {
 		return slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool {
 			c := &p.Candidates[i]
-			return p.recordedIn(g.Name, i) && (c.present(g) || c.canStart(&g) && p.eligibility[i].eligible())
+			return p.recordedIn(g.Name, i) && (c.present(g) || c.canStart(&g) && p.eligibility[i].eligible() || p.maySleep(&g, i))
 		})
 	})
 	if recorded >= 0 {
@@ -83,6 +84,12 @@ func (p *scheduler) homeOf(u unit) int {
 		return i
 	}
 	return p.best(u, exists)
+}
+
+// maySleep tells whether a group without replicas may stay in a candidate. Requests may wait for it there, also
+// while the candidate takes nothing new.
+func (p *scheduler) maySleep(g *reservation.ReplicaGroup, i int) bool {
+	return len(g.Replicas) == 0 && !p.eligibility[i].mustLeave
 }
 
 // recordedIn tells whether the recorded home of a group is a candidate. The cluster of the XR has

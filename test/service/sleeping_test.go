@@ -30,6 +30,8 @@ type sleeper struct {
 	// policies are the stop policies of the clusters, by name. Those that are full reserve nothing new.
 	policies map[string]string
 	full     map[string]bool
+	// lost has how long clusters have been out of reach.
+	lost map[string]time.Duration
 	// replicas that KEDA asks for.
 	replicas int
 	// hasPicker tells where there was an endpoint picker a call ago. It is ready then.
@@ -63,7 +65,7 @@ placement: {policy: Failover, clusters: [%s]}
 		listed = append(listed, fmt.Sprintf("{name: %s, inferenceClusterRef: {name: %[1]s}}", name))
 	}
 	service := fixture.Service(fmt.Sprintf(spec, strings.Join(listed, ", ")))
-	s := &sleeper{T: t, fn: function.Start(t), req: fixture.Request(t, service, input), policies: map[string]string{}, full: map[string]bool{}, hasPicker: map[string]bool{}}
+	s := &sleeper{T: t, fn: function.Start(t), req: fixture.Request(t, service, input), policies: map[string]string{}, lost: map[string]time.Duration{}, full: map[string]bool{}, hasPicker: map[string]bool{}}
 	for _, name := range clusters {
 		s.policies[name] = "None"
 	}
@@ -121,9 +123,13 @@ func (s *sleeper) cluster(name string) string {
 	if len(reservations) > 0 {
 		reserved = "{uid: me, namespace: team, name: chat, replicas: [" + strings.Join(reservations, ", ") + "]}"
 	}
+	lost := ""
+	if ago := s.lost[name]; ago > 0 {
+		lost = fmt.Sprintf("unreachableSince: %q, ", time.Now().UTC().Add(-ago).Format(time.RFC3339))
+	}
 	return fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s}, spec: {providerConfigRef: {name: %[1]s}, stopPolicy: %s, pools: []},
-	  status: {entrypoint: {address: {type: IPAddress, value: 10.0.0.1}, port: 80}, pools: [{name: p, nodeCount: 9, free: [{nodeCount: %d}]}], reservations: [%s], pending: [%s]}}`,
-		name, s.policies[name], free, reserved, strings.Join(pending[:min(1, len(pending))], ", "))
+	  status: {%sentrypoint: {address: {type: IPAddress, value: 10.0.0.1}, port: 80}, pools: [{name: p, nodeCount: 9, free: [{nodeCount: %d}]}], reservations: [%s], pending: [%s]}}`,
+		name, s.policies[name], lost, free, reserved, strings.Join(pending[:min(1, len(pending))], ", "))
 }
 
 // reconcile calls the function several times.
@@ -357,5 +363,29 @@ func TestWakesElsewhere(t *testing.T) {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestSleepsOutOfReach proves that a service that sleeps stays in a cluster that is out of reach, until failoverAfterSeconds have
+// passed. Requests may wait there, and an endpoint picker that is made anew elsewhere has none of them.
+func TestSleepsOutOfReach(t *testing.T) {
+	s := asleep(t)
+	before := s.waitsIn("us-west")
+	s.lost["us-west"] = time.Minute
+	s.reconcile(3)
+	delete(s.lost, "us-west")
+	s.reconcile(2)
+	if diff := cmp.Diff(before, s.waitsIn("us-west")); diff != "" {
+		t.Errorf("objects in us-west: -before, +after:\n%s", diff)
+	}
+	s.lost["us-west"] = time.Hour
+	s.reconcile(4)
+	want := []moment{
+		{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"},
+		{"", "us-east", "", "", "TRUE Sleeping", "TRUE Placed"},
+		{"", "us-east", "us-east 1", "", "TRUE Sleeping", "TRUE Placed"},
+	}
+	if diff := cmp.Diff(want, s.seen); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

@@ -121,7 +121,9 @@ func TestSettledIgnoresFree(t *testing.T) {
 	for seed := range uint64(5000) {
 		problem := randomProblem(rand.New(rand.NewPCG(seed, 78)))
 		want := Assign(problem)
-		if slices.ContainsFunc(want.Decisions, func(d Decision) bool { return d.State == v1alpha1.StateLeaving || len(d.Pending) > 0 || d.Reason != "" && d.Reason != ReasonNotNeeded }) {
+		if slices.ContainsFunc(want.Decisions, func(d Decision) bool {
+			return d.State == v1alpha1.StateLeaving || len(d.Pending) > 0 || d.Reason != "" && d.Reason != ReasonNotNeeded
+		}) {
 			continue
 		}
 		settled++

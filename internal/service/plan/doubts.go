@@ -58,6 +58,34 @@ func (p *Plan) warnOfPartition(groups *int32) {
 	}
 }
 
+// warnOfPlacement warns of fields of the placement that its policy does not use. A weight of 1 is the default, and
+// says nothing else than none.
+func warnOfPlacement(placement *v1alpha1.Placement) []Warning {
+	if placement == nil {
+		return nil
+	}
+	path, all := field.NewPath("spec", "placement"), []Warning(nil)
+	unused := func(at *field.Path, message string) { all = append(all, Warning{Path: at.String(), Message: message}) }
+	if placement.Policy == v1alpha1.PlacementReplicate {
+		const stays = "has no effect with policy Replicate, with which nothing moves: leave it out, or set policy to Failover or Spread"
+		if placement.FailoverAfterSeconds != nil {
+			unused(path.Child("failoverAfterSeconds"), stays)
+		}
+		if placement.StartTimeoutSeconds != nil {
+			unused(path.Child("startTimeoutSeconds"), stays)
+		}
+	}
+	if placement.Policy == v1alpha1.PlacementSpread {
+		return all
+	}
+	for i := range placement.Clusters {
+		if w := placement.Clusters[i].Weight; w != nil && *w != 1 {
+			unused(path.Child("clusters").Index(i).Child("weight"), fmt.Sprintf("has no effect with policy %s: leave it out, or set policy to Spread", placement.Policy))
+		}
+	}
+	return all
+}
+
 // warnOfStrategy warns of a strategy beside a configuration of the user's own. With prefill and decode
 // the strategy still decides which endpoint picker runs, and which pods it picks from.
 func warnOfStrategy(path *field.Path, role *v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec) []Warning {

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
 // doubted returns the warnings about some path of a spec.
@@ -89,6 +92,39 @@ func TestWarnOfPartition(t *testing.T) {
 			got := doubted(t, fmt.Sprintf("%srollout: {partition: %d}", tc.spec, tc.partition), "partition")
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarnOfPlacement(t *testing.T) {
+	of := func(policy v1alpha1.PlacementPolicy, after, timeout *int32, weights ...int32) *v1alpha1.Placement {
+		p := &v1alpha1.Placement{Policy: policy, FailoverAfterSeconds: after, StartTimeoutSeconds: timeout}
+		for i := range weights {
+			p.Clusters = append(p.Clusters, v1alpha1.PlacementCluster{Weight: &weights[i]})
+		}
+		return p
+	}
+	ten := ptr.To[int32](10)
+	cases := map[string]struct {
+		reason    string
+		placement *v1alpha1.Placement
+		want      []string
+	}{
+		"None":      {reason: "The service runs where its XR is."},
+		"Replicate": {reason: "Nothing moves.", placement: of(v1alpha1.PlacementReplicate, ten, ten), want: []string{"spec.placement.failoverAfterSeconds", "spec.placement.startTimeoutSeconds"}},
+		"Failover":  {reason: "It moves.", placement: of(v1alpha1.PlacementFailover, ten, ten, 1, 1)},
+		"Weights":   {reason: "A user may think that weight 0 keeps a cluster empty.", placement: of(v1alpha1.PlacementFailover, nil, nil, 1, 0, 2), want: []string{"spec.placement.clusters[1].weight", "spec.placement.clusters[2].weight"}},
+		"Spread":    {reason: "It uses all of them.", placement: of(v1alpha1.PlacementSpread, ten, ten, 1, 0, 2)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, w := range warnOfPlacement(tc.placement) {
+				got = append(got, w.Path)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

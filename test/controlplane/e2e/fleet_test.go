@@ -292,10 +292,11 @@ func placedService(namespace, name, policy, fleet string, roles ...map[string]an
 		}
 	}
 	o := inference(namespace, name, roles...)
-	o.Object["spec"].(map[string]any)["placement"] = map[string]any{
-		"policy": policy, "failoverAfterSeconds": int64(10),
-		"clusterSelector": map[string]any{"matchLabels": map[string]any{"fleet": fleet}},
+	placement := map[string]any{"policy": policy, "clusterSelector": map[string]any{"matchLabels": map[string]any{"fleet": fleet}}}
+	if policy != "Replicate" {
+		placement["failoverAfterSeconds"] = int64(10)
 	}
+	o.Object["spec"].(map[string]any)["placement"] = placement
 	return o
 }
 

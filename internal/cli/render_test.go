@@ -316,6 +316,14 @@ func TestRender(t *testing.T) {
 				code: 1,
 			},
 		},
+		"BesideSpec": {
+			reason: "The same applies beside the spec.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": "specs: {}\n" + xrDoc}, render: Render{XR: "xr.yaml"}},
+			want: want{
+				out: echoed("echo", 0, 0, 0, 0),
+				err: "warning: xr.yaml: unknown field specs (did you mean spec?): kubectl apply refuses it, other clients drop it\n",
+			},
+		},
 		"StrictKnown": {
 			reason: "With --strict nothing changes for files without unknown fields.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc}, render: Render{XR: "xr.yaml", Strict: true}},

@@ -17,19 +17,38 @@ import (
 // itself reports values of the wrong type.
 func (g *given) unknown() []string {
 	var all []string
-	of := reflect.TypeFor[v1alpha1.InferenceServiceSpec]()
-	switch {
-	case ofCluster(g.xr):
-		of = reflect.TypeFor[v1alpha1.InferenceClusterSpec]()
-	case ofModel(g.xr):
-		of = reflect.TypeFor[v1alpha1.InferenceModelSpec]()
-	case ofCache(g.xr):
-		of = reflect.TypeFor[v1alpha1.ModelCacheSpec]()
-	}
-	for _, u := range kube.UnknownFields(specOf(g.xr), of, "spec") {
+	for _, u := range fieldsUnknown(g.xr, typeOf(g.xr)) {
 		all = append(all, g.xrFile+": "+unknownField(u))
 	}
 	return append(all, unknownFields("--required", g.cluster[1+len(g.observed):])...)
+}
+
+// typeOf returns the type of a kind that the package defines, or nil.
+func typeOf(o object) reflect.Type {
+	switch {
+	case isService(o):
+		return reflect.TypeFor[v1alpha1.InferenceService]()
+	case ofCluster(o):
+		return reflect.TypeFor[v1alpha1.InferenceCluster]()
+	case ofModel(o):
+		return reflect.TypeFor[v1alpha1.InferenceModel]()
+	case ofCache(o):
+		return reflect.TypeFor[v1alpha1.ModelCache]()
+	case o.GetKind() == v1alpha1.KindInferenceRole:
+		return reflect.TypeFor[v1alpha1.InferenceRole]()
+	}
+	return nil
+}
+
+// fieldsUnknown returns the unknown fields of an object that a user wrote. Crossplane has fields of its own in the
+// spec. Nobody writes a status by hand, and it may come from another version.
+func fieldsUnknown(o object, of reflect.Type) []kube.UnknownField {
+	fields := maps.Clone(o.Object)
+	if _, has := fields["spec"]; has {
+		fields["spec"] = specOf(o)
+	}
+	delete(fields, "status")
+	return kube.UnknownFields(fields, of, "")
 }
 
 // dropped says what becomes of a field that the schema of an XRD does not have: kubectl asks for strict
@@ -51,18 +70,8 @@ func unknownFields(flag string, objects []object) []string {
 			continue
 		}
 		name := o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
-		of := reflect.TypeFor[v1alpha1.InferenceService]()
-		switch o.GetKind() {
-		case v1alpha1.KindInferenceCluster:
-			of = reflect.TypeFor[v1alpha1.InferenceCluster]()
-		case v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel:
-			of = reflect.TypeFor[v1alpha1.InferenceModel]()
-		case v1alpha1.KindModelCache, v1alpha1.KindClaimedCache:
-			of = reflect.TypeFor[v1alpha1.ModelCache]()
-		case v1alpha1.KindInferenceRole:
-			of = reflect.TypeFor[v1alpha1.InferenceRole]()
-		case v1alpha1.KindInferenceService, v1alpha1.KindClaimedService:
-		default:
+		of := typeOf(o)
+		if of == nil {
 			all = append(all, flag+": "+name+": unknown kind")
 			continue
 		}
@@ -70,11 +79,7 @@ func unknownFields(flag string, objects []object) []string {
 			all = append(all, flag+": "+name+": appears twice")
 		}
 		seen[name] = true
-		fields := maps.Clone(o.Object)
-		fields["spec"] = specOf(o)
-		// Nobody writes a status by hand, and it may come from another version.
-		delete(fields, "status")
-		for _, u := range kube.UnknownFields(fields, of, "") {
+		for _, u := range fieldsUnknown(o, of) {
 			all = append(all, fmt.Sprintf("%s: %s: %s", flag, name, unknownField(u)))
 		}
 	}

@@ -1,15 +1,23 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
-// runningPods are what a replica runs: the role, and a hash of the template of its pods.
-type runningPods struct{ role, hash string }
+// runningPods are what a replica runs: the role, a hash of the template of its pods, and the images of that by the names of
+// the containers. There are no images of a replica that is held.
+type runningPods struct {
+	role, hash string
+	images     map[string]string
+}
 
 // pods returns what the replicas of a service run, by the keys of their LeaderWorkerSets.
 func (s *simulation) pods(id identity) map[string]runningPods {
@@ -17,20 +25,55 @@ func (s *simulation) pods(id identity) map[string]runningPods {
 	for k, o := range s.store.observed(id) {
 		if _, _, inner := unwrap(o); inner.GetKind() == "LeaderWorkerSet" {
 			labels := inner.GetLabels()
+			is := runningPods{role: labels[naming.LabelRoleName], hash: labels[naming.LabelSpecHash]}
 			// A replica that is held has a new template, and runs the former one.
-			held := inner.GetAnnotations()[naming.AnnotationRunningSpecHash]
-			all[k] = runningPods{labels[naming.LabelRoleName], cmp.Or(held, labels[naming.LabelSpecHash])}
+			if held := inner.GetAnnotations()[naming.AnnotationRunningSpecHash]; held != "" {
+				is.hash = held
+			} else {
+				is.images = imagesOf(inner)
+			}
+			all[k] = is
 		}
 	}
 	return all
 }
 
-// changedPods says how many replicas of each role a change restarts where they are.
+// imagesOf returns the images of a LeaderWorkerSet's leader, by the names of its containers. Each replica has a leader, and
+// its workers have the same engine.
+func imagesOf(o object) map[string]string {
+	all := map[string]string{}
+	template, _, _ := unstructured.NestedMap(o.Object, "spec", "leaderWorkerTemplate", "leaderTemplate", "spec")
+	if template == nil {
+		template, _, _ = unstructured.NestedMap(o.Object, "spec", "leaderWorkerTemplate", "workerTemplate", "spec")
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		containers, _, _ := unstructured.NestedSlice(template, list)
+		for _, c := range containers {
+			fields, _ := c.(map[string]any)
+			name, _, _ := unstructured.NestedString(fields, "name")
+			all[name], _, _ = unstructured.NestedString(fields, "image")
+		}
+	}
+	return all
+}
+
+// newImages says which containers of a replica get another image.
+func newImages(was, is runningPods) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(is.images)) {
+		if before, after := was.images[name], is.images[name]; before != "" && after != "" && before != after {
+			all = append(all, fmt.Sprintf("%s runs %s instead of %s", name, after, before))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// changedPods says how many replicas of each role a change restarts where they are, and with which images.
 func changedPods(o object, before, after map[string]runningPods) []string {
 	var all []string
 	spec := serviceSpec(o)
 	for _, role := range rolesOf(spec) {
-		kept, restarted := 0, 0
+		kept, restarted, images := 0, 0, map[string]bool{}
 		for k, is := range after {
 			was, existed := before[k]
 			if !existed || is.role != role {
@@ -39,17 +82,25 @@ func changedPods(o object, before, after map[string]runningPods) []string {
 			kept++
 			if was.hash != is.hash {
 				restarted++
+				if changed := newImages(was, is); changed != "" {
+					images[changed] = true
+				}
 			}
 		}
-		switch {
-		case restarted == 0:
-		case kept == 1:
-			all = append(all, "restarts the replica of role "+role)
-		case restarted == kept:
-			all = append(all, fmt.Sprintf("restarts all %d replicas of role %s, %s", kept, role, pace(spec)))
-		default:
-			all = append(all, fmt.Sprintf("restarts %d of %d replicas of role %s, %s", restarted, kept, role, pace(spec)))
+		if restarted == 0 {
+			continue
 		}
+		message := fmt.Sprintf("restarts %d of %d replicas of role %s, %s", restarted, kept, role, pace(spec))
+		switch restarted {
+		case 1:
+			if kept == 1 {
+				message = "restarts the replica of role " + role
+			}
+		case kept:
+			message = fmt.Sprintf("restarts all %d replicas of role %s, %s", kept, role, pace(spec))
+		}
+		all = append(all, message)
+		all = append(all, slices.Sorted(maps.Keys(images))...)
 	}
 	return all
 }

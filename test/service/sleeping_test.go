@@ -329,10 +329,11 @@ func TestWakesElsewhere(t *testing.T) {
 		want   []moment
 	}{
 		"Drained": {
-			reason: "The endpoint picker moves while it sleeps.",
+			reason: "The endpoint picker moves while it sleeps. The former one goes once the route leads to the next.",
 			change: func(s *sleeper) { s.policies["us-west"] = "Drain" },
 			want: []moment{
-				{"", "us-east", "", "", "TRUE Sleeping", "TRUE Placed"},
+				{"", "us-east us-west", "us-west 1", "", "TRUE Sleeping", "FALSE Draining"},
+				{"", "us-east us-west", "us-east 1", "", "TRUE Sleeping", "FALSE Draining"},
 				{"", "us-east", "us-east 1", "", "TRUE Sleeping", "TRUE Placed"},
 				{"", "us-east", "us-east 1", "us-east", "FALSE WaitingForCapacity", "FALSE Requested"},
 				{"us-east 1", "us-east", "us-east 1", "us-east", "FALSE NotCreated", "TRUE Placed"},
@@ -356,7 +357,7 @@ func TestWakesElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := asleep(t)
 			tc.change(s)
-			s.reconcile(3)
+			s.reconcile(4)
 			s.replicas = 1
 			s.reconcile(7)
 			if diff := cmp.Diff(tc.want, s.seen); diff != "" {
@@ -382,10 +383,35 @@ func TestSleepsOutOfReach(t *testing.T) {
 	s.reconcile(4)
 	want := []moment{
 		{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"},
-		{"", "us-east", "", "", "TRUE Sleeping", "TRUE Placed"},
+		{"", "us-east us-west", "us-west 1", "", "TRUE Sleeping", "FALSE Unreachable"},
+		{"", "us-east us-west", "us-east 1", "", "TRUE Sleeping", "FALSE Unreachable"},
 		{"", "us-east", "us-east 1", "", "TRUE Sleeping", "TRUE Placed"},
 	}
 	if diff := cmp.Diff(want, s.seen); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestSleepsWithNowhereToGo proves that requests still wait in a cluster that is drained, as long as no other takes the service.
+func TestSleepsWithNowhereToGo(t *testing.T) {
+	s := asleep(t)
+	before := s.waitsIn("us-west")
+	for name := range s.policies {
+		s.policies[name] = "Drain"
+	}
+	s.reconcile(3)
+	s.policies["us-south"] = "None"
+	s.reconcile(4)
+	want := []moment{
+		{"", "us-west", "us-west 1", "", "TRUE Sleeping", "FALSE Draining"},
+		{"", "us-south us-west", "us-west 1", "", "TRUE Sleeping", "FALSE Draining"},
+		{"", "us-south us-west", "us-south 1", "", "TRUE Sleeping", "FALSE Draining"},
+		{"", "us-south", "us-south 1", "", "TRUE Sleeping", "TRUE Placed"},
+	}
+	if diff := cmp.Diff(want, s.seen); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if len(before) == 0 || len(s.waitsIn("us-west")) > 0 {
+		t.Errorf("objects in us-west: %d before, and %v after it has left", len(before), s.waitsIn("us-west"))
 	}
 }

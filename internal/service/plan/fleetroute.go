@@ -120,7 +120,7 @@ func matchesOf(r *Router) [][]any {
 // may still receive traffic. A cluster that the service leaves has weight 0.
 func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	var all []Backend
-	inUse, restarting, waiting := map[string]bool{}, map[string]int32{}, map[string]int32{}
+	inUse, restarting, waiting, leaving := map[string]bool{}, map[string]int32{}, map[string]int32{}, map[string]int32{}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		p.warnOfHostname(a)
@@ -139,16 +139,21 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() {
 			current.Weight, restarting[current.Name] = p.ready(a)
 		}
-		if current.Weight == 0 && p.waitsIn(a) {
+		switch {
+		case current.Weight > 0 || !p.waitsIn(a):
+		case a.State == v1alpha1.StateLeaving:
+			leaving[current.Name] = 1
+		default:
 			waiting[current.Name] = 1
 		}
 		inUse[current.Cluster] = receives
 		all = append(all, current)
 	}
 	// Pods that are being replaced stop soon. They get requests only if no cluster has others. Without any pods,
-	// requests go where they can wait for some.
+	// requests go where they can wait for some, at last in a cluster that a service leaves while it sleeps.
 	weighInstead(all, restarting)
 	weighInstead(all, waiting)
+	weighInstead(all, leaving)
 	return p.nameBackends(all, inUse)
 }
 
@@ -165,7 +170,8 @@ func weighInstead(all []Backend, weights map[string]int32) {
 // waitsIn tells whether requests can wait in a cluster until a role of the service has started there. It may wait for
 // capacity first.
 func (p *Plan) waitsIn(a *scheduling.Assignment) bool {
-	return p.Router.Waits() && (a.State == v1alpha1.StatePlaced || a.State == v1alpha1.StatePending) && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed()
+	stays := a.State == v1alpha1.StatePlaced || a.State == v1alpha1.StatePending || a.State == v1alpha1.StateLeaving && a.KeepsRouter
+	return p.Router.Waits() && stays && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed()
 }
 
 // backend returns the backend of an entrypoint. Backends at IP addresses and at DNS names are

@@ -121,13 +121,14 @@ const (
 	CacheReady CacheState = "Ready"
 )
 
-// validateCache validates the cache of a model, and the credentials by which it is loaded.
-func validateCache(at *field.Path, m *Model) field.ErrorList {
+// validateCache validates the cache of a model, and the credentials by which it is loaded. What its source
+// cannot have is an error only if the source is known.
+func validateCache(at *field.Path, m *Model, known bool) field.ErrorList {
 	var errs field.ErrorList
 	bucket := strings.HasPrefix(m.URI, schemeBucket)
 	if r := m.CredentialsSecretRef; r != nil {
 		errs = append(errs, check.Name(at.Child("credentialsSecretRef", "name"), r.Name)...)
-		if !bucket {
+		if known && !bucket {
 			errs = append(errs, field.Invalid(at.Child("credentialsSecretRef"), object, "must be left out: only a bucket, "+schemeBucket+", has credentials"))
 		}
 	}
@@ -138,7 +139,7 @@ func validateCache(at *field.Path, m *Model) field.ErrorList {
 		return append(errs, field.Required(at, "must be set for "+schemeBucket+": not every engine reads a bucket, so a Job loads it into a claim"))
 	case c == nil:
 		return errs
-	case !bucket && !strings.HasPrefix(m.URI, schemeHub):
+	case known && !bucket && !strings.HasPrefix(m.URI, schemeHub):
 		return append(errs, field.Invalid(at, object, "must be left out: only a model of a hub or a bucket, hf:// or s3://, is loaded into a cache"))
 	}
 	if (c.Size == nil) == (c.ClaimName == "") {

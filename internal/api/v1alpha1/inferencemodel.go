@@ -90,7 +90,7 @@ type OwnedTarget struct {
 }
 
 // An Adapter says where a LoRA adapter comes from.
-// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only an adapter of a hub, hf://, has revisions"
+// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('s3://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only an adapter of a hub, hf://, has revisions"
 type Adapter struct {
 	// URI says where the adapter is. With hf://{organization}/{name}, it is a repository of the
 	// Hugging Face Hub. With s3://{bucket}/{prefix}, it is the objects of a bucket. It needs

@@ -83,6 +83,11 @@ func TestValidateInferenceModel(t *testing.T) {
 				`spec.targets[1].adapter.revision: Invalid value: "-v1": must be left out: only an adapter of a hub, hf://, has revisions`,
 			},
 		},
+		"AdapterFirst": {
+			reason: "Whether an adapter has revisions is said once the uri tells.", doc: ofModel(`serviceName: chat, targets: [{name: a, adapter: {uri: "acme/a", revision: v1}}]`),
+			schema: []string{"spec.targets[0].adapter.uri"},
+			want:   []string{`spec.targets[0].adapter.uri: Invalid value: "acme/a": must be hf://{organization}/{name} or s3://{bucket}/{prefix}`},
+		},
 		"NoWeight": {
 			reason: "At least one target needs a weight above 0.", doc: ofModel(`serviceName: chat, targets: [{name: a, weight: 0}]`),
 			schema: []string{"spec"},

@@ -12,12 +12,12 @@ import (
 )
 
 // A Model is the weights that the engines of all roles load, and where these come from.
-// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('hf://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only a model of a hub, hf://, has revisions"
-// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('hf://') || !has(self.tokenSecretRef)",fieldPath=".tokenSecretRef",message="must be left out: only a model of a hub, hf://, needs a token"
-// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('hf://') || self.uri.startsWith('s3://') || !has(self.cache)",fieldPath=".cache",message="must be left out: only a model of a hub or a bucket, hf:// or s3://, is loaded into a cache"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || !self.uri.matches('^(s3|pvc|oci)://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only a model of a hub, hf://, has revisions"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || !self.uri.matches('^(s3|pvc|oci)://') || !has(self.tokenSecretRef)",fieldPath=".tokenSecretRef",message="must be left out: only a model of a hub, hf://, needs a token"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || !self.uri.matches('^(pvc|oci)://') || !has(self.cache)",fieldPath=".cache",message="must be left out: only a model of a hub or a bucket, hf:// or s3://, is loaded into a cache"
 // +kubebuilder:validation:XValidation:rule="!has(self.uri) || !self.uri.startsWith('s3://') || has(self.cache)",fieldPath=".cache",message="must be set for s3://: not every engine reads a bucket, so a Job loads it into a claim"
-// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('s3://') || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be left out: only a bucket, s3://, has credentials"
-// +kubebuilder:validation:XValidation:rule="!has(self.uri) || self.uri.startsWith('oci://') || !has(self.path)",fieldPath=".path",message="must be left out: only an image, oci://, has a path; that of a claim is part of its uri"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || !self.uri.matches('^(hf|pvc|oci)://') || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be left out: only a bucket, s3://, has credentials"
+// +kubebuilder:validation:XValidation:rule="!has(self.uri) || !self.uri.matches('^(hf|s3|pvc)://') || !has(self.path)",fieldPath=".path",message="must be left out: only an image, oci://, has a path; that of a claim is part of its uri"
 // +kubebuilder:validation:XValidation:rule="has(self.uri) != has(self.cacheRef)",message="must have either uri or cacheRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.cacheRef) || !(has(self.revision) || has(self.path) || has(self.cache) || has(self.tokenSecretRef) || has(self.credentialsSecretRef))",fieldPath=".cacheRef",message="must have nothing but name beside it: the ModelCache says where the weights come from"
 type Model struct {
@@ -176,6 +176,9 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 	}
 	errs := check.Length(at.Child("uri"), m.URI, maxURI)
 	errs = append(errs, matches(at.Child("uri"), m.URI, modelURI, bucketFirst(m.URI, "must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}"))...)
+	// An invalid URI does not say what may be beside it, and what is beside it may be right. Errors are sorted by
+	// path, so that one about revision would come before the one about the URI.
+	known := len(errs) == 0
 	for _, f := range []struct {
 		name, value, of, message string
 		pattern                  *regexp.Regexp
@@ -189,15 +192,15 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 		}
 		errs = append(errs, check.Length(at.Child(f.name), f.value, MaxName)...)
 		errs = append(errs, matches(at.Child(f.name), f.value, f.pattern, f.message)...)
-		if !strings.HasPrefix(m.URI, f.of) {
+		if known && !strings.HasPrefix(m.URI, f.of) {
 			errs = append(errs, field.Invalid(at.Child(f.name), text.Value(f.value), "must be left out: only "+f.of+" has it"))
 		}
 	}
 	errs = append(errs, validateSecretKey(at.Child("tokenSecretRef"), m.TokenSecretRef)...)
-	if m.TokenSecretRef != nil && !strings.HasPrefix(m.URI, schemeHub) {
+	if known && m.TokenSecretRef != nil && !strings.HasPrefix(m.URI, schemeHub) {
 		errs = append(errs, field.Invalid(at.Child("tokenSecretRef"), object, "must be left out: only "+schemeHub+" needs a token"))
 	}
-	return append(errs, validateCache(at, m)...)
+	return append(errs, validateCache(at, m, known)...)
 }
 
 func validateSecretKey(at *field.Path, r *SecretKeyRef) field.ErrorList {

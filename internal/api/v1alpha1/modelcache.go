@@ -45,9 +45,9 @@ type ModelCache struct {
 // +kubebuilder:validation:XValidation:rule="self.size == oldSelf.size",fieldPath=".size",message="cannot be changed: make another ModelCache, and name it in the services"
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="cannot be changed: make another ModelCache, and name it in the services"
 // +kubebuilder:validation:XValidation:rule="has(self.accessMode) == has(oldSelf.accessMode) && (!has(self.accessMode) || self.accessMode == oldSelf.accessMode)",fieldPath=".accessMode",message="cannot be changed: make another ModelCache, and name it in the services"
-// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only a model of a hub, hf://, has revisions"
-// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('hf://') || !has(self.tokenSecretRef)",fieldPath=".tokenSecretRef",message="must be left out: only a model of a hub, hf://, needs a token"
-// +kubebuilder:validation:XValidation:rule="self.uri.startsWith('s3://') || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be left out: only a bucket, s3://, has credentials"
+// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('s3://') || !has(self.revision)",fieldPath=".revision",message="must be left out: only a model of a hub, hf://, has revisions"
+// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('s3://') || !has(self.tokenSecretRef)",fieldPath=".tokenSecretRef",message="must be left out: only a model of a hub, hf://, needs a token"
+// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('hf://') || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be left out: only a bucket, s3://, has credentials"
 // +kubebuilder:validation:XValidation:rule="!has(self.clusters) || !has(self.clusterSelector)",message="must have at most one of clusters and clusterSelector"
 // +kubebuilder:validation:XValidation:rule="!has(self.loadPolicy) || has(self.clusters) || has(self.clusterSelector)",fieldPath=".loadPolicy",message="must be left out without clusters and clusterSelector"
 type ModelCacheSpec struct {

@@ -59,6 +59,12 @@ func TestValidateModelCache(t *testing.T) {
 			schema: []string{"spec.uri"},
 			want:   []string{`spec.uri: Invalid value: "pvc://weights/qwen": must be hf://{organization}/{name} or s3://{bucket}/{prefix}`},
 		},
+		"SourceFirst": {
+			reason: "What a cache may have beside its uri is said once the uri tells.",
+			doc:    ofCache(`uri: "Qwen/Qwen3-8B", revision: main, tokenSecretRef: {name: hub}, credentialsSecretRef: {name: s3}, size: 40Gi`),
+			schema: []string{"spec.uri"},
+			want:   []string{`spec.uri: Invalid value: "Qwen/Qwen3-8B": must be hf://{organization}/{name} or s3://{bucket}/{prefix}`},
+		},
 		"NoSize": {
 			reason: "Nobody knows how large the files are.", doc: ofCache(`uri: "hf://Qwen/Qwen3-8B"`),
 			schema: []string{"spec.size"},

@@ -35,12 +35,13 @@ func validateAdapter(at *field.Path, a *Adapter) field.ErrorList {
 	}
 	errs := check.Length(at.Child("uri"), a.URI, maxURI)
 	errs = append(errs, matches(at.Child("uri"), a.URI, adapterURI, bucketFirst(a.URI, "must be hf://{organization}/{name} or s3://{bucket}/{prefix}"))...)
+	known := len(errs) == 0 // See validateModel.
 	if a.Revision == "" {
 		return errs
 	}
 	errs = append(errs, check.Length(at.Child("revision"), a.Revision, MaxName)...)
 	errs = append(errs, matches(at.Child("revision"), a.Revision, modelRevision, "must be a branch, a tag or a commit")...)
-	if !strings.HasPrefix(a.URI, schemeHub) {
+	if known && !strings.HasPrefix(a.URI, schemeHub) {
 		errs = append(errs, field.Invalid(at.Child("revision"), text.Value(a.Revision), "must be left out: only an adapter of a hub, "+schemeHub+", has revisions"))
 	}
 	return errs

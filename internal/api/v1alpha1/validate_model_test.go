@@ -54,6 +54,16 @@ func TestValidateModel(t *testing.T) {
 			reason: "Other sources are unknown.", doc: model("uri: 'http://example.com/m'"), schema: []string{"spec.model.uri"},
 			want: []string{`spec.model.uri: Invalid value: "http://example.com/m": must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}`},
 		},
+		"SchemeFirst": {
+			reason: "What a model may have beside its uri is said once the uri tells.",
+			doc:    model("uri: 'Qwen/Qwen3-8B', revision: main, path: a, tokenSecretRef: {name: hf}, credentialsSecretRef: {name: s3}, cache: {size: 1Gi}"), schema: []string{"spec.model.uri"},
+			want: []string{`spec.model.uri: Invalid value: "Qwen/Qwen3-8B": must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}`},
+		},
+		"BucketFirst": {
+			reason: "The same applies to an invalid uri of a scheme that is known. The API server tells both.",
+			doc:    model("uri: 's3://Models', revision: main, cache: {size: 1Gi}"), schema: []string{"spec.model.revision", "spec.model.uri"},
+			want: []string{`spec.model.uri: Invalid value: "s3://Models": must be s3://{bucket}/{prefix}: a bucket has 3 to 63 lower case letters, digits, '-' and '.', and starts and ends with a letter or digit`},
+		},
 		"ShortBucket": {
 			reason: "Storage has names of buckets of its own form.", doc: model("uri: 's3://b/p', credentialsSecretRef: {name: s3}, cache: {claimName: weights}"), schema: []string{"spec.model.uri"},
 			want: []string{`spec.model.uri: Invalid value: "s3://b/p": must be s3://{bucket}/{prefix}: a bucket has 3 to 63 lower case letters, digits, '-' and '.', and starts and ends with a letter or digit`},

@@ -122,10 +122,12 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 	if !known {
 		errs = append(errs, field.Forbidden(at, "must be left out, because the engine is neither vLLM nor SGLang: use metrics or triggers, which name the metric"))
 	}
-	if to := spec.Placement; to != nil && to.Policy == v1alpha1.PlacementReplicate && (to.ClusterSelector != nil || len(to.Clusters) > 1) {
+	// Only with KEDA: see validateScaling. Then another policy does not suffice, and checkPickerTarget says what does.
+	picker := in.Scaling.Source == inputv1alpha1.ScalingSourceEndpointPicker
+	if !picker && replicates(spec.Placement) {
 		errs = append(errs, field.Forbidden(at, "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"))
 	}
-	if in.Scaling.Source == inputv1alpha1.ScalingSourceEndpointPicker { // Only with KEDA: see validateScaling.
+	if picker {
 		return append(errs, p.planPickerTarget(a, r, target, spec, at)...)
 	}
 	if in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && in.Scaling.Prometheus.ServerAddress == "" {
@@ -160,6 +162,11 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 		p.addWake(a, in)
 	}
 	return nil
+}
+
+// replicates tells whether all replicas may run in each of several clusters.
+func replicates(to *v1alpha1.Placement) bool {
+	return to != nil && to.Policy == v1alpha1.PlacementReplicate && (to.ClusterSelector != nil || len(to.Clusters) > 1)
 }
 
 // warnOfMetrics warns of a target that nothing measures.

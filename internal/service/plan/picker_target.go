@@ -64,11 +64,17 @@ func (p *Plan) checkPickerTarget(r *Role, measured bool, spec *v1alpha1.Inferenc
 	refuse := func(why string) {
 		errs = append(errs, field.Forbidden(at, "must be left out, because KEDA reads the metrics of endpoint pickers"+setBy("scaling.source")+", "+why))
 	}
+	if spec.Placement != nil {
+		// Nothing else is said, because no other target and no router would help.
+		why := "and does not reach those of other clusters: use metrics or triggers. With a placement, a target needs scaling.source Prometheus"
+		if replicates(spec.Placement) {
+			why += ", and the policy Spread or Failover"
+		}
+		refuse(why)
+		return errs
+	}
 	if !measured {
 		refuse("which have only " + strings.Join(slices.Sorted(maps.Keys(pickerMetrics)), ", "))
-	}
-	if spec.Placement != nil {
-		refuse("and does not reach those of other clusters: leave out spec.placement")
 	}
 	if p.Router == nil || p.Router.Replicas == 0 {
 		refuse("and the service has none: add a router")

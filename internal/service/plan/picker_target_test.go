@@ -12,9 +12,10 @@ import (
 // TestPickerTarget plans targets that endpoint pickers measure.
 func TestPickerTarget(t *testing.T) {
 	const (
-		router  = `{name: router, componentType: router}`
-		because = "must be left out, because KEDA reads the metrics of endpoint pickers (scaling.source in the Composition's input), "
-		waiting = "spec.roles[0].scaling.target.waitingRequests: Forbidden: " + because
+		router    = `{name: router, componentType: router}`
+		because   = "must be left out, because KEDA reads the metrics of endpoint pickers (scaling.source in the Composition's input), "
+		unreached = "and does not reach those of other clusters: use metrics or triggers. With a placement, a target needs scaling.source Prometheus"
+		waiting   = "spec.roles[0].scaling.target.waitingRequests: Forbidden: " + because
 	)
 	worker := func(scaling string) string {
 		return `{name: w, componentType: worker, scaling: {` + scaling + `}, template: ` + vllmPod + `}`
@@ -46,7 +47,17 @@ func TestPickerTarget(t *testing.T) {
 		},
 		"Placement": {
 			reason: "KEDA reaches Services of its own cluster.", spec: `{roles: [` + worker(`maxReplicas: 4, target: {waitingRequests: 3}`) + `, ` + router + `], placement: {policy: Failover, clusterSelector: {}}}`,
-			refused: waiting + "and does not reach those of other clusters: leave out spec.placement",
+			refused: waiting + unreached,
+		},
+		"PlacementAlone": {
+			reason:  "What else the endpoint picker lacks does not matter then, because no other target and no router would help.",
+			spec:    `{roles: [` + worker(`minReplicas: 0, maxReplicas: 4, target: {tokensPerSecond: 100}`) + `], placement: {policy: Spread, clusters: [{name: east, inferenceClusterRef: {name: east}}]}}`,
+			refused: "spec.roles[0].scaling.target.tokensPerSecond: Forbidden: " + because + unreached,
+		},
+		"Replicated": {
+			reason:  "Another policy alone does not help, and without a placement the service would not be in the fleet.",
+			spec:    `{roles: [` + worker(`maxReplicas: 4, target: {waitingRequests: 3}`) + `, ` + router + `], placement: {policy: Replicate, clusterSelector: {}}}`,
+			refused: waiting + unreached + ", and the policy Spread or Failover",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,6 @@ package servingprofile
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -118,7 +117,7 @@ func unknownProfile(name string, profiles []inputv1alpha1.Profile) *field.Error 
 		names[i] = text.Value(profiles[i].Name)
 	}
 	slices.Sort(names)
-	return field.Invalid(path, text.Value(name), fmt.Sprintf("must be one of the profiles that the platform team has set in the Input: %s", text.Names(names, maxNames)))
+	return field.Invalid(path, text.Value(name), "must be one of the profiles that the platform team has set in the Input: "+text.Names(names, maxNames)+text.DidYouMean("%q", text.Nearest(name, names)))
 }
 
 // encode returns the fragments of a profile by the type of role.

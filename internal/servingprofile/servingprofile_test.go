@@ -251,14 +251,20 @@ func TestRefusals(t *testing.T) {
 			reason:   "An unknown profile is refused with the list of those that exist.",
 			profiles: `[{name: vllm, roles: [{componentType: worker}]}, {name: sglang, roles: [{componentType: worker}]}]`,
 			spec:     `{profileName: vlm}`,
-			want:     []string{`spec.profileName: Invalid value: "vlm": must be one of the profiles that the platform team has set in the Input: sglang, vllm`},
+			want:     []string{`spec.profileName: Invalid value: "vlm": must be one of the profiles that the platform team has set in the Input: sglang, vllm (did you mean "vllm"?)`},
 		},
 		"Many": {
-			reason:   "The list is bounded.",
+			reason:   "The list is bounded. What is meant may be beyond it.",
 			profiles: `[` + strings.Join(many, ", ") + `]`,
-			spec:     `{profileName: p}`,
-			want: []string{`spec.profileName: Invalid value: "p": must be one of the profiles that the platform team has set in the Input: p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11, p12, p13, p14, p15, ` +
-				`p16, p17, p18, p19, p20, p21, p22, p23, p24, p25, p26, p27, p28, p29, p30, p31 and 8 more`},
+			spec:     `{profileName: xp39}`,
+			want: []string{`spec.profileName: Invalid value: "xp39": must be one of the profiles that the platform team has set in the Input: p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11, p12, p13, p14, p15, ` +
+				`p16, p17, p18, p19, p20, p21, p22, p23, p24, p25, p26, p27, p28, p29, p30, p31 and 8 more (did you mean "p39"?)`},
+		},
+		"NotNear": {
+			reason:   "Nothing is meant that resembles no profile.",
+			profiles: `[{name: vllm, roles: [{componentType: worker}]}, {name: sglang, roles: [{componentType: worker}]}]`,
+			spec:     `{profileName: tensorrt}`,
+			want:     []string{`spec.profileName: Invalid value: "tensorrt": must be one of the profiles that the platform team has set in the Input: sglang, vllm`},
 		},
 		"None": {
 			reason:   "Without profiles in the Input, none can be named.",

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -95,6 +96,7 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 	errs = append(errs, withoutTemplates(composite.Without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread), unmerged)...)
 	if !composite.InputInvalid(errs) {
 		// An Input with problems does not say which profiles there are.
+		nameTemplates(errs, service.Spec.Roles, in.Profiles)
 		errs = append(errs, unmerged...)
 	}
 	name, namespace := v1alpha1.Identity(service, x.Spec.ClaimRef)
@@ -152,7 +154,27 @@ func withoutTemplates(errs, unmerged field.ErrorList) field.ErrorList {
 	if len(unmerged) == 0 {
 		return errs
 	}
-	return slices.DeleteFunc(errs, func(e *field.Error) bool {
-		return e.Type == field.ErrorTypeRequired && strings.HasSuffix(e.Field, "].template")
-	})
+	return slices.DeleteFunc(errs, lacksTemplate)
+}
+
+// lacksTemplate tells whether an error is about a role without a template.
+func lacksTemplate(e *field.Error) bool {
+	return e.Type == field.ErrorTypeRequired && strings.HasSuffix(e.Field, "].template")
+}
+
+// nameTemplates adds to the errors about missing templates which profiles have one, which the validation of a
+// service alone does not know.
+func nameTemplates(errs field.ErrorList, roles []v1alpha1.Role, profiles []inputv1alpha1.Profile) {
+	if len(profiles) == 0 {
+		return
+	}
+	at := map[string]string{}
+	for i := range roles[:min(len(roles), v1alpha1.MaxRoles)] {
+		at[field.NewPath("spec", "roles").Index(i).Child("template").String()] = string(roles[i].ComponentType)
+	}
+	for _, e := range errs {
+		if of := at[e.Field]; of != "" && lacksTemplate(e) {
+			e.Detail += ": " + cmp.Or(servingprofile.WithTemplate(profiles, of), "so far, the Input has none")
+		}
+	}
 }

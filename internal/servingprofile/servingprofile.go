@@ -120,6 +120,21 @@ func unknownProfile(name string, profiles []inputv1alpha1.Profile) *field.Error 
 	return field.Invalid(path, text.Value(name), "must be one of the profiles that the platform team has set in the Input: "+text.Names(names, maxNames)+text.DidYouMean("%q", text.Nearest(name, names)))
 }
 
+// WithTemplate lists the profiles that have a template for roles of a type, for an error. It is empty if there are
+// none.
+func WithTemplate(profiles []inputv1alpha1.Profile, componentType string) string {
+	var names []string
+	for i := range profiles {
+		if slices.ContainsFunc(profiles[i].Roles, func(r inputv1alpha1.ProfileRole) bool {
+			return r.ComponentType == componentType && r.Template != nil
+		}) {
+			names = append(names, text.Value(profiles[i].Name))
+		}
+	}
+	slices.Sort(names)
+	return text.Names(names, maxNames)
+}
+
 // encode returns the fragments of a profile by the type of role.
 func encode(roles []inputv1alpha1.ProfileRole) (map[string]*structpb.Struct, error) {
 	all := make(map[string]*structpb.Struct, len(roles))

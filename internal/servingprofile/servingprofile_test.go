@@ -307,6 +307,26 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestWithTemplate shows which profiles an error advises.
+func TestWithTemplate(t *testing.T) {
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = fmt.Sprintf(`{name: p%02d, roles: [{componentType: decoder, template: {}}]}`, 39-i)
+	}
+	for name, tc := range map[string]struct{ reason, profiles, want string }{
+		"Sorted":   {"Only those that have the role with a template, in the order of their names.", `[{name: c, roles: [{componentType: decoder, template: {}}]}, {name: b, roles: [{componentType: worker, template: {}}]}, {name: a, roles: [{componentType: prefiller}, {componentType: decoder, template: {}}]}]`, "a, c"},
+		"Leader":   {"A leaderTemplate is none for workers.", `[{name: a, roles: [{componentType: decoder, leaderTemplate: {}}]}]`, ""},
+		"Many":     {"The list is bounded.", `[` + strings.Join(many, ", ") + `]`, "p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21, p22, p23, p24, p25, p26, p27, p28, p29, p30, p31 and 8 more"},
+		"Profiles": {"There may be none at all.", `[]`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := servingprofile.WithTemplate(profiles(t, tc.profiles), "decoder"); got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 // TestHash shows that the hash changes with what the profile gives this service, and with nothing else.
 func TestHash(t *testing.T) {
 	hash := func(profile, spec string) string {

@@ -157,10 +157,17 @@ func TestProfileRefusals(t *testing.T) {
 			want:   `spec.profileName: Invalid value: "q": must be one of the profiles that the platform team has set in the Input: other, p (did you mean "p"?)`,
 		},
 		"NoTemplate": {
-			reason: "A profile may lack a template.",
-			roles:  `{componentType: decoder}`,
-			spec:   `{profileName: p, roles: [{name: w, componentType: worker}]}`,
-			want:   `spec.roles[0].template: Required value: must be the template of the pods of a worker, unless spec.profileName names a profile that has one`,
+			reason: "A profile may lack a template. The list says which profiles have one.",
+			roles:  `{componentType: decoder, template: {}}, {componentType: prefiller, leaderTemplate: {}}`,
+			spec:   `{profileName: other, roles: [{name: d, componentType: decoder}, {name: p, componentType: prefiller}]}`,
+			want: `spec.roles[0].template: Required value: must be the template of the pods of a decoder, unless spec.profileName names a profile that has one: p; ` +
+				`spec.roles[1].template: Required value: must be the template of the pods of a prefiller, unless spec.profileName names a profile that has one: so far, the Input has none`,
+		},
+		"NoProfile": {
+			reason: "The same helps a service that names none.",
+			roles:  `{componentType: worker, template: {}}`,
+			spec:   `{roles: [{name: w, componentType: worker}]}`,
+			want:   `spec.roles[0].template: Required value: must be the template of the pods of a worker, unless spec.profileName names a profile that has one: other, p`,
 		},
 		"Policy": {
 			reason: "A tenant may use no more with a profile than without one.",

@@ -74,10 +74,10 @@ func missingCRDs(rsp *fnv1.RunFunctionResponse, cluster []object) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// askForInput says how to pass an Input, where there is none that could have profiles.
+// askForInput says where profiles are, and how to pass an Input, where there is none that could have them.
 func askForInput(results []*fnv1.Result) {
 	for _, r := range results {
-		r.Message = strings.ReplaceAll(r.GetMessage(), servingprofile.NoProfiles, "no profiles are known: pass the Input that has them by --input or --composition")
+		r.Message = strings.ReplaceAll(r.GetMessage(), servingprofile.NoProfiles, "no profiles are known: they are in the Input of the platform team's Composition, such as package/xr/composition.yaml. Pass the Composition by --composition, or its Input by --input")
 	}
 }
 

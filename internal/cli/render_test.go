@@ -363,7 +363,7 @@ func TestRender(t *testing.T) {
 				files:  map[string]string{"xr.yaml": xrDoc},
 				render: Render{XR: "xr.yaml"},
 			},
-			want: want{err: "fatal: spec.profileName: Invalid value: \"p\": no profiles are known: pass the Input that has them by --input or --composition\n", code: 1},
+			want: want{err: "fatal: spec.profileName: Invalid value: \"p\": no profiles are known: they are in the Input of the platform team's Composition, such as package/xr/composition.yaml. Pass the Composition by --composition, or its Input by --input\n", code: 1},
 		},
 		"InputWithoutProfiles": {
 			reason: "An Input without profiles is what the platform team has set.",
@@ -372,7 +372,7 @@ func TestRender(t *testing.T) {
 				files:  map[string]string{"xr.yaml": xrDoc, "in.yaml": inputDoc},
 				render: Render{XR: "xr.yaml", Input: "in.yaml"},
 			},
-			want: want{err: "fatal: spec.profileName: Invalid value: \"p\": must be left out: the platform team has set no profiles in the Input\n", code: 1},
+			want: want{err: "fatal: spec.profileName: Invalid value: \"p\": must be left out until the platform team sets profiles in the Input of the Composition\n", code: 1},
 		},
 		"SimulationRefused": {
 			reason: "A simulation names the service that the function refuses.",

@@ -105,7 +105,7 @@ func Apply(spec *structpb.Struct, profiles []inputv1alpha1.Profile) (*structpb.S
 }
 
 // NoProfiles is what an error says of a profile where the Input has none.
-const NoProfiles = "must be left out: the platform team has set no profiles in the Input"
+const NoProfiles = "must be left out until the platform team sets profiles in the Input of the Composition"
 
 func unknownProfile(name string, profiles []inputv1alpha1.Profile) *field.Error {
 	path := field.NewPath("spec", fieldProfileName)

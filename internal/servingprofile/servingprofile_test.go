@@ -270,7 +270,7 @@ func TestRefusals(t *testing.T) {
 			reason:   "Without profiles in the Input, none can be named.",
 			profiles: `[]`,
 			spec:     `{profileName: p}`,
-			want:     []string{`spec.profileName: Invalid value: "p": must be left out: the platform team has set no profiles in the Input`},
+			want:     []string{`spec.profileName: Invalid value: "p": must be left out until the platform team sets profiles in the Input of the Composition`},
 		},
 		"Directives": {
 			reason:   "A template says what is wanted, and not how to merge it.",

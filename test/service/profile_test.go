@@ -244,7 +244,7 @@ func TestProfileRollsOut(t *testing.T) {
 	}
 	w.req.Input = fixture.YAML(t, `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}`)
 	rsp := w.fn.Run(t, w.req)
-	if diff := cmp.Diff(`nothing was changed: spec.profileName: Invalid value: "p": must be left out: the platform team has set no profiles in the Input`, fixture.Fatals(rsp)); diff != "" {
+	if diff := cmp.Diff(`nothing was changed: spec.profileName: Invalid value: "p": must be left out until the platform team sets profiles in the Input of the Composition`, fixture.Fatals(rsp)); diff != "" {
 		t.Errorf("a profile that is gone: -want +got:\n%s", diff)
 	}
 }

@@ -32,7 +32,10 @@ type routeAccess struct {
 	platform []inputv1alpha1.ParentRef
 	// fleet are the gateways of the fleet route, if the service may have one.
 	fleet []inputv1alpha1.ParentRef
-	names hostnames
+	// inFleet tells that the service is placed in the fleet, and byEntrypoint that its requests come by a fleet
+	// route then, which leads to the entrypoint of each cluster.
+	inFleet, byEntrypoint bool
+	names                 hostnames
 }
 
 func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, snapshot *scheduling.Snapshot) *routeAccess {
@@ -42,7 +45,9 @@ func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *
 		routes:     policy.Routes,
 		platform:   in.Gateway.ParentRefs,
 	}
-	if scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(snapshot) {
+	a.inFleet = scheduling.InFleet(spec.Placement)
+	a.byEntrypoint = a.inFleet && len(in.Fleet.ParentRefs) > 0
+	if a.inFleet || scheduling.LeavesFleet(snapshot) {
 		a.fleet = in.Fleet.ParentRefs
 	}
 	a.names = hostnamesOf(a.routes, s)
@@ -191,24 +196,33 @@ func (a *routeAccess) refuseParent(path *field.Path, p parent, namespace string)
 	if p.kind != kindGateway {
 		value = p.kind + " " + value
 	}
-	return field.Invalid(path, text.Value(value), fmt.Sprintf("must be a gateway in namespace %s, or be listed in routes.allowedParentRefs or gateway.parentRefs of the Composition's input", a.service.Namespace))
+	must := "must be a gateway in namespace %s, or be"
+	if a.byEntrypoint {
+		must = "must be the Gateway of each cluster's entrypoint, and be in namespace %s or"
+	}
+	return field.Invalid(path, text.Value(value), fmt.Sprintf(must+" listed in routes.allowedParentRefs or gateway.parentRefs of the Composition's input", a.service.Namespace))
 }
 
-// refuse says why shared gateways cannot be used without assigned host names, and what helps. The
-// author of the spec cannot avoid the gateways of the fleet.
-func (s *sharedGateways) refuse(hasGateway bool) string {
+// refuseShared says why shared gateways cannot be used without assigned host names, and what helps. The
+// author of the spec cannot avoid the gateways of the fleet. Nor does a Gateway of the service's own help
+// where the platform team denies it, or where requests come by the entrypoints of the clusters.
+func (a *routeAccess) refuseShared(s *sharedGateways, hasGateway bool) string {
 	const assign = "the platform team sets routes.defaultHostname or routes.allowedHostnames in the Composition's input"
 	if s.first == "" {
 		return "the gateways of fleet.parentRefs are shared: " + assign
 	}
 	why := "must not use " + s.first + ", shared with other tenants, until host names are assigned: " + assign
-	switch {
-	case s.fleet:
+	if s.fleet || a.byEntrypoint || a.routes.OwnGateways == inputv1alpha1.Deny {
 		return why
-	case hasGateway:
-		return why + ". Or attach the route to the router's own Gateway alone"
 	}
-	return why + ". Or give the router a Gateway of its own"
+	instead := ". Or give the router a Gateway of its own"
+	if hasGateway {
+		instead = ". Or attach the route to the router's own Gateway alone"
+	}
+	if a.inFleet {
+		instead += ", which a fleet route would not reach"
+	}
+	return why + instead
 }
 
 // checkHostnames refuses host names that may belong to other services. It returns the default
@@ -220,7 +234,7 @@ func (s *sharedGateways) refuse(hasGateway bool) string {
 func (a *routeAccess) checkHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, shared sharedGateways, hasGateway bool) (string, field.ErrorList) {
 	switch {
 	case !a.names.restricted() && shared.any():
-		return "", field.ErrorList{field.Forbidden(path, shared.refuse(hasGateway))}
+		return "", field.ErrorList{field.Forbidden(path, a.refuseShared(&shared, hasGateway))}
 	case !a.names.restricted(), len(spec.Hostnames) == 0 && !shared.any():
 		return "", nil
 	case len(spec.Hostnames) > 0:

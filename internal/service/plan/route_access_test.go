@@ -13,6 +13,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
 )
 
 // listensHTTP is a Gateway of the service's own.
@@ -245,26 +246,75 @@ func TestSharedGatewayAdvice(t *testing.T) {
 		return in
 	}
 	inFleet := &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
+	own := func(of inputv1alpha1.Input, fleet bool) inputv1alpha1.Input {
+		if fleet {
+			of.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
+			return of
+		}
+		of.Routes.OwnGateways = inputv1alpha1.Deny
+		return of
+	}
+	const named, ours = "must not use Gateway infra/gw, shared with other tenants, until host names are assigned: ", "must not use Gateway infra/ours, shared with other tenants, until host names are assigned: "
 	cases := map[string]struct {
 		reason         string
 		route, gateway string
 		in             inputv1alpha1.Input
+		placement      *v1alpha1.Placement
 		want           string
 	}{
-		"Named":       {reason: "The first shared gateway of the route is named.", route: shared, want: "must not use Gateway infra/gw, shared with other tenants, until host names are assigned: " + assign + ". Or give the router a Gateway of its own"},
-		"NamedAndOwn": {reason: "The router has a Gateway of its own already.", route: shared, gateway: listensHTTP, want: "must not use Gateway infra/gw, shared with other tenants, until host names are assigned: " + assign + ". Or attach the route to the router's own Gateway alone"},
-		"Platform":    {reason: "The platform team's gateways are shared.", in: in(true, false), want: "must not use Gateway infra/ours, shared with other tenants, until host names are assigned: " + assign + ". Or give the router a Gateway of its own"},
+		"Named":       {reason: "The first shared gateway of the route is named.", route: shared, want: named + assign + ". Or give the router a Gateway of its own"},
+		"NamedAndOwn": {reason: "The router has a Gateway of its own already.", route: shared, gateway: listensHTTP, want: named + assign + ". Or attach the route to the router's own Gateway alone"},
+		"Platform":    {reason: "The platform team's gateways are shared.", in: in(true, false), want: ours + assign + ". Or give the router a Gateway of its own"},
 		"Default":     {reason: "So are the default gateways.", route: `{"useDefaultGateways":"All"}`, want: "must not use the cluster's default gateways, shared with other tenants, until host names are assigned: " + assign + ". Or give the router a Gateway of its own"},
-		"Fleet":       {reason: "No Gateway of the router's own helps against the fleet route.", gateway: listensHTTP, in: in(false, true), want: "the gateways of fleet.parentRefs are shared: " + assign},
-		"FleetToo":    {reason: "The same applies beside another shared gateway.", in: in(true, true), want: "must not use Gateway infra/ours, shared with other tenants, until host names are assigned: " + assign},
+		"Denied":      {reason: "No Gateway of its own is advised that would be refused.", route: shared, in: own(in(false, false), false), want: named + assign},
+		"InFleet":     {reason: "Without a fleet route, clients come to each cluster.", route: shared, placement: inFleet, want: named + assign + ". Or give the router a Gateway of its own, which a fleet route would not reach"},
+		"InFleetOwn":  {reason: "The same applies to a Gateway that is there.", route: shared, gateway: listensHTTP, placement: inFleet, want: named + assign + ". Or attach the route to the router's own Gateway alone, which a fleet route would not reach"},
+		"FleetRoute":  {reason: "With a fleet route, requests come by the entrypoints, also if its own gateways are not shared.", route: shared, in: own(in(false, false), true), placement: inFleet, want: named + assign},
+		"NoFleet":     {reason: "Outside of the fleet there is no fleet route.", route: shared, in: own(in(false, false), true), want: named + assign + ". Or give the router a Gateway of its own"},
+		"Fleet":       {reason: "No Gateway of the router's own helps against the fleet route.", gateway: listensHTTP, in: in(false, true), placement: inFleet, want: "the gateways of fleet.parentRefs are shared: " + assign},
+		"FleetToo":    {reason: "The same applies beside another shared gateway.", in: in(true, true), placement: inFleet, want: ours + assign},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.in.Routes == nil {
 				tc.in = in(false, false)
 			}
-			_, _, got := routed(t, tc.route, tc.gateway, &tc.in, inFleet, scheduling.Snapshot{})
+			_, _, got := routed(t, tc.route, tc.gateway, &tc.in, tc.placement, scheduling.Snapshot{})
 			if want := refused + tc.want + "\n"; got != want {
+				t.Errorf("%s\ngot  %swant %s", tc.reason, got, want)
+			}
+		})
+	}
+}
+
+// The refusal of a gateway says which one the requests of the service come by.
+func TestRefusedGatewayAdvice(t *testing.T) {
+	const shared, refused = `{"parentRefs":[{"name":"gw","namespace":"infra"}]}`, `spec.roles[0].httproute.parentRefs[0]: Invalid value: "infra/gw": `
+	const listed = "listed in routes.allowedParentRefs or gateway.parentRefs of the Composition's input\n"
+	const anyOne, entrypoint = "must be a gateway in namespace team, or be " + listed, "must be the Gateway of each cluster's entrypoint, and be in namespace team or " + listed
+	hub := []inputv1alpha1.ParentRef{{Name: "hub", Namespace: "infra"}}
+	inFleet := &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
+	cases := map[string]struct {
+		reason    string
+		fleet     []inputv1alpha1.ParentRef
+		placement *v1alpha1.Placement
+		snapshot  scheduling.Snapshot
+		want      string
+	}{
+		"NoPlacement":  {reason: "Requests come by any gateway.", fleet: hub, want: anyOne},
+		"NoFleetRoute": {reason: "The same applies in each cluster.", placement: inFleet, want: anyOne},
+		"FleetRoute":   {reason: "It leads to the entrypoints.", fleet: hub, placement: inFleet, want: entrypoint},
+		"LeavesFleet": {
+			reason: "Where the service goes, there are none.", fleet: hub, want: anyOne,
+			snapshot: scheduling.Snapshot{States: map[string]*scheduling.ClusterState{"east": {}}, Request: schedulingtest.Requested(nil, "east", 1, "w/0")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{AllowedHostnames: []string{"*"}}}}
+			in.Fleet.ParentRefs = tc.fleet
+			_, _, got := routed(t, shared, "", &in, tc.placement, tc.snapshot)
+			if want := refused + tc.want; got != want {
 				t.Errorf("%s\ngot  %swant %s", tc.reason, got, want)
 			}
 		})

@@ -82,27 +82,27 @@ func changedPods(o object, before, after map[string]runningPods) []string {
 			kept++
 			if was.hash != is.hash {
 				restarted++
-				if changed := newImages(was, is); changed != "" {
-					images[changed] = true
-				}
+				images[newImages(was, is)] = true
 			}
 		}
-		if restarted == 0 {
-			continue
-		}
-		message := fmt.Sprintf("restarts %d of %d replicas of role %s, %s", restarted, kept, role, pace(spec))
-		switch restarted {
-		case 1:
-			if kept == 1 {
-				message = "restarts the replica of role " + role
-			}
-		case kept:
-			message = fmt.Sprintf("restarts all %d replicas of role %s, %s", kept, role, pace(spec))
-		}
-		all = append(all, message)
+		delete(images, "")
+		all = append(all, restarts(role, restarted, kept, spec)...)
 		all = append(all, slices.Sorted(maps.Keys(images))...)
 	}
 	return all
+}
+
+// restarts says how many of the replicas that a role keeps are restarted.
+func restarts(role string, restarted, kept int, spec *v1alpha1.InferenceServiceSpec) []string {
+	switch {
+	case restarted == 0:
+		return nil
+	case kept == 1:
+		return []string{"restarts the replica of role " + role}
+	case restarted == kept:
+		return []string{fmt.Sprintf("restarts all %d replicas of role %s, %s", kept, role, pace(spec))}
+	}
+	return []string{fmt.Sprintf("restarts %d of %d replicas of role %s, %s", restarted, kept, role, pace(spec))}
 }
 
 // pace says how many units of a service change at once.

@@ -38,20 +38,22 @@ func (s *simulation) pods(id identity) map[string]runningPods {
 	return all
 }
 
-// imagesOf returns the images of a LeaderWorkerSet's leader, by the names of its containers. Each replica has a leader, and
-// its workers have the same engine.
+// imagesOf returns the images of a LeaderWorkerSet, by the names of the containers. A container of the workers that has
+// another image than that of the leader has a name of its own.
 func imagesOf(o object) map[string]string {
 	all := map[string]string{}
-	template, _, _ := unstructured.NestedMap(o.Object, "spec", "leaderWorkerTemplate", "leaderTemplate", "spec")
-	if template == nil {
-		template, _, _ = unstructured.NestedMap(o.Object, "spec", "leaderWorkerTemplate", "workerTemplate", "spec")
-	}
-	for _, list := range []string{"initContainers", "containers"} {
-		containers, _, _ := unstructured.NestedSlice(template, list)
-		for _, c := range containers {
-			fields, _ := c.(map[string]any)
-			name, _, _ := unstructured.NestedString(fields, "name")
-			all[name], _, _ = unstructured.NestedString(fields, "image")
+	for _, template := range []string{"leaderTemplate", "workerTemplate"} {
+		for _, list := range []string{"initContainers", "containers"} {
+			containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "leaderWorkerTemplate", template, "spec", list)
+			for _, c := range containers {
+				fields, _ := c.(map[string]any)
+				name, _, _ := unstructured.NestedString(fields, "name")
+				image, _, _ := unstructured.NestedString(fields, "image")
+				if of := all[name]; of != "" && of != image {
+					name += " of the workers"
+				}
+				all[name] = image
+			}
 		}
 	}
 	return all

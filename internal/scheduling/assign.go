@@ -20,6 +20,8 @@ type Problem struct {
 	Candidates      []Candidate
 	// AnswerAlone are the roles of which a replica answers requests without one of another role.
 	AnswerAlone map[string]bool
+	// Queues tells that requests wait in the endpoint picker as long as no replica is ready.
+	Queues bool
 	// Homes of the groups, as the last request that was observed has them.
 	Homes         map[key.GroupID]reservation.Home
 	FailoverAfter time.Duration
@@ -125,7 +127,7 @@ func Assign(problem Problem) Solution {
 		p.placeUnits()
 	} else {
 		for i := range p.Candidates {
-			if p.eligibility[i].eligible() {
+			if p.eligibility[i].eligible() || p.sleepsIn(i) {
 				p.assigned[i] = p.Groups
 			}
 		}
@@ -224,6 +226,10 @@ func (p *scheduler) decide(i int) Decision {
 		}
 	}
 	d.State, d.Reason, d.Message = p.explain(i, &d)
+	if p.keepsQueue(i, &d) {
+		d.State, d.Groups = v1alpha1.StateLeaving, withoutReplicas(p.Groups)
+		d.Message += p.queueLeaves(i)
+	}
 	d.AwaitsFailover = d.Reason == ReasonUnreachable && d.State == v1alpha1.StatePlaced && !p.eligibility[i].mustLeave && p.Policy != v1alpha1.PlacementReplicate
 	// A cluster keeps its traffic for groups that are assigned to it and exist there. Groups that
 	// are only pending there do not count.

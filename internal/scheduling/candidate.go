@@ -25,6 +25,8 @@ type Candidate struct {
 	Deselected bool
 	// NotAllowed clusters are deselected because they no longer allow the tenant's namespace.
 	NotAllowed bool
+	// Exists tells that the service has objects there. Gone tells that there is no InferenceCluster.
+	Exists, Gone bool
 	// StopPolicy of the cluster, and the message that explains it. Empty means None.
 	StopPolicy  v1alpha1.StopPolicy
 	StopMessage string

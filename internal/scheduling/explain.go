@@ -14,7 +14,7 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 	switch {
 	case len(d.Run) > 0 && e.mustLeave:
 		if j := p.unroutableTarget(i); j != "" {
-			return v1alpha1.StateLeaving, e.reason, e.message + ", and cannot be left: " + j + " has no entrypoint to which requests can be sent"
+			return v1alpha1.StateLeaving, e.reason, e.message + cannotLeave(j)
 		}
 		return v1alpha1.StateLeaving, e.reason, e.message + ", and is left once it runs elsewhere"
 	case !e.eligible() && (len(d.Run) > 0 || !e.mustLeave && len(p.assigned[i]) > 0): // Some of it runs here, or it sleeps here.

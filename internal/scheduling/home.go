@@ -43,6 +43,7 @@ func (p *scheduler) placeUnits() {
 		homes[n] = p.nextHome(u, was)
 		if homes[n] < 0 {
 			homeless = append(homeless, n)
+			p.keepRecords(u)
 			continue
 		}
 		if failed[n] = p.startFailed(u, homes[n]); failed[n] {
@@ -60,6 +61,16 @@ func (p *scheduler) placeUnits() {
 	}
 	for i := range p.Candidates {
 		p.assigned[i], p.asked[i] = p.inOrder(p.assigned[i]), p.inOrder(p.asked[i])
+	}
+}
+
+// keepRecords keeps the records of groups that sleep and have nowhere to go. They stay where requests wait for them if
+// that can be used again.
+func (p *scheduler) keepRecords(u unit) {
+	for _, g := range u {
+		if h, recorded := p.Homes[g.Name]; recorded && len(g.Replicas) == 0 {
+			p.homes[g.Name] = h
+		}
 	}
 }
 
@@ -86,10 +97,16 @@ func (p *scheduler) homeOf(u unit) int {
 	return p.best(u, exists)
 }
 
-// maySleep tells whether a group without replicas may stay in a candidate. Requests may wait for it there, also
-// while the candidate takes nothing new.
+// maySleep tells whether a group without replicas stays in a candidate that cannot be read for now. Requests may wait
+// for it there.
 func (p *scheduler) maySleep(g *reservation.ReplicaGroup, i int) bool {
-	return len(g.Replicas) == 0 && !p.eligibility[i].mustLeave
+	c, e := &p.Candidates[i], p.eligibility[i]
+	return len(g.Replicas) == 0 && c.Exists && !c.Gone && !e.mustLeave && (e.reason == ReasonUnreachable || e.reason == ReasonUnknown)
+}
+
+// sleepsIn tells whether all groups of a service may stay in a candidate without replicas.
+func (p *scheduler) sleepsIn(i int) bool {
+	return !slices.ContainsFunc(p.Groups, func(g reservation.ReplicaGroup) bool { return !p.maySleep(&g, i) })
 }
 
 // recordedIn tells whether the recorded home of a group is a candidate. The cluster of the XR has

@@ -27,6 +27,35 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 	return c.MayReceiveTraffic && !slices.ContainsFunc(p.Groups, func(o reservation.ReplicaGroup) bool { return p.canAnswer(&o, i) && !p.replaced(i, &o) })
 }
 
+// keepsQueue tells whether requests may wait in a cluster in which nothing of the service is to run any more. The
+// endpoint picker stays there until the fleet's gateway sends them elsewhere.
+func (p *scheduler) keepsQueue(i int, d *Decision) bool {
+	c := &p.Candidates[i]
+	return p.Queues && len(p.Groups) > 0 && d.State == v1alpha1.StateNotPlaced && !d.Abandoned && c.Exists && c.MayReceiveTraffic
+}
+
+// queueLeaves says when a cluster is left in which requests wait.
+func (p *scheduler) queueLeaves(i int) string {
+	if j := p.unroutableTarget(i); j != "" {
+		return cannotLeave(j)
+	}
+	return ", and is left once requests can wait elsewhere"
+}
+
+// cannotLeave says that a cluster cannot be left for another one.
+func cannotLeave(target string) string {
+	return ", and cannot be left: " + target + " has no entrypoint to which requests can be sent"
+}
+
+// withoutReplicas returns groups of which nothing is requested.
+func withoutReplicas(groups []reservation.ReplicaGroup) []reservation.ReplicaGroup {
+	all := make([]reservation.ReplicaGroup, 0, len(groups))
+	for i := range groups {
+		all = append(all, reservation.ReplicaGroup{Name: groups[i].Name})
+	}
+	return all
+}
+
 // hasMoved tells whether the home of a group is another cluster, and was that already in the
 // request that was read back. So two reads of different age never stop both copies: each stops
 // only what the same written record has given up.

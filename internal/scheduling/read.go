@@ -21,6 +21,7 @@ import (
 func (v *view) candidate(m member) Candidate {
 	c := Candidate{Name: m.target.Cluster, Weight: m.weight, Deselected: m.deselected, RouterReady: !v.demand.HasRouter, ReceivesTraffic: true}
 	if at := v.snapshot.States[m.target.Cluster]; at != nil {
+		c.Exists = true
 		c.Present, c.Ready, c.WasReady, c.Updating, c.Created, c.Orphaned = at.Present, at.Ready, at.WasReady, v.updating(m.target.Cluster, at), at.Created, at.Orphaned
 		c.RouterReady = c.RouterReady || at.RouterReady && (at.Routed() || !v.demand.HasFleetRoute)
 	}
@@ -53,6 +54,7 @@ func (v *view) candidate(m member) Candidate {
 		c.Unknown = "the clusters of the fleet are not known yet"
 		return c
 	case ic == nil:
+		c.Gone = true
 		c.Unknown = "there is no InferenceCluster " + text.Value(m.inferenceCluster) + ", or none with a profile in fleet.namespace of the Input"
 		return c
 	case v.undecided[m.inferenceCluster]:

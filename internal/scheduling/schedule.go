@@ -34,6 +34,8 @@ type Demand struct {
 	Room int
 	// HasRouter tells that requests are answered only where an endpoint picker runs.
 	HasRouter bool
+	// Queues tells that requests wait in the endpoint picker as long as no replica is ready.
+	Queues bool
 	// HasGang tells that its replicas start as a gang.
 	HasGang bool
 	// HasFleetRoute tells that one route sends requests to all clusters.
@@ -128,6 +130,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		Groups:          demand.Groups,
 		PodRequirements: demand.PodRequirements,
 		AnswerAlone:     demand.AnswerAlone,
+		Queues:          demand.Queues,
 		FailoverAfter:   v.placement.FailoverAfter(),
 		StartTimeout:    v.placement.StartTimeout(),
 		Selected:        v.placement.ClusterSelector != nil,
@@ -165,11 +168,6 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	addUnassigned(demand.Groups, decisions)
 	r.Unassigned = unassigned(demand.Groups, decisions)
 	for i, m := range members {
-		keepsRouter := v.keepsRouter(&p.Candidates[i], &decisions[i])
-		if v.waitsFor(&p.Candidates[i], &decisions[i]) {
-			decisions[i].State = v1alpha1.StateLeaving
-			decisions[i].Message += ", and is left once requests can wait elsewhere"
-		}
 		r.Assignments = append(r.Assignments, Assignment{
 			Decision:          decisions[i],
 			Target:            m.target,
@@ -181,7 +179,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 			GangQueue:         v.gangQueue(m),
 			Pins:              pins[i],
 			Notes:             v.notes(m, &decisions[i], solution.Homes),
-			KeepsRouter:       keepsRouter,
+			KeepsRouter:       v.keepsRouter(&p.Candidates[i], &decisions[i]),
 		})
 	}
 	return r
@@ -241,14 +239,6 @@ func (v *view) keepsRouter(c *Candidate, d *Decision) bool {
 		return false
 	case d.Abandoned:
 		return !c.Orphaned
-	case len(v.demand.Groups) == 0:
-		return !c.Deselected && c.StopPolicy != v1alpha1.StopDrain
 	}
-	return v.waitsFor(c, d)
-}
-
-// waitsFor tells whether requests may wait in a cluster that a service leaves while it sleeps. They go on to do so
-// until the fleet's gateway sends them elsewhere.
-func (v *view) waitsFor(c *Candidate, d *Decision) bool {
-	return d.State == v1alpha1.StateNotPlaced && c.MayReceiveTraffic && len(reservation.Replicas(v.demand.Groups)) == 0
+	return len(v.demand.Groups) == 0 && !c.Deselected && c.StopPolicy != v1alpha1.StopDrain
 }

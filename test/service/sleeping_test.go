@@ -32,6 +32,8 @@ type sleeper struct {
 	full     map[string]bool
 	// lost has how long clusters have been out of reach.
 	lost map[string]time.Duration
+	// gone are those that have left the fleet.
+	gone map[string]bool
 	// replicas that KEDA asks for.
 	replicas int
 	// hasPicker tells where there was an endpoint picker a call ago. It is ready then.
@@ -65,7 +67,7 @@ placement: {policy: Failover, clusters: [%s]}
 		listed = append(listed, fmt.Sprintf("{name: %s, inferenceClusterRef: {name: %[1]s}}", name))
 	}
 	service := fixture.Service(fmt.Sprintf(spec, strings.Join(listed, ", ")))
-	s := &sleeper{T: t, fn: function.Start(t), req: fixture.Request(t, service, input), policies: map[string]string{}, lost: map[string]time.Duration{}, full: map[string]bool{}, hasPicker: map[string]bool{}}
+	s := &sleeper{T: t, fn: function.Start(t), req: fixture.Request(t, service, input), policies: map[string]string{}, lost: map[string]time.Duration{}, gone: map[string]bool{}, full: map[string]bool{}, hasPicker: map[string]bool{}}
 	for _, name := range clusters {
 		s.policies[name] = "None"
 	}
@@ -144,7 +146,9 @@ func (s *sleeper) call() {
 	s.Helper()
 	var clusters []string
 	for _, name := range slices.Sorted(maps.Keys(s.policies)) {
-		clusters = append(clusters, s.cluster(name))
+		if !s.gone[name] {
+			clusters = append(clusters, s.cluster(name))
+		}
 	}
 	before := s.req.GetObserved().GetComposite().GetResource()
 	rsp := settle(s.T, s.fn, s.req, clusters)
@@ -341,14 +345,15 @@ func TestWakesElsewhere(t *testing.T) {
 			},
 		},
 		"Full": {
-			reason: "It asks the cluster in which requests wait first. They wait there until another one has reserved the capacity.",
+			reason: "It asks the cluster in which requests wait first. They wait there until the route leads to another one.",
 			change: func(s *sleeper) { s.full["us-west"] = true },
 			want: []moment{
 				{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"},
 				{"", "us-west", "us-west 1", "us-west", "FALSE WaitingForCapacity", "FALSE InsufficientCapacity"},
 				{"", "us-west", "us-west 1", "us-east us-south us-west", "FALSE WaitingForCapacity", "FALSE Requested"},
-				{"us-east 1", "us-east", "us-east 0", "us-east", "FALSE NotCreated", "TRUE Placed"},
-				{"us-east 1", "us-east", "us-east 0", "us-east", "TRUE AllReady", "TRUE Placed"},
+				{"us-east 1", "us-east us-west", "us-west 1", "us-east", "FALSE NotCreated", "FALSE NotNeeded"},
+				{"us-east 1", "us-east us-west", "us-west 1", "us-east", "TRUE AllReady", "FALSE NotNeeded"},
+				{"us-east 1", "us-east us-west", "us-east 1", "us-east", "TRUE AllReady", "FALSE NotNeeded"},
 				{"us-east 1", "us-east", "us-east 1", "us-east", "TRUE AllReady", "TRUE Placed"},
 			},
 		},
@@ -392,26 +397,84 @@ func TestSleepsOutOfReach(t *testing.T) {
 	}
 }
 
-// TestSleepsWithNowhereToGo proves that requests still wait in a cluster that is drained, as long as no other takes the service.
+// TestSleepsWithNowhereToGo proves that requests still wait in a cluster that is drained, as long as no other takes the service,
+// also once one has woken it.
 func TestSleepsWithNowhereToGo(t *testing.T) {
-	s := asleep(t)
-	before := s.waitsIn("us-west")
-	for name := range s.policies {
-		s.policies[name] = "Drain"
+	drain := func(s *sleeper, policy string) {
+		for name := range s.policies {
+			s.policies[name] = policy
+		}
 	}
-	s.reconcile(3)
-	s.policies["us-south"] = "None"
+	stays := moment{"", "us-west", "us-west 1", "", "TRUE Sleeping", "FALSE Draining"}
+	cases := map[string]struct {
+		reason string
+		then   func(*sleeper)
+		want   []moment
+	}{
+		"Leaves": {
+			reason: "It moves once another cluster takes it.",
+			then: func(s *sleeper) {
+				s.policies["us-south"] = "None"
+				s.reconcile(4)
+			},
+			want: []moment{
+				stays,
+				{"", "us-south us-west", "us-west 1", "", "TRUE Sleeping", "FALSE Draining"},
+				{"", "us-south us-west", "us-south 1", "", "TRUE Sleeping", "FALSE Draining"},
+				{"", "us-south", "us-south 1", "", "TRUE Sleeping", "TRUE Placed"},
+			},
+		},
+		"Stays": {
+			reason: "The drain ends, and requests wait there.",
+			then: func(s *sleeper) {
+				drain(s, "None")
+				s.reconcile(4)
+			},
+			want: []moment{stays, {"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"}},
+		},
+		"Wakes": {
+			reason: "What waits is not lost while it has no place, nor before another endpoint picker is ready.",
+			then: func(s *sleeper) {
+				s.replicas = 1
+				s.reconcile(3)
+				s.policies["us-south"] = "None"
+				s.reconcile(6)
+			},
+			want: []moment{
+				stays,
+				{"", "us-west", "us-west 1", "", "FALSE NoCluster", "FALSE Draining"},
+				{"", "us-west", "us-west 1", "us-south", "FALSE WaitingForCapacity", "FALSE Draining"},
+				{"us-south 1", "us-south us-west", "us-west 1", "us-south", "FALSE NotCreated", "FALSE Draining"},
+				{"us-south 1", "us-south us-west", "us-west 1", "us-south", "TRUE AllReady", "FALSE Draining"},
+				{"us-south 1", "us-south us-west", "us-south 1", "us-south", "TRUE AllReady", "FALSE Draining"},
+				{"us-south 1", "us-south", "us-south 1", "us-south", "TRUE AllReady", "TRUE Placed"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := asleep(t)
+			drain(s, "Drain")
+			s.reconcile(3)
+			tc.then(s)
+			if diff := cmp.Diff(tc.want, s.seen); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSleepsWithoutCluster proves that a service does not sleep on in a cluster that has left the fleet.
+func TestSleepsWithoutCluster(t *testing.T) {
+	s := asleep(t)
+	s.gone["us-west"] = true
 	s.reconcile(4)
 	want := []moment{
-		{"", "us-west", "us-west 1", "", "TRUE Sleeping", "FALSE Draining"},
-		{"", "us-south us-west", "us-west 1", "", "TRUE Sleeping", "FALSE Draining"},
-		{"", "us-south us-west", "us-south 1", "", "TRUE Sleeping", "FALSE Draining"},
-		{"", "us-south", "us-south 1", "", "TRUE Sleeping", "TRUE Placed"},
+		{"", "us-east us-west", "us-west 1", "", "TRUE Sleeping", "FALSE ClusterUnknown"},
+		{"", "us-east us-west", "us-east 1", "", "TRUE Sleeping", "FALSE ClusterUnknown"},
+		{"", "us-east", "us-east 1", "", "TRUE Sleeping", "TRUE Placed"},
 	}
 	if diff := cmp.Diff(want, s.seen); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
-	}
-	if len(before) == 0 || len(s.waitsIn("us-west")) > 0 {
-		t.Errorf("objects in us-west: %d before, and %v after it has left", len(before), s.waitsIn("us-west"))
 	}
 }

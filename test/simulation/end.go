@@ -234,7 +234,7 @@ func (w *World) complete(u *user) bool {
 	return len(u.missing(all)) == 0
 }
 
-// growing tells whether a replica of a service is not told to run the pods that its user wants, or needs more room to get there.
+// growing tells whether a replica of a service is not told to run the pods that its user wants, or has no room to get there.
 func (w *World) growing(u *user) bool {
 	xr, wanted := w.server.get(serviceKind, u.name), map[string][]pod{}
 	for _, r := range u.replicas() {
@@ -244,34 +244,37 @@ func (w *World) growing(u *user) bool {
 		return false
 	}
 	for t := range w.children[xr.uid] {
-		manifest := object(w.server.get(t.kind, t.name).body, "spec", "forProvider", "manifest")
+		o := w.server.get(t.kind, t.name)
+		manifest := object(o.body, "spec", "forProvider", "manifest")
 		want, is := wanted[replicaOf(manifest)]
 		if t.kind != objectKind || !is || text(manifest, "kind") != lwsKind.kind {
 			continue
 		}
-		if told := podsOf(manifest); gpusOf(told) != gpusOf(want) || whileReplaced(told, want) > gpusOf(told) {
+		told, r := podsOf(manifest), w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
+		meanwhile := whileReplaced(told, want)
+		if gpusOf(told) != gpusOf(want) || gpusOf(meanwhile) > gpusOf(told) && !fits(r.nodes, slices.Concat(w.takenBut(r, t.name), meanwhile)) {
 			return true
 		}
 	}
 	return false
 }
 
-// whileReplaced returns the GPUs that a replica needs while its pods are replaced one by one: each new pod on the node of a former
-// one, if it has one, and the larger of the two counts. Two pods of 4 GPUs and then one of 8 need 12: the second may stop last.
-func whileReplaced(former, next []pod) int {
-	bySize := func(pods []pod) []int {
-		all := make([]int, max(len(former), len(next)))
-		for i, p := range pods {
-			all[i] = p.gpus
+// whileReplaced returns pods that need what a replica needs while its pods are replaced one by one: each new pod on the node of a
+// former one, if it has one, and the larger of the two counts. Two pods of 4 GPUs and then one of 8 need 12: the second may stop last.
+func whileReplaced(former, next []pod) []pod {
+	bySize := func(pods []pod) []pod {
+		return slices.SortedStableFunc(slices.Values(pods), func(a, b pod) int { return b.gpus - a.gpus })
+	}
+	all, next := bySize(former), bySize(next)
+	for i, p := range next {
+		switch {
+		case i == len(all):
+			all = append(all, p)
+		case p.gpus > all[i].gpus:
+			all[i] = p
 		}
-		slices.SortFunc(all, func(a, b int) int { return b - a })
-		return all
 	}
-	a, b, sum := bySize(former), bySize(next), 0
-	for i := range a {
-		sum += max(a[i], b[i])
-	}
-	return sum
+	return all
 }
 
 // checkSpread checks that nothing waits of a service that is split over clusters. The rest of a group runs where the group runs.

@@ -56,15 +56,25 @@ func (w *World) checkRolledOut(u *user) {
 	}
 }
 
-// taken returns the pods for which a cluster has no room left: those that it is told to run. While a partition holds the template
-// back, they are the pods that a LeaderWorkerSet had, or those that the template makes next, whichever need more.
-func (w *World) taken(r *remote) []pod {
+// taken returns the pods for which a cluster has no room left: those that it is told to run. While a LeaderWorkerSet keeps the pods
+// that it had, they are those, or those that its template makes next, whichever need more.
+func (w *World) taken(r *remote) []pod { return w.takenBut(r, name{}) }
+
+// takenBut returns the pods for which a cluster has no room left, without those of an Object.
+func (w *World) takenBut(r *remote, but name) []pod {
 	var all []pod
 	for n, pods := range w.told[r.name] {
+		if n == but {
+			continue
+		}
 		o := w.server.get(objectKind, n)
-		for _, others := range [][]pod{r.runningPods(o), podsOf(object(o.body, "spec", "forProvider", "manifest"))} {
-			if gpusOf(others) > gpusOf(pods) {
-				pods = others
+		others := [][]pod{r.runningPods(o)}
+		if manifest := object(o.body, "spec", "forProvider", "manifest"); heldBack(manifest) {
+			others = append(others, podsOf(manifest))
+		}
+		for _, o := range others {
+			if gpusOf(o) > gpusOf(pods) {
+				pods = o
 			}
 		}
 		all = append(all, pods...)

@@ -170,7 +170,7 @@ func weighInstead(all []Backend, weights map[string]int32) {
 // waitsIn tells whether requests can wait in a cluster until a role of the service has started there. It may wait for
 // capacity first.
 func (p *Plan) waitsIn(a *scheduling.Assignment) bool {
-	stays := a.State == v1alpha1.StatePlaced || a.State == v1alpha1.StatePending || a.State == v1alpha1.StateLeaving && a.KeepsRouter
+	stays := a.State == v1alpha1.StatePlaced || a.State == v1alpha1.StatePending || a.State == v1alpha1.StateLeaving && len(a.Run) == 0
 	return p.Router.Waits() && stays && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed()
 }
 

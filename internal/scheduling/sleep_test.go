@@ -1,0 +1,73 @@
+package scheduling
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// TestSleeps proves where a service without replicas stays. It slept in a, and requests reach it there.
+func TestSleeps(t *testing.T) {
+	now := time.Now()
+	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
+	brief := func(c *Candidate) { c.Unreachable = ago(time.Second) }
+	type states map[string]v1alpha1.PlacementState
+	const placed, leaving, not = v1alpha1.StatePlaced, v1alpha1.StateLeaving, v1alpha1.StateNotPlaced
+	cases := map[string]struct {
+		reason string
+		policy v1alpha1.PlacementPolicy
+		change func(a *Candidate)
+		// noQueue tells that requests fail if nothing is ready, and noGroups that the service is stopped.
+		noQueue, noGroups bool
+		want              states
+	}{
+		"Undisturbed":        {reason: "It stays.", want: states{"a": placed, "b": not}},
+		"BrieflyUnreachable": {reason: "Replicas stay, too.", change: brief, want: states{"a": placed, "b": not}},
+		"Unreachable":        {reason: "It moves, and requests may still wait there.", change: func(c *Candidate) { c.Unreachable = ago(time.Hour) }, want: states{"a": leaving, "b": placed}},
+		"Unknown":            {reason: "It is read again later.", change: func(c *Candidate) { c.Unknown = "x" }, want: states{"a": placed, "b": not}},
+		"Gone":               {reason: "Nobody says that it comes back.", change: func(c *Candidate) { c.Unknown, c.Gone = "x", true }, want: states{"a": leaving, "b": placed}},
+		"OutOfScope":         {reason: "It could not wake there.", change: func(c *Candidate) { c.OutOfScope = ReasonNoCache }, want: states{"a": leaving, "b": placed}},
+		"Drained":            {reason: "It moves.", change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": leaving, "b": placed}},
+		"DrainedNoTraffic":   {reason: "The route leads elsewhere.", change: func(c *Candidate) { c.StopPolicy, c.MayReceiveTraffic = v1alpha1.StopDrain, false }, want: states{"a": not, "b": placed}},
+		"DrainedNothing":     {reason: "Nothing exists there.", change: func(c *Candidate) { c.StopPolicy, c.Exists = v1alpha1.StopDrain, false }, want: states{"a": not, "b": placed}},
+		"DrainedNoQueue":     {reason: "No request waits.", noQueue: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": not, "b": placed}},
+		"Abandoned":          {reason: "It is forgotten.", change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopAbandon }, want: states{"a": not, "b": placed}},
+		"Stopped":            {reason: "spec.replicas is 0.", noGroups: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": not, "b": not}},
+		"Replicate":          {reason: "It sleeps in both.", policy: v1alpha1.PlacementReplicate, want: states{"a": placed, "b": placed}},
+		"ReplicateBriefly":   {reason: "The copy in a stays.", policy: v1alpha1.PlacementReplicate, change: brief, want: states{"a": placed, "b": placed}},
+		"ReplicateNothing": {reason: "Nothing is made where it is not known to succeed.", policy: v1alpha1.PlacementReplicate, change: func(c *Candidate) {
+			brief(c)
+			c.Exists, c.MayReceiveTraffic = false, false
+		}, want: states{"a": not, "b": placed}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Problem{
+				Policy: tc.policy, Queues: !tc.noQueue, FailoverAfter: time.Minute, Now: now,
+				Groups: []reservation.ReplicaGroup{{Name: "0"}}, Homes: map[key.GroupID]reservation.Home{"0": {Cluster: "a", Epoch: 2, Started: true}},
+				Candidates: []Candidate{{Name: "a", Exists: true, MayReceiveTraffic: true, ReceivesTraffic: true, RouterReady: true}, {Name: "b"}},
+			}
+			if p.Policy == "" {
+				p.Policy = v1alpha1.PlacementFailover
+			}
+			if tc.noGroups {
+				p.Groups = nil
+			}
+			if tc.change != nil {
+				tc.change(&p.Candidates[0])
+			}
+			got := states{}
+			for _, d := range Assign(p).Decisions {
+				got[d.Name] = d.State
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

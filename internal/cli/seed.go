@@ -127,7 +127,12 @@ func runsIn(o object) []v1alpha1.ClusterStatus {
 	if placed := of(v1alpha1.StatePlaced); len(placed) > 0 {
 		return placed
 	}
-	return of(v1alpha1.StateLeaving)
+	leaving, wants := of(v1alpha1.StateLeaving), false
+	for i := range leaving {
+		wants = wants || len(leaving[i].Assigned) > 0
+	}
+	// Where requests wait for a service that has left, nothing of it runs.
+	return slices.DeleteFunc(leaving, func(c v1alpha1.ClusterStatus) bool { return wants && len(c.Assigned) == 0 })
 }
 
 // pin returns a service whose placement names only the clusters in which it runs, and whether

@@ -28,10 +28,15 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 }
 
 // keepsQueue tells whether requests may wait in a cluster in which nothing of the service is to run any more. The
-// endpoint picker stays there until the fleet's gateway sends them elsewhere.
+// endpoint picker stays there until the fleet's gateway sends them elsewhere. While the service has no other place, it also
+// stays when the gateway sends it nothing, such as after it was not ready.
 func (p *scheduler) keepsQueue(i int, d *Decision) bool {
 	c := &p.Candidates[i]
-	return p.Queues && len(p.Groups) > 0 && d.State == v1alpha1.StateNotPlaced && !d.Abandoned && c.Exists && c.MayReceiveTraffic
+	if !p.Queues || len(p.Groups) == 0 || d.State != v1alpha1.StateNotPlaced || d.Abandoned || !c.Exists {
+		return false
+	}
+	nowhere := !slices.ContainsFunc(p.assigned, func(groups []reservation.ReplicaGroup) bool { return len(groups) > 0 })
+	return c.MayReceiveTraffic || nowhere && c.mayEverReceive()
 }
 
 // queueLeaves says when a cluster is left in which requests wait.
@@ -39,7 +44,7 @@ func (p *scheduler) queueLeaves(i int) string {
 	if j := p.unroutableTarget(i); j != "" {
 		return cannotLeave(j)
 	}
-	return ", and is left once requests can wait elsewhere"
+	return ", and is left once no gateway sends requests there"
 }
 
 // cannotLeave says that a cluster cannot be left for another one.

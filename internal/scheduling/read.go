@@ -45,7 +45,10 @@ func (v *view) candidate(m member) Candidate {
 			c.AskedFor = v.snapshot.Now.Sub(at)
 		}
 		for _, g := range requested.Groups {
-			c.Requested[g.Name] = true
+			// A cluster that is left while requests wait there has its groups in the request, and was not asked for room.
+			if len(g.Replicas) > 0 || v.snapshot.Request.Homes[g.Name].Cluster == m.target.Cluster {
+				c.Requested[g.Name] = true
+			}
 		}
 	}
 	ic := v.clusters[m.inferenceCluster]

@@ -24,7 +24,9 @@ func TestSleeps(t *testing.T) {
 		change func(a *Candidate)
 		// noQueue tells that requests fail if nothing is ready, and noGroups that the service is stopped.
 		noQueue, noGroups bool
-		want              states
+		// alone tells that b is drained.
+		alone bool
+		want  states
 	}{
 		"Undisturbed":        {reason: "It stays.", want: states{"a": placed, "b": not}},
 		"BrieflyUnreachable": {reason: "Replicas stay, too.", change: brief, want: states{"a": placed, "b": not}},
@@ -36,10 +38,14 @@ func TestSleeps(t *testing.T) {
 		"DrainedNoTraffic":   {reason: "The route leads elsewhere.", change: func(c *Candidate) { c.StopPolicy, c.MayReceiveTraffic = v1alpha1.StopDrain, false }, want: states{"a": not, "b": placed}},
 		"DrainedNothing":     {reason: "Nothing exists there.", change: func(c *Candidate) { c.StopPolicy, c.Exists = v1alpha1.StopDrain, false }, want: states{"a": not, "b": placed}},
 		"DrainedNoQueue":     {reason: "No request waits.", noQueue: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": not, "b": placed}},
-		"Abandoned":          {reason: "It is forgotten.", change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopAbandon }, want: states{"a": not, "b": placed}},
-		"Stopped":            {reason: "spec.replicas is 0.", noGroups: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": not, "b": not}},
-		"Replicate":          {reason: "It sleeps in both.", policy: v1alpha1.PlacementReplicate, want: states{"a": placed, "b": placed}},
-		"ReplicateBriefly":   {reason: "The copy in a stays.", policy: v1alpha1.PlacementReplicate, change: brief, want: states{"a": placed, "b": placed}},
+		"Alone":              {reason: "It has no other place.", alone: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": leaving, "b": not}},
+		"AloneNotReady": {reason: "The endpoint picker comes back.", alone: true, change: func(c *Candidate) {
+			c.StopPolicy, c.MayReceiveTraffic, c.ReceivesTraffic, c.RouterReady = v1alpha1.StopDrain, false, false, false
+		}, want: states{"a": leaving, "b": not}},
+		"Abandoned":        {reason: "It is forgotten.", change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopAbandon }, want: states{"a": not, "b": placed}},
+		"Stopped":          {reason: "spec.replicas is 0.", noGroups: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": not, "b": not}},
+		"Replicate":        {reason: "It sleeps in both.", policy: v1alpha1.PlacementReplicate, want: states{"a": placed, "b": placed}},
+		"ReplicateBriefly": {reason: "The copy in a stays.", policy: v1alpha1.PlacementReplicate, change: brief, want: states{"a": placed, "b": placed}},
 		"ReplicateNothing": {reason: "Nothing is made where it is not known to succeed.", policy: v1alpha1.PlacementReplicate, change: func(c *Candidate) {
 			brief(c)
 			c.Exists, c.MayReceiveTraffic = false, false
@@ -57,6 +63,9 @@ func TestSleeps(t *testing.T) {
 			}
 			if tc.noGroups {
 				p.Groups = nil
+			}
+			if tc.alone {
+				p.Candidates[1].StopPolicy = v1alpha1.StopDrain
 			}
 			if tc.change != nil {
 				tc.change(&p.Candidates[0])

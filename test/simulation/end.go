@@ -252,7 +252,10 @@ func (w *World) growing(u *user) bool {
 		}
 		told, r := podsOf(manifest), w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
 		meanwhile := whileReplaced(told, want)
-		if gpusOf(told) != gpusOf(want) || gpusOf(meanwhile) > gpusOf(told) && !fits(r.nodes, slices.Concat(w.takenBut(r, t.name), meanwhile)) {
+		hasRoom := func() bool {
+			return !w.waitsBefore(u, r) && fits(r.nodes, slices.Concat(w.takenBut(r, t.name), meanwhile))
+		}
+		if gpusOf(told) != gpusOf(want) || gpusOf(meanwhile) > gpusOf(told) && !hasRoom() {
 			return true
 		}
 	}

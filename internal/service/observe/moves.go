@@ -146,10 +146,13 @@ func (p places) leaving(cluster string) bool {
 }
 
 // unknown tells whether something runs in a cluster, and the status does not say what. It
-// does not where the service was not in the fleet.
+// does not where the service was not in the fleet. Where requests wait in a cluster that is left, nothing runs.
 func (p places) unknown(cluster string) bool {
 	s := p.status[cluster]
-	return s != nil && len(s.Assigned) == 0 && (s.State == v1alpha1.StatePlaced || s.State == v1alpha1.StateLeaving)
+	if s == nil || len(s.Assigned) > 0 {
+		return false
+	}
+	return s.State == v1alpha1.StatePlaced || s.State == v1alpha1.StateLeaving && len(p.units) == 0
 }
 
 // why says why a cluster is left.

@@ -36,7 +36,7 @@ func (h *controlPlane) installForScaling(t *testing.T) {
 	}
 	kubectl(t, h.Cluster, "apply", "-f", "package/install/rbac.yaml", "-f", "package/install/function.yaml",
 		"-f", "package/xr/definition.yaml", "-f", "package/xr/cluster-definition.yaml", "-f", "package/xr/role-definition.yaml", "-f", "package/xr/role-composition.yaml",
-		"-f", compositionWith(t, "xr", "monitoring: {podMonitors: {}}\nscaling: {prometheus: {serverAddress: 'http://prometheus.monitoring:9090'}}\n"))
+		"-f", compositionWith(t, "xr", "monitoring: {podMonitors: {}}\n"+unusedPrometheus))
 	healthy(t, h.Cluster, "Function", function, first)
 	kubectl(t, h.Cluster, "wait", "--for=condition=Established", "--timeout=3m", "xrd", "--all")
 }

@@ -14,14 +14,16 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/traffic"
 )
 
+// unusedPrometheus lets roles have targets. There is no Prometheus, and nobody asks for one.
+const unusedPrometheus = "scaling: {prometheus: {serverAddress: 'http://prometheus.monitoring:9090'}}\n"
+
 // TestTraffic proves that a service goes on answering while it is changed, while nodes are drained, and while it moves
 // to another cluster. It sends 20 requests each second, every fourth for a stream, through gateways and the real
 // endpoint picker to stand-ins for engines. None may fail or be cut, and a rollout stops one unit at a time. It counts
 // what fails while a cluster is cut off, and while no endpoint picker answers.
 func TestTraffic(t *testing.T) {
 	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 8, GPUs: 8, Engines: true, Clusters: 2, CoreArgs: cluster.RecommendedCoreArgs})}
-	// It has no Prometheus, and nobody asks for one.
-	h.installWith(t, "scaling: {prometheus: {serverAddress: 'http://prometheus.monitoring:9090'}}\n")
+	h.installWith(t, unusedPrometheus)
 	h.installRoles(t)
 	t.Run("Workers", func(t *testing.T) { testTrafficToWorkers(t, h.Cluster) })
 	t.Run("Pairs", func(t *testing.T) { testTrafficToPairs(t, h) })
@@ -129,7 +131,7 @@ func testTrafficToPairs(t *testing.T, h *controlPlane) {
 	prefilled(t, l.while("another image of the routing sidecar, by the Input", func() {
 		before := engineUIDs(t, c, pairs)
 		pods := record(t, c, podKind, ns)
-		kubectl(t, c, "apply", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()+"sidecar: {image: '"+nextSidecar+"'}\n"))
+		kubectl(t, c, "apply", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()+unusedPrometheus+"sidecar: {image: '"+nextSidecar+"'}\n"))
 		until(t, c, "all decode pods have the new sidecar", func(context.Context) (bool, error) {
 			n := 0
 			for _, p := range enginePods(t, c, pairs) {

@@ -38,19 +38,7 @@ func (v *view) candidate(m member) Candidate {
 		c.OutsideFleet = true
 		return c
 	}
-	if v.snapshot.Request != nil {
-		requested := v.snapshot.Request.Clusters[m.inferenceCluster]
-		c.Requested = map[key.GroupID]bool{}
-		if at := v.snapshot.UnplacedSince; !at.IsZero() {
-			c.AskedFor = v.snapshot.Now.Sub(at)
-		}
-		for _, g := range requested.Groups {
-			// A cluster that is left while requests wait there has its groups in the request, and was not asked for room.
-			if len(g.Replicas) > 0 || v.snapshot.Request.Homes[g.Name].Cluster == m.target.Cluster {
-				c.Requested[g.Name] = true
-			}
-		}
-	}
+	v.readRequested(&c, m)
 	ic := v.clusters[m.inferenceCluster]
 	switch {
 	case !v.snapshot.Resolved:
@@ -72,6 +60,24 @@ func (v *view) candidate(m member) Candidate {
 	c.InOutage = c.Unreachable != nil && outageAt(v.snapshot.Clusters, *c.Unreachable)
 	v.readReserved(&c, ic, m.inferenceCluster)
 	return c
+}
+
+// readRequested reads what the last request has of a cluster. One that is left while requests wait there has its groups in
+// the request without replicas, and was not asked for room. The home of a group that sleeps is asked first when it wakes.
+func (v *view) readRequested(c *Candidate, m member) {
+	last := v.snapshot.Request
+	if last == nil {
+		return
+	}
+	c.Requested = map[key.GroupID]bool{}
+	if at := v.snapshot.UnplacedSince; !at.IsZero() {
+		c.AskedFor = v.snapshot.Now.Sub(at)
+	}
+	for _, g := range last.Clusters[m.inferenceCluster].Groups {
+		if len(g.Replicas) > 0 || last.Homes[g.Name].Cluster == m.target.Cluster {
+			c.Requested[g.Name] = true
+		}
+	}
 }
 
 // entrypoint returns where requests reach a cluster, or nil. If the cluster does not report it,

@@ -127,12 +127,13 @@ func runsIn(o object) []v1alpha1.ClusterStatus {
 	if placed := of(v1alpha1.StatePlaced); len(placed) > 0 {
 		return placed
 	}
-	leaving, wants := of(v1alpha1.StateLeaving), false
-	for i := range leaving {
-		wants = wants || len(leaving[i].Assigned) > 0
+	leaving := of(v1alpha1.StateLeaving)
+	runs := func(c v1alpha1.ClusterStatus) bool { return len(c.Assigned) > 0 }
+	if !slices.ContainsFunc(leaving, runs) {
+		return leaving
 	}
 	// Where requests wait for a service that has left, nothing of it runs.
-	return slices.DeleteFunc(leaving, func(c v1alpha1.ClusterStatus) bool { return wants && len(c.Assigned) == 0 })
+	return slices.DeleteFunc(leaving, func(c v1alpha1.ClusterStatus) bool { return !runs(c) })
 }
 
 // pin returns a service whose placement names only the clusters in which it runs, and whether

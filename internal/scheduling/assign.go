@@ -20,8 +20,8 @@ type Problem struct {
 	Candidates      []Candidate
 	// AnswerAlone are the roles of which a replica answers requests without one of another role.
 	AnswerAlone map[string]bool
-	// Queues tells that requests wait in the endpoint picker as long as no replica is ready.
-	Queues bool
+	// Waits tells that requests wait in the endpoint picker as long as no replica is ready.
+	Waits bool
 	// Homes of the groups, as the last request that was observed has them.
 	Homes         map[key.GroupID]reservation.Home
 	FailoverAfter time.Duration

@@ -32,7 +32,7 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 // stays when the gateway sends it nothing, such as after it was not ready.
 func (p *scheduler) keepsQueue(i int, d *Decision) bool {
 	c := &p.Candidates[i]
-	if !p.Queues || len(p.Groups) == 0 || d.State != v1alpha1.StateNotPlaced || d.Abandoned || !c.Exists {
+	if !p.Waits || len(p.Groups) == 0 || d.State != v1alpha1.StateNotPlaced || d.Abandoned || !c.Exists {
 		return false
 	}
 	nowhere := !slices.ContainsFunc(p.assigned, func(groups []reservation.ReplicaGroup) bool { return len(groups) > 0 })

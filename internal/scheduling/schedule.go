@@ -34,8 +34,8 @@ type Demand struct {
 	Room int
 	// HasRouter tells that requests are answered only where an endpoint picker runs.
 	HasRouter bool
-	// Queues tells that requests wait in the endpoint picker as long as no replica is ready.
-	Queues bool
+	// Waits tells that requests wait in the endpoint picker as long as no replica is ready.
+	Waits bool
 	// HasGang tells that its replicas start as a gang.
 	HasGang bool
 	// HasFleetRoute tells that one route sends requests to all clusters.
@@ -130,7 +130,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		Groups:          demand.Groups,
 		PodRequirements: demand.PodRequirements,
 		AnswerAlone:     demand.AnswerAlone,
-		Queues:          demand.Queues,
+		Waits:           demand.Waits,
 		FailoverAfter:   v.placement.FailoverAfter(),
 		StartTimeout:    v.placement.StartTimeout(),
 		Selected:        v.placement.ClusterSelector != nil,

@@ -54,7 +54,7 @@ func TestSleeps(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := Problem{
-				Policy: tc.policy, Queues: !tc.noQueue, FailoverAfter: time.Minute, Now: now,
+				Policy: tc.policy, Waits: !tc.noQueue, FailoverAfter: time.Minute, Now: now,
 				Groups: []reservation.ReplicaGroup{{Name: "0"}}, Homes: map[key.GroupID]reservation.Home{"0": {Cluster: "a", Epoch: 2, Started: true}},
 				Candidates: []Candidate{{Name: "a", Exists: true, MayReceiveTraffic: true, ReceivesTraffic: true, RouterReady: true}, {Name: "b"}},
 			}

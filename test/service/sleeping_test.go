@@ -248,6 +248,14 @@ func (s *sleeper) moment(rsp *fnv1.RunFunctionResponse) moment {
 	}
 }
 
+// saw compares what was seen so far.
+func (s *sleeper) saw(reason string, want []moment) {
+	s.Helper()
+	if diff := cmp.Diff(want, s.seen); diff != "" {
+		s.Errorf("%s -want, +got:\n%s", reason, diff)
+	}
+}
+
 // asleep has a service run twice in us-west, because the clusters before it are full, and stop. Then all clusters have room.
 func asleep(t *testing.T) *sleeper {
 	t.Helper()
@@ -365,9 +373,7 @@ func TestWakesElsewhere(t *testing.T) {
 			s.reconcile(4)
 			s.replicas = 1
 			s.reconcile(7)
-			if diff := cmp.Diff(tc.want, s.seen); diff != "" {
-				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
-			}
+			s.saw(tc.reason, tc.want)
 		})
 	}
 }
@@ -392,9 +398,7 @@ func TestSleepsOutOfReach(t *testing.T) {
 		{"", "us-east us-west", "us-east 1", "", "TRUE Sleeping", "FALSE Unreachable"},
 		{"", "us-east", "us-east 1", "", "TRUE Sleeping", "TRUE Placed"},
 	}
-	if diff := cmp.Diff(want, s.seen); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	s.saw("", want)
 }
 
 // TestSleepsWithNowhereToGo proves that requests still wait in a cluster that is drained, as long as no other takes the service,
@@ -457,9 +461,7 @@ func TestSleepsWithNowhereToGo(t *testing.T) {
 			drain(s, "Drain")
 			s.reconcile(3)
 			tc.then(s)
-			if diff := cmp.Diff(tc.want, s.seen); diff != "" {
-				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
-			}
+			s.saw(tc.reason, tc.want)
 		})
 	}
 }
@@ -474,7 +476,5 @@ func TestSleepsWithoutCluster(t *testing.T) {
 		{"", "us-east us-west", "us-east 1", "", "TRUE Sleeping", "FALSE ClusterUnknown"},
 		{"", "us-east", "us-east 1", "", "TRUE Sleeping", "TRUE Placed"},
 	}
-	if diff := cmp.Diff(want, s.seen); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	s.saw("", want)
 }

@@ -20,7 +20,7 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, runn
 		Claimed:       p.Service.Claimed,
 		Placement:     spec.Placement,
 		HasRouter:     p.Router != nil,
-		Queues:        p.Router != nil && p.Router.Waits(),
+		Waits:         p.Router != nil && p.Router.Waits(),
 		HasFleetRoute: p.FleetRoute != nil,
 		HasGang:       gang.mode != v1alpha1.GangNone,
 	}

@@ -150,7 +150,7 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		all = append(all, current)
 	}
 	// Pods that are being replaced stop soon. They get requests only if no cluster has others. Without any pods,
-	// requests go where they can wait for some, at last in a cluster that a service leaves while it sleeps.
+	// requests go where they can wait for some, at last in a cluster that the service leaves.
 	weighInstead(all, restarting)
 	weighInstead(all, waiting)
 	weighInstead(all, leaving)

@@ -54,9 +54,7 @@ func numberAsRendered(origins []servingprofile.Origin, spec *structpb.Struct, co
 func renderedArgs(set object, template, list, container, value string) []string {
 	var args []string
 	for _, of := range []string{"workerTemplate", "leaderTemplate"} {
-		containers, _, _ := unstructured.NestedSlice(set.Object, "spec", "leaderWorkerTemplate", of, "spec", list)
-		for _, c := range containers {
-			m, _ := c.(map[string]any)
+		for _, m := range containersOf(set, of, list) {
 			if m["name"] != container {
 				continue
 			}
@@ -71,4 +69,15 @@ func renderedArgs(set object, template, list, container, value string) []string 
 		}
 	}
 	return args
+}
+
+// containersOf returns the containers of a LeaderWorkerSet's leader or workers, in a list of their template.
+func containersOf(set object, template, list string) []map[string]any {
+	containers, _, _ := unstructured.NestedSlice(set.Object, "spec", "leaderWorkerTemplate", template, "spec", list)
+	all := make([]map[string]any, 0, len(containers))
+	for _, c := range containers {
+		m, _ := c.(map[string]any)
+		all = append(all, m)
+	}
+	return all
 }

@@ -44,11 +44,9 @@ func imagesOf(o object) map[string]string {
 	all := map[string]string{}
 	for _, template := range []string{"leaderTemplate", "workerTemplate"} {
 		for _, list := range []string{"initContainers", "containers"} {
-			containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "leaderWorkerTemplate", template, "spec", list)
-			for _, c := range containers {
-				fields, _ := c.(map[string]any)
-				name, _, _ := unstructured.NestedString(fields, "name")
-				image, _, _ := unstructured.NestedString(fields, "image")
+			for _, c := range containersOf(o, template, list) {
+				name, _, _ := unstructured.NestedString(c, "name")
+				image, _, _ := unstructured.NestedString(c, "image")
 				if of := all[name]; of != "" && of != image {
 					name += " of the workers"
 				}

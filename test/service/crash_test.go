@@ -64,18 +64,22 @@ func crashLoop(t *testing.T, reason string, code int) {
 	note := func(rsp *fnv1.RunFunctionResponse) string {
 		return kube.Lookup(rsp.GetDesired().GetResources()[at].GetResource(), "metadata", "annotations", "fusioninfer.io/last-failure").GetStringValue()
 	}
-	// step observes what the last answer wants, with the second replica stuck and some pods.
-	step := func(pods ...string) *fnv1.RunFunctionResponse {
+	// reported observes what the last answer wants, with some status of the second replica and some pods.
+	reported := func(status string, pods ...string) {
 		t.Helper()
 		fixture.Observe(req, rsp)
 		fixture.MakeReady(t, req)
 		r := req.GetObserved().GetResources()[at]
-		r.Resource = kube.With(r.GetResource(), structpb.NewStructValue(fixture.YAML(t, stuckStatus)), "status")
+		r.Resource = kube.With(r.GetResource(), structpb.NewStructValue(fixture.YAML(t, status)), "status")
 		rsp, _ = fixture.Reconcile(t, fn, req, map[string][]string{"pods": pods})
 		if strings.Contains(rsp.String(), "s3cret") {
 			t.Error("the answer repeats what only the pod may have")
 		}
-		return rsp
+	}
+	// step reports that the second replica is stuck.
+	step := func(pods ...string) {
+		t.Helper()
+		reported(stuckStatus, pods...)
 	}
 	fails := func(what, want string) {
 		t.Helper()
@@ -93,6 +97,9 @@ func crashLoop(t *testing.T, reason string, code int) {
 		fails("it has no pods", why)
 		step(crashing(first, "", starts))
 		fails("its new pods start", why)
+		// A busy LeaderWorkerSet controller deletes and creates pods long before it writes a status.
+		reported("{}", crashing(first, "", starts))
+		fails("its new pods start, and its controller has not reported on it", why)
 		if diff := cmp.Diff(first+" "+why, note(rsp)); diff != "" {
 			t.Errorf("the note: -want, +got:\n%s", diff)
 		}

@@ -232,7 +232,8 @@ func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
 		failures = pods.failures
 	}
 	s := e.byKey[r.Key]
-	starts := s != nil && (s.reason == ReasonNotReady || s.reason == ReasonUpdating) && (pods == nil || pods.unscheduled == 0)
+	starting := []string{ReasonNotReported, ReasonUpdating, ReasonNotReady}
+	starts := s != nil && slices.Contains(starting, s.reason) && (pods == nil || pods.unscheduled == 0)
 	if note := r.LastFailure.Text; len(failures) == 0 && note != "" && starts {
 		return []string{clusterPrefix(c) + note}
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -86,24 +87,24 @@ func testAnswers(t *testing.T, c *cluster.Cluster) {
 	if err != nil || chunks != 200 {
 		t.Errorf("the deleted pod: %d chunks of its answer came (%v), want 200", chunks, err)
 	}
+	var end *corev1.ContainerStateTerminated
+	until(t, c, "the engine of the deleted pod has ended", func(context.Context) (bool, error) {
+		for _, e := range pods.all() {
+			p := &corev1.Pod{}
+			o := e.Object.(*unstructured.Unstructured)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p); err != nil {
+				return false, err
+			}
+			if p.UID == all[0].UID && len(p.Status.ContainerStatuses) > 0 {
+				end = cmp.Or(p.Status.ContainerStatuses[0].State.Terminated, end)
+			}
+		}
+		return end != nil, nil
+	})
+	if end.ExitCode != 0 {
+		t.Errorf("the engine of the deleted pod ended with code %d, want 0, as after SIGTERM", end.ExitCode)
+	}
 	settled(t, c, chat)
-	code := int32(-1)
-	for _, e := range pods.all() {
-		p := &corev1.Pod{}
-		o := e.Object.(*unstructured.Unstructured)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p); err != nil {
-			t.Fatal(err)
-		}
-		if p.UID != all[0].UID || len(p.Status.ContainerStatuses) == 0 {
-			continue
-		}
-		if end := p.Status.ContainerStatuses[0].State.Terminated; end != nil {
-			code = end.ExitCode
-		}
-	}
-	if code != 0 {
-		t.Errorf("the engine of the deleted pod ended with code %d, want 0, as after SIGTERM", code)
-	}
 }
 
 // testLaunchers covers leaders and workers of each launcher.

@@ -67,8 +67,8 @@ const (
 // template that its pods are made from.
 const AnnotationRunningSpecHash = "fusioninfer.io/running-spec-hash"
 
-// AnnotationStartReplicas is on an InferenceRole that nobody has scaled yet. It has the number of replicas with
-// which the service has made it.
+// AnnotationStartReplicas is on an InferenceRole that nobody has scaled yet. It has the number of replicas that
+// the service has written there.
 const AnnotationStartReplicas = "fusioninfer.io/start-replicas"
 
 // AnnotationLastFailure is on a LeaderWorkerSet. It says why its pods crashed last, with the hash of what

@@ -81,8 +81,25 @@ func TestAutoscalerOfAnother(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {maxReplicas: 5, "+byQueue+"}"))
 	w.apply()
 	w.req.RequiredResources = map[string]*fnv1.Resources{"existing/" + hpaOfW: fixture.Resources(t, "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: chat-w, namespace: team}}")}
-	if got := fixture.Fatals(w.fn.Run(t, w.req)); !strings.Contains(got, `"HorizontalPodAutoscaler chat-w": already exists and belongs to nobody`) {
-		t.Errorf("got %q", got)
+	const want = `spec.roles[0].scaling: Invalid value: "HorizontalPodAutoscaler chat-w": already exists and belongs to nobody; delete what is there, or give this role another name`
+	if got := fixture.Fatals(w.fn.Run(t, w.req)); !strings.Contains(got, want) {
+		t.Errorf("want %q, got %q", want, got)
+	}
+}
+
+// TestStoppedAutoscaler says that a HorizontalPodAutoscaler does nothing for a role that KEDA had stopped.
+func TestStoppedAutoscaler(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {maxReplicas: 5, "+byQueue+"}"))
+	w.apply()
+	w.apply()
+	w.scale("w", 0)
+	const want = "role w: its InferenceRole asks for 0, and minReplicas makes it 1. Its HorizontalPodAutoscaler does nothing until it asks for more: kubectl scale inferencerole chat-w --replicas=1"
+	if got := conditionOf(w.apply(), "Scaled"); got != "Minimum: "+want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+	w.scale("w", 1)
+	if got := fixture.Condition(w.apply(), "Scaled"); got != "TRUE AsRequested" {
+		t.Errorf("once it is scaled: got %q", got)
 	}
 }
 

@@ -189,14 +189,14 @@ func TestScaleRatio(t *testing.T) {
 		want                   string
 	}{
 		"Kept":        {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 2}", 2, 4, "2, 4, TRUE AsRequested"},
-		"MorePrefill": {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 2}", 1, 6, "3, 6, FALSE Ratio"},
-		"MoreDecode":  {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 2}", 3, 1, "3, 6, FALSE Ratio"},
+		"MorePrefill": {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 2}", 2, 6, "3, 6, FALSE Ratio"},
+		"MoreDecode":  {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 2}", 3, 2, "3, 6, FALSE Ratio"},
 		"Tolerated":   {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 1, tolerancePercent: 50}", 2, 4, "2, 4, TRUE AsRequested"},
-		"Beyond":      {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 1, tolerancePercent: 50}", 1, 6, "3, 6, FALSE Ratio"},
+		"Beyond":      {"maxReplicas: 8", "maxReplicas: 8", "{prefill: 1, decode: 1, tolerancePercent: 50}", 2, 6, "3, 6, FALSE Ratio"},
 		"Highest":     {"maxReplicas: 2", "maxReplicas: 8", "{prefill: 1, decode: 2}", 1, 8, "2, 5, FALSE Ratio"},
-		"Lowest":      {"maxReplicas: 1", "minReplicas: 6, maxReplicas: 8", "{prefill: 1, decode: 2}", 1, 8, "1, 6, FALSE Ratio"},
+		"Lowest":      {"maxReplicas: 3", "minReplicas: 6, maxReplicas: 8", "{prefill: 1, decode: 2}", 1, 8, "3, 7, FALSE Ratio"},
 		"Zero":        {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 4", "{prefill: 1, decode: 2}", 0, 0, "0, 0, TRUE AsRequested"},
-		"NoneBeside":  {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 4", "{prefill: 1, decode: 4}", 0, 1, "1, 4, FALSE Ratio"},
+		"NoneBeside":  {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 4", "{prefill: 1, decode: 4}", 0, 2, "1, 4, FALSE Ratio"},
 		"Without":     {"maxReplicas: 8", "maxReplicas: 8", "", 1, 6, "1, 6, TRUE AsRequested"},
 	}
 	for name, tc := range cases {
@@ -216,6 +216,64 @@ func TestScaleRatio(t *testing.T) {
 				t.Errorf("want %s, got %s", tc.want, got)
 			}
 		})
+	}
+}
+
+// TestScaleRatioFollows shows that a role without an autoscaler follows the other one of the pair, also to fewer replicas than it
+// started with, and that its InferenceRole says so. One that somebody has scaled, or that has an autoscaler, holds the other one up.
+func TestScaleRatioFollows(t *testing.T) {
+	const target = ", metrics: [{type: External, external: {metric: {name: m}, target: {type: AverageValue, averageValue: '3'}}}]"
+	cases := map[string]struct {
+		prefill, decode string
+		// asked are the numbers that decode is scaled to, one after the other.
+		asked []int
+		want  string
+	}{
+		"Down":       {"maxReplicas: 4", "minReplicas: 2, maxReplicas: 8" + target, []int{8, 2}, "1, 2, TRUE AsRequested, 1"},
+		"Up":         {"maxReplicas: 4", "minReplicas: 2, maxReplicas: 8" + target, []int{6}, "3, 6, TRUE AsRequested, 3"},
+		"Sleeps":     {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 8", []int{4, 0}, "0, 0, TRUE AsRequested, 0"},
+		"Least":      {"minReplicas: 2, maxReplicas: 4", "maxReplicas: 8", []int{8, 1}, "2, 4, FALSE Ratio, 2"},
+		"Autoscaled": {"minReplicas: 2, maxReplicas: 4" + target, "maxReplicas: 8" + target, []int{8, 1}, "2, 4, FALSE Ratio, 2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fmt.Sprintf(pdRoles, tc.prefill, tc.decode)+"scaling: {ratio: {prefill: 1, decode: 2}}\n")
+			w.apply()
+			w.apply()
+			for _, n := range tc.asked {
+				w.scale("d", n)
+				w.apply() // The gang grows before its replicas do.
+				w.apply()
+			}
+			rsp := w.apply()
+			asks := kube.Lookup(w.req.GetObserved().GetResources()["inferencerole/p"].GetResource(), "spec", "replicas").GetNumberValue()
+			if got := fmt.Sprint(setsOf(rsp, "p"), ", ", setsOf(rsp, "d"), ", ", fixture.Condition(rsp, "Scaled"), ", ", asks); got != tc.want {
+				t.Errorf("want %s, got %s", tc.want, got)
+			}
+		})
+	}
+}
+
+// TestScaleRatioStarts shows that a static pair starts with what it runs when it gets a ratio, and follows once somebody scales it.
+func TestScaleRatioStarts(t *testing.T) {
+	roles := strings.NewReplacer("scaling: {%s}", "%s").Replace(pdRoles)
+	w := newWorld(t, fmt.Sprintf(roles, "replicas: 4", "replicas: 6"))
+	w.apply()
+	w.apply()
+	w.edit(fmt.Sprintf(roles, "scaling: {maxReplicas: 4}", "scaling: {maxReplicas: 8}") + "scaling: {ratio: {prefill: 1, decode: 1}}\n")
+	w.apply()
+	runs := func() string {
+		rsp := w.apply()
+		return fmt.Sprint(setsOf(rsp, "p"), ", ", setsOf(rsp, "d"))
+	}
+	w.apply()
+	if diff := cmp.Diff("4, 4", runs()); diff != "" {
+		t.Errorf("once it has a ratio: -want, +got:\n%s", diff)
+	}
+	w.scale("d", 2)
+	w.apply()
+	if diff := cmp.Diff("2, 2", runs()); diff != "" {
+		t.Errorf("once decode is scaled: -want, +got:\n%s", diff)
 	}
 }
 

@@ -223,8 +223,15 @@ func validateTriggerMetadata(path *field.Path, m map[string]string) field.ErrorL
 			return field.ErrorList{field.Required(path.Key(name), "must have a name")}
 		}
 	}
+	// With operator, KEDA reads with its own account of AWS, for anybody (pkg/scalers/aws/aws_common.go of v2.21.0).
+	if owner, set := m[identityOwner]; set && owner != "pod" {
+		return field.ErrorList{field.Invalid(path.Key(identityOwner), text.Value(owner), "must be left out, or be pod: KEDA would use its own account, which is the platform team's")}
+	}
 	return nil
 }
+
+// identityOwner says in the metadata of a trigger for AWS whose account KEDA uses.
+const identityOwner = "identityOwner"
 
 func validateTriggerAuthentication(path *field.Path, ref *TriggerAuthenticationRef) field.ErrorList {
 	var errs field.ErrorList

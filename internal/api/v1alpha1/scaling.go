@@ -91,6 +91,16 @@ type ReplicaRatio struct {
 	TolerancePercent *int32 `json:"tolerancePercent,omitempty"`
 }
 
+// LeastBeside is the least number of replicas of a role that are enough for n of the other one, by the shares of both in a
+// ratio and its tolerance in percent. The API limits all of them to 2000, and the tolerance to 99.
+func LeastBeside(n, otherShare, share, tolerance int32) int32 {
+	if n == 0 {
+		return 0
+	}
+	least := int64(n) * int64(share) * int64(100-tolerance) / (100 * int64(otherShare))
+	return int32(max(1, least)) //nolint:gosec // It is at most 2000 * 2000.
+}
+
 // Min is the least number of replicas.
 func (s *RoleScaling) Min() int32 { return ptr.Deref(s.MinReplicas, 1) }
 
@@ -159,8 +169,40 @@ func validateScaling(spec *field.Path, s *InferenceServiceSpec) field.ErrorList 
 		errs = append(errs, check.Between(path.Child("tolerancePercent"), *t, 0, MaxTolerancePercent)...)
 	}
 	if !scaledPair(roles) {
-		errs = append(errs, field.Forbidden(path, "must be left out unless the service has one prefiller and one decoder, both with scaling"))
+		return append(errs, field.Forbidden(path, "must be left out unless the service has one prefiller and one decoder, both with scaling"))
 	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return validateRatioLimits(path, ratio, roles)
+}
+
+// validateRatioLimits refuses a ratio that the limits of both roles never allow.
+func validateRatioLimits(path *field.Path, ratio *ReplicaRatio, roles []Role) field.ErrorList {
+	var prefill, decode *Role
+	for i := range roles {
+		switch r := &roles[i]; {
+		case r.Scaling == nil || r.Scaling.Min() < 0 || r.Scaling.Min() > r.Scaling.Max() || r.Scaling.Max() > MaxReplicas:
+		case r.ComponentType == ComponentTypePrefiller:
+			prefill = r
+		case r.ComponentType == ComponentTypeDecoder:
+			decode = r
+		}
+	}
+	if prefill == nil || decode == nil {
+		return nil // It has an error of its own.
+	}
+	var errs field.ErrorList
+	compare := func(of, beside *Role, ofShare, besideShare int32) {
+		least := LeastBeside(of.Scaling.Min(), ofShare, besideShare, ptr.Deref(ratio.TolerancePercent, 0))
+		if least > beside.Scaling.Max() {
+			errs = append(errs, field.Invalid(path, fmt.Sprintf("%d:%d", *ratio.Prefill, *ratio.Decode), fmt.Sprintf(
+				"needs %d replicas of %s for the minReplicas of %s, which is %d, and the maxReplicas of %s is %d: lower the one, or raise the other",
+				least, beside.Name, of.Name, of.Scaling.Min(), beside.Name, beside.Scaling.Max())))
+		}
+	}
+	compare(prefill, decode, *ratio.Prefill, *ratio.Decode)
+	compare(decode, prefill, *ratio.Decode, *ratio.Prefill)
 	return errs
 }
 

@@ -85,6 +85,12 @@ func TestValidateAutoscaler(t *testing.T) {
 			schema: []string{at + `.metrics`},
 			want:   []string{at + `.metrics: Too many: 17: must have at most 16 items`},
 		},
+		"IdentityOwner": {
+			reason: "KEDA's own account is the platform team's.",
+			doc: scaledWorker(`maxReplicas: 4, triggers: [{type: aws-sqs-queue, metadata: {queueURL: q, identityOwner: operator}}, ` +
+				`{type: aws-sqs-queue, metadata: {queueURL: q, identityOwner: pod}, authenticationRef: {name: a}}]`),
+			want: []string{at + `.triggers[0].metadata[identityOwner]: Invalid value: "operator": must be left out, or be pod: KEDA would use its own account, which is the platform team's`},
+		},
 		"Trigger": {
 			reason: "A trigger of a tenant has the tenant's credentials, a type and metadata.",
 			doc: scaledWorker(`maxReplicas: 4, triggers: [{type: Cron, name: a, metadata: {}, metricType: Utilization}, ` +

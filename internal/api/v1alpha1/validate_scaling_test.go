@@ -65,6 +65,12 @@ func TestValidateScaling(t *testing.T) {
 			schema: []string{`spec.scaling.ratio`},
 			want:   []string{`spec.scaling.ratio: Forbidden: ` + noPair},
 		},
+		"RatioBeyondLimits": {
+			reason: "The limits of both roles allow the ratio.",
+			doc: service(`{scaling: {ratio: {prefill: 1, decode: 2}}, roles: [{name: p, componentType: prefiller, scaling: {maxReplicas: 2}, template: {}}, ` +
+				`{name: d, componentType: decoder, scaling: {minReplicas: 6, maxReplicas: 8}, template: {}}]}`),
+			want: []string{`spec.scaling.ratio: Invalid value: "1:2": needs 3 replicas of p for the minReplicas of d, which is 6, and the maxReplicas of p is 2: lower the one, or raise the other`},
+		},
 		"RatioOutOfRange": {
 			reason: "A ratio asks for something of both roles.",
 			doc:    service(`{scaling: {ratio: {prefill: 0, tolerancePercent: 100}}, roles: [` + scaledPrefill + `, ` + scaledDecode + `]}`),

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -212,6 +213,11 @@ func (r *ObservedState) pathOf(k key.Key) (*field.Path, string) {
 	for _, replica := range r.plan.Replicas() {
 		if replica.Key == k {
 			return replica.Role.Path().Child("name"), "give this role or this service another name" + or
+		}
+	}
+	for _, role := range r.plan.ScaledRoles() {
+		if k == key.ScaleTarget(role.Name) || slices.ContainsFunc(key.AutoscalerKinds(), func(kind string) bool { return k == key.Autoscaler(kind, role.Name) }) {
+			return role.Path().Child("scaling"), "delete what is there, or give this role another name"
 		}
 	}
 	switch c := k.Cluster; {

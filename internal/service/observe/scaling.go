@@ -146,7 +146,7 @@ func (e *evaluator) scaled(g *conditionGroup) composite.Condition {
 	for _, r := range roles {
 		s := e.plan.Scales[r.Name]
 		if s.Reason != "" {
-			add(s.Reason, fmt.Sprintf("role %s: its InferenceRole asks for %d, and %s makes it %d", r.Name, s.Requested, limitOf[s.Reason], s.Replicas))
+			add(s.Reason, fmt.Sprintf("role %s: its InferenceRole asks for %d, and %s makes it %d", r.Name, s.Requested, limitOf[s.Reason], s.Replicas)+e.stopsAutoscaler(r, s))
 		}
 		if n := e.pendingOf(r); n > 0 {
 			add(ReasonNoCapacity, fmt.Sprintf("role %s: %d of %d replicas wait for capacity in the fleet", r.Name, n, e.total[r.Name].desired))
@@ -156,6 +156,15 @@ func (e *evaluator) scaled(g *conditionGroup) composite.Condition {
 		return composite.Condition{Type: Scaled, Status: composite.False, Reason: reason, Message: text.Join(all, text.MaxMessage)}
 	}
 	return composite.Condition{Type: Scaled, Status: composite.True, Reason: ReasonAsRequested}
+}
+
+// stopsAutoscaler says that a role has an autoscaler which does nothing until somebody scales the role: a HorizontalPodAutoscaler
+// never scales a target of 0 (pkg/controller/podautoscaler/horizontal.go of Kubernetes v1.36).
+func (e *evaluator) stopsAutoscaler(r *plan.Role, s *plan.Scale) string {
+	if r.Autoscaler == nil || r.Autoscaler.Kind != key.HorizontalPodAutoscaler || s.Requested != 0 {
+		return ""
+	}
+	return fmt.Sprintf(". Its HorizontalPodAutoscaler does nothing until it asks for more: kubectl scale inferencerole %s --replicas=%d", e.plan.ScaleTargetName(r), s.Replicas)
 }
 
 // limitOf names what limits the number of replicas, by the reason.

@@ -12,7 +12,7 @@ import (
 type ScaleView struct {
 	// Replicas that the InferenceRole asks for. Nil if there is none, or if it does not say.
 	Replicas *int32
-	// Untouched tells that this is the number with which the service has made the InferenceRole.
+	// Untouched tells that this is the number that the service has written there.
 	Untouched bool
 	// Version is the resourceVersion of the InferenceRole.
 	Version string
@@ -103,9 +103,17 @@ type balanced struct {
 	share   int32
 }
 
+// asksNothing tells whether a role has a number that nobody has asked for, and has no autoscaler that could.
+func (b *balanced) asksNothing() bool { return b.Written != nil && !b.scaling.Autoscales() }
+
+// follows tells whether a role only goes by the other one of the pair. While nobody has scaled the other one either, both
+// keep what they start with.
+func (b *balanced) follows(other *balanced) bool { return b.asksNothing() && other.Written == nil }
+
 // balance keeps the ratio of prefill and decode replicas. A role with more replicas than the other can follow gets
-// fewer, and then each gets as many as the other asks for. Neither goes by what was asked before: who asks for what
-// balance gave gets the same again. So a lost InferenceRole comes back with what runs.
+// fewer, and then each gets as many as the other asks for. A role that follows asks for as few as it may have, and its
+// InferenceRole gets the number that it has. Neither goes by what was asked before: who asks for what balance gave gets
+// the same again. So a lost InferenceRole comes back with what runs.
 func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 	ratio := spec.Scaling.Ratio
 	var prefill, decode *balanced
@@ -129,7 +137,7 @@ func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 	}
 	tolerance := ptr.Deref(ratio.TolerancePercent, 0)
 	mostP, mostD := mostBeside(prefill, decode, tolerance), mostBeside(decode, prefill, tolerance)
-	p, d := min(prefill.Replicas, mostP), min(decode.Replicas, mostD)
+	p, d := min(prefill.asks(decode), mostP), min(decode.asks(prefill), mostD)
 	for {
 		moreP := max(p, min(leastBeside(d, decode, prefill, tolerance), mostP))
 		moreD := max(d, min(leastBeside(moreP, prefill, decode, tolerance), mostD))
@@ -138,12 +146,25 @@ func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 		}
 		p, d = moreP, moreD
 	}
-	prefill.become(p)
-	decode.become(d)
+	prefillFollows, decodeFollows := prefill.follows(decode), decode.follows(prefill)
+	prefill.become(p, prefillFollows)
+	decode.become(d, decodeFollows)
+}
+
+// asks is the number of replicas for which a role itself asks.
+func (b *balanced) asks(other *balanced) int32 {
+	if b.follows(other) {
+		return b.scaling.Min()
+	}
+	return b.Replicas
 }
 
 // become takes the number of replicas that the ratio gives.
-func (b *balanced) become(n int32) {
+func (b *balanced) become(n int32, follows bool) {
+	if follows {
+		b.Requested, b.Replicas, b.Written = n, n, ptr.To(n)
+		return
+	}
 	if n != b.Replicas {
 		b.Replicas, b.Reason = n, ScaledRatio
 	}
@@ -154,11 +175,7 @@ func (b *balanced) become(n int32) {
 
 // leastBeside is the least number of replicas of one role that are enough for n of the other one.
 func leastBeside(n int32, other, of *balanced, tolerance int32) int32 {
-	if n == 0 {
-		return 0
-	}
-	least := int64(n) * int64(of.share) * int64(100-tolerance) / (100 * int64(other.share))
-	return int32(max(1, least)) //nolint:gosec // The API limits replicas and shares to 2000 each.
+	return v1alpha1.LeastBeside(n, other.share, of.share, tolerance)
 }
 
 // mostBeside is the largest number of replicas of a role for which the other one can have enough. It is at least

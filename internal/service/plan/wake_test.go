@@ -131,8 +131,8 @@ func TestRecently(t *testing.T) {
 		"KEDA is seldom": {in: inputv1alpha1.Input{Scaling: inputv1alpha1.ScalingSettings{PollingSeconds: ptr.To[int32](90)}}, want: "180s"},
 		"Prometheus is, too": {in: inputv1alpha1.Input{
 			Scaling:    inputv1alpha1.ScalingSettings{PollingSeconds: ptr.To[int32](90)},
-			Monitoring: inputv1alpha1.MonitoringSettings{PodMonitors: &inputv1alpha1.PodMonitors{Interval: "5m"}},
-		}, want: "600s"},
+			Monitoring: inputv1alpha1.MonitoringSettings{PodMonitors: &inputv1alpha1.PodMonitors{Interval: "2m"}},
+		}, want: "240s"},
 	} {
 		if got := recently(&c.in); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -20,21 +21,18 @@ func TestServed(t *testing.T) {
 	served, inProcess := function.Start(t), InProcess()
 	calls := 0
 	both := func(request []byte, now time.Time) ([]byte, error) {
-		before, err := answerAt(inProcess, request, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		want, err := served.Send(t.Context(), request)
-		if err != nil {
-			return nil, err
-		}
-		after, err := answerAt(inProcess, request, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		before.Meta.Ttl, after.Meta.Ttl, want.Meta.Ttl = nil, nil, nil
-		if diff := cmp.Diff(want, after, protocmp.Transform()); diff != "" && !proto.Equal(want, before) {
-			t.Fatalf("-served, +in process:\n%s", diff)
+		for tries := 1; ; tries++ {
+			diff, took, err := compared(t.Context(), served, inProcess, request)
+			if err != nil {
+				return nil, err
+			}
+			if diff == "" {
+				break
+			}
+			// On a busy machine, the second of the served one's answer may be neither that of before nor that of after.
+			if took <= time.Second || tries == 5 {
+				t.Fatalf("-served, +in process:\n%s", diff)
+			}
 		}
 		calls++
 		return inProcess(request, now)
@@ -46,6 +44,30 @@ func TestServed(t *testing.T) {
 	if calls < 50 {
 		t.Errorf("only %d calls were compared", calls)
 	}
+}
+
+// compared returns how the answer of the served function differs from those of the function in this process just before and just
+// after it, if it equals neither. It also returns how long after the one the other is.
+func compared(ctx context.Context, served *function.Client, inProcess Function, request []byte) (diff string, took time.Duration, err error) {
+	begun := time.Now()
+	before, err := answerAt(inProcess, request, begun)
+	if err != nil {
+		return "", 0, err
+	}
+	want, err := served.Send(ctx, request)
+	if err != nil {
+		return "", 0, err
+	}
+	ended := time.Now()
+	after, err := answerAt(inProcess, request, ended)
+	if err != nil {
+		return "", 0, err
+	}
+	before.Meta.Ttl, after.Meta.Ttl, want.Meta.Ttl = nil, nil, nil
+	if proto.Equal(want, before) {
+		return "", 0, nil
+	}
+	return cmp.Diff(want, after, protocmp.Transform()), ended.Sub(begun), nil
 }
 
 func answerAt(fn Function, request []byte, now time.Time) (*fnv1.RunFunctionResponse, error) {

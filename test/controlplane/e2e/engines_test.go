@@ -89,9 +89,8 @@ func testAnswers(t *testing.T, c *cluster.Cluster) {
 	}
 	var end *corev1.ContainerStateTerminated
 	until(t, c, "the engine of the deleted pod has ended", func(context.Context) (bool, error) {
-		for _, e := range pods.all() {
+		for _, o := range pods.objects(t) {
 			p := &corev1.Pod{}
-			o := e.Object.(*unstructured.Unstructured)
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p); err != nil {
 				return false, err
 			}

@@ -50,6 +50,13 @@ func testFaults(t *testing.T, c *cluster.Cluster) {
 	// Every service is looked at once more by the function that is there in the end.
 	kubectl(t, c, "annotate", "--namespace="+n.namespace, "inferenceservices.fusioninfer.io", "--all", "test.fusioninfer.io/round=1")
 	f.allReady("at the end")
+	// The watch may be behind.
+	f.until("all LeaderWorkerSets and pods were seen", func(context.Context) error {
+		if objects, _ := w.seen(); objects < 2*f.services {
+			return fmt.Errorf("there were %d, want %d", objects, 2*f.services)
+		}
+		return nil
+	})
 	if objects, changes := w.seen(); len(changes) > 0 || objects != 2*f.services {
 		t.Errorf("there were %d LeaderWorkerSets and pods, want %d; these were deleted or changed:\n%s",
 			objects, 2*f.services, strings.Join(changes, "\n"))

@@ -11,20 +11,22 @@ import (
 )
 
 const (
-	// bystanders are the other services of the fleet.
-	bystanders = 16
+	// bystanders are the other services of the fleet. There are more than a busy machine adds to the calls, so that they decide.
+	bystanders = 24
 	// quietFor is how long nothing is called until a change counts as settled.
 	quietFor = 25 * time.Second
 	// mostCalls is the most calls for one more replica. make bench-fleet counts 15 with 1,000 services. Objects of real clusters
-	// report more often, and on a busy machine a service is also looked at by time. With a call of each bystander there are more.
-	mostCalls = 28
+	// report more often, which makes 17, and on a busy machine a service is also looked at by time. With a call of each bystander
+	// there are 41.
+	mostCalls = 36
 )
 
 // testFleetCost counts what one more replica of one service costs on the real control plane. The number must not grow with the
 // services that share the clusters: if each of them were called, there would be more calls than are allowed.
 func testFleetCost(t *testing.T, h *controlPlane) {
-	h.joins(t, "cost", member{name: "cost-1", remote: "cluster-1", nodes: 20, gateway: "10.1.0.10"})
-	h.joins(t, "cost", member{name: "cost-2", remote: "cluster-2", nodes: 20, gateway: "10.2.0.10"})
+	// Each cluster has room for a replica of each bystander, and for some more.
+	h.joins(t, "cost", member{name: "cost-1", remote: "cluster-1", nodes: bystanders + 4, gateway: "10.1.0.10"})
+	h.joins(t, "cost", member{name: "cost-2", remote: "cluster-2", nodes: bystanders + 4, gateway: "10.2.0.10"})
 	ns := namespace(t, h.Cluster)
 	var services []*unstructured.Unstructured
 	for i := range bystanders {

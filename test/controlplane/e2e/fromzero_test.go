@@ -54,6 +54,7 @@ func testFromZero(t *testing.T, c *cluster.Cluster) {
 
 	s.scale(0)
 	s.sleeps()
+	s.picksNone()
 	if status := s.listModels(); status != http.StatusInternalServerError {
 		t.Errorf("without pods, a request without a body gets %d, want 500", status)
 	}
@@ -128,14 +129,14 @@ func sleepy(ns, host string) *unstructured.Unstructured {
 	return inference(ns, "chat", sleepyWorker(), picker(host))
 }
 
-// sleepyWorker is a role that may stop. Its streams last half a minute, and it finishes them before it ends.
+// sleepyWorker is a role that may stop. Its streams last a minute, and it finishes them before it ends.
 func sleepyWorker() map[string]any {
 	worker := withoutGPUs(engine("worker", "worker", 1, 1))
 	delete(worker, "replicas")
 	worker["scaling"] = map[string]any{"minReplicas": int64(0), "maxReplicas": int64(3), "target": map[string]any{"waitingRequests": int64(4)}}
 	worker["lifecycle"] = map[string]any{"startupSeconds": int64(900), "drainSeconds": int64(5), "shutdownSeconds": int64(300)}
 	setImage(worker, "vllm/vllm-openai:v0.19.0")
-	setEnv(worker, "STANDIN_TOKEN_MILLISECONDS", "300")
+	setEnv(worker, "STANDIN_TOKEN_MILLISECONDS", "600")
 	return worker
 }
 
@@ -257,10 +258,17 @@ func (s *sleeper) drains(pod *corev1.Pod, begun []*asked) {
 			s.Errorf("a stream has ended before its pod was deleted: by %s, %v", a.by.Pod, a.err)
 		}
 	}
+	s.picksNone()
+}
+
+// picksNone waits until the endpoint picker knows of no pod. It hears a moment later that one has gone.
+func (s *sleeper) picksNone() {
+	s.Helper()
 	at := net.JoinHostPort(pickerOf(s.T, s.pods, s.service).Status.PodIP, "9090")
 	until(s.T, s.c, "the endpoint picker has no pod", func(ctx context.Context) (bool, error) {
 		metrics, err := get(ctx, "http://"+at+"/metrics")
-		return err == nil && !endpoint.MatchString(metrics), err
+		known := len(endpoint.FindAllString(metrics, -1))
+		return err == nil && known == 0, errors.Join(err, fmt.Errorf("it knows of %d", known))
 	})
 }
 

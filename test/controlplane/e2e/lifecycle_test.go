@@ -35,6 +35,14 @@ func TestQuiet(t *testing.T) {
 	apply(t, c, chat)
 	settled(t, c, chat)
 
+	until(t, c, "all has been said of the parts", func(context.Context) (bool, error) {
+		for _, o := range parts(t, c, chat) {
+			if err := unsaid(o, 6); err != nil {
+				return false, fmt.Errorf("%s: %w", title(o), err)
+			}
+		}
+		return true, nil
+	})
 	version := func(o *unstructured.Unstructured) string { return o.GetResourceVersion() }
 	before := each(parts(t, c, chat), version)
 	begun := time.Now()
@@ -57,6 +65,34 @@ func TestQuiet(t *testing.T) {
 	if all := warned(t, c, ns, begun); len(all) > 0 {
 		t.Errorf("ten reconciles warn:\n%s", strings.Join(all, "\n"))
 	}
+}
+
+// unsaid tells what others have yet to write into a part of a ready service, whose gang has so many pods. They may do so after the
+// service is ready.
+func unsaid(o *unstructured.Unstructured, pods int64) error {
+	number := func(field string) int64 {
+		n, _, _ := unstructured.NestedInt64(o.Object, "status", field)
+		return n
+	}
+	switch o.GetKind() {
+	case podGroupKind.Kind:
+		if n := number("running"); n != pods {
+			return fmt.Errorf("%d of its pods run, want %d", n, pods)
+		}
+	case "PodDisruptionBudget":
+		if seen := number("observedGeneration"); seen != o.GetGeneration() {
+			return fmt.Errorf("its status is of generation %d, not %d", seen, o.GetGeneration())
+		}
+		// All budgets leave one pod to spare, so with one less not all pods were counted.
+		if healthy, least := number("currentHealthy"), number("desiredHealthy"); healthy <= least {
+			return fmt.Errorf("%d of its pods are healthy, want more than %d", healthy, least)
+		}
+	case routeKind.Kind:
+		if !acceptedAsItIs(o) {
+			return errors.New("its gateway has not accepted it")
+		}
+	}
+	return nil
 }
 
 // warned are the warnings in a namespace of what happened after a moment. Events are

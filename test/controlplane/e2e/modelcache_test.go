@@ -21,6 +21,8 @@ var (
 	cacheKind = schema.GroupVersionKind{Group: "fusioninfer.io", Version: "v1alpha1", Kind: "ModelCache"}
 	claimKind = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
 	jobKind   = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+
+	revisionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
 )
 
 // files of the model, in the order in which they are fetched. The hub redirects to the large ones.
@@ -58,6 +60,7 @@ func TestModelCache(t *testing.T) {
 	// Models of a hub get a cache from here on, which the service of "Hub" does not ask for.
 	input = strings.Replace(input, "storageClassName: shared}", "storageClassName: shared, defaultSize: 1Gi}", 1)
 	kubectl(t, h, "apply", "-f", compositionWith(t, "xr", fleetInput+h.directConfigs()+input))
+	revised(t, c, "defaultSize:1Gi")
 	t.Run("Fleet", func(t *testing.T) {
 		t.Parallel()
 		loadsWhereItRuns(t, h)
@@ -81,6 +84,26 @@ func TestModelCache(t *testing.T) {
 	t.Run("Shared", func(t *testing.T) {
 		t.Parallel()
 		sharesCache(t, c)
+	})
+}
+
+// revised waits until the newest revision of the services' Composition says something. New services go by that revision, and
+// Crossplane makes it a moment after the edit.
+func revised(t *testing.T, c *cluster.Cluster, says string) {
+	t.Helper()
+	until(t, c, "there is a revision that says "+says, func(ctx context.Context) (bool, error) {
+		all, err := c.List(ctx, revisionKind, "")
+		if err != nil {
+			return false, err
+		}
+		newest, spec := int64(0), map[string]any{}
+		for _, o := range all {
+			n, _, _ := unstructured.NestedInt64(o.Object, "spec", "revision")
+			if o.GetLabels()["crossplane.io/composition-name"] == "inferenceservices.fusioninfer.io" && n > newest {
+				newest, spec = n, o.Object["spec"].(map[string]any)
+			}
+		}
+		return strings.Contains(fmt.Sprint(spec), says), fmt.Errorf("revision %d is the newest, and does not", newest)
 	})
 }
 

@@ -112,7 +112,9 @@ func testRestartAfterStart(t *testing.T, c *cluster.Cluster) {
 	ns := namespace(t, c)
 	worker := briefly(engine("worker", "worker", 1, 2), 0)
 	worker["recoveryPolicy"] = "RoleRestartAfterStart"
-	setEnv(worker, "STANDIN_JOIN_SECONDS", "3")
+	// The leader gives up once at least while the image is pulled, which takes 20 seconds. Later it has to wait for a worker that starts
+	// on a busy machine.
+	setEnv(worker, "STANDIN_JOIN_SECONDS", "8")
 	worker["leaderTemplate"] = runtime.DeepCopyJSON(worker["template"].(map[string]any))
 	setImage(worker, "vllm/vllm-openai-large:v0.11.0")
 	chat := inference(ns, "chat", worker)
@@ -122,9 +124,9 @@ func testRestartAfterStart(t *testing.T, c *cluster.Cluster) {
 
 	all := map[string]sets.Set[string]{}
 	gaveUp, pending := int32(0), true
-	for _, e := range pods.all() {
+	for _, o := range pods.objects(t) {
 		p := &corev1.Pod{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object.(*unstructured.Unstructured).Object, p); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, p); err != nil {
 			t.Fatal(err)
 		}
 		if all[p.Name] == nil {

@@ -289,9 +289,15 @@ func testRemoteGang(t *testing.T, h *controlPlane) {
 		if len(groups) != 1 {
 			t.Fatalf("%s has %d PodGroups, want one", r.Name(), len(groups))
 		}
-		if phase, _, _ := unstructured.NestedString(groups[0].Object, "status", "phase"); phase != "Running" {
-			t.Errorf("the PodGroup in %s is %s", r.Name(), phase)
-		}
+		// Volcano writes the phase after the pods have started.
+		until(t, r, "the PodGroup in "+r.Name()+" is Running", func(ctx context.Context) (bool, error) {
+			g, err := r.Get(ctx, &groups[0])
+			if err != nil {
+				return false, err
+			}
+			phase, _, _ := unstructured.NestedString(g.Object, "status", "phase")
+			return phase == "Running", fmt.Errorf("it is %q", phase)
+		})
 	}
 	f.carried(t, f.objects(t, xr))
 	h.remove(t, xr)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -39,19 +40,31 @@ func TestRollout(t *testing.T) {
 	apply(t, c, chat)
 	const stopped = `False \w+: 1 of 4 replicas are updated.*`
 	rolledOut(t, c, chat, stopped)
+	// Only when there is a new pod has the former one gone.
+	waits := func() {
+		t.Helper()
+		says(t, c, chat, map[string]string{"worker": "Deploying 3/4 3/4"}, "False", "Updating", "LeaderWorkerSet chat-worker-3: its pods are being updated, 1 cannot be scheduled")
+	}
+	waits()
 	if n := fewestReady(t, pods, before, everyPod); n != 3 {
 		t.Errorf("a template that does not start: %d of 4 replicas were ready at one time, want 3", n)
 	}
 	same(t, "a template that does not start", only(before, "chat-worker-0", "chat-worker-1", "chat-worker-2"), identities(t, c, "Pod", chat))
 
-	if err := c.Delete(t.Context(), object(podKind, ns, "chat-worker-1-0")); err != nil {
+	const killed = "chat-worker-1-0"
+	uid := engineUIDs(t, c, chat)[killed]
+	if err := c.Delete(t.Context(), object(podKind, ns, killed)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, "the pod that was killed is back", func(context.Context) (bool, error) {
-		now := identities(t, c, "Pod", chat)["chat-worker-1-0"]
-		return now != "" && now != before["chat-worker-1-0"], fmt.Errorf("it is %q", now)
+	// It has a node then, so it is not the pod of which the service says that it cannot be scheduled.
+	until(t, c, "the pod that was killed is back and ready", func(context.Context) (bool, error) {
+		p := &corev1.Pod{}
+		if !typed(t, c, podKind, ns, killed, p) {
+			return false, errors.New("there is none")
+		}
+		return string(p.UID) != uid && isReady(p), fmt.Errorf("there is pod %s, of which ready is %t, and %s was killed", p.UID, isReady(p), uid)
 	})
-	says(t, c, chat, map[string]string{"worker": "Deploying 3/4 3/4"}, "False", "Updating", "LeaderWorkerSet chat-worker-3: its pods are being updated, 1 cannot be scheduled")
+	waits()
 	rolledOut(t, c, chat, stopped)
 
 	before = identities(t, c, "Pod", chat)

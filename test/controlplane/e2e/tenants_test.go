@@ -349,10 +349,8 @@ func TestPickerMayNoMore(t *testing.T) {
 		"Core":  {reason: "It may do nothing where Crossplane is.", namespace: "crossplane-system", want: sets.New[string]()},
 	}
 	for name, tc := range cases {
-		// Everybody may ask who they are and what they may do.
-		got := allowed(t, picker, tc.namespace).Difference(allowed(t, nobody, tc.namespace))
-		if diff := cmp.Diff(sets.List(tc.want), sets.List(got)); diff != "" {
-			t.Errorf("%s: %s -want, +got:\n%s", name, tc.reason, diff)
+		if err := mayOnly(t.Context(), picker, nobody, tc.namespace, tc.want); err != nil {
+			t.Errorf("%s: %s %v", name, tc.reason, err)
 		}
 	}
 	// Not only does the API server say so.
@@ -385,17 +383,43 @@ func (n *tenant) as(account string) kubernetes.Interface {
 	return client
 }
 
+// getsOnly waits until an account may do what it should in the namespace, and nothing else. The API server hears of a new Role and of
+// its RoleBinding a moment after they were written.
+func (n *tenant) getsOnly(account string, want sets.Set[string]) {
+	n.Helper()
+	client, nobody := n.as(account), n.as("default")
+	n.until("account "+account+" may do what it should, and nothing else", func(ctx context.Context) error {
+		return mayOnly(ctx, client, nobody, n.namespace, want)
+	})
+}
+
+// mayOnly tells whether a client may do more or less in a namespace than it should, beside what everybody may: ask who they are and
+// what they may do.
+func mayOnly(ctx context.Context, client, nobody kubernetes.Interface, namespace string, want sets.Set[string]) error {
+	its, err := allowed(ctx, client, namespace)
+	if err != nil {
+		return err
+	}
+	everybody, err := allowed(ctx, nobody, namespace)
+	if err != nil {
+		return err
+	}
+	if diff := cmp.Diff(sets.List(want), sets.List(its.Difference(everybody))); diff != "" {
+		return fmt.Errorf("it may do more or less than it should: -want, +got:\n%s", diff)
+	}
+	return nil
+}
+
 // allowed is what a client may do in a namespace.
-func allowed(t *testing.T, client kubernetes.Interface, namespace string) sets.Set[string] {
-	t.Helper()
-	r, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), &authv1.SelfSubjectRulesReview{
+func allowed(ctx context.Context, client kubernetes.Interface, namespace string) (sets.Set[string], error) {
+	r, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, &authv1.SelfSubjectRulesReview{
 		Spec: authv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if r.Status.Incomplete {
-		t.Fatalf("the API server does not know all rules: %s", r.Status.EvaluationError)
+		return nil, fmt.Errorf("the API server does not know all rules: %s", r.Status.EvaluationError)
 	}
 	all := sets.New[string]()
 	for _, rule := range r.Status.ResourceRules {
@@ -404,7 +428,7 @@ func allowed(t *testing.T, client kubernetes.Interface, namespace string) sets.S
 	for _, rule := range r.Status.NonResourceRules {
 		all.Insert(permitted(rule.Verbs, []string{"-"}, rule.NonResourceURLs, nil)...)
 	}
-	return all
+	return all, nil
 }
 
 // permitted is each verb on each resource, as "VERB GROUP/RESOURCE NAMES".

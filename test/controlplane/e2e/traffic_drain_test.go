@@ -1,12 +1,18 @@
 package e2e
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
@@ -105,7 +111,7 @@ func roleAndReplica(pod string) (role, replica string) {
 // are ready at every moment.
 func drainsAll(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, least map[string]int, of func(pod string) (role, replica string)) {
 	t.Helper()
-	before := engineUIDs(t, c, s)
+	before, all := engineUIDs(t, c, s), len(list(t, c, podKind, s.GetNamespace()))
 	pods := record(t, c, podKind, s.GetNamespace())
 	had := map[string]bool{}
 	for _, node := range list(t, c, nodeKind, "") {
@@ -119,6 +125,11 @@ func drainsAll(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, l
 		}
 		drains(t, c, s, node.GetName())
 	}
+	// The service may not say yet that the last pods were evicted.
+	until(t, c, s.GetName()+" has all of its pods again", func(context.Context) (bool, error) {
+		err := complete(t, c, s, len(before), all-len(before))
+		return err == nil, err
+	})
 	settled(t, c, s)
 	if !had["engines"] || !had["pickers"] {
 		t.Errorf("the drained nodes had pods of %v, want engines and pickers", had)
@@ -142,22 +153,56 @@ func drainsAll(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, l
 	}
 }
 
+// complete tells what a service lacks of so many engines and endpoint pickers, all of which stay. The engines have to be ready,
+// and a picker has to answer.
+func complete(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, engines, pickers int) error {
+	t.Helper()
+	for _, o := range list(t, c, podKind, s.GetNamespace()) {
+		switch {
+		case o.GetDeletionTimestamp() != nil:
+			return fmt.Errorf("pod %s is being deleted", o.GetName())
+		case !ofEngine(&o):
+			pickers--
+		case !readyPod(&o):
+			return fmt.Errorf("pod %s is not ready", o.GetName())
+		default:
+			engines--
+		}
+	}
+	if engines != 0 || pickers != 0 {
+		return fmt.Errorf("%d engines and %d endpoint pickers are missing", engines, pickers)
+	}
+	if len(answeringPickers(t, c, s)) == 0 {
+		return errors.New("no endpoint picker is ready")
+	}
+	return nil
+}
+
+// answeringPickers are the pods of the endpoint pickers that answer and stay. Of several, only the leader answers.
+func answeringPickers(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) []unstructured.Unstructured {
+	t.Helper()
+	return slices.DeleteFunc(list(t, c, podKind, s.GetNamespace()), func(o unstructured.Unstructured) bool {
+		return ofEngine(&o) || !readyPod(&o) || o.GetDeletionTimestamp() != nil
+	})
+}
+
 // nodeOfPicker is the node of the endpoint picker that answers.
 func nodeOfPicker(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) string {
 	t.Helper()
-	for _, o := range list(t, c, podKind, s.GetNamespace()) {
-		if !ofEngine(&o) && readyPod(&o) && o.GetDeletionTimestamp() == nil {
-			node, _, _ := unstructured.NestedString(o.Object, "spec", "nodeName")
-			return node
-		}
+	all := answeringPickers(t, c, s)
+	if len(all) == 0 {
+		t.Fatal("no endpoint picker is ready")
 	}
-	t.Fatal("no endpoint picker is ready")
-	return ""
+	return nodeOf(&all[0])
 }
 
-// drainsPicker drains the node of the endpoint picker that answers.
+// drainsPicker drains the node of the endpoint picker that answers, until another one does.
 func drainsPicker(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured) {
 	t.Helper()
+	former := sets.New[types.UID]()
+	for _, o := range answeringPickers(t, c, s) {
+		former.Insert(o.GetUID())
+	}
 	node := nodeOfPicker(t, c, s)
 	if _, err := c.Kubectl(t.Context(), "drain", node, "--pod-selector=fusioninfer.io/service="+s.GetName()+",fusioninfer.io/component-type=router", "--timeout=5m"); err != nil {
 		t.Fatal(err)
@@ -165,6 +210,12 @@ func drainsPicker(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured
 	if err := c.Cordon(t.Context(), node, false); err != nil {
 		t.Fatal(err)
 	}
+	// The service may still say of the former one that it is ready.
+	until(t, c, "another endpoint picker is ready", func(context.Context) (bool, error) {
+		all := answeringPickers(t, c, s)
+		return slices.ContainsFunc(all, func(o unstructured.Unstructured) bool { return !former.Has(o.GetUID()) }),
+			fmt.Errorf("%d are ready, and those before had the UIDs %v", len(all), sets.List(former))
+	})
 	settled(t, c, s)
 }
 

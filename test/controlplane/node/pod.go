@@ -343,10 +343,20 @@ func (r *pod) write(ctx context.Context) {
 	}
 }
 
-// report writes the status once.
+// report writes the last status. Nobody could read it after the pod was discarded.
 func (r *pod) report(ctx context.Context) {
-	if err := r.patch(ctx, r.status()); err != nil && !apierrors.IsNotFound(err) {
-		r.log(r.spec, "cannot write its status: %v", err)
+	r.insist(ctx, "write its status", func() error { return r.patch(ctx, r.status()) })
+}
+
+// insist tries something until it is done, or the pod has gone and there may be another one of its name.
+func (r *pod) insist(ctx context.Context, what string, do func() error) {
+	for ctx.Err() == nil {
+		err := do()
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return
+		}
+		r.log(r.spec, "cannot %s: %v", what, err)
+		time.Sleep(200 * time.Millisecond)
 	}
 }
 
@@ -376,14 +386,9 @@ func (r *pod) patch(ctx context.Context, s corev1.PodStatus) error {
 // discard removes the object of a pod whose containers have ended.
 func (r *pod) discard(ctx context.Context) {
 	now := int64(0)
-	for ctx.Err() == nil {
-		err := r.Client.CoreV1().Pods(r.spec.Namespace).Delete(ctx, r.spec.Name, metav1.DeleteOptions{
+	r.insist(ctx, "remove it", func() error {
+		return r.Client.CoreV1().Pods(r.spec.Namespace).Delete(ctx, r.spec.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &r.spec.UID},
 		})
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return
-		}
-		r.log(r.spec, "cannot remove it: %v", err)
-		time.Sleep(200 * time.Millisecond)
-	}
+	})
 }

@@ -34,8 +34,9 @@ type sleeper struct {
 	lost map[string]time.Duration
 	// gone are those that have left the fleet.
 	gone map[string]bool
-	// replicas that KEDA asks for.
+	// replicas that KEDA asks for. Those of a cluster in starts do not get ready.
 	replicas int
+	starts   map[string]bool
 	// hasPicker tells where there was an endpoint picker a call ago. It is ready then.
 	hasPicker map[string]bool
 	// seen are the moments so far, without repetitions.
@@ -67,7 +68,7 @@ placement: {policy: Failover, clusters: [%s]}
 		listed = append(listed, fmt.Sprintf("{name: %s, inferenceClusterRef: {name: %[1]s}}", name))
 	}
 	service := fixture.Service(fmt.Sprintf(spec, strings.Join(listed, ", ")))
-	s := &sleeper{T: t, fn: function.Start(t), req: fixture.Request(t, service, input), policies: map[string]string{}, lost: map[string]time.Duration{}, gone: map[string]bool{}, full: map[string]bool{}, hasPicker: map[string]bool{}}
+	s := &sleeper{T: t, fn: function.Start(t), req: fixture.Request(t, service, input), policies: map[string]string{}, lost: map[string]time.Duration{}, gone: map[string]bool{}, full: map[string]bool{}, starts: map[string]bool{}, hasPicker: map[string]bool{}}
 	for _, name := range clusters {
 		s.policies[name] = "None"
 	}
@@ -161,6 +162,11 @@ func (s *sleeper) call() {
 	set("inferencerole/w", structpb.NewNumberValue(float64(s.replicas)), "spec", "replicas")
 	set(key.FleetRoute.String(), structpb.NewNumberValue(1), "metadata", "generation")
 	set(key.FleetRoute.String(), structpb.NewStructValue(fixture.YAML(s, `{parents: [{parentRef: {name: hub}, conditions: [{type: Accepted, status: "True", observedGeneration: 1}]}]}`)), "status")
+	for name := range s.starts {
+		for i := range s.replicas {
+			set(fmt.Sprintf("cluster/%s/leaderworkerset/w/%d", name, i), structpb.NewStructValue(fixture.YAML(s, stuckStatus)), "status", "atProvider", "manifest", "status")
+		}
+	}
 	for name := range s.policies {
 		picker := "cluster/" + name + "/deployment/epp"
 		if s.hasPicker[name] {
@@ -374,6 +380,35 @@ func TestWakesElsewhere(t *testing.T) {
 			s.replicas = 1
 			s.reconcile(7)
 			s.saw(tc.reason, tc.want)
+		})
+	}
+}
+
+// TestWakesWhileItLeaves proves that requests still wait in a cluster that is left, or out of reach for long, while its first replica
+// starts there. They are not lost before another endpoint picker is ready.
+func TestWakesWhileItLeaves(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*sleeper)
+	}{
+		"Drained":     {"A drain begins.", func(s *sleeper) { s.policies["us-west"] = "Drain" }},
+		"Unreachable": {"The replica may be ready by now, and answer.", func(s *sleeper) { s.lost["us-west"] = time.Hour }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := asleep(t)
+			s.starts["us-west"] = true
+			s.replicas = 1
+			s.reconcile(4)
+			s.seen = nil
+			tc.change(s)
+			s.full["us-east"], s.full["us-south"] = true, true
+			s.reconcile(3)
+			for _, m := range s.seen {
+				if m.Route != "us-west 1" || m.Pickers != "us-west" {
+					t.Errorf("%s Requests wait in us-west, and got %+v", tc.reason, m)
+				}
+			}
 		})
 	}
 }

@@ -102,10 +102,12 @@ type server struct {
 	now     func() time.Time
 	// changed is told each change.
 	changed func(change)
+	// scaled are the UIDs of objects whose number of replicas an autoscaler owns.
+	scaled map[string]bool
 }
 
 func newServer(now func() time.Time, changed func(change)) *server {
-	return &server{tables: map[kindOf]*table{}, now: now, changed: changed}
+	return &server{tables: map[kindOf]*table{}, now: now, changed: changed, scaled: map[string]bool{}}
 }
 
 func (s *server) table(k kindOf) *table {
@@ -215,8 +217,8 @@ func (s *server) edit(k kindOf, n name, change func(document) document) {
 // serverOwned are the fields of an object's metadata that an apply keeps.
 var serverOwned = []string{"finalizers", "deletionTimestamp", "uid", "creationTimestamp", "generation", "resourceVersion"}
 
-// apply applies an object as its only field manager besides those of its status and its finalizers. With a resourceVersion it
-// is a compare-and-swap.
+// apply applies an object as its only field manager besides those of its status, its finalizers and its scale. With a
+// resourceVersion it is a compare-and-swap.
 func (s *server) apply(body document, controller string) error {
 	k, n := identify(body)
 	old, version := s.get(k, n), text(body, "metadata", "resourceVersion")
@@ -239,6 +241,7 @@ func (s *server) apply(body document, controller string) error {
 	}
 	body = with(body, structpb.NewStructValue(meta), "metadata")
 	body = with(body, at(old.body, "status"), "status")
+	body = s.keepScale(old, body)
 	if !equalDocuments(body, old.body) {
 		s.write(old, k, n, body)
 	}

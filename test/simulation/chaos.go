@@ -26,6 +26,10 @@ var events = []event{
 	}},
 	{"scale", 8, func(w *World) {
 		w.withService(func(u *user) {
+			if u.sleeps() {
+				w.scale(u, w.rand.IntN(maxScaled+1))
+				return
+			}
 			if u.groups > 0 && w.rand.IntN(2) == 0 {
 				u.groups = 1 + w.rand.IntN(3)
 			} else {
@@ -82,12 +86,15 @@ var events = []event{
 	{"policy", 1, func(w *World) {
 		w.withService(func(u *user) {
 			u.policy = []string{"Failover", "Spread", "Replicate"}[w.rand.IntN(3)]
+			if u.sleeps() {
+				u.policy = "Failover"
+			}
 			w.update(u, "policy changed")
 		})
 	}},
 	{"router", 1, func(w *World) {
 		w.withService(func(u *user) {
-			u.router = !u.router
+			u.router = !u.router || u.sleeps()
 			w.update(u, "router changed")
 		})
 	}},
@@ -168,14 +175,23 @@ var events = []event{
 	{"confirm", 3, func(w *World) { w.randomCluster().confirm() }},
 }
 
+// sleeperEvents happen besides where services stop while nobody uses them.
+var sleeperEvents = []event{
+	{"sleep", 12, func(w *World) { w.withSleeper(func(u *user) { w.scale(u, 0) }) }},
+	{"wake", 12, func(w *World) { w.withSleeper(func(u *user) { w.scale(u, 1) }) }},
+}
+
 // chaos lets a random event happen.
 func (w *World) chaos() {
-	sum := 0
-	for _, e := range events {
+	all, sum := events, 0
+	if w.Sleepers {
+		all = slices.Concat(all, sleeperEvents)
+	}
+	for _, e := range all {
 		sum += e.weight
 	}
 	at := w.rand.IntN(sum)
-	for _, e := range events {
+	for _, e := range all {
 		if at -= e.weight; at < 0 {
 			if !w.Without[e.name] {
 				e.happen(w)

@@ -44,9 +44,12 @@ func (r *remote) restore() {
 		"apiVersion": gatewayKind.apiVersion, "kind": gatewayKind.kind, "metadata": fields{"name": "inference-gateway", "namespace": "gateway-system"},
 	}))
 	t := task{gatewayKind, name{"gateway-system", "inference-gateway"}}
-	r.setStatus(t, r.objects[t], fields{"addresses": list[any](fields{"type": "IPAddress", "value": "10.1.0." + strconv.Itoa(10+len(r.w.fleet))})})
+	r.setStatus(t, r.objects[t], fields{"addresses": list[any](fields{"type": "IPAddress", "value": r.address()})})
 	r.setNodes(len(r.nodes))
 }
+
+// address is the address of its entrypoint.
+func (r *remote) address() string { return "10.1.0." + r.name[1:] }
 
 // setNodes lets the cluster have the first nodes of its limit.
 func (r *remote) setNodes(n int) {
@@ -106,7 +109,7 @@ func (r *remote) spec() fields {
 	if r.gateway {
 		spec["entrypoint"] = fields{"gatewayRef": fields{"name": "inference-gateway", "namespace": "gateway-system"}}
 	} else {
-		spec["entrypoint"] = fields{"address": fields{"type": "IPAddress", "value": "10.2.0." + r.name[1:]}}
+		spec["entrypoint"] = fields{"address": fields{"type": "IPAddress", "value": r.address()}}
 	}
 	return spec
 }

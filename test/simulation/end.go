@@ -49,7 +49,9 @@ func (w *World) end() {
 		}
 	}
 	w.quiet()
+	w.readScales()
 	w.checkEnd()
+	w.wakeAll()
 	w.probe()
 }
 
@@ -115,6 +117,7 @@ func (w *World) checkEnd() {
 		w.checkPlaced(u)
 		w.checkSurge(u)
 		w.checkRolledOut(u)
+		w.checkWaits(u)
 	}
 }
 

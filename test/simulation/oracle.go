@@ -229,9 +229,10 @@ func (c *copyOf) serves(group int, roles []document) bool {
 
 // beforeApply notes where a service answers requests.
 func (w *World) beforeApply(r *reconcile) {
-	w.served = nil
+	w.served, w.wasReached = nil, nil
 	if r.key.kind == serviceKind {
-		w.served = serving(w.copies(r.xr), object(r.xr.body, "spec"))
+		w.served = serving(w.copies(r.xr), r.wanted())
+		w.wasReached = w.reached(r.xr)
 	}
 }
 
@@ -239,7 +240,11 @@ func (w *World) beforeApply(r *reconcile) {
 // this reconcile read it, count. So what a user takes away is excused, and a move is not. An abandoned cluster is excused, and a
 // copy elsewhere that the reconcile read as ready and that was lost since, together with its cluster or with its nodes.
 func (w *World) afterApply(r *reconcile) {
-	if r.key.kind != serviceKind || len(w.served) == 0 {
+	if r.key.kind != serviceKind {
+		return
+	}
+	w.checkReached(r.xr, w.wasReached, "it is applied")
+	if len(w.served) == 0 {
 		return
 	}
 	for c := range w.served {
@@ -247,7 +252,7 @@ func (w *World) afterApply(r *reconcile) {
 			return
 		}
 	}
-	if len(serving(w.copies(r.xr), object(r.xr.body, "spec"))) > 0 || w.readLost(r) {
+	if len(serving(w.copies(r.xr), r.wanted())) > 0 || w.readLost(r) {
 		return
 	}
 	about := []string{r.key.name.String() + " ", r.key.name.String() + "-", "InferenceCluster", "Crossplane"}

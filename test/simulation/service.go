@@ -30,6 +30,8 @@ type role struct {
 	name, kind                  string
 	replicas, nodes, gpus, cpus int
 	nodeSelector                map[string]string
+	// scaled tells that its InferenceRole says how many replicas there are, which may be none.
+	scaled bool
 }
 
 // A replica is one LeaderWorkerSet that a user wants.
@@ -138,6 +140,10 @@ func (r *role) spec(image int) fields {
 		pod["nodeSelector"] = s
 	}
 	f := fields{"name": r.name, "componentType": r.kind, "replicas": r.replicas, "template": fields{"spec": pod}}
+	if r.scaled {
+		delete(f, "replicas")
+		f["scaling"] = fields{"minReplicas": 0, "maxReplicas": maxScaled, "target": fields{"waitingRequests": 3}}
+	}
 	if r.nodes > 1 {
 		f["multinode"] = fields{"nodeCount": r.nodes}
 	}
@@ -220,6 +226,9 @@ func (w *World) randomUser() *user {
 		if w.selects {
 			u.roles[i].nodeSelector = map[string]string{"pool": []string{"a", "a", "b"}[w.rand.IntN(3)]}
 		}
+	}
+	if w.Sleepers && w.rand.IntN(2) == 0 {
+		w.sleeps(u)
 	}
 	return u
 }

@@ -28,6 +28,21 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
+// TestSleepers runs random fleets in which half of the services stop while nobody uses them. It runs a quarter of the seeds.
+func TestSleepers(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // As above.
+	fn := InProcess()
+	for i := range max(1, *seeds/4) {
+		seed := *first + uint64(i)
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			w := New(Options{Seed: seed, Steps: *steps, Trace: true, Sleepers: true}, fn)
+			if v := w.Run(); v != nil {
+				t.Error(v)
+			}
+		})
+	}
+}
+
 // TestStarvation has small services come and go in a full cluster, where a large one waits that is older than those that come.
 func TestStarvation(t *testing.T) {
 	w := New(Options{Seed: 1}, InProcess())

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 var (
@@ -28,6 +30,8 @@ type Options struct {
 	Without map[string]bool
 	// Trace keeps what happens, for the message of a violation.
 	Trace bool
+	// Sleepers has half of the services stop while nobody uses them.
+	Sleepers bool
 }
 
 // A World is a control plane with its clusters, services, and the function.
@@ -54,8 +58,9 @@ type World struct {
 	// orphans are objects whose controller is gone.
 	orphans []task
 	alive   map[string]bool
-	// routes are HTTPRoutes that the control plane's gateway has not read yet.
-	routes []name
+	// routes are HTTPRoutes that the control plane's gateway has not read yet, and accepted those by which it sends requests.
+	routes   []name
+	accepted map[name]document
 	// forgets tells that nobody restarts, so that old changes need not be kept.
 	forgets bool
 	// calm tells that there are no random events any more.
@@ -64,6 +69,8 @@ type World struct {
 	events    []string
 	violation *ViolationError
 	served    map[string]bool
+	// wasReached are the clusters that requests reached before an apply.
+	wasReached map[string]bool
 	// selects tells that all services select a pool. If only some did, first-fit could miss room that there is.
 	selects bool
 	inputs  map[kindOf]document
@@ -95,7 +102,7 @@ func New(o Options, fn Function) *World {
 	w := &World{
 		Options: o, function: fn, rand: rand.New(rand.NewPCG(o.Seed, 1)), now: epoch, //nolint:gosec // A simulation has to be repeatable.
 		remotes: map[string]*remote{}, objects: map[remoteTask]map[name]bool{}, children: map[string]map[task]bool{}, alive: map[string]bool{},
-		told: map[string]map[name][]pod{}, fatals: map[xrKey]string{}, answers: map[xrKey]answer{},
+		told: map[string]map[name][]pod{}, fatals: map[xrKey]string{}, answers: map[xrKey]answer{}, accepted: map[name]document{},
 	}
 	w.Cost.reset()
 	w.server = newServer(func() time.Time { return w.now }, w.changed)
@@ -109,7 +116,14 @@ func New(o Options, fn Function) *World {
 		}),
 		clusterKind: newDocument(fields{"apiVersion": "fn.fusioninfer.io/v1alpha1", "kind": "ClusterInput"}),
 	}
-	for _, d := range [][2]string{{"objects.kubernetes.m.crossplane.io", "v1alpha1"}, {"httproutes.gateway.networking.k8s.io", "v1"}} {
+	if w.Sleepers {
+		w.inputs[serviceKind] = with(w.inputs[serviceKind], structpb.NewStringValue("http://prometheus:9090"), "scaling", "prometheus", "serverAddress")
+	}
+	definitions := [][2]string{{"objects.kubernetes.m.crossplane.io", "v1alpha1"}, {"httproutes.gateway.networking.k8s.io", "v1"}}
+	if w.Sleepers {
+		definitions = append(definitions, [2]string{"inferenceroles.fusioninfer.io", "v1alpha1"})
+	}
+	for _, d := range definitions {
 		w.server.create(newDocument(fields{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": fields{"name": d[0]},
 			"spec":   fields{"versions": list[any](fields{"name": d[1], "served": true})},
@@ -175,6 +189,9 @@ func (w *World) changed(c change) {
 	case objectKind:
 		w.changedObject(c)
 	case routeKind:
+		if c.current == nil {
+			delete(w.accepted, c.old.name)
+		}
 		if c.current != nil && c.current.generation != observedRoute(c.current) && !slices.Contains(w.routes, o.name) {
 			w.routes = append(w.routes, o.name)
 		}
@@ -267,9 +284,17 @@ func (w *World) acceptRoute() bool {
 	}
 	n := w.routes[0]
 	w.routes = w.routes[1:]
-	if o := w.server.get(routeKind, n); o != nil {
-		w.server.setStatus(routeKind, n, newDocument(parentsStatus(o.body, int(o.generation))))
+	o := w.server.get(routeKind, n)
+	if o == nil {
+		return true
 	}
+	if xr := w.ownerOf(o); xr != nil {
+		before := w.reached(xr)
+		w.accepted[n] = o.body
+		w.trace(o, "is accepted, and leads to %v", w.routedTo(n))
+		w.checkReached(xr, before, "its new route is accepted")
+	}
+	w.server.setStatus(routeKind, n, newDocument(parentsStatus(o.body, int(o.generation))))
 	return true
 }
 

@@ -167,11 +167,10 @@ func weighInstead(all []Backend, weights map[string]int32) {
 	}
 }
 
-// waitsIn tells whether requests can wait in a cluster until a role of the service has started there. It may wait for
-// capacity first.
+// waitsIn tells whether requests can wait in a cluster until a role of the service has started. It may wait for
+// capacity first, or start in another cluster.
 func (p *Plan) waitsIn(a *scheduling.Assignment) bool {
-	stays := a.State == v1alpha1.StatePlaced || a.State == v1alpha1.StatePending || a.State == v1alpha1.StateLeaving && len(a.Run) == 0
-	return p.Router.Waits() && stays && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed()
+	return p.Router.Waits() && a.State != v1alpha1.StateNotPlaced && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed()
 }
 
 // backend returns the backend of an entrypoint. Backends at IP addresses and at DNS names are

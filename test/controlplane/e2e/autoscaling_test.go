@@ -187,7 +187,10 @@ func (a *autoscaling) testRatio(t *testing.T) {
 	settled(t, a.Cluster, pair)
 	l.times(0)
 	a.follows(t, pair, "decode", 2, 2)
-	settled(t, a.Cluster, pair)
+	// Prefill asks for nothing of its own, so it has what it asks for.
+	if err := conditions(settled(t, a.Cluster, pair), "Scaled"); err != nil {
+		t.Error(err)
+	}
 	l.end()
 	seen := map[[2]int64]int{}
 	for _, o := range services.objects(t) {

@@ -3,7 +3,6 @@ package v1alpha1
 import (
 	"regexp"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -32,8 +31,8 @@ type PodMonitors struct {
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Interval between two scrapes, such as 30s, and at most 2 minutes: dashboards, alerts and targets look at rates
-	// over 5 minutes. By default Prometheus has its own.
+	// Interval between two scrapes, such as 30s. By default Prometheus has its own. Dashboards, alerts and targets look at
+	// rates over 5 minutes, so beyond 2 minutes they may have no result.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,4}(ms|s|m)$`
 	Interval string `json:"interval,omitempty"`
@@ -58,7 +57,6 @@ type Tracing struct {
 
 const (
 	maxEndpoint            = 512
-	maxInterval            = 2 * time.Minute
 	defaultSamplingPercent = 10
 )
 
@@ -72,7 +70,9 @@ func validateMonitoring(at *field.Path, m *MonitoringSettings) field.ErrorList {
 	var errs field.ErrorList
 	if p := m.PodMonitors; p != nil {
 		errs = append(errs, check.Labels(at.Child("podMonitors", "labels"), p.Labels)...)
-		errs = append(errs, validateInterval(at.Child("podMonitors", "interval"), p.Interval)...)
+		if p.Interval != "" && !interval.MatchString(p.Interval) {
+			errs = append(errs, field.Invalid(at.Child("podMonitors", "interval"), text.Value(p.Interval), "must be a number with ms, s or m, such as 30s"))
+		}
 	}
 	if t := m.Tracing; t != nil {
 		to := at.Child("tracing", "endpoint")
@@ -89,17 +89,4 @@ func validateMonitoring(at *field.Path, m *MonitoringSettings) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-func validateInterval(at *field.Path, d string) field.ErrorList {
-	if d == "" {
-		return nil
-	}
-	if !interval.MatchString(d) {
-		return field.ErrorList{field.Invalid(at, text.Value(d), "must be a number with ms, s or m, such as 30s")}
-	}
-	if between, err := time.ParseDuration(d); err != nil || between > maxInterval {
-		return field.ErrorList{field.Invalid(at, d, "must be at most 2m: dashboards, alerts and targets look at rates over 5 minutes")}
-	}
-	return nil
 }

@@ -21,8 +21,6 @@ func TestValidateMonitoring(t *testing.T) {
 		"None":      {"Nothing is monitored by default.", MonitoringSettings{}, nil},
 		"Defaults":  {"An empty object is enough.", MonitoringSettings{PodMonitors: &PodMonitors{}}, nil},
 		"Good":      {"All fields.", MonitoringSettings{PodMonitors: &PodMonitors{Labels: map[string]string{"release": "x"}, Interval: "30s"}, Tracing: &Tracing{Endpoint: "http://[::1]:4317", SamplingPercent: ptr.To[int32](0)}}, nil},
-		"Seldom":    {"A rate over 5 minutes needs two samples.", MonitoringSettings{PodMonitors: &PodMonitors{Interval: "121s"}}, []string{"input.monitoring.podMonitors.interval"}},
-		"Often":     {"Two minutes give two samples.", MonitoringSettings{PodMonitors: &PodMonitors{Interval: "2m"}}, nil},
 		"Interval":  {"Prometheus needs a unit.", MonitoringSettings{PodMonitors: &PodMonitors{Interval: "30"}}, []string{"input.monitoring.podMonitors.interval"}},
 		"Labels":    {"An API server refuses such a label.", MonitoringSettings{PodMonitors: &PodMonitors{Labels: map[string]string{"a b": "x"}}}, []string{"input.monitoring.podMonitors.labels[a b]"}},
 		"NoScheme":  {"Engines and endpoint pickers read URLs.", tracing("collector:4317"), []string{"input.monitoring.tracing.endpoint"}},

@@ -224,20 +224,22 @@ func TestScaleRatio(t *testing.T) {
 func TestScaleRatioFollows(t *testing.T) {
 	const target = ", metrics: [{type: External, external: {metric: {name: m}, target: {type: AverageValue, averageValue: '3'}}}]"
 	cases := map[string]struct {
-		prefill, decode string
+		prefill, decode, tolerance string
 		// asked are the numbers that decode is scaled to, one after the other.
 		asked []int
 		want  string
 	}{
-		"Down":       {"maxReplicas: 4", "minReplicas: 2, maxReplicas: 8" + target, []int{8, 2}, "1, 2, TRUE AsRequested, 1"},
-		"Up":         {"maxReplicas: 4", "minReplicas: 2, maxReplicas: 8" + target, []int{6}, "3, 6, TRUE AsRequested, 3"},
-		"Sleeps":     {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 8", []int{4, 0}, "0, 0, TRUE AsRequested, 0"},
-		"Least":      {"minReplicas: 2, maxReplicas: 4", "maxReplicas: 8", []int{8, 1}, "2, 4, FALSE Ratio, 2"},
-		"Autoscaled": {"minReplicas: 2, maxReplicas: 4" + target, "maxReplicas: 8" + target, []int{8, 1}, "2, 4, FALSE Ratio, 2"},
+		"Down":       {"maxReplicas: 4", "minReplicas: 2, maxReplicas: 8" + target, "0", []int{8, 2}, "1, 2, TRUE AsRequested, 1"},
+		"Up":         {"maxReplicas: 4", "minReplicas: 2, maxReplicas: 8" + target, "0", []int{6}, "3, 6, TRUE AsRequested, 3"},
+		"Tolerant":   {"maxReplicas: 4", "minReplicas: 2, maxReplicas: 8" + target, "50", []int{4, 8}, "2, 8, TRUE AsRequested, 2"},
+		"NoLess":     {"maxReplicas: 4", "minReplicas: 2, maxReplicas: 8" + target, "50", []int{8, 4}, "2, 4, TRUE AsRequested, 2"},
+		"Sleeps":     {"minReplicas: 0, maxReplicas: 4", "minReplicas: 0, maxReplicas: 8", "0", []int{4, 0}, "0, 0, TRUE AsRequested, 0"},
+		"Least":      {"minReplicas: 2, maxReplicas: 4", "maxReplicas: 8", "0", []int{8, 1}, "2, 4, FALSE Ratio, 2"},
+		"Autoscaled": {"minReplicas: 2, maxReplicas: 4" + target, "maxReplicas: 8" + target, "0", []int{8, 1}, "2, 4, FALSE Ratio, 2"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, fmt.Sprintf(pdRoles, tc.prefill, tc.decode)+"scaling: {ratio: {prefill: 1, decode: 2}}\n")
+			w := newWorld(t, fmt.Sprintf(pdRoles, tc.prefill, tc.decode)+"scaling: {ratio: {prefill: 1, decode: 2, tolerancePercent: "+tc.tolerance+"}}\n")
 			w.apply()
 			w.apply()
 			for _, n := range tc.asked {

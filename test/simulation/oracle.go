@@ -127,7 +127,7 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 		for n := range names {
 			o := w.server.get(objectKind, n)
 			switch {
-			case o == nil:
+			case o == nil || w.lost(o):
 			case !o.deleting && w.alive[o.owner]:
 				staying = append(staying, w.told[r.name][n]...)
 			case policiesOf(o).delete:
@@ -137,6 +137,13 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 	}
 	slices.Sort(gone)
 	return staying, leaving, gone
+}
+
+// lost tells whether Crossplane has lost an Object: see collectLost. The function never sees it again.
+func (w *World) lost(o *stored) bool {
+	xr := w.server.get(serviceKind, name{o.name.namespace, o.labels[labelComposite]})
+	return xr != nil && xr.uid == o.owner && !o.deleting &&
+		!slices.ContainsFunc(items(xr.body, "spec", "crossplane", "resourceRefs"), func(ref document) bool { return text(ref, "name") == o.name.name })
 }
 
 // about are texts of the events that matter to what runs in a cluster.

@@ -224,7 +224,7 @@ func validateTriggerMetadata(path *field.Path, m map[string]string) field.ErrorL
 		}
 	}
 	// With operator, KEDA reads with its own account of AWS, for anybody (pkg/scalers/aws/aws_common.go of v2.21.0).
-	if owner, set := m[identityOwner]; set && owner != "pod" {
+	if owner := m[identityOwner]; owner != "" && owner != "pod" {
 		return field.ErrorList{field.Invalid(path.Key(identityOwner), text.Value(owner), "must be left out, or be pod: KEDA would use its own account, which is the platform team's")}
 	}
 	return nil

@@ -194,11 +194,11 @@ func validateRatioLimits(path *field.Path, ratio *ReplicaRatio, roles []Role) fi
 	}
 	var errs field.ErrorList
 	compare := func(of, beside *Role, ofShare, besideShare int32) {
-		least := LeastBeside(of.Scaling.Min(), ofShare, besideShare, ptr.Deref(ratio.TolerancePercent, 0))
-		if least > beside.Scaling.Max() {
+		n := max(1, of.Scaling.Min())
+		if least := LeastBeside(n, ofShare, besideShare, ptr.Deref(ratio.TolerancePercent, 0)); least > beside.Scaling.Max() {
 			errs = append(errs, field.Invalid(path, fmt.Sprintf("%d:%d", *ratio.Prefill, *ratio.Decode), fmt.Sprintf(
-				"needs %d replicas of %s for the minReplicas of %s, which is %d, and the maxReplicas of %s is %d: lower the one, or raise the other",
-				least, beside.Name, of.Name, of.Scaling.Min(), beside.Name, beside.Scaling.Max())))
+				"needs %d replicas of %s beside the least of %s, which are %d, and the maxReplicas of %s is %d: raise that, or change minReplicas or the ratio",
+				least, beside.Name, of.Name, n, beside.Name, beside.Scaling.Max())))
 		}
 	}
 	compare(prefill, decode, *ratio.Prefill, *ratio.Decode)

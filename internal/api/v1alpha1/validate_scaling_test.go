@@ -69,7 +69,13 @@ func TestValidateScaling(t *testing.T) {
 			reason: "The limits of both roles allow the ratio.",
 			doc: service(`{scaling: {ratio: {prefill: 1, decode: 2}}, roles: [{name: p, componentType: prefiller, scaling: {maxReplicas: 2}, template: {}}, ` +
 				`{name: d, componentType: decoder, scaling: {minReplicas: 6, maxReplicas: 8}, template: {}}]}`),
-			want: []string{`spec.scaling.ratio: Invalid value: "1:2": needs 3 replicas of p for the minReplicas of d, which is 6, and the maxReplicas of p is 2: lower the one, or raise the other`},
+			want: []string{`spec.scaling.ratio: Invalid value: "1:2": needs 3 replicas of p beside the least of d, which are 6, and the maxReplicas of p is 2: raise that, or change minReplicas or the ratio`},
+		},
+		"RatioOfNothing": {
+			reason: "A ratio that only stopped roles keep is none.",
+			doc: service(`{scaling: {ratio: {prefill: 1, decode: 4}}, roles: [{name: p, componentType: prefiller, scaling: {minReplicas: 0, maxReplicas: 4}, template: {}}, ` +
+				`{name: d, componentType: decoder, scaling: {minReplicas: 0, maxReplicas: 2}, template: {}}]}`),
+			want: []string{`spec.scaling.ratio: Invalid value: "1:4": needs 4 replicas of d beside the least of p, which are 1, and the maxReplicas of d is 2: raise that, or change minReplicas or the ratio`},
 		},
 		"RatioOutOfRange": {
 			reason: "A ratio asks for something of both roles.",

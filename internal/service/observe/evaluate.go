@@ -232,7 +232,11 @@ func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
 		failures = pods.failures
 	}
 	s := e.byKey[r.Key]
-	starting := []string{ReasonNotReported, ReasonUpdating, ReasonNotReady}
+	starting := []string{ReasonUpdating, ReasonNotReady}
+	if !c.Target.Remote() {
+		// An Object keeps the note while its cluster is made anew.
+		starting = append(starting, ReasonNotReported)
+	}
 	starts := s != nil && slices.Contains(starting, s.reason) && (pods == nil || pods.unscheduled == 0)
 	if note := r.LastFailure.Text; len(failures) == 0 && note != "" && starts {
 		return []string{clusterPrefix(c) + note}

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -140,6 +142,7 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 		return errs
 	}
 	p.warnOfMetrics(r, in, at)
+	p.warnOfInterval(in, at)
 	if in.Scaling.Provider == inputv1alpha1.ScalingProviderHPA {
 		a.External = &ExternalMetric{Name: externalMetrics[target.Name], Labels: p.SeriesLabels(r.Name), PerReplica: *target.Value}
 		return nil
@@ -167,6 +170,21 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 // replicates tells whether all replicas may run in each of several clusters.
 func replicates(to *v1alpha1.Placement) bool {
 	return to != nil && to.Policy == v1alpha1.PlacementReplicate && (to.ClusterSelector != nil || len(to.Clusters) > 1)
+}
+
+// maxInterval is how seldom Prometheus may read a metric so that each window has two samples.
+const maxInterval = 2 * time.Minute
+
+// warnOfInterval warns of a target whose metrics are read too seldom.
+func (p *Plan) warnOfInterval(in *inputv1alpha1.Input, at *field.Path) {
+	m := in.Monitoring.PodMonitors
+	if m == nil {
+		return
+	}
+	if interval, _ := time.ParseDuration(m.Interval); interval > maxInterval { // Validation refuses what is none.
+		p.Warnings = append(p.Warnings, Warning{Path: at.String(), Message: fmt.Sprintf(
+			"its metrics are read every %s, so the query over 5 minutes may have no result, and then nothing scales the role: at most 2m suffices", m.Interval) + setBy("monitoring.podMonitors.interval")})
+	}
 }
 
 // warnOfMetrics warns of a target that nothing measures.

@@ -120,7 +120,8 @@ func matchesOf(r *Router) [][]any {
 // may still receive traffic. A cluster that the service leaves has weight 0.
 func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	var all []Backend
-	inUse, restarting, waiting, leaving := map[string]bool{}, map[string]int32{}, map[string]int32{}, map[string]int32{}
+	inUse, restarting := map[string]bool{}, map[string]int32{}
+	waiting := [waitingPlaces]map[string]int32{{}, {}, {}}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		p.warnOfHostname(a)
@@ -131,7 +132,8 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		if a.MayReceiveTraffic {
 			all = append(all, p.formerBackends(a.Target.Cluster, current.Name, snapshot)...)
 		}
-		runs, receives := len(a.Run) > 0 || p.waitsIn(a), a.MayReceiveTraffic && snapshot.MayReceiveTraffic[current.Name]
+		place, waits := p.waitsIn(a)
+		runs, receives := len(a.Run) > 0 || waits, a.MayReceiveTraffic && snapshot.MayReceiveTraffic[current.Name]
 		if a.Entrypoint == nil || !runs && !receives {
 			continue
 		}
@@ -139,21 +141,18 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() {
 			current.Weight, restarting[current.Name] = p.ready(a)
 		}
-		switch {
-		case current.Weight > 0 || !p.waitsIn(a):
-		case a.State == v1alpha1.StateLeaving:
-			leaving[current.Name] = 1
-		default:
-			waiting[current.Name] = 1
+		if waits && current.Weight == 0 {
+			waiting[place][current.Name] = 1
 		}
 		inUse[current.Cluster] = receives
 		all = append(all, current)
 	}
 	// Pods that are being replaced stop soon. They get requests only if no cluster has others. Without any pods,
-	// requests go where they can wait for some, at last in a cluster that the service leaves.
+	// requests go where they can wait for some.
 	weighInstead(all, restarting)
-	weighInstead(all, waiting)
-	weighInstead(all, leaving)
+	for _, weights := range waiting {
+		weighInstead(all, weights)
+	}
 	return p.nameBackends(all, inUse)
 }
 
@@ -167,10 +166,32 @@ func weighInstead(all []Backend, weights map[string]int32) {
 	}
 }
 
-// waitsIn tells whether requests can wait in a cluster until a role of the service has started. It may wait for
-// capacity first, or start in another cluster.
-func (p *Plan) waitsIn(a *scheduling.Assignment) bool {
-	return p.Router.Waits() && a.State != v1alpha1.StateNotPlaced && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed()
+// Places where requests can wait until a role of the service has started, the best ones first.
+const (
+	// waitsAtHome is where the service is to run, or waits for capacity, and the endpoint picker was ready.
+	waitsAtHome = iota
+	// waitsForNow is where the endpoint picker was ready, or requests come now. What was read of it may be old.
+	waitsForNow
+	// waitsOutOfReach is a cluster that is left because it is out of reach.
+	waitsOutOfReach
+	waitingPlaces
+)
+
+// waitsIn tells whether requests can wait in a cluster until a role of the service has started, and how good a place that is.
+func (p *Plan) waitsIn(a *scheduling.Assignment) (place int, waits bool) {
+	if !p.Router.Waits() || a.State == v1alpha1.StateNotPlaced || a.Abandoned || a.Existing == nil {
+		return 0, false
+	}
+	ready := a.Existing.RouterWasReady && a.Existing.Routed()
+	switch {
+	case ready && a.State != v1alpha1.StateLeaving:
+		return waitsAtHome, true
+	case !ready && !a.MayReceiveTraffic:
+		return 0, false
+	case a.Reason == scheduling.ReasonUnreachable:
+		return waitsOutOfReach, true
+	}
+	return waitsForNow, true
 }
 
 // backend returns the backend of an entrypoint. Backends at IP addresses and at DNS names are

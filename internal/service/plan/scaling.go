@@ -111,7 +111,7 @@ func (b *balanced) asksNothing() bool { return b.Written != nil && !b.scaling.Au
 func (b *balanced) follows(other *balanced) bool { return b.asksNothing() && other.Written == nil }
 
 // balance keeps the ratio of prefill and decode replicas. A role with more replicas than the other can follow gets
-// fewer, and then each gets as many as the other asks for. A role that follows asks for as few as it may have, and its
+// fewer, and then each gets as many as the other asks for. A role that follows asks for no more than its share, and its
 // InferenceRole gets the number that it has. Neither goes by what was asked before: who asks for what balance gave gets
 // the same again. So a lost InferenceRole comes back with what runs.
 func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
@@ -137,7 +137,7 @@ func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 	}
 	tolerance := ptr.Deref(ratio.TolerancePercent, 0)
 	mostP, mostD := mostBeside(prefill, decode, tolerance), mostBeside(decode, prefill, tolerance)
-	p, d := min(prefill.asks(decode), mostP), min(decode.asks(prefill), mostD)
+	p, d := min(prefill.asks(decode, mostD), mostP), min(decode.asks(prefill, mostP), mostD)
 	for {
 		moreP := max(p, min(leastBeside(d, decode, prefill, tolerance), mostP))
 		moreD := max(d, min(leastBeside(moreP, prefill, decode, tolerance), mostD))
@@ -151,10 +151,11 @@ func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 	decode.become(d, decodeFollows)
 }
 
-// asks is the number of replicas for which a role itself asks.
-func (b *balanced) asks(other *balanced) int32 {
+// asks is the number of replicas for which a role itself asks. One that follows keeps what it has, as long as that is no more than
+// the ratio asks for beside the other role, which has at most so many.
+func (b *balanced) asks(other *balanced, most int32) int32 {
 	if b.follows(other) {
-		return b.scaling.Min()
+		return max(b.scaling.Min(), min(b.Replicas, leastBeside(min(other.Replicas, most), other, b, 0)))
 	}
 	return b.Replicas
 }

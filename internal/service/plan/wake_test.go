@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,21 @@ func TestWakeTogether(t *testing.T) {
 		query := r.Autoscaler.Triggers[1].Metadata["query"]
 		if _, engines, _ := strings.Cut(query, `role="router"} == 1))`); engines != busy("a", "600s")+busy("b", "600s") {
 			t.Errorf("the role %s runs while %s", r.Name, query)
+		}
+	}
+}
+
+// TestSeldomRead warns of a target whose metrics are read so seldom that its query may have no result.
+func TestSeldomRead(t *testing.T) {
+	const worker = `{name: w, componentType: worker, scaling: {maxReplicas: 4, target: {tokensPerSecond: 3}}, template: ` + vllmPod + `}`
+	for interval, want := range map[string]bool{"121s": true, "3m": true, "2m": false, "30s": false} {
+		p, err := build(t, `{roles: [`+worker+`]}`, `{scaling: {prometheus: {serverAddress: "http://p:9090"}}, monitoring: {podMonitors: {interval: `+interval+`}}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := slices.ContainsFunc(p.Warnings, func(w Warning) bool { return strings.HasPrefix(w.Message, "its metrics are read every "+interval) })
+		if got != want {
+			t.Errorf("every %s: warned is %t, want %t: %v", interval, got, want, p.Warnings)
 		}
 	}
 }

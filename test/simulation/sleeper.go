@@ -170,32 +170,25 @@ func (w *World) clustersBehind(service name) []string {
 	return all
 }
 
-// checkReached checks that requests of a sleeper that reached an endpoint picker still reach one. Of an abandoned cluster nothing is known. An
-// endpoint picker that was lost with all objects of its cluster is excused, also once it is ready again and that is not reported yet.
+// checkReached checks that requests of a sleeper that reached an endpoint picker still reach one. Of an abandoned cluster nothing is known. If
+// the route leads to a cluster that has lost its endpoint picker with all other objects, no reconcile could know that.
 func (w *World) checkReached(xr *stored, before map[string]bool, why string) {
-	if len(before) == 0 || len(w.reached(xr)) > 0 || w.pickerLost(xr) {
+	if len(before) == 0 || len(w.reached(xr)) > 0 {
 		return
 	}
 	for c := range before {
-		if w.remotes[c].abandoned || w.remotes[c].wiped {
+		if w.remotes[c].abandoned {
+			return
+		}
+	}
+	copies := w.copies(xr)
+	for t := range w.children[xr.uid] {
+		if t.kind == routeKind && slices.ContainsFunc(w.routedTo(t.name), func(c string) bool { return w.remotes[c].wiped && (copies[c] == nil || !copies[c].router) }) {
 			return
 		}
 	}
 	n := xr.name.String()
 	w.violate("requests can wait", []string{n + " ", n + "-", "InferenceCluster", "Crossplane"}, "requests of %s waited in %v, and reach no endpoint picker once %s", n, slices.Sorted(maps.Keys(before)), why)
-}
-
-// pickerLost tells whether a cluster has lost the endpoint picker of a service together with all objects.
-func (w *World) pickerLost(xr *stored) bool {
-	for t := range w.children[xr.uid] {
-		o := w.server.get(t.kind, t.name)
-		k, n := identify(object(o.body, "spec", "forProvider", "manifest"))
-		r := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
-		if t.kind == objectKind && k == deploymentKind && r != nil && r.wiped && r.objects[task{k, n}] == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // checkWaits checks that requests can wait for a service that sleeps and may run in some cluster.

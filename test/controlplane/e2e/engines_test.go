@@ -280,6 +280,10 @@ func testRouter(t *testing.T, c *cluster.Cluster) {
 	prefilled(2)
 }
 
+// ofSeveralNodes are the seconds of a drain in replicas of several pods. LeaderWorkerSet deletes the others only once it has noticed that one is
+// being deleted, and an engine ends with the first of its pods. On a busy machine that takes seconds.
+const ofSeveralNodes = 15
+
 // briefly gives a role a short drain, and no GPUs.
 func briefly(role map[string]any, drain int64) map[string]any {
 	role["lifecycle"] = map[string]any{"drainSeconds": drain, "shutdownSeconds": int64(5)}

@@ -79,7 +79,7 @@ func testDrainsOfPairs(t *testing.T, c *cluster.Cluster) {
 
 func testDrainsOfNodes(t *testing.T, c *cluster.Cluster) {
 	ns := namespace(t, c)
-	wide := inference(ns, "wide", briefly(engine("worker", "worker", 2, 2), 5), openPicker("wide.example.com"))
+	wide := inference(ns, "wide", briefly(engine("worker", "worker", 2, 2), ofSeveralNodes), openPicker("wide.example.com"))
 	apply(t, c, wide)
 	settled(t, c, wide)
 

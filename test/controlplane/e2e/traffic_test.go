@@ -185,7 +185,7 @@ func testTrafficToSurge(t *testing.T, c *cluster.Cluster) {
 	disaggregated := picker("single.example.com")
 	disaggregated["strategy"] = "pd-disaggregation"
 	change(disaggregated, briefly(engine("prefill", "prefiller", 1, 1), 5), briefly(engine("decode", "decoder", 1, 1), 5))
-	change(picker("single.example.com"), briefly(engine("worker", "worker", 1, 2), 5))
+	change(picker("single.example.com"), briefly(engine("worker", "worker", 1, 2), ofSeveralNodes))
 }
 
 // testTrafficToOnePrefill changes two decode replicas that share one of prefill. Each answers alone while no prefill
@@ -208,7 +208,7 @@ func testTrafficToOnePrefill(t *testing.T, c *cluster.Cluster) {
 // testTrafficToNodes changes replicas on two nodes each, whose leader waits for its worker.
 func testTrafficToNodes(t *testing.T, c *cluster.Cluster) {
 	ns := namespace(t, c)
-	worker := briefly(engine("worker", "worker", 2, 2), 10)
+	worker := briefly(engine("worker", "worker", 2, 2), ofSeveralNodes)
 	wide := inference(ns, "wide", worker, picker("wide.example.com"))
 	apply(t, c, wide)
 	settled(t, c, wide)

@@ -37,7 +37,7 @@ func TestUpgrade(t *testing.T) {
 	router := picker("local.example.com")
 	router["strategy"] = "pd-disaggregation"
 	local := inference(ns, "local", briefly(engine("prefill", "prefiller", 1, 1), 5), briefly(engine("decode", "decoder", 1, 1), 5), router)
-	wide := inference(ns, "wide", briefly(engine("worker", "worker", 2, 2), 5))
+	wide := inference(ns, "wide", briefly(engine("worker", "worker", 2, 2), ofSeveralNodes))
 	for _, s := range []*unstructured.Unstructured{remote, local, wide} {
 		apply(t, h.Cluster, s)
 	}

@@ -25,6 +25,7 @@ import (
 func TestScaling(t *testing.T) {
 	h := &controlPlane{cluster.TestUp(t, cluster.Options{Packages: *packages, Nodes: 4, GPUs: 8, Engines: true, CoreArgs: cluster.RecommendedCoreArgs})}
 	h.installForScaling(t)
+	t.Run("Ratio", func(t *testing.T) { testRatioFollows(t, h.Cluster) })
 	t.Run("FromZero", func(t *testing.T) { testFromZero(t, h.Cluster) })
 }
 

@@ -87,6 +87,11 @@ func setsOf(rsp *fnv1.RunFunctionResponse, role string) int {
 	return n
 }
 
+// setsOfPair counts the LeaderWorkerSets of the roles p and d.
+func setsOfPair(rsp *fnv1.RunFunctionResponse) string {
+	return fmt.Sprintf("%d, %d", setsOf(rsp, "p"), setsOf(rsp, "d"))
+}
+
 // TestScale takes a role through the life of a scale target: what starts it, who owns the number, its limits.
 func TestScale(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {minReplicas: 2, maxReplicas: 5}"))
@@ -212,7 +217,7 @@ func TestScaleRatio(t *testing.T) {
 			w.scale("d", tc.askD)
 			w.apply() // The gang grows before its replicas do.
 			rsp := w.apply()
-			if got := fmt.Sprint(setsOf(rsp, "p"), ", ", setsOf(rsp, "d"), ", ", fixture.Condition(rsp, "Scaled")); got != tc.want {
+			if got := fmt.Sprint(setsOfPair(rsp), ", ", fixture.Condition(rsp, "Scaled")); got != tc.want {
 				t.Errorf("want %s, got %s", tc.want, got)
 			}
 		})
@@ -248,8 +253,8 @@ func TestScaleRatioFollows(t *testing.T) {
 				w.apply()
 			}
 			rsp := w.apply()
-			asks := kube.Lookup(w.req.GetObserved().GetResources()["inferencerole/p"].GetResource(), "spec", "replicas").GetNumberValue()
-			if got := fmt.Sprint(setsOf(rsp, "p"), ", ", setsOf(rsp, "d"), ", ", fixture.Condition(rsp, "Scaled"), ", ", asks); got != tc.want {
+			asks := kube.Lookup(w.target("p").GetResource(), "spec", "replicas").GetNumberValue()
+			if got := fmt.Sprint(setsOfPair(rsp), ", ", fixture.Condition(rsp, "Scaled"), ", ", asks); got != tc.want {
 				t.Errorf("want %s, got %s", tc.want, got)
 			}
 		})
@@ -264,10 +269,7 @@ func TestScaleRatioStarts(t *testing.T) {
 	w.apply()
 	w.edit(fmt.Sprintf(roles, "scaling: {maxReplicas: 4}", "scaling: {maxReplicas: 8}") + "scaling: {ratio: {prefill: 1, decode: 1}}\n")
 	w.apply()
-	runs := func() string {
-		rsp := w.apply()
-		return fmt.Sprint(setsOf(rsp, "p"), ", ", setsOf(rsp, "d"))
-	}
+	runs := func() string { return setsOfPair(w.apply()) }
 	w.apply()
 	if diff := cmp.Diff("4, 4", runs()); diff != "" {
 		t.Errorf("once it has a ratio: -want, +got:\n%s", diff)
@@ -287,10 +289,7 @@ func TestScaleRatioLost(t *testing.T) {
 	w.scale("p", 0)
 	w.scale("d", 1)
 	w.apply()
-	runs := func() string {
-		rsp := w.apply()
-		return fmt.Sprint(setsOf(rsp, "p"), ", ", setsOf(rsp, "d"))
-	}
+	runs := func() string { return setsOfPair(w.apply()) }
 	ran := runs()
 	delete(w.req.Observed.Resources, "inferencerole/p")
 	w.apply()

@@ -59,14 +59,8 @@ func (w *World) end() {
 // references without a lock (composition_functions.go, errApplyXRRefs), so a reconcile that reads an old composite resource can lose
 // those to what the last one has made.
 func (w *World) collectLost() {
-	referenced := map[name]bool{}
-	for _, xr := range w.server.list(serviceKind) {
-		for _, ref := range items(xr.body, "spec", "crossplane", "resourceRefs") {
-			referenced[name{xr.name.namespace, text(ref, "name")}] = true
-		}
-	}
 	for _, o := range w.server.list(objectKind) {
-		if o.name.namespace != "" && w.alive[o.owner] && !o.deleting && strings.HasPrefix(text(o.body, "metadata", "annotations", annotationName), "cluster/") && !referenced[o.name] {
+		if strings.HasPrefix(text(o.body, "metadata", "annotations", annotationName), "cluster/") && w.lost(o) {
 			w.trace(o, "was lost by Crossplane, and is deleted by hand")
 			w.server.delete(objectKind, o.name)
 		}

@@ -141,9 +141,14 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 
 // lost tells whether Crossplane has lost an Object: see collectLost. The function never sees it again.
 func (w *World) lost(o *stored) bool {
-	xr := w.server.get(serviceKind, name{o.name.namespace, o.labels[labelComposite]})
-	return xr != nil && xr.uid == o.owner && !o.deleting &&
+	xr := w.ownerOf(o)
+	return xr != nil && !o.deleting &&
 		!slices.ContainsFunc(items(xr.body, "spec", "crossplane", "resourceRefs"), func(ref document) bool { return text(ref, "name") == o.name.name })
+}
+
+// aboutService are texts of the events that matter to a service.
+func aboutService(n name) []string {
+	return []string{n.String() + " ", n.String() + "-", "InferenceCluster", "Crossplane"}
 }
 
 // about are texts of the events that matter to what runs in a cluster.
@@ -262,8 +267,7 @@ func (w *World) afterApply(r *reconcile) {
 	if len(serving(w.copies(r.xr), r.wanted())) > 0 || w.readLost(r) {
 		return
 	}
-	about := []string{r.key.name.String() + " ", r.key.name.String() + "-", "InferenceCluster", "Crossplane"}
-	w.violate("never zero copies", about, "%s was served in %v, and is not served any more", r.key, slices.Sorted(maps.Keys(w.served)))
+	w.violate("never zero copies", aboutService(r.key.name), "%s was served in %v, and is not served any more", r.key, slices.Sorted(maps.Keys(w.served)))
 }
 
 // readLost tells whether a reconcile read a LeaderWorkerSet as ready that was lost together with all objects of its cluster, or whose

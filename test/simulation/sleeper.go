@@ -38,7 +38,7 @@ func (w *World) scaleTarget(xr *stored) *stored {
 	if xr == nil {
 		return nil
 	}
-	for _, t := range sortedTasks(w.children[xr.uid]) {
+	for t := range w.children[xr.uid] {
 		if t.kind == roleKind {
 			return w.server.get(t.kind, t.name)
 		}
@@ -107,12 +107,11 @@ func (r *reconcile) wanted() document {
 
 // ownerOf returns the InferenceService that controls an object, or nil.
 func (w *World) ownerOf(o *stored) *stored {
-	for _, xr := range w.server.list(serviceKind) {
-		if xr.uid == o.owner {
-			return xr
-		}
+	xr := w.server.get(serviceKind, name{o.name.namespace, o.labels[labelComposite]})
+	if xr == nil || xr.uid != o.owner {
+		return nil
 	}
-	return nil
+	return xr
 }
 
 // reached returns the clusters whose endpoint pickers get the requests of a sleeper: its route leads there as the gateway accepted it last, and
@@ -187,8 +186,7 @@ func (w *World) checkReached(xr *stored, before map[string]bool, why string) {
 			return
 		}
 	}
-	n := xr.name.String()
-	w.violate("requests can wait", []string{n + " ", n + "-", "InferenceCluster", "Crossplane"}, "requests of %s waited in %v, and reach no endpoint picker once %s", n, slices.Sorted(maps.Keys(before)), why)
+	w.violate("requests can wait", aboutService(xr.name), "requests of %s waited in %v, and reach no endpoint picker once %s", xr.name, slices.Sorted(maps.Keys(before)), why)
 }
 
 // checkWaits checks that requests can wait for a service that sleeps and may run in some cluster.
@@ -197,8 +195,7 @@ func (w *World) checkWaits(u *user) {
 		return
 	}
 	if xr := w.server.get(serviceKind, u.name); xr != nil && w.scaleTarget(xr) != nil && len(w.reached(xr)) == 0 {
-		n := u.name.String()
-		w.violate("requests can wait", []string{n + " ", n + "-", "InferenceCluster", "Crossplane"}, "requests of %s reach no endpoint picker while it sleeps; status: %s", n, w.placement(u))
+		w.violate("requests can wait", aboutService(u.name), "requests of %s reach no endpoint picker while it sleeps; status: %s", u.name, w.placement(u))
 	}
 }
 

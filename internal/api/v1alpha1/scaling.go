@@ -177,9 +177,8 @@ func validateScaling(spec *field.Path, s *InferenceServiceSpec) field.ErrorList 
 	return validateRatioLimits(path, ratio, roles)
 }
 
-// validateRatioLimits refuses a ratio that the limits of both roles never allow.
-func validateRatioLimits(path *field.Path, ratio *ReplicaRatio, roles []Role) field.ErrorList {
-	var prefill, decode *Role
+// RatioPair returns the prefiller and the decoder of a ratio. One is nil if it has no scaling, or limits that validation refuses.
+func RatioPair(roles []Role) (prefill, decode *Role) {
 	for i := range roles {
 		switch r := &roles[i]; {
 		case r.Scaling == nil || r.Scaling.Min() < 0 || r.Scaling.Min() > r.Scaling.Max() || r.Scaling.Max() > MaxReplicas:
@@ -189,6 +188,12 @@ func validateRatioLimits(path *field.Path, ratio *ReplicaRatio, roles []Role) fi
 			decode = r
 		}
 	}
+	return prefill, decode
+}
+
+// validateRatioLimits refuses a ratio that the limits of both roles never allow.
+func validateRatioLimits(path *field.Path, ratio *ReplicaRatio, roles []Role) field.ErrorList {
+	prefill, decode := RatioPair(roles)
 	if prefill == nil || decode == nil {
 		return nil // It has an error of its own.
 	}

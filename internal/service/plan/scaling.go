@@ -116,25 +116,11 @@ func (b *balanced) follows(other *balanced) bool { return b.asksNothing() && oth
 // the same again. So a lost InferenceRole comes back with what runs.
 func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 	ratio := spec.Scaling.Ratio
-	var prefill, decode *balanced
-	for i := range spec.Roles {
-		r := &spec.Roles[i]
-		switch {
-		case r.Scaling == nil:
-		case r.ComponentType == v1alpha1.ComponentTypePrefiller:
-			prefill = &balanced{all[r.Name], r.Scaling, ptr.Deref(ratio.Prefill, 0)}
-		case r.ComponentType == v1alpha1.ComponentTypeDecoder:
-			decode = &balanced{all[r.Name], r.Scaling, ptr.Deref(ratio.Decode, 0)}
-		}
-	}
-	if prefill == nil || decode == nil || prefill.share < 1 || decode.share < 1 {
+	prefiller, decoder := v1alpha1.RatioPair(spec.Roles)
+	if prefiller == nil || decoder == nil || ptr.Deref(ratio.Prefill, 0) < 1 || ptr.Deref(ratio.Decode, 0) < 1 {
 		return // Validation says so.
 	}
-	for _, s := range []*balanced{prefill, decode} {
-		if least, most := s.scaling.Min(), s.scaling.Max(); least < 0 || least > most || most > v1alpha1.MaxReplicas {
-			return // As above.
-		}
-	}
+	prefill, decode := &balanced{all[prefiller.Name], prefiller.Scaling, *ratio.Prefill}, &balanced{all[decoder.Name], decoder.Scaling, *ratio.Decode}
 	tolerance := ptr.Deref(ratio.TolerancePercent, 0)
 	mostP, mostD := mostBeside(prefill, decode, tolerance), mostBeside(decode, prefill, tolerance)
 	p, d := min(prefill.asks(decode, mostD), mostP), min(decode.asks(prefill, mostP), mostD)
@@ -146,9 +132,8 @@ func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 		}
 		p, d = moreP, moreD
 	}
-	prefillFollows, decodeFollows := prefill.follows(decode), decode.follows(prefill)
-	prefill.become(p, prefillFollows)
-	decode.become(d, decodeFollows)
+	prefill.become(p, decode)
+	decode.become(d, prefill)
 }
 
 // asks is the number of replicas for which a role itself asks. One that follows keeps what it has, as long as that is no more than
@@ -160,9 +145,9 @@ func (b *balanced) asks(other *balanced, most int32) int32 {
 	return b.Replicas
 }
 
-// become takes the number of replicas that the ratio gives.
-func (b *balanced) become(n int32, follows bool) {
-	if follows {
+// become takes the number of replicas that the ratio gives. Who follows stays the same.
+func (b *balanced) become(n int32, other *balanced) {
+	if b.follows(other) {
 		b.Requested, b.Replicas, b.Written = n, n, ptr.To(n)
 		return
 	}

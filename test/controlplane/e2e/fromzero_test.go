@@ -224,7 +224,13 @@ func (s *sleeper) uses(want int) {
 // scale sets the number of replicas, as KEDA does.
 func (s *sleeper) scale(replicas int) {
 	s.Helper()
-	kubectl(s.T, s.c, "scale", "--namespace="+s.service.GetNamespace(), "--replicas="+strconv.Itoa(replicas), "inferenceroles.fusioninfer.io/"+s.service.GetName()+"-worker")
+	scaleRole(s.T, s.c, s.service, "worker", replicas)
+}
+
+// scaleRole sets the number of replicas of a role, as an autoscaler does.
+func scaleRole(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, role string, replicas int) {
+	t.Helper()
+	kubectl(t, c, "scale", "--namespace="+s.GetNamespace(), "--replicas="+strconv.Itoa(replicas), "inferenceroles.fusioninfer.io/"+s.GetName()+"-"+role)
 }
 
 // sleeps waits until no pod runs, and the service says so.

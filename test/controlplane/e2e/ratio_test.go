@@ -46,18 +46,14 @@ func testRatioFollows(t *testing.T, c *cluster.Cluster) {
 			t.Error(err)
 		}
 	}
-	scale := func(role, replicas string) {
-		t.Helper()
-		kubectl(t, c, "scale", "--namespace="+ns, "--replicas="+replicas, "inferenceroles.fusioninfer.io/pair-"+role)
-	}
 	runs(3, 6)
 	same(t, "it gets a ratio", before, identities(t, c, "Pod", pair))
-	scale("decode", "2")
+	scaleRole(t, c, pair, "decode", 2)
 	runs(1, 2)
-	scale("decode", "8")
+	scaleRole(t, c, pair, "decode", 8)
 	runs(4, 8)
-	scale("decode", "4")
+	scaleRole(t, c, pair, "decode", 4)
 	runs(2, 4)
-	scale("prefill", "3")
+	scaleRole(t, c, pair, "prefill", 3)
 	says(t, c, pair, map[string]string{"prefill": "Running 3/3 3/3", "decode": "Running 6/6 6/6"})
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +35,7 @@ func scales(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	pods := func() map[string]string { return only(identities(t, c, "Pod", o), o.GetName()+"-worker-") }
 	before := pods()
 	for _, tc := range []struct{ ask, want int }{{3, 3}, {9, 4}, {2, 2}} {
-		kubectl(t, c, "scale", "--namespace="+o.GetNamespace(), "--replicas="+strconv.Itoa(tc.ask), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker")
+		scaleRole(t, c, o, "worker", tc.ask)
 		until(t, c, fmt.Sprintf("%d replicas run when %d are asked for", tc.want, tc.ask), func(context.Context) (bool, error) {
 			current := kubectl(t, c, "get", "--namespace="+o.GetNamespace(), "inferenceroles.fusioninfer.io/"+o.GetName()+"-worker", "--output=jsonpath={.spec.replicas} {.status.replicas}")
 			n := len(pods())

@@ -261,12 +261,16 @@ func (w *World) growing(u *user) bool {
 
 // whileReplaced returns pods that need what a replica needs while its pods are replaced one by one: each new pod on the node of a
 // former one, if it has one, and the larger of the two counts. Two pods of 4 GPUs and then one of 8 need 12: the second may stop last.
+// All of them are in the pool of the former ones, because a replica that runs stays in its pool.
 func whileReplaced(former, next []pod) []pod {
 	bySize := func(pods []pod) []pod {
 		return slices.SortedStableFunc(slices.Values(pods), func(a, b pod) int { return b.gpus - a.gpus })
 	}
 	all, next := bySize(former), bySize(next)
 	for i, p := range next {
+		if len(former) > 0 {
+			p.nodes = former[0].nodes
+		}
 		switch {
 		case i == len(all):
 			all = append(all, p)

@@ -52,7 +52,8 @@ func (w *World) checkSurge(u *user) {
 // up what may be unavailable.
 func (w *World) checkRolledOut(u *user) {
 	if held := w.held(u); len(held) > 0 && w.complete(u) {
-		w.violate("rolled out", append(w.about(held[0]), u.name.String()), "all replicas of %s run, and some in %s keep the pods that they had: %s", u.name, held[0].name, w.describe(held[0]))
+		w.violate("rolled out", append(w.about(held[0]), u.name.String()), "all replicas of %s run, and some in %s keep the pods that they had: %s; status: %s",
+			u.name, held[0].name, w.describe(held[0]), w.placement(u))
 	}
 }
 

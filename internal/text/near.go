@@ -6,14 +6,14 @@ import (
 )
 
 // Nearest returns the known name that a misspelt one resembles most, or nothing. Short names have to
-// resemble it more than long ones. Upper and lower case do not count.
+// resemble it more than long ones. Upper and lower case do not count. Names without a common letter never resemble each other.
 func Nearest(name string, known []string) string {
 	if len(name) > maxValue {
 		return "" // The effort grows with the length, and nobody misspells a name of that length.
 	}
 	best, found := 2+len(name)/5, ""
 	for _, k := range known {
-		if d := Distance(strings.ToLower(name), strings.ToLower(k), best); d < best {
+		if d := Distance(strings.ToLower(name), strings.ToLower(k), best); d < min(best, max(len(name), len(k))) {
 			best, found = d, k
 		}
 	}

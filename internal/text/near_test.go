@@ -3,7 +3,7 @@ package text
 import "testing"
 
 func TestNearest(t *testing.T) {
-	known := []string{"gang", "model", "name", "replicas", "roles", "terminationGracePeriodSeconds"}
+	known := []string{"a", "gang", "model", "name", "replicas", "roles", "terminationGracePeriodSeconds"}
 	cases := map[string]struct{ reason, name, want string }{
 		"Swapped":   {"Two characters that are swapped are two differences.", "rolse", "roles"},
 		"Missing":   {"A character is missing.", "replcas", "replicas"},
@@ -11,6 +11,7 @@ func TestNearest(t *testing.T) {
 		"Long":      {"A long name may have more mistakes.", "terminationGracePeriodSecs", "terminationGracePeriodSeconds"},
 		"Short":     {"A short name resembles many.", "mode", "model"},
 		"Different": {"Nothing resembles it.", "placement", ""},
+		"OneLetter": {"It has no letter in common with another one of one letter.", "b", ""},
 		"Nothing":   {"An empty name is no mistake in writing.", "", ""},
 	}
 	for name, tc := range cases {

@@ -51,8 +51,8 @@ type ScalingSettings struct {
 	// +optional
 	Prometheus PrometheusSettings `json:"prometheus,omitempty"`
 
-	// PollingSeconds is how often KEDA reads the metrics of a role that runs 0 replicas. By default it
-	// is that of KEDA, 30.
+	// PollingSeconds is how often KEDA looks whether a trigger is active. How many replicas run above 0,
+	// the HorizontalPodAutoscaler decides at its own pace. By default it is that of KEDA, 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600

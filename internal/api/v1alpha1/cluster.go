@@ -178,8 +178,9 @@ type Pool struct {
 	// +kubebuilder:validation:Maximum=5000
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 
-	// Allocatable resources of each node, such as nvidia.com/gpu: 8. Resources that are not
-	// listed are not counted.
+	// Allocatable resources of each node, such as nvidia.com/gpu: 8. CPU, memory, ephemeral storage
+	// and pods that are not listed are not counted. Of any other resource that is not listed, the
+	// nodes have none.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 }

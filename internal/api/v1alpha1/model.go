@@ -66,7 +66,7 @@ type Model struct {
 	CredentialsSecretRef *SecretRef `json:"credentialsSecretRef,omitempty"`
 
 	// Cache is a claim into which a Job loads the weights before the first engine starts. Without
-	// it, each engine downloads them for itself.
+	// it, and without a default size from the platform team, each engine downloads them for itself.
 	// +optional
 	Cache *Cache `json:"cache,omitempty"`
 

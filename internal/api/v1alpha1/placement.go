@@ -52,7 +52,8 @@ type Placement struct {
 	FailoverAfterSeconds *int32 `json:"failoverAfterSeconds,omitempty"`
 
 	// StartTimeoutSeconds is how long a replica group may take until it can answer requests in a
-	// cluster for the first time: a worker is ready, or a prefill and a decode replica. Then it is
+	// cluster for the first time. It can once the endpoint picker is ready, and a worker or a prefill
+	// and a decode replica. With a fleet route, the HTTPRoute and the InferencePool count too. Then it is
 	// started in the next cluster that has room, under the policies Spread and Failover. Without
 	// room elsewhere it stays, and so does a group that is added to others which serve. The time
 	// doubles with each cluster. 0 means that nothing moves for this reason. Defaults to 3600.

@@ -1,6 +1,6 @@
-// Package v1alpha1 has the types of the InferenceService, the InferenceCluster and the InferenceModel, their
-// defaults and their validation. internal/api/xrdgen generates the XRDs and docs/api.md
-// from these types.
+// Package v1alpha1 has the types of the InferenceService, the InferenceRole, the InferenceCluster, the
+// InferenceModel and the ModelCache, their defaults and their validation. internal/api/xrdgen generates the
+// XRDs and docs/api.md from these types.
 //
 // +groupName=fusioninfer.io
 package v1alpha1

@@ -30,8 +30,8 @@ const (
 	GangScheduled = "GangScheduled"
 	// WorkloadsReady is True while all replicas of all roles are ready.
 	WorkloadsReady = "WorkloadsReady"
-	// Scaled is False while a role runs another number of replicas than its scale target asks for.
-	// Readiness does not depend on it.
+	// Scaled is False while a role runs another number of replicas than its scale target asks for, or has
+	// no target or autoscaler yet. Readiness depends on it for the latter only.
 	Scaled = "Scaled"
 	// RouterReady is True while the endpoint picker is ready.
 	RouterReady = "RouterReady"

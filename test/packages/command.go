@@ -12,14 +12,10 @@ import (
 
 // tool builds the Crossplane CLI from its module, and returns where it is.
 func (p *project) tool(ctx context.Context) (string, error) {
-	out := &bytes.Buffer{}
-	cmd := exec.CommandContext(ctx, "go", "tool", "-n", "crossplane")
-	cmd.Dir = filepath.Join(p.root, "test", "tools", "cli")
-	cmd.Stdout, cmd.Stderr = out, os.Stderr
-	if err := cmd.Run(); err != nil {
+	if err := command(ctx, p.root, nil, filepath.Join(p.root, "test", "tools", "build.sh"), "crossplane"); err != nil {
 		return "", fmt.Errorf("cannot build the Crossplane CLI: %w", err)
 	}
-	return strings.TrimSpace(out.String()), nil
+	return filepath.Join(p.root, ".cache", "bin", "crossplane"), nil
 }
 
 // compile builds the function as one static binary, the same from the same

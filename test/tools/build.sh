@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds programs that the tests run, from the modules beside this file and test/epp, into .cache/bin at the root of the repository.
-# A program is built anew only when its go.mod, its go.sum or the version of Go changed.
+# Builds programs that the tests run, from the modules beside this file and others of test/, into .cache/bin at the root of the repository.
+# A program is built anew only when its go.mod, its go.sum, its own sources here or the version of Go changed.
 #
 #   test/tools/build.sh NAME...
 #   test/tools/build.sh --list    # without those that only autoscaling needs
@@ -28,6 +28,8 @@ provider-kubernetes provider-kubernetes github.com/crossplane-contrib/provider-k
 pd-sidecar llm-d github.com/llm-d/llm-d-inference-scheduler/cmd/pd-sidecar
 llm-d-picker llm-d ./picker
 epp ../epp/v1.5.0 sigs.k8s.io/gateway-api-inference-extension/cmd/epp
+engine ../controlplane ./engine
+packager ../packages ./.
 EOF
 }
 
@@ -42,8 +44,10 @@ kube-state-metrics kube-state-metrics k8s.io/kube-state-metrics/v2
 EOF
 }
 
-# What a program says about its version is set when it is linked.
+# What a program says about its version is set when it is linked. Nobody debugs these programs, and they link sooner without what a
+# debugger reads.
 ldflags() {
+  printf -- '-s -w '
   case "$1" in
   kube)
     local version
@@ -56,8 +60,6 @@ ldflags() {
     # The RBAC manager has no flag for the address of its metrics, and several may run on one machine.
     printf -- ' -X sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=127.0.0.1:0'
     ;;
-  # It becomes a package, which is smaller without what only a debugger reads.
-  provider-kubernetes) printf -- '-s -w' ;;
   cli) crossplane_version cli github.com/crossplane/cli/v2 ;;
   esac
 }
@@ -105,4 +107,15 @@ if [[ ${1:-} == --list ]]; then
   exit
 fi
 mkdir -p "$bin"
-for name in "$@"; do build "$name"; done
+# Those of Kubernetes are one program, which is built beside the others. A build works on one core for some of its time: it reads
+# modules, and links.
+kubernetes=() others=()
+for name in "$@"; do
+  case "$name" in
+  kube*) kubernetes+=("$name") ;;
+  *) others+=("$name") ;;
+  esac
+done
+for name in "${kubernetes[@]}"; do build "$name"; done &
+for name in "${others[@]}"; do build "$name"; done
+wait $!

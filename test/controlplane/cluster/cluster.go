@@ -112,7 +112,7 @@ func newCluster(ctx context.Context, o Options) *Cluster {
 	return c
 }
 
-// Stop ends all processes, the last first. It tells of those that had ended
+// Stop ends all processes, first those of remote clusters. It tells of those that had ended
 // before, and of what failed in the background.
 func (c *Cluster) Stop() error {
 	c.stop() // What runs in the background may need remote clusters.
@@ -180,7 +180,7 @@ func programs(names ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := output(filepath.Join(root, "test", "tools", "build.sh"), names...); err != nil {
+	if _, err := outputOnce(filepath.Join(root, "test", "tools", "build.sh"), names...); err != nil {
 		return "", err
 	}
 	return filepath.Join(root, ".cache", "bin"), nil

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // output runs a command and returns what it writes.
@@ -19,6 +20,18 @@ func output(name string, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("cannot run %s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, out, errs)
 	}
 	return out, nil
+}
+
+// outputs are what commands have written that need to run only once in this process.
+var outputs sync.Map
+
+// outputOnce returns what a command writes, and runs it only once. It is for what cannot change while this process runs: programs
+// that are built, and modules that are downloaded.
+func outputOnce(name string, args ...string) ([]byte, error) {
+	once, _ := outputs.LoadOrStore(strings.Join(append([]string{name}, args...), "\x00"), sync.OnceValues(func() ([]byte, error) {
+		return output(name, args...)
+	}))
+	return once.(func() ([]byte, error))() //nolint:forcetypeassert // Nothing else is stored.
 }
 
 // module returns the directory of a module at the version that the go.mod in a
@@ -37,7 +50,7 @@ func download(in, path string) (downloaded, error) {
 	if err != nil {
 		return m, err
 	}
-	out, err := output("go", "-C", filepath.Join(root, "test", filepath.FromSlash(in)), "mod", "download", "-json", path)
+	out, err := outputOnce("go", "-C", filepath.Join(root, "test", filepath.FromSlash(in)), "mod", "download", "-json", path)
 	if err != nil {
 		return m, err
 	}

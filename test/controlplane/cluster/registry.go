@@ -94,14 +94,18 @@ func (c *Cluster) PushPackages(version string) error {
 	if !built {
 		dist = filepath.Join(c.dir, "packages", version)
 	}
-	args := []string{"-C", filepath.Join(root, "test", "packages"), "run", "."}
-	same := []string{"--version=" + version, "--dist=" + dist, "--arch=" + runtime.GOARCH}
+	bin, err := programs("packager")
+	if err != nil {
+		return err
+	}
+	packager := filepath.Join(bin, "packager")
+	same := []string{"--root=" + root, "--version=" + version, "--dist=" + dist, "--arch=" + runtime.GOARCH}
 	if !built {
-		if _, err := output("go", append(append(args, "build"), same...)...); err != nil {
+		if _, err := output(packager, append([]string{"build"}, same...)...); err != nil {
 			return err
 		}
 	}
-	_, err = output("go", append(append(append(args, "push"), same...), "--registry="+c.registry.Organization)...)
+	_, err = output(packager, append(append([]string{"push"}, same...), "--registry="+c.registry.Organization)...)
 	return err
 }
 

@@ -29,10 +29,8 @@ func testFleetCost(t *testing.T, h *controlPlane) {
 	h.joins(t, "cost", member{name: "cost-1", remote: "cluster-1", nodes: bystanders + 4, gateway: "10.1.0.10"})
 	h.joins(t, "cost", member{name: "cost-2", remote: "cluster-2", nodes: bystanders + 4, gateway: "10.2.0.10"})
 	ns := namespace(t, h.Cluster)
-	var services []*unstructured.Unstructured
 	for i := range bystanders {
-		services = append(services, placedService(ns, fmt.Sprintf("other-%d", i), "Spread", "cost", engine("worker", "worker", 2, 1)))
-		apply(t, h.Cluster, services[i])
+		apply(t, h.Cluster, placedService(ns, fmt.Sprintf("other-%d", i), "Spread", "cost", engine("worker", "worker", 2, 1)))
 	}
 	llama := func(replicas int64) *unstructured.Unstructured {
 		return prefers(placedService(ns, "llama", "Failover", "cost", engine("worker", "worker", replicas, 1)), "cost-1", "cost-2")
@@ -56,9 +54,7 @@ func testFleetCost(t *testing.T, h *controlPlane) {
 	if calls["InferenceService"] == 0 || calls["InferenceCluster"] == 0 || total > mostCalls {
 		t.Errorf("one more replica takes %v calls, at most %d are allowed", calls, mostCalls)
 	}
-	for _, s := range append(services, xr) {
-		h.remove(t, s)
-	}
+	h.removeAll(t, ns)
 }
 
 // notNeeded is what a service says of a cluster that it does not need.

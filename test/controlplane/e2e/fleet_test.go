@@ -68,11 +68,17 @@ func TestFleet(t *testing.T) {
 	// These cut off a cluster, or restart Crossplane.
 	t.Run("CutOff", func(t *testing.T) { testFleetCutOff(t, h) })
 	t.Run("Dead", func(t *testing.T) { testDead(t, h) })
-	t.Run("Race", func(t *testing.T) { testRace(t, h) })
+	var raced []*unstructured.Unstructured
+	t.Run("Race", func(t *testing.T) { raced = testRace(t, h) })
 	f := h.withoutFleet(t)
 	t.Run("TwoClusters", func(t *testing.T) { testTwoClusters(t, f) })
 	t.Run("Kubeconfig", func(t *testing.T) { testKubeconfig(t, h) })
 	t.Run("MinimalRBAC", func(t *testing.T) { testMinimalRBAC(t, h) })
+	// These know only two minutes after the race that its services have gone.
+	h.released(t, raced)
+	for _, c := range raced {
+		h.leaves(t, c)
+	}
 	h.installClaims(t)
 	t.Run("Claims", func(t *testing.T) {
 		t.Run("Named", func(t *testing.T) { t.Parallel(); testRemoteClaim(t, f) })
@@ -208,19 +214,19 @@ func (h *controlPlane) appliesForNow(t *testing.T, o *unstructured.Unstructured)
 		if t.Failed() {
 			return // Services may be there, with which it cannot be deleted.
 		}
-		if err := h.leaves(context.WithoutCancel(t.Context()), o); err != nil {
-			t.Error(err)
-		}
+		h.goes(context.WithoutCancel(t.Context()), t, o)
 	})
 	apply(t, h.Cluster, o)
 }
 
 // leaves deletes an InferenceCluster, once it knows that its services have gone.
-func (h *controlPlane) leaves(ctx context.Context, o *unstructured.Unstructured) error {
-	return h.Until(ctx, o.GetName()+" may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
-		_, err := h.Kubectl(ctx, "delete", "inferenceclusters.fusioninfer.io", o.GetName(), "--ignore-not-found", "--wait=false")
+func (h *controlPlane) leaves(t *testing.T, o *unstructured.Unstructured) {
+	t.Helper()
+	until(t, h, o.GetName()+" may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
+		err := h.Delete(ctx, o)
 		return err == nil, err
 	})
+	vanished(t, h.Cluster, o)
 }
 
 // reserves waits until an InferenceCluster reserves capacity.
@@ -532,6 +538,18 @@ func asWritten(t *testing.T, o *unstructured.Unstructured) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// removeAll deletes all services of a namespace, and waits until nothing runs of them.
+func (h *controlPlane) removeAll(t *testing.T, ns string) {
+	t.Helper()
+	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", "--all", "--namespace="+ns)
+	for _, r := range h.Remotes() {
+		until(t, r, "nothing runs of the services of "+ns, func(ctx context.Context) (bool, error) {
+			left, err := r.List(ctx, lwsKind, ns)
+			return len(left) == 0, err
+		})
+	}
 }
 
 // remove deletes a service, and waits until nothing is left of it here and there.
@@ -930,11 +948,7 @@ func testDead(t *testing.T, h *controlPlane) {
 	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", xr.GetName(), "--namespace="+ns, "--timeout=1m")
 	vanished(t, h.Cluster, all...)
 	h.gone(t, xr, "cluster-2")
-	until(t, h, "dead-east may be deleted, once it knows that its services have gone", func(ctx context.Context) (bool, error) {
-		_, err := h.Kubectl(ctx, "delete", "inferenceclusters.fusioninfer.io", "dead-east", "--ignore-not-found", "--wait=false")
-		return err == nil, err
-	})
-	vanished(t, h.Cluster, east)
+	h.leaves(t, east)
 
 	// What is in a dead cluster is not touched. Here it comes back.
 	r.Reconnect()
@@ -1048,11 +1062,11 @@ const watchedFor = 25 * time.Second
 
 // testRace lets 50 services request the ten nodes of two clusters. Exactly ten get one, and the
 // same ten have it after a restart of the control plane, its API server included, which moves
-// nothing.
-func testRace(t *testing.T, h *controlPlane) {
+// nothing. It returns the clusters, unless it fails.
+func testRace(t *testing.T, h *controlPlane) []*unstructured.Unstructured {
 	var clusters []*unstructured.Unstructured
 	for i, r := range h.Remotes() {
-		clusters = append(clusters, h.joins(t, "race", member{name: fmt.Sprintf("race-%d", i+1), remote: r.Name(), nodes: 5}))
+		clusters = append(clusters, h.joinsForGood(t, "race", member{name: fmt.Sprintf("race-%d", i+1), remote: r.Name(), nodes: 5}))
 	}
 	h.joins(t, "steady", member{name: "steady-1", remote: "cluster-1", nodes: 1, gateway: "10.1.0.10"})
 	h.joins(t, "steady", member{name: "steady-2", remote: "cluster-2", nodes: 1, gateway: "10.2.0.10"})
@@ -1081,6 +1095,9 @@ func testRace(t *testing.T, h *controlPlane) {
 		if i+1 == *races {
 			d = *watchFor
 		}
+		if i > 0 {
+			h.released(t, clusters)
+		}
 		h.race(t, clusters, i, d)
 	}
 	h.lands(t, steady, where, pods)
@@ -1088,6 +1105,7 @@ func testRace(t *testing.T, h *controlPlane) {
 		t.Errorf("races and restarts change a service that is split over two clusters: -before, +after:\n%s", diff)
 	}
 	h.remove(t, steady)
+	return clusters
 }
 
 // race is one of the races. Each starts in an order of its own.
@@ -1126,13 +1144,12 @@ func (h *controlPlane) race(t *testing.T, clusters []*unstructured.Unstructured,
 		}
 		h.notOvercommitted(t, clusters)
 	}
-	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", "--all", "--namespace="+ns)
-	for _, r := range h.Remotes() {
-		until(t, r, "nothing is left of the race", func(ctx context.Context) (bool, error) {
-			left, err := r.List(ctx, lwsKind, ns)
-			return len(left) == 0, err
-		})
-	}
+	h.removeAll(t, ns)
+}
+
+// released waits until clusters have no reservations any more.
+func (h *controlPlane) released(t *testing.T, clusters []*unstructured.Unstructured) {
+	t.Helper()
 	for _, c := range clusters {
 		until(t, h, c.GetName()+" has no reservations any more", func(ctx context.Context) (bool, error) {
 			now, err := h.Get(ctx, c)

@@ -153,8 +153,8 @@ func TestProfileRefusals(t *testing.T) {
 		"Unknown": {
 			reason: "The list says which profiles there are. What the template lacks is not known then.",
 			roles:  `{componentType: worker}`,
-			spec:   `{profileName: q, roles: [{name: w, componentType: worker}, {name: v, componentType: worker, template: {spec: {containers: [{name: vllm}]}}}]}`,
-			want:   `spec.profileName: Invalid value: "q": must be one of the profiles that the platform team has set in the Input: other, p (did you mean "p"?)`,
+			spec:   `{profileName: othr, roles: [{name: w, componentType: worker}, {name: v, componentType: worker, template: {spec: {containers: [{name: vllm}]}}}]}`,
+			want:   `spec.profileName: Invalid value: "othr": must be one of the profiles that the platform team has set in the Input: other, p (did you mean "other"?)`,
 		},
 		"NoTemplate": {
 			reason: "A profile may lack a template. The list says which profiles have one.",

@@ -50,12 +50,9 @@ type Grant struct {
 }
 
 // Nodes returns the number of pods of one replica, each of which has a node of its own.
-func (g *Grant) Nodes() int32 { return nodeCount(g.Pods) }
-
-// nodeCount returns the sum of some numbers of pods, each of which has a node of its own.
-func nodeCount(pods []int64) int32 {
+func (g *Grant) Nodes() int32 {
 	var n int64
-	for _, count := range pods {
+	for _, count := range g.Pods {
 		n += count
 	}
 	return int32(min(n, math.MaxInt32))

@@ -90,9 +90,6 @@ type ReplicaRequest struct {
 	Runs int64 `json:"runs,omitempty"`
 }
 
-// Nodes returns the number of pods of the replica, each of which has a node of its own.
-func (r *ReplicaRequest) Nodes() int32 { return nodeCount(slices.Collect(maps.Values(r.Pods))) }
-
 // A ServiceID identifies the service of a request or of grants. The UID alone is not enough:
 // whoever writes a request can write any UID, but only in a namespace of their own.
 type ServiceID struct {

@@ -201,16 +201,6 @@ func (p *scheduler) fitsWhole(free *capacity.Free, c *Candidate, groups []reserv
 	return free.Allocate(request.PodSets(missing))
 }
 
-// first returns the first of some candidates for the first predicate that is true for any, or -1.
-func first(candidates []int, are ...func(int) bool) int {
-	for _, is := range are {
-		if at := slices.IndexFunc(candidates, is); at >= 0 {
-			return candidates[at]
-		}
-	}
-	return -1
-}
-
 func (p *scheduler) decide(i int) Decision {
 	c := &p.Candidates[i]
 	d := Decision{Name: c.Name, State: v1alpha1.StateNotPlaced, Run: map[key.ReplicaID]bool{}, AllOrNothing: p.Policy == v1alpha1.PlacementFailover, Abandoned: c.StopPolicy == v1alpha1.StopAbandon}

@@ -120,8 +120,8 @@ func (p *scheduler) recordedIn(group key.GroupID, i int) bool {
 // unit fits, then one where more of it is ready. Of equal ones it is the first.
 func (p *scheduler) best(u unit, is func(int) bool) int {
 	qualified := slices.DeleteFunc(p.byLoad(), func(i int) bool { return !is(i) })
-	if len(qualified) < 2 {
-		return first(qualified, func(int) bool { return true })
+	if len(qualified) == 1 {
+		return qualified[0]
 	}
 	target, most := -1, 0
 	for _, i := range qualified {
@@ -298,8 +298,7 @@ func (p *scheduler) ask(u unit, home int, failed bool) []int {
 	}
 	stays := home >= 0 && p.eligibility[home].eligible()
 	if !refused || stays {
-		all, start := p.fitting(u)
-		if i := first(others, all, start); i >= 0 {
+		if i := p.firstFit(u, others); i >= 0 {
 			return slices.DeleteFunc(others, func(o int) bool { return o != i && (!refused || !asked(o)) })
 		}
 	}
@@ -343,16 +342,17 @@ func (p *scheduler) usable(i int) bool {
 	return p.eligibility[i].eligible() && (!p.Candidates[i].NoEntrypoint || !p.someReachable)
 }
 
-// fitting returns predicates that tell whether all of a unit fits into a candidate, and whether
-// what it needs to start does. One that is true has taken the capacity.
-func (p *scheduler) fitting(u unit) (all, start func(int) bool) {
-	by := func(fits func(*capacity.Free, *Candidate, []reservation.ReplicaGroup) (bool, string)) func(int) bool {
-		return func(i int) bool {
-			ok, _ := fits(&p.free[i], &p.Candidates[i], u)
-			return ok
+// firstFit returns the first of some candidates into which all of a unit fits, or else what it needs to start,
+// and takes the capacity there. It is -1 if there is none.
+func (p *scheduler) firstFit(u unit, candidates []int) int {
+	for _, fits := range []func(*capacity.Free, *Candidate, []reservation.ReplicaGroup) (bool, string){p.fitsWhole, p.fits} {
+		for _, i := range candidates {
+			if ok, _ := fits(&p.free[i], &p.Candidates[i], u); ok {
+				return i
+			}
 		}
 	}
-	return by(p.fitsWhole), by(p.fits)
+	return -1
 }
 
 // inOrder sorts groups in the order of the service.

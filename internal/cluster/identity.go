@@ -82,30 +82,31 @@ func (i *identity) recognize(c *parsed, reserved bool) {
 // compare looks for other InferenceClusters of the same real cluster. The one that was created
 // first goes on, and every other one reserves nothing new. While one of these has reservations
 // nevertheless, the first cannot count what is free, so it waits.
-func (i *identity) compare(c *parsed, all []other) {
+func (i *identity) compare(c *parsed, all []peer) {
 	actual := cmp.Or(i.observed, i.known)
 	if actual == "" {
 		return
 	}
-	me := other{name: c.Name, created: c.created}
+	me := peer{}
+	me.Metadata.Name, me.Metadata.CreationTimestamp = c.Name, c.created
 	first := me
 	var reserves []string
 	for _, o := range all {
-		if o.clusterUID != actual {
+		if o.Status.ClusterUID != actual {
 			continue
 		}
-		if o.before(first) {
+		if o.before(&first) {
 			first = o
 		}
-		i.later = append(i.later, "InferenceCluster "+o.name)
-		if o.reserves {
-			reserves = append(reserves, "InferenceCluster "+o.name)
+		i.later = append(i.later, "InferenceCluster "+o.Metadata.Name)
+		if o.Status.ServiceCount > 0 {
+			reserves = append(reserves, "InferenceCluster "+o.Metadata.Name)
 		}
 	}
 	switch {
-	case first.name != me.name:
+	case first.Metadata.Name != me.Metadata.Name:
 		i.later = nil
-		i.duplicate = fmt.Sprintf("it is the same cluster as InferenceCluster %s, which was created earlier: the namespace kube-system has UID %s in both. Nothing new is reserved. Set stopPolicy here to Drain or Abandon, and delete this InferenceCluster when status.serviceCount is 0.", first.name, text.Value(actual)) + bothDiffer
+		i.duplicate = fmt.Sprintf("it is the same cluster as InferenceCluster %s, which was created earlier: the namespace kube-system has UID %s in both. Nothing new is reserved. Set stopPolicy here to Drain or Abandon, and delete this InferenceCluster when status.serviceCount is 0.", first.Metadata.Name, text.Value(actual)) + bothDiffer
 	case len(reserves) > 0:
 		i.duplicate = text.Names(reserves, maxNamed) + " is the same cluster, and its reservations are on nodes that are counted here as free. Nothing new is reserved while it has any. Set its stopPolicy to Drain or Abandon, and delete it when its status.serviceCount is 0." + bothDiffer
 	}
@@ -165,25 +166,6 @@ func (i *identity) exclusive() composite.Condition {
 	return known
 }
 
-// An other is what an InferenceCluster knows of another one.
-type other struct {
-	name string
-	// created is when it was created, as the API server writes it. Offline it may be empty,
-	// which is later than any time.
-	created string
-	// clusterUID is the UID that it has recorded, or empty.
-	clusterUID string
-	// reserves tells whether it has reservations.
-	reserves bool
-}
-
-// before tells whether one InferenceCluster takes precedence over another.
-func (o other) before(than other) bool {
-	const last = "~"
-	order := cmp.Compare(cmp.Or(o.created, last), cmp.Or(than.created, last))
-	return cmp.Or(order, cmp.Compare(o.name, than.name)) < 0
-}
-
 // othersRequirement is the name of the requirement for the profiles of all InferenceClusters.
 const othersRequirement = "profiles"
 
@@ -195,20 +177,31 @@ const unprofiledRequirement = "inference-clusters"
 // A peer is the part of another InferenceCluster's profile that is read.
 type peer struct {
 	Metadata struct {
-		Name              string `json:"name"`
+		Name string `json:"name"`
+		// CreationTimestamp is as the API server writes it. Offline it may be empty, which is later
+		// than any time.
 		CreationTimestamp string `json:"creationTimestamp"`
 	} `json:"metadata"`
 	Status struct {
-		ClusterUID   string `json:"clusterUID"`
-		ServiceCount int32  `json:"serviceCount"`
+		// ClusterUID is the UID that it has recorded, or empty.
+		ClusterUID string `json:"clusterUID"`
+		// ServiceCount is 0 if it has no reservations.
+		ServiceCount int32 `json:"serviceCount"`
 	} `json:"status"`
+}
+
+// before tells whether one InferenceCluster takes precedence over another.
+func (p *peer) before(than *peer) bool {
+	const last = "~"
+	order := cmp.Compare(cmp.Or(p.Metadata.CreationTimestamp, last), cmp.Or(than.Metadata.CreationTimestamp, last))
+	return cmp.Or(order, cmp.Compare(p.Metadata.Name, than.Metadata.Name)) < 0
 }
 
 var peerView = incoming.NewView[peer]()
 
 // others reads the profiles of the other InferenceClusters, in the order of their names. One that
 // has no profile yet, such as after an upgrade, is known by its InferenceCluster.
-func others(req incoming.Request, self string) []other {
+func others(req incoming.Request, self string) []peer {
 	var found []incoming.Object
 	profiles, _ := req.Required(othersRequirement)
 	for _, o := range profiles {
@@ -216,7 +209,7 @@ func others(req incoming.Request, self string) []other {
 	}
 	clusters, _ := req.Required(unprofiledRequirement)
 	known := map[string]bool{self: true, "": true}
-	var all []other
+	var all []peer
 	for _, o := range append(found, clusters...) {
 		p := peer{}
 		_ = peerView.Read(o, &p) // Fields of a wrong type count as absent.
@@ -224,8 +217,8 @@ func others(req incoming.Request, self string) []other {
 			continue
 		}
 		known[p.Metadata.Name] = true
-		all = append(all, other{name: p.Metadata.Name, created: p.Metadata.CreationTimestamp, clusterUID: p.Status.ClusterUID, reserves: p.Status.ServiceCount > 0})
+		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b other) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b peer) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
 	return all
 }

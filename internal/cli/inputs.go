@@ -80,7 +80,10 @@ func asXR(xr object) object {
 	}
 	xr.SetResourceVersion("999")
 	setCondition(&xr, condition{Type: "Responsive", Status: "True", Reason: "WatchCircuitClosed", ObservedGeneration: xr.GetGeneration()})
-	return withLabel(xr)
+	if xr.GetLabels()[labelComposite] == "" {
+		xr.SetLabels(with(xr.GetLabels(), labelComposite, xr.GetName()))
+	}
+	return xr
 }
 
 // defaultUID returns the UID that Crossplane's own render gives an XR without one. Observed
@@ -88,18 +91,6 @@ func asXR(xr object) object {
 func defaultUID(xr object) types.UID {
 	of := xr.GroupVersionKind().String() + "\x00" + xr.GetNamespace() + "\x00" + xr.GetName()
 	return types.UID(uuid.NewSHA1(uuid.Nil, []byte(of)).String())
-}
-
-func withLabel(xr object) object {
-	labels := maps.Clone(xr.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if labels[labelComposite] == "" {
-		labels[labelComposite] = xr.GetName()
-	}
-	xr.SetLabels(labels)
-	return xr
 }
 
 // inputKind returns the kind of the function's input for an XR.

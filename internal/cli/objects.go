@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -39,11 +40,8 @@ type config struct{ group, name string }
 // configOfCluster returns the configuration of an InferenceCluster.
 func configOfCluster(o object) config {
 	group, _, _ := unstructured.NestedString(o.Object, "spec", "providerConfigRef", "apiGroup")
-	if group == "" {
-		group = v1alpha1.GroupNamespacedObjects
-	}
 	name, _, _ := unstructured.NestedString(o.Object, "spec", "providerConfigRef", "name")
-	return config{group, name}
+	return config{cmp.Or(group, v1alpha1.GroupNamespacedObjects), name}
 }
 
 // configOfObject returns the configuration of an Object of provider-kubernetes, and whether it

@@ -146,13 +146,8 @@ const leastPatience = time.Hour
 func patience(all []object) time.Duration {
 	longest := leastPatience
 	for _, o := range all {
-		placement, _, _ := unstructured.NestedMap(o.Object, "spec", "placement")
-		switch n := placement["failoverAfterSeconds"].(type) {
-		case int64:
-			longest = max(longest, 2*time.Duration(n)*time.Second)
-		case float64:
-			longest = max(longest, 2*time.Duration(n)*time.Second)
-		}
+		n, _ := number(o.Object, "spec", "placement", "failoverAfterSeconds")
+		longest = max(longest, 2*time.Duration(n)*time.Second)
 	}
 	return longest
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -38,7 +39,7 @@ func (c comparison) write(w io.Writer, format string, all bool) error {
 		if o.changed {
 			sign = "~"
 		}
-		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", sign, o.Name, dash(o.Change), dash(o.Before), dash(o.After))
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", sign, o.Name, cmp.Or(o.Change, "-"), cmp.Or(o.Before, "-"), cmp.Or(o.After, "-"))
 	}
 	return align(w, b.String())
 }
@@ -64,15 +65,8 @@ func (c comparison) writeServices(b *strings.Builder, all bool) {
 		if before == "" && s.Change != changeNew && s.Change != changeNotPlaced && s.Change != changeRefused {
 			before = "nowhere"
 		}
-		reason := ""
-		for i, w := range s.Why {
-			if i == 0 {
-				reason = w
-				continue
-			}
-			reason += "\n  \t\t\t\t" + w
-		}
-		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", signs[s.Change], name, dash(before), dash(after), reason)
+		reason := strings.Join(s.Why, "\n  \t\t\t\t")
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", signs[s.Change], name, cmp.Or(before, "-"), cmp.Or(after, "-"), reason)
 	}
 }
 
@@ -102,11 +96,4 @@ func (c comparison) writePending(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "  \t%s\t%s\t%s\n", strings.TrimPrefix(p.Namespace+"/"+p.Name, "/"), p.Cluster, p.Message)
 	}
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

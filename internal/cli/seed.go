@@ -195,9 +195,10 @@ func (s *simulation) differences(all []object) []string {
 			continue
 		}
 		after, _ := s.store.get(id)
-		now := names(runsIn(after))
+		now := runsIn(after)
 		for _, c := range runsIn(o) {
-			if c.State == v1alpha1.StatePlaced && !slices.Contains(now, c.Name) {
+			stays := slices.ContainsFunc(now, func(in v1alpha1.ClusterStatus) bool { return in.Name == c.Name })
+			if c.State == v1alpha1.StatePlaced && !stays {
 				warnings = append(warnings, fmt.Sprintf("%s runs in %s by its status, and would not stay there even without the change", id.nice(), c.Name))
 			}
 		}
@@ -216,14 +217,6 @@ func missing(cluster object, uids map[string]bool) []string {
 		}
 	}
 	return warnings
-}
-
-func names(all []v1alpha1.ClusterStatus) []string {
-	list := make([]string, 0, len(all))
-	for _, c := range all {
-		list = append(list, c.Name)
-	}
-	return list
 }
 
 // countNodes types in the nodes of pools whose nodes are observed, as the status has them:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ func autoscalerText(s *v1alpha1.RoleScaling) string {
 	for i := range s.Triggers {
 		parts = append(parts, "trigger "+s.Triggers[i].Type)
 	}
-	return dash(strings.Join(parts, ", "))
+	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
 // writeScaling writes the limits of the roles with scaling, what their InferenceRoles ask for, and what scales them.
@@ -33,7 +34,7 @@ func writeScaling(b *strings.Builder, xr object, spec *v1alpha1.InferenceService
 		if n, said := componentNumber(xr, role.Name, "scaling", "requestedReplicas"); said {
 			asked = strconv.FormatInt(n, 10)
 		}
-		fmt.Fprintf(b, "%s  %s\t%d\t%d\t%s\t%s\n", title, role.Name, role.Scaling.Min(), role.Scaling.Max(), dash(asked), autoscalerText(role.Scaling))
+		fmt.Fprintf(b, "%s  %s\t%d\t%d\t%s\t%s\n", title, role.Name, role.Scaling.Min(), role.Scaling.Max(), cmp.Or(asked, "-"), autoscalerText(role.Scaling))
 		title = ""
 	}
 }

@@ -61,11 +61,7 @@ func running(o object, now time.Time) object {
 }
 
 func replicasOf(o object) int64 {
-	spec, _ := o.Object["spec"].(map[string]any)
-	switch n := spec["replicas"].(type) {
-	case float64:
-		return int64(n)
-	case int64:
+	if n, said := number(o.Object, "spec", "replicas"); said {
 		return n
 	}
 	return 1

@@ -190,28 +190,23 @@ func (b *book) read(a *account, s *Service) {
 	for i := range s.Shapes {
 		shapes[i] = b.shape(&s.Shapes[i])
 	}
-	for _, g := range s.Grants {
-		counts := tally{}
-		for i, n := range g.Pods {
-			counts[shapes[i]] += n
+	podsOf := func(counts []int64) pods {
+		all := tally{}
+		for i, n := range counts {
+			all[shapes[i]] += n
 		}
+		return b.pods(all)
+	}
+	for _, g := range s.Grants {
 		pin := b.pin(g.Pin)
 		if len(g.Pods) == 0 {
 			pin = b.pinOf(pin.Name(), nil) // A status has only the name of the pool.
 		}
-		requested := tally{}
-		for i, n := range g.Requested {
-			requested[shapes[i]] += n
-		}
-		each := granted{g.Generation, b.pinned(b.pods(counts), pin), pin, b.pods(requested), g.Started, g.Leaving}
+		each := granted{g.Generation, b.pinned(podsOf(g.Pods), pin), pin, podsOf(g.Requested), g.Started, g.Leaving}
 		for _, name := range g.Replicas {
 			a.set(name, each)
 		}
 	}
-}
-
-func newAccount(id ServiceID) *account {
-	return &account{ServiceID: id, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}}
 }
 
 // open notes the request of a service.
@@ -294,10 +289,7 @@ func (a *account) service() Service {
 
 // pending returns what the service waits for.
 func (a *account) pending() Pending {
-	p := Pending{ServiceID: a.ServiceID, Message: a.why, Got: a.got}
-	for _, r := range Replicas(a.cluster.Groups) {
-		p.Generation = max(p.Generation, r.Generation)
-	}
+	p := Pending{ServiceID: a.ServiceID, Generation: a.cluster.Newest(), Message: a.why, Got: a.got}
 	for _, w := range a.waits {
 		p.Replicas = append(p.Replicas, w.replica.Name)
 		p.Grows = p.Grows || w.before.id != ""

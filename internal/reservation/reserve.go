@@ -173,8 +173,7 @@ func open(in *Input) *book {
 	account := func(id ServiceID) *account {
 		a := known[id]
 		if a == nil {
-			a = newAccount(id)
-			a.priority = in.Quotas[id.Namespace].Priority
+			a = &account{ServiceID: id, priority: in.Quotas[id.Namespace].Priority, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}}
 			known[id] = a
 			b.accounts = append(b.accounts, a)
 		}

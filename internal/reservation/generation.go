@@ -22,10 +22,7 @@ func (req *CapacityRequest) AssignGenerations(last *CapacityRequest, answered in
 	was, is := podTexts(last.PodRequirements), podTexts(req.PodRequirements)
 	for name, cr := range req.Clusters {
 		before := last.Clusters[name]
-		all := map[key.ReplicaID]ReplicaRequest{}
-		for _, r := range Replicas(before.Groups) {
-			all[r.Name] = r
-		}
+		all := ReplicasByName(before.Groups)
 		same := func(r *ReplicaRequest) bool {
 			old, requested := all[r.Name]
 			return requested && was(old.Pods) == is(r.Pods)

@@ -126,6 +126,15 @@ func Replicas(groups []ReplicaGroup) []ReplicaRequest {
 	return replicas
 }
 
+// ReplicasByName returns the replicas of all groups, by their names.
+func ReplicasByName(groups []ReplicaGroup) map[key.ReplicaID]ReplicaRequest {
+	all := map[key.ReplicaID]ReplicaRequest{}
+	for _, r := range Replicas(groups) {
+		all[r.Name] = r
+	}
+	return all
+}
+
 // Merged merges all groups into one that is granted as a whole or not at all. If none of the
 // replicas is required, all of them become so: a part of the service would take room that it
 // cannot use.

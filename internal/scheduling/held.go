@@ -124,13 +124,10 @@ func newestRun(last *reservation.ReplicaRequest, told Told) int64 {
 
 // lastRequested returns what the last request has of a cluster.
 func (v *view) lastRequested(inferenceCluster string) map[key.ReplicaID]reservation.ReplicaRequest {
-	all := map[key.ReplicaID]reservation.ReplicaRequest{}
-	if v.snapshot.Request != nil {
-		for _, r := range reservation.Replicas(v.snapshot.Request.Clusters[inferenceCluster].Groups) {
-			all[r.Name] = r
-		}
+	if v.snapshot.Request == nil {
+		return nil
 	}
-	return all
+	return reservation.ReplicasByName(v.snapshot.Request.Clusters[inferenceCluster].Groups)
 }
 
 // A granted replica has the generation that its grant answers, the pool of all its pods, if they are

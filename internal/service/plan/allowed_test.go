@@ -116,8 +116,8 @@ func TestAllowedNamespaces(t *testing.T) {
 			if diff := cmp.Diff(tc.requested, slices.Sorted(maps.Keys(p.Schedule.Request.Clusters))); diff != "" {
 				t.Errorf("%s\nrequested: -want, +got:\n%s", tc.reason, diff)
 			}
-			if p.ReadsNamespace != tc.reads {
-				t.Errorf("%s: the namespace is required: %t", tc.reason, p.ReadsNamespace)
+			if p.Schedule.ReadsNamespace != tc.reads {
+				t.Errorf("%s: the namespace is required: %t", tc.reason, p.Schedule.ReadsNamespace)
 			}
 		})
 	}

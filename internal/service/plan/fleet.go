@@ -14,7 +14,6 @@ import (
 func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, demand *scheduling.Demand, snapshot *scheduling.Snapshot) {
 	p.Schedule = scheduling.Schedule(demand, snapshot)
 	p.nameClusters()
-	p.ReadsNamespace = p.Schedule.ReadsNamespace
 	clusters := "spec.placement.clusters"
 	if p.Service.OfCache {
 		clusters = "spec.clusters"

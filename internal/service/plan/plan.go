@@ -80,9 +80,6 @@ type Plan struct {
 	Rollout Rollout
 	// Deferred are the replicas without reserved capacity.
 	Deferred []Deferred
-	// ReadsNamespace tells that a cluster of the fleet selects tenants by the labels of their
-	// namespaces.
-	ReadsNamespace bool
 	// NamesConfigs tells that the placement names provider configurations, which must not be
 	// those of the fleet. Unchecked has the clusters named so, until Crossplane has listed the
 	// configurations of the fleet.

@@ -191,7 +191,7 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	if p.Shared != nil {
 		r.Resources[ModelCache] = modelCache(p)
 	}
-	if p.ReadsNamespace {
+	if p.Schedule != nil && p.Schedule.ReadsNamespace {
 		r.Resources[Namespace] = &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Namespace", Match: &fnv1.ResourceSelector_MatchName{MatchName: p.Service.Namespace}}
 	}
 	var deferred []plan.Deferred

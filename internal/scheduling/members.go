@@ -85,10 +85,8 @@ func (v *view) named() []member {
 	return all
 }
 
+// selects tells whether a selector selects some labels. No selector selects none.
 func selects(s *metav1.LabelSelector, l map[string]string) bool {
-	if s == nil {
-		return false
-	}
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	return err == nil && selector.Matches(labels.Set(l))
 }

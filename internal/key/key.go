@@ -220,21 +220,15 @@ func (r ReplicaID) Parts() (group int32, role string, index int32, ok bool) {
 	return group, parts[0], index, ok
 }
 
-// A GroupID identifies a replica group in its service: {group}, or the replica that is a group
-// by itself.
+// A GroupID identifies a replica group in its service: {group}, or the ReplicaID of the replica that is
+// a group by itself.
 type GroupID string
 
 // GroupOf returns the group with an index.
 func GroupOf(index int32) GroupID { return GroupID(number(index)) }
 
-// GroupOfReplica returns the group that has one replica only.
-func GroupOfReplica(r ReplicaID) GroupID { return GroupID(r) }
-
 // Index returns the index of the group. ok is false for a replica that is a group by itself.
 func (g GroupID) Index() (index int32, ok bool) { return parse(string(g)) }
-
-// ReplicaID returns the replica that is a group by itself.
-func (g GroupID) ReplicaID() ReplicaID { return ReplicaID(g) }
 
 func number(i int32) string { return strconv.FormatInt(int64(i), 10) }
 

@@ -92,11 +92,8 @@ func TestGroup(t *testing.T) {
 		t.Errorf("GroupOf(7).Index() = %d, %t", i, ok)
 	}
 	alone := ReplicaOf("decode", 1)
-	if i, ok := GroupOfReplica(alone).Index(); ok {
+	if i, ok := GroupID(alone).Index(); ok {
 		t.Errorf("the group of %s has the index %d", alone, i)
-	}
-	if got := GroupOfReplica(alone).ReplicaID(); got != alone {
-		t.Errorf("the group of %s has the replica %s", alone, got)
 	}
 }
 

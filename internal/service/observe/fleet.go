@@ -62,7 +62,7 @@ func assigned(a *scheduling.Assignment) []v1alpha1.Replicas {
 			groups = append(groups, v1alpha1.Replicas{Group: ptr.To(index)})
 			continue
 		}
-		single = append(single, g.Name.ReplicaID())
+		single = append(single, key.ReplicaID(g.Name))
 	}
 	return append(groups, scheduling.ReplicasToStatus(single)...)
 }

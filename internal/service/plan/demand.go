@@ -87,7 +87,7 @@ func (p *Plan) replicaGroups(group int32, spec *v1alpha1.InferenceServiceSpec, g
 		for j := range r.Replicas {
 			replica := reservation.ReplicaRequest{Name: replicaID(p.Service, group, r.Name, j), Pods: pods[i], Required: j < minimum && !split}
 			whole.Replicas = append(whole.Replicas, replica)
-			each = append(each, reservation.ReplicaGroup{Name: key.GroupOfReplica(replica.Name), Replicas: []reservation.ReplicaRequest{replica}})
+			each = append(each, reservation.ReplicaGroup{Name: key.GroupID(replica.Name), Replicas: []reservation.ReplicaRequest{replica}})
 		}
 	}
 	if split {

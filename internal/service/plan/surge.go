@@ -70,7 +70,7 @@ func (p *Plan) requestExtra(c *ClusterPlan, units map[string][]extraUnit, pods [
 	var all []reservation.ReplicaGroup
 	at := map[unit]int{}
 	for _, r := range p.extraReplicas(c, units) {
-		of, name := unit{p.kind(r.Role), p.unitIndex(&r)}, key.GroupOfReplica(r.ID)
+		of, name := unit{p.kind(r.Role), p.unitIndex(&r)}, key.GroupID(r.ID)
 		if p.Service.Grouped && r.Group >= p.groups {
 			of.kind, name = "", key.GroupOf(r.Group)
 		}

@@ -122,7 +122,7 @@ func TestExtraInFleet(t *testing.T) {
 				for i := range request.Groups[0].Replicas {
 					if r := request.Groups[0].Replicas[i]; slices.Contains(running.Extra[cluster], r.Name) {
 						r.Required = true
-						request.Groups = append(request.Groups, reservation.ReplicaGroup{Name: key.GroupOfReplica(r.Name), Replicas: []reservation.ReplicaRequest{r}})
+						request.Groups = append(request.Groups, reservation.ReplicaGroup{Name: key.GroupID(r.Name), Replicas: []reservation.ReplicaRequest{r}})
 					}
 				}
 				request.Groups[0].Replicas = slices.DeleteFunc(request.Groups[0].Replicas, func(r reservation.ReplicaRequest) bool { return slices.Contains(running.Extra[cluster], r.Name) })
@@ -173,7 +173,7 @@ func TestExtraInFleet(t *testing.T) {
 func TestScaledDownInGroups(t *testing.T) {
 	const stays, goes = key.ReplicaID("0/worker/0"), key.ReplicaID("0/worker/1")
 	done, broken := rollout.State{Exists: true, Revision: "new", Serving: true}, rollout.State{Exists: true, Revision: "new", Broken: true}
-	group, alone := key.GroupOf(0), key.GroupOfReplica(goes)
+	group, alone := key.GroupOf(0), key.GroupID(goes)
 	cases := map[string]struct {
 		reason string
 		exist  map[key.ReplicaID]rollout.State

@@ -42,13 +42,7 @@ const controlPlane = "control-plane"
 // but Crossplane's own role does not let it read namespaces. Without the permission, no
 // InferenceCluster would be reconciled any more.
 func requireControlPlane() *fnv1.ResourceSelector {
-	namespace := systemNamespace
-	return &fnv1.ResourceSelector{
-		ApiVersion: "v1",
-		Kind:       "ConfigMap",
-		Namespace:  &namespace,
-		Match:      &fnv1.ResourceSelector_MatchName{MatchName: "extension-apiserver-authentication"},
-	}
+	return incoming.ByName("v1", "ConfigMap", systemNamespace, "extension-apiserver-authentication")
 }
 
 // Fields of the mark: in the cluster, and in the Object that makes it.

@@ -18,11 +18,7 @@ import (
 // all calls of a reconcile, and Crossplane calls until the requirements no longer change.
 func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed, state *observedState) {
 	all := map[string]*fnv1.ResourceSelector{
-		requests: {
-			ApiVersion: "v1",
-			Kind:       "ConfigMap",
-			Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{reservation.RequestLabel(c.Name): reservation.RequestLabelValue}}},
-		},
+		requests:          incoming.ByLabels("v1", "ConfigMap", "", map[string]string{reservation.RequestLabel(c.Name): reservation.RequestLabelValue}),
 		othersRequirement: profile.Selector(c.input.Namespace),
 		controlPlane:      requireControlPlane(),
 	}
@@ -30,20 +26,11 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed, sta
 		all[unprofiledRequirement] = composite.InferenceClusters()
 	}
 	if !req.Observed(key.Ledger).Exists() {
-		all[composite.Existing(key.Ledger)] = &fnv1.ResourceSelector{
-			ApiVersion: "v1",
-			Kind:       "ConfigMap",
-			Namespace:  &c.input.Namespace,
-			Match:      &fnv1.ResourceSelector_MatchName{MatchName: ledgerName(c.Name)},
-		}
+		all[composite.Existing(key.Ledger)] = incoming.ByName("v1", "ConfigMap", c.input.Namespace, ledgerName(c.Name))
 	}
 	if a := c.Spec.AllowedNamespaces; a.ReadsLabels() {
 		// Crossplane selects by matchLabels only. markNotAllowed applies the expressions.
-		all[tenants] = &fnv1.ResourceSelector{
-			ApiVersion: "v1",
-			Kind:       "Namespace",
-			Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: a.Selector.MatchLabels}},
-		}
+		all[tenants] = incoming.ByLabels("v1", "Namespace", "", a.Selector.MatchLabels)
 	}
 	for i := range c.Spec.Pools {
 		p := &c.Spec.Pools[i]

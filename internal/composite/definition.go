@@ -10,11 +10,7 @@ import (
 
 // Definition selects the definition of a kind by its name.
 func Definition(name string) *fnv1.ResourceSelector {
-	return &fnv1.ResourceSelector{
-		ApiVersion: "apiextensions.k8s.io/v1",
-		Kind:       "CustomResourceDefinition",
-		Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
-	}
+	return incoming.ByName("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name)
 }
 
 // Available tells, by the definition of a kind, whether objects of a version can be created. A

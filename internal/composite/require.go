@@ -4,6 +4,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
@@ -13,19 +14,11 @@ func Existing(k key.Key) string { return "existing/" + k.String() }
 
 // InferenceCluster selects an InferenceCluster by its name.
 func InferenceCluster(name string) *fnv1.ResourceSelector {
-	return &fnv1.ResourceSelector{
-		ApiVersion: v1alpha1.APIVersion,
-		Kind:       v1alpha1.KindInferenceCluster,
-		Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
-	}
+	return incoming.ByName(v1alpha1.APIVersion, v1alpha1.KindInferenceCluster, "", name)
 }
 
 // InferenceClusters selects all InferenceClusters, because Crossplane can select by equal labels
 // only.
 func InferenceClusters() *fnv1.ResourceSelector {
-	return &fnv1.ResourceSelector{
-		ApiVersion: v1alpha1.APIVersion,
-		Kind:       v1alpha1.KindInferenceCluster,
-		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}},
-	}
+	return incoming.ByLabels(v1alpha1.APIVersion, v1alpha1.KindInferenceCluster, "", nil)
 }

@@ -65,24 +65,17 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *parsed, sta
 
 // selectService selects the service, or the XR behind its claim.
 func (p *parsed) selectService() *fnv1.ResourceSelector {
-	s := &fnv1.ResourceSelector{ApiVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindInferenceService}
 	if !p.identity.Claimed {
-		s.Namespace, s.Match = &p.identity.Namespace, &fnv1.ResourceSelector_MatchName{MatchName: p.spec.ServiceName}
-		return s
+		return incoming.ByName(v1alpha1.APIVersion, v1alpha1.KindInferenceService, p.identity.Namespace, p.spec.ServiceName)
 	}
-	s.Kind = v1alpha1.KindClaimedService
-	s.Match = &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{
+	return incoming.ByLabels(v1alpha1.APIVersion, v1alpha1.KindClaimedService, "", map[string]string{
 		v1alpha1.LabelClaimName: p.spec.ServiceName, v1alpha1.LabelClaimNamespace: p.identity.Namespace,
-	}}}
-	return s
+	})
 }
 
 // selectLoaders selects the pods that load the model's adapters, which say why they fail.
 func (p *parsed) selectLoaders() *fnv1.ResourceSelector {
-	return &fnv1.ResourceSelector{
-		ApiVersion: "v1", Kind: "Pod", Namespace: &p.identity.Namespace,
-		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{naming.LabelModelLoader: p.loaderName()}}},
-	}
+	return incoming.ByLabels("v1", "Pod", p.identity.Namespace, map[string]string{naming.LabelModelLoader: p.loaderName()})
 }
 
 // pools requires the pools of the service where it has some. A requirement for a missing kind fails the
@@ -94,12 +87,7 @@ func (r *requirer) pools() {
 	}
 	_, there := r.state.own[""]
 	if local && (there || r.available(definition(modelroute.KindPool, inference.GroupName), inference.GroupVersion.String())) {
-		r.all[localRequirement] = &fnv1.ResourceSelector{
-			ApiVersion: inference.GroupVersion.String(),
-			Kind:       modelroute.KindPool,
-			Namespace:  &r.identity.Namespace,
-			Match:      &fnv1.ResourceSelector_MatchName{MatchName: r.localPool()},
-		}
+		r.all[localRequirement] = incoming.ByName(inference.GroupVersion.String(), modelroute.KindPool, r.identity.Namespace, r.localPool())
 	}
 	if elsewhere {
 		r.all[remoteRequirement] = remote.PoolsOf(r.spec.ServiceName, r.identity.Namespace, r.identity.Claimed)
@@ -127,11 +115,7 @@ func (r *requirer) blocked(o kube.Object) string {
 	if o.Key != lockKey && o.Key.Kind != key.Job && o.Key.Cluster == "" && !r.available(definitionOf(o.Key), modelroute.APIVersion) {
 		return fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), modelroute.APIVersion)
 	}
-	s := &fnv1.ResourceSelector{ApiVersion: o.APIVersion(), Kind: o.Kind(), Match: &fnv1.ResourceSelector_MatchName{MatchName: o.Name()}}
-	if n := kube.Lookup(o.Resource, "metadata", "namespace").GetStringValue(); n != "" {
-		s.Namespace = &n
-	}
-	r.all[composite.Existing(o.Key)] = s
+	r.all[composite.Existing(o.Key)] = incoming.ByName(o.APIVersion(), o.Kind(), kube.Lookup(o.Resource, "metadata", "namespace").GetStringValue(), o.Name())
 	existing, _ := r.req.Required(composite.Existing(o.Key))
 	for _, e := range existing {
 		if whose := r.state.conflict(r.parsed, o.Key, e); whose != "" {

@@ -66,22 +66,12 @@ func EstimatesSelector(namespace string) *fnv1.ResourceSelector {
 }
 
 func labelled(namespace, label string) *fnv1.ResourceSelector {
-	return &fnv1.ResourceSelector{
-		ApiVersion: "v1",
-		Kind:       "ConfigMap",
-		Namespace:  &namespace,
-		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{label: LabelValue}}},
-	}
+	return incoming.ByLabels("v1", "ConfigMap", namespace, map[string]string{label: LabelValue})
 }
 
 // PartSelector selects the part of a cluster's answers with the answer to a service.
 func PartSelector(namespace, cluster, uid string) *fnv1.ResourceSelector {
-	return &fnv1.ResourceSelector{
-		ApiVersion: "v1",
-		Kind:       "ConfigMap",
-		Namespace:  &namespace,
-		Match:      &fnv1.ResourceSelector_MatchName{MatchName: PartName(cluster, PartOf(uid))},
-	}
+	return incoming.ByName("v1", "ConfigMap", namespace, PartName(cluster, PartOf(uid)))
 }
 
 // PartName is the name of a part of a cluster's answers.

@@ -156,15 +156,7 @@ func members(observed incoming.Object, apiVersion, namespace string) *fnv1.Resou
 	if len(labels) == 0 {
 		return nil
 	}
-	s := &fnv1.ResourceSelector{
-		ApiVersion: apiVersion,
-		Kind:       kindObject,
-		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: labels}},
-	}
-	if namespace != "" {
-		s.Namespace = &namespace
-	}
-	return s
+	return incoming.ByLabels(apiVersion, kindObject, namespace, labels)
 }
 
 // Synced tells whether the Objects of an observed collection are up to date, or why not.

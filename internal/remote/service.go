@@ -24,13 +24,9 @@ func APIVersionOf(objects key.Objects) string {
 // OfService selects the Objects of one kind that a service composed for any cluster. If they are
 // cluster-scoped, it also selects those of services with the same name in other namespaces.
 func OfService(objects key.Objects, namespace, name string) *fnv1.ResourceSelector {
-	s := &fnv1.ResourceSelector{
-		ApiVersion: APIVersionOf(objects),
-		Kind:       kindObject,
-		Match:      &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{naming.LabelService: name}}},
-	}
+	s := incoming.ByLabels(APIVersionOf(objects), kindObject, "", map[string]string{naming.LabelService: name})
 	if objects == key.NamespacedObjects {
-		s.Namespace = &namespace
+		s.Namespace = &namespace // It is sent even if it is empty.
 	}
 	return s
 }

@@ -17,7 +17,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
-	"k8s.io/utils/ptr"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -149,16 +148,12 @@ func configs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 // modelCache selects the ModelCache that the service names, or the XR behind its claim. It is always in
 // the namespace of the tenant.
 func modelCache(p *plan.Plan) *fnv1.ResourceSelector {
-	s := &fnv1.ResourceSelector{ApiVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindModelCache}
 	if !p.Service.Claimed {
-		s.Namespace, s.Match = ptr.To(p.Service.Namespace), &fnv1.ResourceSelector_MatchName{MatchName: p.Shared.Name}
-		return s
+		return incoming.ByName(v1alpha1.APIVersion, v1alpha1.KindModelCache, p.Service.Namespace, p.Shared.Name)
 	}
-	s.Kind = v1alpha1.KindClaimedCache
-	s.Match = &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{
+	return incoming.ByLabels(v1alpha1.APIVersion, v1alpha1.KindClaimedCache, "", map[string]string{
 		v1alpha1.LabelClaimName: p.Shared.Name, v1alpha1.LabelClaimNamespace: p.Service.Namespace,
-	}}}
-	return s
+	})
 }
 
 // ConfiguredClusters returns the InferenceClusters, for a service that names provider configurations
@@ -183,16 +178,13 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	loaders(req, r, p)
 	clusters(req, r, p)
 	if p.LoadsOnDemand {
-		r.Resources[CacheUsers] = &fnv1.ResourceSelector{
-			ApiVersion: "v1", Kind: "ConfigMap", Namespace: ptr.To(p.Service.Namespace),
-			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{naming.LabelUsesModelCache: p.Service.Name}}},
-		}
+		r.Resources[CacheUsers] = incoming.ByLabels("v1", "ConfigMap", p.Service.Namespace, map[string]string{naming.LabelUsesModelCache: p.Service.Name})
 	}
 	if p.Shared != nil {
 		r.Resources[ModelCache] = modelCache(p)
 	}
 	if p.Schedule != nil && p.Schedule.ReadsNamespace {
-		r.Resources[Namespace] = &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Namespace", Match: &fnv1.ResourceSelector_MatchName{MatchName: p.Service.Namespace}}
+		r.Resources[Namespace] = incoming.ByName("v1", "Namespace", "", p.Service.Namespace)
 	}
 	var deferred []plan.Deferred
 	var known map[string]bool
@@ -265,14 +257,7 @@ func pods(r *fnv1.Requirements, p *plan.Plan) {
 			podsByName(r, d)
 			continue
 		}
-		r.Resources[Pods] = &fnv1.ResourceSelector{
-			ApiVersion: "v1",
-			Kind:       "Pod",
-			Namespace:  ptr.To(d.Target.Namespace),
-			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{
-				Labels: map[string]string{naming.LabelService: d.Base},
-			}},
-		}
+		r.Resources[Pods] = incoming.ByLabels("v1", "Pod", d.Target.Namespace, map[string]string{naming.LabelService: d.Base})
 	}
 }
 
@@ -283,12 +268,7 @@ func loaders(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if !c.Target.Remote() && p.ReadsClaim(c) {
-			r.Resources[NamedClaim(p.NamedClaimKey(c))] = &fnv1.ResourceSelector{
-				ApiVersion: "v1",
-				Kind:       "PersistentVolumeClaim",
-				Namespace:  ptr.To(c.Target.Namespace),
-				Match:      &fnv1.ResourceSelector_MatchName{MatchName: p.Weights.ClaimName},
-			}
+			r.Resources[NamedClaim(p.NamedClaimKey(c))] = incoming.ByName("v1", "PersistentVolumeClaim", c.Target.Namespace, p.Weights.ClaimName)
 		}
 		if c.Loading != nil && c.Loading.FindsPods {
 			if found := remote.MembersOf(req.Observed(p.LoaderPodsKey(c)), p.Service); found != nil {
@@ -298,26 +278,14 @@ func loaders(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 		if c.Target.Remote() || p.PodLimit == 0 || c.Loading == nil || !c.Loading.Renders {
 			continue
 		}
-		r.Resources[Loader(c.Loading.Job)] = &fnv1.ResourceSelector{
-			ApiVersion: "v1",
-			Kind:       "Pod",
-			Namespace:  ptr.To(c.Target.Namespace),
-			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{
-				Labels: map[string]string{naming.LabelModelLoader: p.Weights.LoaderName},
-			}},
-		}
+		r.Resources[Loader(c.Loading.Job)] = incoming.ByLabels("v1", "Pod", c.Target.Namespace, map[string]string{naming.LabelModelLoader: p.Weights.LoaderName})
 	}
 }
 
 func podsByName(r *fnv1.Requirements, c *plan.ClusterPlan) {
 	for replica := range c.Replicas() {
 		for i := range replica.PodsRead {
-			r.Resources[Pod(c.PodKey(replica, i))] = &fnv1.ResourceSelector{
-				ApiVersion: "v1",
-				Kind:       "Pod",
-				Namespace:  ptr.To(c.Target.Namespace),
-				Match:      &fnv1.ResourceSelector_MatchName{MatchName: replica.PodName(i)},
-			}
+			r.Resources[Pod(c.PodKey(replica, i))] = incoming.ByName("v1", "Pod", c.Target.Namespace, replica.PodName(i))
 		}
 	}
 }
@@ -341,13 +309,5 @@ func builtIn(o kube.Object) bool {
 
 // named selects an object by the name of o.
 func named(o kube.Object, apiVersion, kind string) *fnv1.ResourceSelector {
-	s := &fnv1.ResourceSelector{
-		ApiVersion: apiVersion,
-		Kind:       kind,
-		Match:      &fnv1.ResourceSelector_MatchName{MatchName: o.Name()},
-	}
-	if n := kube.Lookup(o.Resource, "metadata", "namespace").GetStringValue(); n != "" {
-		s.Namespace = &n
-	}
-	return s
+	return incoming.ByName(apiVersion, kind, kube.Lookup(o.Resource, "metadata", "namespace").GetStringValue(), o.Name())
 }

@@ -94,14 +94,7 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 // in a full ledger either: it would be too large to be written, and every reconcile of the
 // cluster would fail.
 func withoutRunning(cluster string, requests []reservation.CapacityRequest) []reservation.CapacityRequest {
-	some := slices.Clone(requests)
-	for i := range some {
-		if at, requested := some[i].Clusters[cluster]; requested {
-			at.Running = nil
-			some[i].Clusters = map[string]reservation.ClusterRequest{cluster: at}
-		}
-	}
-	return some
+	return withEach(cluster, requests, func(at *reservation.ClusterRequest) { at.Running = nil })
 }
 
 func (p *ledgerPlan) write() (err error) {

@@ -17,22 +17,18 @@ func quotas(all []v1alpha1.Quota, state *observedState) map[string]reservation.Q
 	if len(all) == 0 {
 		return nil
 	}
-	found, seen := map[string]reservation.Quota{}, map[string]bool{}
-	add := func(namespace string) {
-		if seen[namespace] {
-			return
-		}
-		seen[namespace] = true
-		i := slices.IndexFunc(all, func(q v1alpha1.Quota) bool { return inputv1alpha1.MatchesAny(q.Namespaces, namespace) })
-		if i >= 0 {
-			found[namespace] = quota(&all[i])
-		}
-	}
+	namespaces := map[string]bool{}
 	for i := range state.requests {
-		add(state.requests[i].Namespace)
+		namespaces[state.requests[i].Namespace] = true
 	}
 	for i := range state.ledger.Services {
-		add(state.ledger.Services[i].Namespace)
+		namespaces[state.ledger.Services[i].Namespace] = true
+	}
+	found := map[string]reservation.Quota{}
+	for namespace := range namespaces {
+		if i := slices.IndexFunc(all, func(q v1alpha1.Quota) bool { return inputv1alpha1.MatchesAny(q.Namespaces, namespace) }); i >= 0 {
+			found[namespace] = quota(&all[i])
+		}
 	}
 	return found
 }

@@ -29,13 +29,13 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 	}
 	granted, readable := v.granted(m.inferenceCluster)
 	before := v.lastRequested(m.inferenceCluster)
-	groups := request.Clusters[m.inferenceCluster].Groups
-	for i := range groups {
-		for j := range groups[i].Replicas {
-			r := &groups[i].Replicas[j]
+	at := request.Clusters[m.inferenceCluster]
+	all := v.reserved(&at, granted)
+	for i := range at.Groups {
+		for j := range at.Groups[i].Replicas {
+			r := &at.Groups[i].Replicas[j]
 			d.Generations[r.Name] = r.Generation
-			grant, has := granted[r.Name]
-			reserved := has && grant.generation >= r.Generation && grant.isFor(v.podsHashes[r.Name])
+			reserved := all[r.Name]
 			if last, requested := before[r.Name]; !readable && requested {
 				reserved = !last.Held && last.Generation == r.Generation && !v.changes(v.snapshot.States[m.target.Cluster], r.Name)
 			}
@@ -138,9 +138,17 @@ type granted struct {
 	podsHash   string
 }
 
-// isFor tells whether a grant is for some pods. One without a hash may be: an older version wrote
-// the answer, or a person wrote the status.
-func (g granted) isFor(podsHash string) bool { return g.podsHash == "" || g.podsHash == podsHash }
+// reserved returns those of the requested replicas that are granted as they are requested. A grant without a
+// hash may be for any pods: an older version wrote the answer, or a person wrote the status.
+func (v *view) reserved(requested *reservation.ClusterRequest, grants map[key.ReplicaID]granted) map[key.ReplicaID]bool {
+	generations := map[key.ReplicaID]int64{}
+	for r, g := range grants {
+		if g.podsHash == "" || g.podsHash == v.podsHashes[r] {
+			generations[r] = g.generation
+		}
+	}
+	return requested.Reserved(generations)
+}
 
 // granted returns what a cluster has granted to the service, and whether its answers are read.
 func (v *view) granted(inferenceCluster string) (map[key.ReplicaID]granted, bool) {

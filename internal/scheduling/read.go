@@ -2,7 +2,6 @@ package scheduling
 
 import (
 	"cmp"
-	"maps"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,9 +166,7 @@ func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name st
 	if reserved == nil || v.snapshot.Request == nil {
 		return
 	}
-	c.Reserved = requested.Reserved(GenerationsFromStatus(reserved.Replicas))
-	grants := grantsFromStatus(reserved.Replicas)
-	maps.DeleteFunc(c.Reserved, func(r key.ReplicaID, _ bool) bool { return !grants[r].isFor(v.podsHashes[r]) })
+	c.Reserved = v.reserved(&requested, grantsFromStatus(reserved.Replicas))
 }
 
 // reservationOf returns what a cluster has reserved for a service, or nil.

@@ -21,15 +21,6 @@ func ReplicasFromStatus(list []v1alpha1.Replicas) []key.ReplicaID {
 	return all
 }
 
-// GenerationsFromStatus reads the generations of reserved replicas.
-func GenerationsFromStatus(list []v1alpha1.Replicas) map[key.ReplicaID]int64 {
-	all := map[key.ReplicaID]int64{}
-	for r, g := range grantsFromStatus(list) {
-		all[r] = g.generation
-	}
-	return all
-}
-
 // ReplicasToStatus writes replicas for a status, those of one group and role together. It is the
 // inverse of ReplicasFromStatus for replicas in that order.
 func ReplicasToStatus(replicas []key.ReplicaID) []v1alpha1.Replicas {

@@ -119,7 +119,7 @@ func (v *view) freed(cluster string, name key.ReplicaID) bool {
 	if reserved == nil {
 		return true
 	}
-	_, granted := GenerationsFromStatus(reserved.Replicas)[name]
+	_, granted := grantsFromStatus(reserved.Replicas)[name]
 	return !granted
 }
 

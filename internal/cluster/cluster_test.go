@@ -833,7 +833,7 @@ func TestNames(t *testing.T) {
 		c := &parsed{InferenceCluster: v1alpha1.InferenceCluster{}}
 		c.Name = label()
 		if random.IntN(2) == 0 {
-			c.builder.Config.Kind = v1alpha1.KindProviderConfig
+			c.builder.ClusterScoped = true
 		}
 		k := []key.Key{c.keys().Reachable(), c.keys().Gateway(), c.keys().Nodes(label()), c.keys().Namespace(label())}[random.IntN(4)]
 		of, name := c.Name+" "+k.String(), c.name(k)

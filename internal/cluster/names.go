@@ -12,7 +12,7 @@ const LabelCluster = "fusioninfer.io/cluster"
 
 // keys makes the keys of the cluster's Objects.
 func (c *parsed) keys() key.Objects {
-	if c.builder.ClusterScoped() {
+	if c.builder.ClusterScoped {
 		return key.ClusterScopedObjects
 	}
 	return key.NamespacedObjects

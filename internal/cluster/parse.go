@@ -63,7 +63,7 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 		},
 		created: x.Metadata.CreationTimestamp,
 		input:   in,
-		builder: remote.ObjectBuilder{Config: x.Spec.ProviderConfigRef.Ref(), Namespace: in.Namespace},
+		builder: remote.ObjectBuilder{Config: x.Spec.ProviderConfigRef.Ref(), Namespace: in.Namespace, ClusterScoped: x.Spec.ProviderConfigRef.APIGroup == v1alpha1.GroupClusterScopedObjects},
 	}
 	errs = append(errs, unread...)
 	errs = append(errs, composite.Without(v1alpha1.ValidateCluster(&c.InferenceCluster), unread)...)

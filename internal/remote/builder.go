@@ -10,18 +10,22 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
-// An ObjectBuilder builds Objects of an InferenceCluster. It has the provider configuration of
-// the cluster, and the namespace of the Objects. Objects with a ProviderConfig are
-// cluster-scoped, and have no namespace.
+// An ObjectBuilder builds Objects. It has the provider configuration of the cluster that they reach, and their
+// namespace. Cluster-scoped ones have none, and do not name the kind of their configuration.
 type ObjectBuilder struct {
-	Config    v1alpha1.ProviderConfigRef
-	Namespace string
+	Config        v1alpha1.ProviderConfigRef
+	Namespace     string
+	ClusterScoped bool
 }
 
-// ClusterScoped tells whether the Objects are cluster-scoped.
-func (b ObjectBuilder) ClusterScoped() bool { return b.Config.Kind == v1alpha1.KindProviderConfig }
+// builderOf returns the ObjectBuilder of a service in a target.
+func builderOf(s naming.Identity, t scheduling.Target) ObjectBuilder {
+	return ObjectBuilder{Config: t.ProviderConfig, Namespace: s.Namespace, ClusterScoped: s.Claimed}
+}
 
 // A ManagementPolicy says what provider-kubernetes does with a remote object.
 type ManagementPolicy int
@@ -77,7 +81,7 @@ func (b ObjectBuilder) Object(name string, labels map[string]string, manifest an
 	o := object{
 		APIVersion: b.apiVersionOfObjects(),
 		Kind:       kindObject,
-		Metadata:   b.metadata(name, labels),
+		Metadata:   metadata{Name: name, Namespace: b.namespace(), Labels: labels},
 		Spec: objectSpec{
 			ForProvider:        forProvider{Manifest: m},
 			ProviderConfigRef:  b.ref(),
@@ -126,9 +130,9 @@ type templateMetadata struct {
 // Nodes returns an ObservedObjectCollection of the nodes with some labels.
 func (b ObjectBuilder) Nodes(name string, labels, nodes map[string]string) (*structpb.Struct, error) {
 	return kube.Encode(collection{
-		APIVersion: b.group() + "/v1alpha1",
+		APIVersion: b.apiVersionOfCollections(),
 		Kind:       kindCollection,
-		Metadata:   b.metadata(name, labels),
+		Metadata:   metadata{Name: name, Namespace: b.namespace(), Labels: labels},
 		Spec: collectionSpec{
 			ObserveObjects:    observeObjects{APIVersion: "v1", Kind: "Node", Selector: selector{MatchLabels: nodes}},
 			ProviderConfigRef: b.ref(),
@@ -140,15 +144,6 @@ func (b ObjectBuilder) Nodes(name string, labels, nodes map[string]string) (*str
 // Members selects the Objects that an observed collection made. It returns nil as long as the
 // collection does not say which these are.
 func (b ObjectBuilder) Members(observed incoming.Object) *fnv1.ResourceSelector {
-	namespace := b.Namespace
-	if b.ClusterScoped() {
-		namespace = ""
-	}
-	return members(observed, b.apiVersionOfObjects(), namespace)
-}
-
-// members selects the Objects of a collection. Cluster-scoped ones have no namespace.
-func members(observed incoming.Object, apiVersion, namespace string) *fnv1.ResourceSelector {
 	labels := map[string]string{}
 	for k, v := range membershipLabel.In(observed).GetStructValue().GetFields() {
 		labels[k] = v.GetStringValue()
@@ -156,7 +151,7 @@ func members(observed incoming.Object, apiVersion, namespace string) *fnv1.Resou
 	if len(labels) == 0 {
 		return nil
 	}
-	return incoming.ByLabels(apiVersion, kindObject, namespace, labels)
+	return incoming.ByLabels(b.apiVersionOfObjects(), kindObject, b.namespace(), labels)
 }
 
 // Synced tells whether the Objects of an observed collection are up to date, or why not.
@@ -171,30 +166,29 @@ func Synced(observed incoming.Object) State {
 	}
 }
 
-func (b ObjectBuilder) group() string {
-	if b.ClusterScoped() {
-		return groupCluster
+func (b ObjectBuilder) apiVersionOfCollections() string {
+	if b.ClusterScoped {
+		return apiVersionCollections
 	}
-	return groupNamespaced
+	return apiVersionNamespaced
 }
 
 func (b ObjectBuilder) apiVersionOfObjects() string {
-	if b.ClusterScoped() {
+	if b.ClusterScoped {
 		return apiVersionCluster
 	}
 	return apiVersionNamespaced
 }
 
-func (b ObjectBuilder) metadata(name string, labels map[string]string) metadata {
-	m := metadata{Name: name, Namespace: b.Namespace, Labels: labels}
-	if b.ClusterScoped() {
-		m.Namespace = ""
+func (b ObjectBuilder) namespace() string {
+	if b.ClusterScoped {
+		return ""
 	}
-	return m
+	return b.Namespace
 }
 
 func (b ObjectBuilder) ref() providerConfigRef {
-	if b.ClusterScoped() {
+	if b.ClusterScoped {
 		return providerConfigRef{Name: b.Config.Name}
 	}
 	return providerConfigRef{Kind: b.Config.Kind, Name: b.Config.Name}

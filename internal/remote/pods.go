@@ -35,13 +35,13 @@ func LoaderPods(k key.Key, loader string, jobs []JobPods, s naming.Identity, t s
 	for _, j := range jobs {
 		seen = append(seen, j.Job, strconv.Itoa(int(j.Failed)))
 	}
-	ref := providerConfigRef{Kind: t.ProviderConfig.Kind, Name: t.ProviderConfig.Name}
-	c := collection{
-		APIVersion: apiVersionNamespaced,
+	b := builderOf(s, t)
+	r, err := kube.Encode(collection{
+		APIVersion: b.apiVersionOfCollections(),
 		Kind:       kindCollection,
 		Metadata: metadata{
 			Name:        objectName(s, t, "", kindPod+"s", loader, maxCollectionName),
-			Namespace:   s.Namespace,
+			Namespace:   b.namespace(),
 			Labels:      map[string]string{s.Label(): s.Name},
 			Annotations: map[string]string{naming.AnnotationLoadingJobs: naming.Hash(seen...)},
 		},
@@ -50,15 +50,9 @@ func LoaderPods(k key.Key, loader string, jobs []JobPods, s naming.Identity, t s
 				APIVersion: "v1", Kind: kindPod, Namespace: t.Namespace,
 				Selector: selector{MatchLabels: map[string]string{naming.LabelModelLoader: loader}},
 			},
-			ProviderConfigRef: ref,
+			ProviderConfigRef: b.ref(),
 		},
-	}
-	if s.Claimed {
-		c.APIVersion = apiVersionCollections
-		c.Metadata.Namespace = ""
-		c.Spec.ProviderConfigRef.Kind = ""
-	}
-	r, err := kube.Encode(c)
+	})
 	if err != nil {
 		return kube.Object{}, fmt.Errorf("cannot render the ObservedObjectCollection of the pods of %q for cluster %q: %w", loader, t.Cluster, err)
 	}
@@ -68,10 +62,7 @@ func LoaderPods(k key.Key, loader string, jobs []JobPods, s naming.Identity, t s
 // MembersOf selects the Objects that an observed collection of s made. It returns nil as long as the
 // collection does not say which these are.
 func MembersOf(observed incoming.Object, s naming.Identity) *fnv1.ResourceSelector {
-	if s.Claimed {
-		return members(observed, apiVersionCluster, "")
-	}
-	return members(observed, apiVersionNamespaced, s.Namespace)
+	return builderOf(s, scheduling.Target{}).Members(observed)
 }
 
 // A member is the part of an Object of a collection that is read.

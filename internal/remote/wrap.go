@@ -18,18 +18,18 @@ import (
 // updated and deleted with the Object. If the cluster is abandoned, the remote object is not
 // deleted.
 func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool) (kube.Object, error) {
-	group := groupOf(o.APIVersion())
+	group, b := groupOf(o.APIVersion()), builderOf(s, t)
 	w := object{
-		APIVersion: apiVersionNamespaced,
+		APIVersion: b.apiVersionOfObjects(),
 		Kind:       kindObject,
 		Metadata: metadata{
 			Name:      ObjectName(s, t, group, o.Kind(), o.Name()),
-			Namespace: s.Namespace,
+			Namespace: b.namespace(),
 			Labels:    map[string]string{s.Label(): s.Name},
 		},
 		Spec: objectSpec{
 			ForProvider:       forProvider{Manifest: o.Resource},
-			ProviderConfigRef: providerConfigRef{Kind: t.ProviderConfig.Kind, Name: t.ProviderConfig.Name},
+			ProviderConfigRef: b.ref(),
 			Readiness:         readinessOf(o.Kind() + "." + group),
 		},
 	}
@@ -41,11 +41,6 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 	}
 	// A provider with --enable-watches watches these. Others poll them.
 	w.Spec.Watch = w.Spec.Readiness.CelQuery != ""
-	if s.Claimed {
-		w.APIVersion = apiVersionCluster
-		w.Metadata.Namespace = ""
-		w.Spec.ProviderConfigRef.Kind = ""
-	}
 	r, err := kube.Encode(w)
 	if err != nil {
 		return kube.Object{}, fmt.Errorf("cannot wrap %s %q for cluster %q: %w", o.Kind(), o.Name(), t.Cluster, err)

@@ -138,3 +138,43 @@ func TestGrowthRollsOut(t *testing.T) {
 		}
 	}
 }
+
+// TestFormerNodesHaveNoGeneration shows a service that needs one node less for each replica. The replica that waits for its turn keeps
+// its former number of nodes. A LeaderWorkerSet that is made anew meanwhile has that number and the newest template, and is ready. So
+// it must not say that it runs what the cluster has granted now: the cluster would give its second node away.
+func TestFormerNodesHaveNoGeneration(t *testing.T) {
+	fn := function.Start(t)
+	const w = "roles: [{name: w, componentType: worker, replicas: 2, multinode: {nodeCount: %d}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}]\nplacement: {policy: Failover, clusterSelector: {}}"
+	req := fixture.Request(t, fixture.Service(fmt.Sprintf(w, 2)), "")
+	// apply returns the number of nodes of each replica, and the generation that it was granted for.
+	apply := func(nodes, generation int) []string {
+		t.Helper()
+		req.Observed.Composite.Resource = kube.With(req.GetObserved().GetComposite().GetResource(), kube.Lookup(fixture.YAML(t, fixture.Service(fmt.Sprintf(w, nodes))), "spec"), "spec")
+		rsp, _ := fixture.Reconcile(t, fn, req, map[string][]string{"fleet": {fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: us-east}, spec: {providerConfigRef: {name: us-east}, pools: []},
+		  status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [{uid: me, namespace: team, name: chat, replicas: [{role: w, indexes: [0, 1], generation: %d, nodes: %d}]}]}}`, generation, nodes)}})
+		if got := fixture.Fatals(rsp); got != "" {
+			t.Fatal(got)
+		}
+		fixture.Observe(req, rsp)
+		var all []string
+		for i := range 2 {
+			key := fmt.Sprintf("cluster/us-east/leaderworkerset/w/%d", i)
+			o := rsp.GetDesired().GetResources()[key]
+			if o == nil {
+				continue
+			}
+			req.Observed.Resources[key] = &fnv1.Resource{Resource: readyThere(t, o.GetResource())}
+			size := kube.Lookup(o.GetResource(), "spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate", "size").GetNumberValue()
+			all = append(all, fmt.Sprintf("%v of %q", size, kube.Lookup(o.GetResource(), "spec", "forProvider", "manifest", "metadata", "annotations", "fusioninfer.io/capacity-generation").GetStringValue()))
+		}
+		return all
+	}
+	apply(2, 0)
+	if diff := cmp.Diff([]string{`2 of "1"`, `2 of "1"`}, apply(2, 1)); diff != "" {
+		t.Fatalf("it starts with two nodes for each: -want +got:\n%s", diff)
+	}
+	apply(1, 1) // The cluster has not answered so far.
+	if diff := cmp.Diff([]string{`2 of ""`, `1 of "2"`}, apply(1, 2)); diff != "" {
+		t.Errorf("one replica gets one node less, and the other waits: -want +got:\n%s", diff)
+	}
+}

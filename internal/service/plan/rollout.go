@@ -190,6 +190,11 @@ func (r *Replica) hold(running *Running, released bool) {
 	r.Held = r.Held || state.Exists && !state.Updated(revision) && !released
 	if r.Held {
 		r.RunningRevision = state.RunningRevision
+		if r.Template == nil && state.Size > 0 && state.Size != r.Nodes {
+			// A LeaderWorkerSet that is made anew meanwhile makes pods of the newest template, and as many as before. No
+			// generation was granted for these.
+			r.Generation = 0
+		}
 		r.Size, r.Nodes = state.Size, cmp.Or(state.Size, r.Nodes)
 	}
 }

@@ -117,5 +117,10 @@ for name in "$@"; do
   esac
 done
 for name in "${kubernetes[@]}"; do build "$name"; done &
-for name in "${others[@]}"; do build "$name"; done
-wait $!
+lanes=($!)
+for name in "${others[@]}"; do build "$name"; done &
+lanes+=($!)
+trap 'kill "${lanes[@]}" 2>/dev/null' INT TERM
+failed=0
+for lane in "${lanes[@]}"; do wait "$lane" || failed=1; done
+exit $failed

@@ -31,7 +31,7 @@ const (
 	// WorkloadsReady is True while all replicas of all roles are ready.
 	WorkloadsReady = "WorkloadsReady"
 	// Scaled is False while a role runs another number of replicas than its scale target asks for, or has
-	// no target or autoscaler yet. Readiness depends on it for the latter only.
+	// no target or autoscaler, or one that is being deleted. Readiness depends on it for the latter only.
 	Scaled = "Scaled"
 	// RouterReady is True while the endpoint picker is ready.
 	RouterReady = "RouterReady"

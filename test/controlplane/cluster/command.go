@@ -25,13 +25,16 @@ func output(name string, args ...string) ([]byte, error) {
 // outputs are what commands have written that need to run only once in this process.
 var outputs sync.Map
 
-// outputOnce returns what a command writes, and runs it only once. It is for what cannot change while this process runs: programs
-// that are built, and modules that are downloaded.
+// outputOnce returns what a command writes, and runs it only until it succeeds. It is for what cannot change while this process
+// runs: programs that are built, and modules that are downloaded.
 func outputOnce(name string, args ...string) ([]byte, error) {
-	once, _ := outputs.LoadOrStore(strings.Join(append([]string{name}, args...), "\x00"), sync.OnceValues(func() ([]byte, error) {
-		return output(name, args...)
-	}))
-	return once.(func() ([]byte, error))() //nolint:forcetypeassert // Nothing else is stored.
+	key := strings.Join(append([]string{name}, args...), "\x00")
+	once, _ := outputs.LoadOrStore(key, sync.OnceValues(func() ([]byte, error) { return output(name, args...) }))
+	out, err := once.(func() ([]byte, error))() //nolint:forcetypeassert // Nothing else is stored.
+	if err != nil {
+		outputs.Delete(key)
+	}
+	return out, err
 }
 
 // module returns the directory of a module at the version that the go.mod in a

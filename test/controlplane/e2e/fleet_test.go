@@ -212,7 +212,7 @@ func (h *controlPlane) appliesForNow(t *testing.T, o *unstructured.Unstructured)
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			return // Services may be there, with which it cannot be deleted.
+			return // Services may be there.
 		}
 		h.goes(context.WithoutCancel(t.Context()), t, o)
 	})
@@ -540,14 +540,17 @@ func asWritten(t *testing.T, o *unstructured.Unstructured) string {
 	return string(b)
 }
 
-// removeAll deletes all services of a namespace, and waits until nothing runs of them.
+// removeAll deletes all services of a namespace, and waits until nothing is left of them in the clusters.
 func (h *controlPlane) removeAll(t *testing.T, ns string) {
 	t.Helper()
 	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", "--all", "--namespace="+ns)
 	for _, r := range h.Remotes() {
-		until(t, r, "nothing runs of the services of "+ns, func(ctx context.Context) (bool, error) {
-			left, err := r.List(ctx, lwsKind, ns)
-			return len(left) == 0, err
+		until(t, r, "nothing is left of the services of "+ns, func(ctx context.Context) (bool, error) {
+			left, err := r.Kubectl(ctx, "get", "--namespace="+ns, "--selector=fusioninfer.io/service", "--output=name", composed+",pods")
+			if err == nil && left != "" {
+				err = fmt.Errorf("there still is in %s:\n%s", r.Name(), left)
+			}
+			return err == nil, err
 		})
 	}
 }
@@ -984,7 +987,7 @@ func cleanUp(t *testing.T) (remove, left []string) {
 func testFleetClaim(t *testing.T, h *controlPlane) {
 	const ns = "team-b"
 	h.joins(t, "claim", member{name: "claim-east", remote: "cluster-1", nodes: 1, apiGroup: "kubernetes.crossplane.io"})
-	h.joins(t, "claim", member{name: "claim-west", remote: "cluster-2", nodes: 2, apiGroup: "kubernetes.crossplane.io"})
+	west := h.joins(t, "claim", member{name: "claim-west", remote: "cluster-2", nodes: 2, apiGroup: "kubernetes.crossplane.io"})
 	claim := prefers(placedService(ns, "llama", "Failover", "claim", engine("worker", "worker", 2, 1)), "claim-east", "claim-west")
 	apply(t, h.Cluster, claim)
 	h.lands(t, claim, map[string]string{
@@ -994,6 +997,7 @@ func testFleetClaim(t *testing.T, h *controlPlane) {
 	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", claim.GetName(), "--namespace="+ns)
 	vanished(t, h.Cluster, claim)
 	h.gone(t, claim, "cluster-2")
+	h.leaves(t, west)
 }
 
 // ledgerOf returns the text of a ledger with some services, as a ConfigMap has it.

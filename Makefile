@@ -112,7 +112,7 @@ PREVIOUS ?= 56401b77f7ef50281723eba0d044985781d9642b
 e2e: tools
 	@$(GO) -C test/controlplane test -vet=off -c -o ../../.cache/bin/e2e.test ./e2e
 	@for v in v0.1.0 v0.1.1; do \
-		$(GO) -C test/packages run . build --version $$v --arch $$($(GO) env GOARCH) --dist $(CURDIR)/.cache/packages/$$v || exit 1; \
+		.cache/bin/packager build --root . --version $$v --arch $$($(GO) env GOARCH) --dist $(CURDIR)/.cache/packages/$$v || exit 1; \
 	done
 	@test/tools/previous.sh $(PREVIOUS) v0.0.9 .cache/packages/v0.0.9
 

@@ -6,11 +6,21 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
 // Existing is the name of the requirement for an object that may already have the name of the
 // composed resource with the key.
 func Existing(k key.Key) string { return "existing/" + k.String() }
+
+// OfTenant selects the object of a tenant with a name, or the XR behind the claim with that name. They are in the namespace of
+// the composite resource that requires them, or of its claim.
+func OfTenant(of naming.Identity, kind, claimedKind, name string) *fnv1.ResourceSelector {
+	if !of.Claimed {
+		return incoming.ByName(v1alpha1.APIVersion, kind, of.Namespace, name)
+	}
+	return incoming.ByLabels(v1alpha1.APIVersion, claimedKind, "", map[string]string{v1alpha1.LabelClaimName: name, v1alpha1.LabelClaimNamespace: of.Namespace})
+}
 
 // InferenceCluster selects an InferenceCluster by its name.
 func InferenceCluster(name string) *fnv1.ResourceSelector {

@@ -27,6 +27,11 @@ func (o Object) Kind() string { return Lookup(o.Resource, "kind").GetStringValue
 // Name of the object.
 func (o Object) Name() string { return Lookup(o.Resource, "metadata", "name").GetStringValue() }
 
+// Namespace returns the namespace of the object, which is empty for one without.
+func (o Object) Namespace() string {
+	return Lookup(o.Resource, "metadata", "namespace").GetStringValue()
+}
+
 // Copy returns a shallow copy of a Struct, whose fields may be replaced. Its values are shared
 // with s, so nobody may change them.
 func Copy(s *structpb.Struct) *structpb.Struct {

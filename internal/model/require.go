@@ -65,12 +65,7 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *parsed, sta
 
 // selectService selects the service, or the XR behind its claim.
 func (p *parsed) selectService() *fnv1.ResourceSelector {
-	if !p.identity.Claimed {
-		return incoming.ByName(v1alpha1.APIVersion, v1alpha1.KindInferenceService, p.identity.Namespace, p.spec.ServiceName)
-	}
-	return incoming.ByLabels(v1alpha1.APIVersion, v1alpha1.KindClaimedService, "", map[string]string{
-		v1alpha1.LabelClaimName: p.spec.ServiceName, v1alpha1.LabelClaimNamespace: p.identity.Namespace,
-	})
+	return composite.OfTenant(p.identity, v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, p.spec.ServiceName)
 }
 
 // selectLoaders selects the pods that load the model's adapters, which say why they fail.
@@ -115,7 +110,7 @@ func (r *requirer) blocked(o kube.Object) string {
 	if o.Key != lockKey && o.Key.Kind != key.Job && o.Key.Cluster == "" && !r.available(definitionOf(o.Key), modelroute.APIVersion) {
 		return fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), modelroute.APIVersion)
 	}
-	r.all[composite.Existing(o.Key)] = incoming.ByName(o.APIVersion(), o.Kind(), kube.Lookup(o.Resource, "metadata", "namespace").GetStringValue(), o.Name())
+	r.all[composite.Existing(o.Key)] = incoming.ByName(o.APIVersion(), o.Kind(), o.Namespace(), o.Name())
 	existing, _ := r.req.Required(composite.Existing(o.Key))
 	for _, e := range existing {
 		if whose := r.state.conflict(r.parsed, o.Key, e); whose != "" {

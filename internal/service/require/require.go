@@ -148,12 +148,7 @@ func configs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 // modelCache selects the ModelCache that the service names, or the XR behind its claim. It is always in
 // the namespace of the tenant.
 func modelCache(p *plan.Plan) *fnv1.ResourceSelector {
-	if !p.Service.Claimed {
-		return incoming.ByName(v1alpha1.APIVersion, v1alpha1.KindModelCache, p.Service.Namespace, p.Shared.Name)
-	}
-	return incoming.ByLabels(v1alpha1.APIVersion, v1alpha1.KindClaimedCache, "", map[string]string{
-		v1alpha1.LabelClaimName: p.Shared.Name, v1alpha1.LabelClaimNamespace: p.Service.Namespace,
-	})
+	return composite.OfTenant(p.Service, v1alpha1.KindModelCache, v1alpha1.KindClaimedCache, p.Shared.Name)
 }
 
 // ConfiguredClusters returns the InferenceClusters, for a service that names provider configurations
@@ -309,5 +304,5 @@ func builtIn(o kube.Object) bool {
 
 // named selects an object by the name of o.
 func named(o kube.Object, apiVersion, kind string) *fnv1.ResourceSelector {
-	return incoming.ByName(apiVersion, kind, kube.Lookup(o.Resource, "metadata", "namespace").GetStringValue(), o.Name())
+	return incoming.ByName(apiVersion, kind, o.Namespace(), o.Name())
 }

@@ -66,8 +66,8 @@ func newKubernetes(ctx context.Context, name, dir string) *Kubernetes {
 	return c
 }
 
-// Stop ends all processes by force: nothing of them is needed any more. It tells of those that
-// had ended before, and of what failed in the background.
+// Stop ends all processes by force, the last first: nothing of them is needed any more. It tells
+// of those that had ended before, and of what failed in the background.
 func (c *Kubernetes) Stop() error {
 	c.stop()
 	c.background.Wait()
@@ -78,10 +78,8 @@ func (c *Kubernetes) Stop() error {
 		case <-p.exited:
 			c.failures = append(c.failures, p.failed(fmt.Sprintf("has ended before its time (%v)", p.err)))
 		default:
+			p.kill()
 		}
-	}
-	for _, p := range c.processes {
-		p.kill()
 	}
 	c.processes = nil
 	return errors.Join(c.failures...)

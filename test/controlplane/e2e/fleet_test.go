@@ -545,14 +545,20 @@ func (h *controlPlane) removeAll(t *testing.T, ns string) {
 	t.Helper()
 	kubectl(t, h.Cluster, "delete", "inferenceservices.fusioninfer.io", "--all", "--namespace="+ns)
 	for _, r := range h.Remotes() {
-		until(t, r, "nothing is left of the services of "+ns, func(ctx context.Context) (bool, error) {
-			left, err := r.Kubectl(ctx, "get", "--namespace="+ns, "--selector=fusioninfer.io/service", "--output=name", composed+",pods")
-			if err == nil && left != "" {
-				err = fmt.Errorf("there still is in %s:\n%s", r.Name(), left)
-			}
-			return err == nil, err
-		})
+		nothingOf(t, r, ns, "fusioninfer.io/service", composed+",pods")
 	}
+}
+
+// nothingOf waits until a cluster has nothing of some kinds in a namespace that a selector selects.
+func nothingOf(t *testing.T, r *cluster.Remote, ns, selector, kinds string) {
+	t.Helper()
+	until(t, r, "nothing is left in "+ns+" of "+selector, func(ctx context.Context) (bool, error) {
+		left, err := r.Kubectl(ctx, "get", "--namespace="+ns, "--selector="+selector, "--output=name", kinds)
+		if err == nil && left != "" {
+			err = fmt.Errorf("there still is in %s:\n%s", r.Name(), left)
+		}
+		return err == nil, err
+	})
 }
 
 // remove deletes a service, and waits until nothing is left of it here and there.
@@ -570,14 +576,7 @@ func (h *controlPlane) remove(t *testing.T, xr *unstructured.Unstructured) {
 func (h *controlPlane) gone(t *testing.T, xr *unstructured.Unstructured, remotes ...string) {
 	t.Helper()
 	for _, name := range remotes {
-		r := h.Remote(name)
-		until(t, r, "nothing is left of "+xr.GetName(), func(ctx context.Context) (bool, error) {
-			left, err := r.Kubectl(ctx, "get", "--namespace="+xr.GetNamespace(), "--selector=fusioninfer.io/service="+xr.GetName(), "--output=name", composed)
-			if err == nil && left != "" {
-				err = fmt.Errorf("there still is in %s:\n%s", name, left)
-			}
-			return err == nil, err
-		})
+		nothingOf(t, h.Remote(name), xr.GetNamespace(), "fusioninfer.io/service="+xr.GetName(), composed)
 	}
 }
 

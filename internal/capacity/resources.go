@@ -30,6 +30,15 @@ func ResourcesOf(list corev1.ResourceList) Resources {
 	return r
 }
 
+// RequestsOf converts what a pod requests. An amount of zero requests nothing, so it is left out.
+func RequestsOf(list corev1.ResourceList) Resources {
+	r := ResourcesOf(list)
+	r.dropZeros()
+	return r
+}
+
+func (r Resources) dropZeros() { maps.DeleteFunc(r, func(_ string, n int64) bool { return n == 0 }) }
+
 // milli returns the amount in thousandths.
 func milli(q resource.Quantity) int64 {
 	if q.CmpInt64(math.MaxInt64/1000) > 0 {
@@ -129,6 +138,9 @@ type PodRequirements struct {
 	// Pin of the pod, in addition to its node selector. The ledger has it beside the requirements.
 	Pin *Pin `json:"-"`
 }
+
+// DropZeros leaves out the amounts that are zero.
+func (r *PodRequirements) DropZeros() { r.Requests.dropZeros() }
 
 // Key returns a text that is the same for equal requirements only. Lengths keep it so for names
 // that hold any character, since tenants write them.

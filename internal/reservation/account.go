@@ -108,7 +108,7 @@ func (b *book) union(p, o pods) pods {
 func (b *book) shape(r *capacity.PodRequirements) *capacity.PodRequirements {
 	k := r.Key()
 	if b.shapes[k] == nil {
-		b.shapes[k] = r
+		b.shapes[k], b.keys[r] = r, k
 	}
 	return b.shapes[k]
 }
@@ -135,7 +135,7 @@ func (b *book) pods(counts tally) pods {
 	if len(p.sets) == 1 {
 		return b.podsOfOne(p.sets[0])
 	}
-	slices.SortFunc(p.sets, func(x, y capacity.PodSet) int { return strings.Compare(x.Requirements.Key(), y.Requirements.Key()) })
+	slices.SortFunc(p.sets, func(x, y capacity.PodSet) int { return strings.Compare(b.keys[x.Requirements], b.keys[y.Requirements]) })
 	p.id = idOfSets(p.sets)
 	return p
 }

@@ -94,8 +94,9 @@ type book struct {
 	now time.Time
 	// accounts in the order of the ledger, and then of the services that are new.
 	accounts []*account
-	// shapes of all pods, each once.
+	// shapes of all pods, each once, and the key of each.
 	shapes map[string]*capacity.PodRequirements
+	keys   map[*capacity.PodRequirements]string
 	// pins of these, each once, and the shapes that others become with a pin.
 	pins     map[string]*capacity.Pin
 	withPins map[pinnedShape]*capacity.PodRequirements
@@ -163,7 +164,7 @@ type granted struct {
 // open opens an account for each service of the ledger and of the requests. It drops what was
 // withdrawn, or is missing for too long.
 func open(in *Input) *book {
-	b := &book{Input: in, now: in.Now.UTC().Truncate(time.Second), shapes: map[string]*capacity.PodRequirements{}, counted: tally{},
+	b := &book{Input: in, now: in.Now.UTC().Truncate(time.Second), shapes: map[string]*capacity.PodRequirements{}, keys: map[*capacity.PodRequirements]string{}, counted: tally{},
 		pins: map[string]*capacity.Pin{}, withPins: map[pinnedShape]*capacity.PodRequirements{}, ofOne: map[capacity.PodSet]pods{}}
 	b.free = in.Free.Clone()
 	b.free.Budget = new(capacity.SearchSteps)

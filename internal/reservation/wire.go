@@ -34,6 +34,9 @@ func ClusterOfLabel(label string) (cluster string, is bool) {
 	return strings.CutPrefix(label, requestLabels)
 }
 
+// maxPodSets limits the requirements of the pods of one replica. A LeaderWorkerSet has a leader and workers.
+const maxPodSets = 8
+
 // maxPods limits the pods of one replica, so that sums never overflow.
 const maxPods = 1 << 20
 
@@ -167,6 +170,9 @@ func (req *CapacityRequest) checkReplicas(replicas []ReplicaRequest) error {
 }
 
 func (req *CapacityRequest) checkPods(r *ReplicaRequest) error {
+	if n := len(r.Pods); n > maxPodSets {
+		return fmt.Errorf("replica %q has pods with %d requirements: at most %d are allowed", r.Name, n, maxPodSets)
+	}
 	pods := int64(0)
 	for _, name := range slices.Sorted(maps.Keys(r.Pods)) {
 		n := r.Pods[name]

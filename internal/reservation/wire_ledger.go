@@ -76,6 +76,9 @@ func DecodeLedger(compressed []byte) (Ledger, error) {
 		if err := l.Services[i].check(); err != nil {
 			return Ledger{}, fmt.Errorf("invalid grants of %s/%s: %w", l.Services[i].Namespace, l.Services[i].Name, err)
 		}
+		for j := range l.Services[i].Shapes {
+			l.Services[i].Shapes[j].DropZeros()
+		}
 	}
 	return l, nil
 }

@@ -38,6 +38,7 @@ func TestDecodeRequest(t *testing.T) {
 		"NegativePods":       {reason: "The number of pods is not negative.", text: change(`"w":2`, `"w":-2`), want: `replica "w/0" has -2 pods with the requirements "w"`},
 		"ManyPods":           {reason: "Sums must not overflow.", text: change(`"w":2`, `"w":9000000000`), want: `replica "w/0" has 9000000000 pods with the requirements "w"`},
 		"DuplicateName":      {reason: "Capacity is reserved by the names of replicas.", text: change(`[{"name":"w/0"`, `[{"name":"w/0","pods":{"w":1}},{"name":"w/0"`), want: `the name "w/0" of a replica is empty or not unique`},
+		"ManyPodSets":        {reason: "All of them are compared with each other.", text: change(`"w":2`, `"w":2,"1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"8":1`), want: `replica "w/0" has pods with 9 requirements: at most 8 are allowed`},
 		"NoPods":             {reason: "The replica would get a reservation without capacity.", text: change(`"w":2`, `"w":0`), want: `replica "w/0" has no pods`},
 		"NotAName":           {reason: "Roles are found by the names of replicas.", text: change(`"w/0"`, `"w/00"`), want: `"w/00" is not the name of a replica: it must be {role}/{index} or {group}/{role}/{index}`},
 		"LongName":           {reason: "Long names would fill the ledger.", text: change(`"w/0"`, `"`+strings.Repeat("w", 101)+`"`), want: "the name of a replica has 101 characters: at most 100 are allowed"},

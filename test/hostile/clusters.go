@@ -133,6 +133,20 @@ func clusters() []Case {
 			return capacityRequest("s", joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":{"requests":{"cpu":%d}}`, i, i) }),
 				`{"name":"u","replicas":[{"name":"a/0","pods":{`+joined(15_000, func(i int) string { return fmt.Sprintf(`"s%d":1`, i) })+`}}]}`, "")
 		}),
+		requesting("requirements with many labels in each replica", func() string {
+			return capacityRequest("s", joined(128, func(i int) string {
+				return fmt.Sprintf(`"%d":{"requests":{"cpu":1},"nodeSelector":{"k":"%d",%s}}`, i, i, joined(255, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) }))
+			}), joined(3000, func(i int) string {
+				return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{%s}}]}`, i, i, joined(8, func(j int) string { return fmt.Sprintf(`"%d":1`, (i+16*j)%128) }))
+			}), "")
+		}),
+		requesting("all requirements in each replica", func() string {
+			return capacityRequest("s", joined(128, func(i int) string {
+				return fmt.Sprintf(`"%d":{"requests":{"cpu":%d}}`, i, i)
+			}), joined(840, func(i int) string {
+				return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{%s}}]}`, i, i, joined(128, func(j int) string { return fmt.Sprintf(`"%d":1`, j) }))
+			}), "")
+		}),
 		requesting("labels of nodes", func() string {
 			return capacityRequest("s", `"s":{"requests":{"cpu":1},"nodeSelector":{`+joined(40_000, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) })+`}}`, group(0), "")
 		}),

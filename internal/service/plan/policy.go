@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -240,10 +241,18 @@ func (r *Role) devices() int64 {
 	n := int64(0)
 	for name, q := range r.replicaResources {
 		if isDevice(name) {
-			n = plus(n, max(q.Value(), 0))
+			n = plus(n, count(q))
 		}
 	}
 	return n
+}
+
+// count is a whole number, or the largest int64. Quantity.Value returns the lowest 64 bits of an amount beyond that.
+func count(q resource.Quantity) int64 {
+	if q.CmpInt64(math.MaxInt64) > 0 {
+		return math.MaxInt64
+	}
+	return max(q.Value(), 0)
 }
 
 // isDevice tells whether a resource is a vendor's, such as nvidia.com/gpu.

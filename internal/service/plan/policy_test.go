@@ -136,6 +136,13 @@ func TestTenantPolicy(t *testing.T) {
 				`spec.roles[0].endpointPicker.resources.requests[hugepages-2Mi]: Forbidden: must be left out: an endpoint picker may request only ["cpu" "memory" "ephemeral-storage"], ` +
 				`spec.roles[0].endpointPicker.resources.claims: Forbidden: must be left out: an endpoint picker may request no devices]`,
 		},
+		"ManyDevices": {
+			reason: "The lowest 64 bits of 2^64 - 8 devices and 8 more are zero.",
+			spec: `{roles: [{name: w, componentType: worker, replicas: 1, multinode: {nodeCount: 2, launcher: None}, leaderTemplate: {spec: {containers: [{name: vllm, image: i, resources: {limits: {nvidia.com/gpu: "18446744073709551608"}}}]}},
+				template: {spec: {containers: [{name: vllm, image: i, resources: {limits: {nvidia.com/gpu: 8}}}]}}}]}`,
+			input: `{limits: {devices: 16}}`,
+			want:  `spec.roles: Invalid value: "9223372036854775807 devices": must have at most 16 devices (limits.devices in the Composition's input)`,
+		},
 		"Claims": {
 			reason: "Nobody can tell how many devices a claim has.",
 			spec:   template(`{spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: eight}], containers: [{name: vllm, image: i, resources: {claims: [{name: gpu}]}}]}}`),

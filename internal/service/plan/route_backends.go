@@ -76,7 +76,7 @@ func (a *routeAccess) checkFilters(path *field.Path, filters []gateway.HTTPRoute
 // destinationHeaders are the headers with which endpoint pickers tell gateways and sidecars where
 // to send a request (Gateway API Inference Extension, docs/proposals/004-endpoint-picker-protocol;
 // llm-d-router pkg/sidecar/proxy). A rule that sets one could send requests anywhere.
-var destinationHeaders = []string{"x-gateway-destination-endpoint", "x-prefiller-host-port", "x-encoder-hosts-ports", "x-data-parallel-host-port"}
+var destinationHeaders = []string{"x-gateway-destination-endpoint", "x-prefiller-host-port", "x-encoder-hosts-ports", "x-data-parallel-host-port", "x-kv-cache-source-host-port"}
 
 func checkHeaders(at *field.Path, f *gateway.HTTPHeaderFilter) field.ErrorList {
 	var errs field.ErrorList

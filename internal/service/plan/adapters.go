@@ -107,6 +107,7 @@ func (p *Plan) planAdapters(spec *v1alpha1.InferenceServiceSpec, in *inputv1alph
 	}
 	a.Users = usersOf(&p.Roles[0].Leader.Spec, *in.ModelLoader.RunAsUser)
 	errs = append(errs, a.findModel(p.Roles)...)
+	errs = append(errs, refuseRootPath(p.Roles)...)
 	a.MaxRank = maxRank(p.Roles)
 	if p.Router != nil {
 		errs = append(errs, p.Router.close()...)

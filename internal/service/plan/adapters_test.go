@@ -124,6 +124,10 @@ func TestAdaptersRefused(t *testing.T) {
 			reason: "Two volumes cannot be mounted there.", spec: strings.Replace(serve(""), "args: [m]", "args: [m], volumeMounts: [{name: v, mountPath: /mnt/adapters/x}]", 1),
 			err: at + `volumeMounts[0].mountPath: Invalid value: "/mnt/adapters/x": must be another path: spec.adapterCache is mounted there`,
 		},
+		"RootPath": {
+			reason: "It answers below that path, too.", spec: serve(", --root-path=/x"),
+			err: at + `args[1]: Forbidden: --root-path must be left out with spec.adapterCache: clients could load adapters below that path`,
+		},
 		"Servers": {
 			reason: "vLLM does not start.", spec: serve(", --api-server-count=2"),
 			err: at + `args[1]: Invalid value: "2": vLLM loads adapters of spec.adapterCache only with one API server: set it to 1`,

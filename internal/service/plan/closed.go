@@ -11,8 +11,10 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// loadingPaths are those at which vLLM loads and unloads adapters from anywhere, for whoever reaches them.
-var loadingPaths = []string{"/v1/load_lora_adapter", "/v1/unload_lora_adapter"}
+// loadingPaths are those at which vLLM loads and unloads adapters from anywhere, for whoever reaches them. A path with a slash at its
+// end includes what is below it: SageMaker's form of these requests is POST /adapters and DELETE /adapters/{name}
+// (vllm/entrypoints/serve/lora/api_router.py).
+var loadingPaths = []string{"/adapters/", "/v1/load_lora_adapter", "/v1/unload_lora_adapter"}
 
 // close keeps requests that load adapters from passing the router's routes.
 func (r *Router) close() field.ErrorList {
@@ -30,6 +32,18 @@ func (r *Router) close() field.ErrorList {
 			remedy, maxRouteMatches, maxRuleMatches))}
 	}
 	return nil
+}
+
+// refuseRootPath refuses engines that answer the closed paths below others, too.
+func refuseRootPath(roles []*Role) field.ErrorList {
+	const rootPath = "--root-path"
+	var errs field.ErrorList
+	for _, r := range roles {
+		if r.line != nil && r.line.Has(rootPath) {
+			errs = append(errs, field.Forbidden(r.line.pathOf(rootPath), rootPath+" must be left out with spec.adapterCache: clients could load adapters below that path"))
+		}
+	}
+	return errs
 }
 
 // leadingTo returns paths, and those that the rules of a route rewrite into them.
@@ -84,14 +98,19 @@ func prefixes(rule *gateway.HTTPRouteRule) []string {
 }
 
 // ClosedRule is the rule of a route for paths that it does not pass on, or nil without any. It has no
-// backend, so a gateway answers with an error. An exact path takes precedence over every other match.
+// backend, so a gateway answers with an error. An exact path takes precedence over every other match, and a longer prefix over a shorter
+// one.
 func ClosedRule(paths []string) map[string]any {
 	if len(paths) == 0 {
 		return nil
 	}
 	matches := make([]any, len(paths))
 	for i, p := range paths {
-		matches[i] = map[string]any{"path": map[string]any{"type": string(gateway.PathMatchExact), "value": p}}
+		matchType, value := gateway.PathMatchExact, p
+		if above, below := strings.CutSuffix(p, "/"); below && above != "" {
+			matchType, value = gateway.PathMatchPathPrefix, above
+		}
+		matches[i] = map[string]any{"path": map[string]any{"type": string(matchType), "value": value}}
 	}
 	return map[string]any{"matches": matches}
 }

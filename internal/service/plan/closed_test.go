@@ -14,7 +14,7 @@ func TestClosedPaths(t *testing.T) {
 	rewrite := func(matches, to string) string {
 		return "{matches: [" + matches + "], filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: " + to + "}}}]}"
 	}
-	load, unload := "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
+	load, unload, below := "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/adapters/"
 	match := func(n int) string {
 		return "{matches: [" + strings.TrimSuffix(strings.Repeat("{path: {value: /x}}, ", n), ", ") + "]}"
 	}
@@ -24,24 +24,25 @@ func TestClosedPaths(t *testing.T) {
 		want   []string
 		err    string
 	}{
-		"NoRules": {reason: "Everything goes to the pool otherwise.", want: []string{load, unload}},
+		"NoRules": {reason: "Everything goes to the pool otherwise.", want: []string{below, load, unload}},
 		"Prefix": {
 			reason: "A prefix that is removed is in front of them.", rules: []string{rewrite("{path: {type: PathPrefix, value: /chat}}, {path: {value: /b/}}", "/")},
-			want: []string{"/b" + load, "/b" + unload, "/chat" + load, "/chat" + unload, load, unload},
+			want: []string{below, "/b" + below, "/b" + load, "/b" + unload, "/chat" + below, "/chat" + load, "/chat" + unload, load, unload},
 		},
 		"Part": {
 			reason: "A part of them may be written in another way.", rules: []string{rewrite("{path: {value: /api}}", "/v1")},
-			want: []string{"/api/load_lora_adapter", "/api/unload_lora_adapter", load, unload},
+			want: []string{below, "/api/load_lora_adapter", "/api/unload_lora_adapter", load, unload},
 		},
-		"Whole":     {reason: "So may a whole path.", rules: []string{rewrite("{path: {value: /l}}", load)}, want: []string{"/l", load, unload}},
-		"Elsewhere": {reason: "Other prefixes lead elsewhere.", rules: []string{rewrite("{path: {value: /a}}", "/v2"), rewrite("{path: {value: /a}}", "/v1/load"), rewrite("{path: {type: Exact, value: /a}}", "/")}, want: []string{load, unload}},
+		"Whole":     {reason: "So may a whole path.", rules: []string{rewrite("{path: {value: /l}}", load)}, want: []string{below, "/l", load, unload}},
+		"Below":     {reason: "So may a path with others below it.", rules: []string{rewrite("{path: {value: /l}}", "/adapters")}, want: []string{below, "/l/", load, unload}},
+		"Elsewhere": {reason: "Other prefixes lead elsewhere.", rules: []string{rewrite("{path: {value: /a}}", "/v2"), rewrite("{path: {value: /a}}", "/v1/load"), rewrite("{path: {type: Exact, value: /a}}", "/")}, want: []string{below, load, unload}},
 		"Rules": {
 			reason: "A route has a number of rules.", rules: strings.Split(strings.TrimSuffix(strings.Repeat("{};", 16), ";"), ";"),
 			err: full + "16: must be left out while the router's httproute has more than 15 rules: one rule more keeps clients from loading adapters themselves",
 		},
 		"Matches": {
 			reason: "And a number of matches.", rules: []string{match(63), match(64)},
-			err: full + "129: must be left out while the router's httproute has that many matches: one rule more keeps clients from loading adapters themselves, which would make more than 128, or more than 64 in that rule",
+			err: full + "130: must be left out while the router's httproute has that many matches: one rule more keeps clients from loading adapters themselves, which would make more than 128, or more than 64 in that rule",
 		},
 	}
 	for name, tc := range cases {
@@ -64,8 +65,9 @@ func TestClosedPaths(t *testing.T) {
 
 // TestClosedRule shows the rule for paths that are not passed on.
 func TestClosedRule(t *testing.T) {
-	want := map[string]any{"matches": []any{map[string]any{"path": map[string]any{"type": "Exact", "value": "/x"}}}}
-	if diff := cmp.Diff(want, ClosedRule([]string{"/x"})); diff != "" {
+	match := func(t, path string) any { return map[string]any{"path": map[string]any{"type": t, "value": path}} }
+	want := map[string]any{"matches": []any{match("Exact", "/"), match("Exact", "/x"), match("PathPrefix", "/y")}}
+	if diff := cmp.Diff(want, ClosedRule([]string{"/", "/x", "/y/"})); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if got := ClosedRule(nil); got != nil {

@@ -48,7 +48,8 @@ type Policy struct {
 
 	// AllowedTriggers are the types of KEDA's triggers that scaling.triggers of a role may have, as
 	// names or patterns with '*'. There are none by default: the operator of KEDA reads the addresses
-	// that a trigger names, from its own place in the network.
+	// that a trigger names, from its own place in the network. A TriggerAuthentication of the tenant may
+	// name a podIdentity, with which KEDA uses its own account at a cloud.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	AllowedTriggers []string `json:"allowedTriggers,omitempty"`

@@ -494,6 +494,20 @@ func TestScaleFromStaticKeeps(t *testing.T) {
 	}
 }
 
+// TestScaleFromFleet leaves a fleet and gets scaling in one edit. The status still has the replicas of all clusters.
+func TestScaleFromFleet(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(oneRole, "replicas: 2"))
+	w.apply()
+	w.apply()
+	composite := w.req.GetObserved().GetComposite()
+	status := fixture.YAML(t, `{components: {w: {desiredReplicas: 6}}, clusters: [{name: east}, {name: west}, {name: north}]}`)
+	composite.Resource = kube.With(composite.GetResource(), structpb.NewStructValue(status), "status")
+	w.edit(fmt.Sprintf(oneRole, "scaling: {maxReplicas: 8}"))
+	if got := sent(w.apply(), "w"); got != "2 noted 2" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestScaleRatioOfNonsense gives a ratio limits that no schema allows. The call ends, and names them.
 func TestScaleRatioOfNonsense(t *testing.T) {
 	spec := fmt.Sprintf(pdRoles, "minReplicas: -9, maxReplicas: -5", "minReplicas: -2147483648, maxReplicas: 8") + "scaling: {ratio: {prefill: 1, decode: 1}}\n"

@@ -35,7 +35,7 @@ func validateNames(path *field.Path, spec *InferenceServiceSpec, name, tenant st
 		if len(n) > MaxWorkloadName {
 			errs = append(errs, field.Invalid(path.Index(i).Child("name"), r.Name, fmt.Sprintf("the name of the LeaderWorkerSet, %s%s, would have %d characters, and may have at most %d: shorten the name of the service or of the role by %d", n, where, len(n), MaxWorkloadName, len(n)-MaxWorkloadName)))
 		}
-		errs = append(errs, validateNoCollision(path, i, roles)...)
+		errs = append(errs, validateNoCollision(path, i, spec, roles)...)
 	}
 	return errs
 }
@@ -56,27 +56,44 @@ func longestBase(spec *InferenceServiceSpec, name, tenant string) (base, where s
 
 // longestName is the name of the last replica of a role, with those that a rollout adds.
 func longestName(base string, spec *InferenceServiceSpec, r Role) string {
-	more := int32(0)
-	if spec.Rollout != nil && spec.Rollout.MaxSurge != nil {
-		more = min(max(*spec.Rollout.MaxSurge, 0), MaxSurge)
-	}
+	last := strconv.Itoa(lastReplica(spec, r))
 	if spec.Replicas != nil {
-		return strings.Join([]string{base, lastIndex(spec.Replicas, MaxGroups, more), r.Name, lastIndex(r.MostReplicas(), MaxReplicas, 0)}, "-")
+		return strings.Join([]string{base, strconv.Itoa(lastIndex(spec.Replicas, MaxGroups, surge(spec))), r.Name, last}, "-")
 	}
-	// A unit of prefill and decode may have several replicas of a role.
-	return strings.Join([]string{base, r.Name, lastIndex(r.MostReplicas(), MaxReplicas, more*count(r.MostReplicas()))}, "-")
+	return strings.Join([]string{base, r.Name, last}, "-")
+}
+
+// lastReplica returns the index of the last replica of a role in its group, with those that a rollout adds.
+func lastReplica(spec *InferenceServiceSpec, r Role) int {
+	more := int32(0)
+	switch {
+	case spec.Replicas != nil: // A rollout adds groups.
+	case r.ComponentType == ComponentTypeWorker:
+		more = surge(spec)
+	default:
+		more = surge(spec) * count(r.MostReplicas()) // A unit of prefill and decode may have several replicas of a role.
+	}
+	return lastIndex(r.MostReplicas(), MaxReplicas, more)
+}
+
+// surge is how many units a rollout may add.
+func surge(spec *InferenceServiceSpec) int32 {
+	if spec.Rollout == nil || spec.Rollout.MaxSurge == nil {
+		return 0
+	}
+	return min(max(*spec.Rollout.MaxSurge, 0), MaxSurge)
 }
 
 // lastIndex returns the index of the last of n replicas or groups, and of some more. 0 counts as
 // 1, because the service may be scaled up again.
-func lastIndex(n *int32, limit, more int32) string {
-	return strconv.Itoa(int(min(max(count(n), 1), limit) + more - 1))
+func lastIndex(n *int32, limit, more int32) int {
+	return int(min(max(count(n), 1), limit) + more - 1)
 }
 
 // validateNoCollision refuses a role if one of its LeaderWorkerSets has the name of another
 // role's StatefulSet. A LeaderWorkerSet on several nodes owns a StatefulSet named {name}-0
-// for its workers. For replica 1 of role a this is the name of replica 0 of role a-1.
-func validateNoCollision(path *field.Path, i int, roles []Role) field.ErrorList {
+// for its workers. For replica 1 of role a this is the name of replica 0 of role a-1. Replicas that a rollout adds have names, too.
+func validateNoCollision(path *field.Path, i int, spec *InferenceServiceSpec, roles []Role) field.ErrorList {
 	cut := strings.LastIndexByte(roles[i].Name, '-')
 	if cut < 0 {
 		return nil
@@ -86,7 +103,7 @@ func validateNoCollision(path *field.Path, i int, roles []Role) field.ErrorList 
 		return nil
 	}
 	j := slices.IndexFunc(roles, func(r Role) bool { return r.Name == roles[i].Name[:cut] })
-	if j < 0 || roles[j].Multinode == nil || count(roles[j].Multinode.NodeCount) < 2 || index >= int64(count(roles[j].MostReplicas())) {
+	if j < 0 || roles[j].Multinode == nil || count(roles[j].Multinode.NodeCount) < 2 || index > int64(lastReplica(spec, roles[j])) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path.Index(i).Child("name"), roles[i].Name, fmt.Sprintf("must be another name: the workers of replica %d of %s would have the same name as replica 0 of this role", index, path.Index(j)))}

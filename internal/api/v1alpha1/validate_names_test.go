@@ -57,5 +57,10 @@ func TestValidateNames(t *testing.T) {
 			doc:    roles(`{name: a, componentType: worker, replicas: 3, multinode: {nodeCount: 2}, template: {}}`, `{name: a-2, componentType: worker, template: {}}`, `{name: a-3, componentType: worker, template: {}}`),
 			want:   []string{`spec.roles[1].name: Invalid value: "a-2": must be another name: the workers of replica 2 of spec.roles[0] would have the same name as replica 0 of this role`},
 		},
+		"ExtraWorkersMeet": {
+			reason: "A rollout adds replica 3.",
+			doc:    service(`{rollout: {maxSurge: 1}, roles: [{name: a, componentType: worker, replicas: 3, multinode: {nodeCount: 2}, template: {}}, {name: a-3, componentType: worker, template: {}}, {name: a-4, componentType: worker, template: {}}]}`),
+			want:   []string{`spec.roles[1].name: Invalid value: "a-3": must be another name: the workers of replica 3 of spec.roles[0] would have the same name as replica 0 of this role`},
+		},
 	})
 }

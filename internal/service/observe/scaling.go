@@ -31,6 +31,7 @@ type scaledStatus struct {
 			DesiredReplicas *int32    `json:"desiredReplicas"`
 			Scaling         *struct{} `json:"scaling"`
 		} `json:"components"`
+		Clusters []struct{} `json:"clusters"`
 	} `json:"status"`
 }
 
@@ -49,8 +50,9 @@ func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[stri
 		if r := &spec.Roles[i]; r.Scaling != nil {
 			v := scaleView(req.Observed(key.ScaleTarget(r.Name)))
 			v.Running = running()[r.Name]
-			// With a placement, it is the sum over the clusters. What exists misses a replica that is just being made anew.
-			if n := said().Status.Components[r.Name].DesiredReplicas; n != nil && spec.Placement == nil && inRange(*n) {
+			// With a placement, it is the sum over the clusters, until the status is written without it. What exists misses a replica
+			// that is just being made anew.
+			if n := said().Status.Components[r.Name].DesiredReplicas; n != nil && spec.Placement == nil && len(said().Status.Clusters) < 2 && inRange(*n) {
 				v.Desired = n
 			}
 			v.Autoscaled = slices.ContainsFunc(key.AutoscalerKinds(), func(kind string) bool { return req.Observed(key.Autoscaler(kind, r.Name)).Exists() })

@@ -85,6 +85,10 @@ func (p *Plan) checkWake(r *Role, in *inputv1alpha1.Input) field.ErrorList {
 			refuse(fmt.Sprintf("beside the role %s, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none", other.Name))
 			break
 		}
+		if _, known := queries[other.engine]; !known && other != r {
+			refuse(fmt.Sprintf("beside the role %s, whose engine is neither vLLM nor SGLang: nothing would tell whether it answers requests", other.Name))
+			break
+		}
 	}
 	if can, since := epp.Queues(p.Router.Image, p.Router.Dialect); !can {
 		refuse(fmt.Sprintf("with the endpoint picker %s: requests are known to wait in %s and later", p.Router.Image, since))

@@ -50,6 +50,11 @@ func TestWake(t *testing.T) {
 			reason: "The other role answers all requests.", roles: router + ", " + worker + `, {name: always, componentType: worker, template: ` + vllmPod + `}`,
 			refused: at + "beside the role always, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none",
 		},
+		"BesideUnknown": {
+			reason: "Both stop together.", roles: router + ", " + worker + `, {name: other, componentType: worker, ` + scaling + `, template: {spec: {containers: [{name: engine, image: triton}]}}}`,
+			refused: "[" + at + "beside the role other, whose engine is neither vLLM nor SGLang: nothing would tell whether it answers requests, " +
+				"spec.roles[2].scaling.target: Forbidden: must be left out, because the engine is neither vLLM nor SGLang: use metrics or triggers, which name the metric]",
+		},
 		"BesidePair": {
 			reason: "The pool has the pods of all roles.", roles: router + ", " + worker + `, {name: p, componentType: prefiller, replicas: 1, template: ` + vllmPod + `}, {name: d, componentType: decoder, replicas: 1, template: ` + vllmPod + `}`,
 			refused: at + "beside the role d, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none",

@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"fmt"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	apply "k8s.io/client-go/applyconfigurations/autoscaling/v2"
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -85,14 +87,18 @@ type metadata struct {
 }
 
 type scaledObjectSpec struct {
-	ScaleTargetRef  scaleTarget               `json:"scaleTargetRef"`
-	PollingInterval *int32                    `json:"pollingInterval,omitempty"`
-	CooldownPeriod  *int32                    `json:"cooldownPeriod,omitempty"`
-	MinReplicaCount int32                     `json:"minReplicaCount"`
-	MaxReplicaCount int32                     `json:"maxReplicaCount"`
-	Advanced        *advanced                 `json:"advanced,omitempty"`
-	Triggers        []v1alpha1.ScalingTrigger `json:"triggers"`
+	ScaleTargetRef        scaleTarget               `json:"scaleTargetRef"`
+	InitialCooldownPeriod *int32                    `json:"initialCooldownPeriod,omitempty"`
+	PollingInterval       *int32                    `json:"pollingInterval,omitempty"`
+	CooldownPeriod        *int32                    `json:"cooldownPeriod,omitempty"`
+	MinReplicaCount       int32                     `json:"minReplicaCount"`
+	MaxReplicaCount       int32                     `json:"maxReplicaCount"`
+	Advanced              *advanced                 `json:"advanced,omitempty"`
+	Triggers              []v1alpha1.ScalingTrigger `json:"triggers"`
 }
+
+// defaultCooldown is KEDA's own, in seconds.
+const defaultCooldown = 300
 
 type scaleTarget struct {
 	APIVersion string `json:"apiVersion"`
@@ -122,6 +128,11 @@ func scaledObjectOf(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 			MinReplicaCount: a.Min, MaxReplicaCount: a.Max,
 			Triggers: a.Triggers,
 		},
+	}
+	if a.Min == 0 {
+		// Without it KEDA stops a role that it has never seen active as soon as the ScaledObject is made (scaleToZeroOrIdle in
+		// pkg/scaling/executor/scale_scaledobjects.go of v2.21.0).
+		o.Spec.InitialCooldownPeriod = cmp.Or(a.CooldownSeconds, ptr.To[int32](defaultCooldown))
 	}
 	if a.Behavior != nil {
 		o.Spec.Advanced = &advanced{HorizontalPodAutoscalerConfig: horizontalConfig{Behavior: a.Behavior}}

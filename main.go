@@ -1,4 +1,4 @@
-// Package main has the composition function's server, and the command that runs the function
+// Package main has the composition function's server, and the commands that run the function
 // on files.
 package main
 

@@ -1,8 +1,8 @@
 /*
-Package cli has the command render. It runs the function in process, on files, and writes
-what Crossplane would apply. It needs no cluster, no container and no network.
+Package cli has the commands that run the function on files: render, plan and profiles. They run it in
+process, and write what Crossplane would apply. They need no cluster, no container and no network.
 
-The command also does what Crossplane does around a function: it calls the function until
+They also do what Crossplane does around a function: it calls the function until
 its requirements no longer change, gives the composed resources their metadata, and gives
 the XR its conditions. The documents are therefore those of "crossplane composition
 render".

@@ -1,6 +1,5 @@
 /*
-Package composite has what both kinds of composite resources, InferenceService and
-InferenceCluster, have in common: one call of Crossplane, and the response to it. It reads the
+Package composite has what all kinds of composite resources have in common: one call of Crossplane, and the response to it. It reads the
 Input, names requirements, and writes conditions, results, status and desired objects.
 
 A problem is a Fatal, which keeps every live object as it is. Crossplane deletes objects that a

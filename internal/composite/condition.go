@@ -46,10 +46,10 @@ func Refused(types []string, p *ProblemsError) []Condition {
 }
 
 // Accepted is False while the spec, the Input or the objects that they describe are refused.
-// Nothing changes meanwhile. Both kinds of composite resources have this condition.
+// Nothing changes meanwhile. All kinds of composite resources have this condition.
 const Accepted = "Accepted"
 
-// Reasons of conditions of both kinds of composite resources.
+// Reasons of conditions of all kinds of composite resources.
 const (
 	// ReasonAccepted is the reason of Accepted while it is True.
 	ReasonAccepted = "Accepted"

@@ -72,8 +72,8 @@ func oneOf(path *field.Path, got string, want ...string) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, text.Value(got), want)}
 }
 
-// Input reads the platform team's Input for InferenceServices. Without one, it returns the
-// defaults.
+// Input reads the platform team's Input for InferenceServices and ModelCaches. Without one, it
+// returns the defaults.
 func Input(s *structpb.Struct) (*inputv1alpha1.Input, field.ErrorList) {
 	return readInput(s, inputv1alpha1.KindInput, inputv1alpha1.Default, inputv1alpha1.Validate)
 }

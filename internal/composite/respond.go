@@ -30,7 +30,7 @@ const (
 	WhileStable = 5 * time.Minute
 )
 
-// An Answer is the desired state, status and conditions of a composite resource of either kind.
+// An Answer is the desired state, status and conditions of a composite resource.
 type Answer struct {
 	// Objects that are desired, and whether each of them is ready, by their keys.
 	Objects []kube.Object

@@ -126,7 +126,7 @@ func (m *Cache) Observe() error {
 
 // Plan decides in which clusters the weights are loaded, and what is next in each.
 func (m *Cache) Plan() error {
-	if m.plan, m.problems = plan.BuildCache(m.identity, m.spec, m.input, m.snapshot, nil); len(m.problems) > 0 {
+	if m.plan, m.problems = plan.BuildCache(m.identity, m.spec, m.input, m.snapshot); len(m.problems) > 0 {
 		return composite.Invalid(m.problems)
 	}
 	if err := composite.Refusal(composite.ReasonInvalidSpec, m.plan.RefuseOtherWeights(m.call.Request.ObservedKeys())); err != nil {

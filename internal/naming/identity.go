@@ -1,6 +1,6 @@
 package naming
 
-// An Identity identifies an InferenceService, or a ModelCache.
+// An Identity identifies an InferenceService, an InferenceModel or a ModelCache.
 type Identity struct {
 	// Name that users know: the claim's, or the XR's.
 	Name string

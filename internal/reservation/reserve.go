@@ -57,7 +57,8 @@ type Result struct {
 	Overcommitted bool
 	// ShortPools are the pools in which grants do not fit any more. Nothing new is granted there.
 	ShortPools []string
-	// GraceEnds is when the next service may lose its grants, because its request is missing.
+	// GraceEnds is when the next service may lose its grants, because its request is missing or lacks
+	// replicas that run.
 	GraceEnds time.Time
 }
 
@@ -127,7 +128,7 @@ type account struct {
 	// request is nil while it is missing.
 	request *CapacityRequest
 	cluster ClusterRequest
-	// missingSince is zero while there is a request.
+	// missingSince is Service.MissingSince.
 	missingSince time.Time
 	// waitingSince is when the service began to wait. It is zero for one that does not.
 	waitingSince time.Time

@@ -118,7 +118,7 @@ func checkPodRequirements(requirements map[string]capacity.PodRequirements) erro
 		}
 		for _, k := range slices.Sorted(maps.Keys(requirements[name].NodeSelector)) {
 			if n := max(len(k), len(requirements[name].NodeSelector[k])); n > maxQualifiedName {
-				return fmt.Errorf("pod requirements select nodes by a label of %d characters: at most %d are allowed", n, maxQualifiedName)
+				return fmt.Errorf("pod requirements %q select nodes by a label of %d characters: at most %d are allowed", name, n, maxQualifiedName)
 			}
 		}
 		if err := checkRequests(requirements[name].Requests); err != nil {
@@ -160,7 +160,7 @@ func (req *CapacityRequest) checkReplicas(replicas []ReplicaRequest) error {
 		}
 		known[r.Name] = true
 		if r.Generation < 0 || r.Generation > req.Generation {
-			return fmt.Errorf("replica %q has the generation %d, and the request only %d", r.Name, r.Generation, req.Generation)
+			return fmt.Errorf("replica %q has the generation %d: it must be between 0 and %d, that of the request", r.Name, r.Generation, req.Generation)
 		}
 		if err := req.checkPods(&r); err != nil {
 			return err
@@ -176,8 +176,11 @@ func (req *CapacityRequest) checkPods(r *ReplicaRequest) error {
 	pods := int64(0)
 	for _, name := range slices.Sorted(maps.Keys(r.Pods)) {
 		n := r.Pods[name]
-		if _, ok := req.PodRequirements[name]; !ok || n < 0 || n > maxPods {
-			return fmt.Errorf("replica %q has %d pods with the requirements %q", r.Name, n, name)
+		if _, ok := req.PodRequirements[name]; !ok {
+			return fmt.Errorf("replica %q names the pod requirements %q, which podRequirements does not have", r.Name, name)
+		}
+		if n < 0 || n > maxPods {
+			return fmt.Errorf("replica %q has %d pods with the requirements %q: it must be between 0 and %d", r.Name, n, name, maxPods)
 		}
 		pods += n
 	}

@@ -12,8 +12,8 @@ import (
 // A Snapshot is what planning knows besides the spec, about a service that is placed in
 // clusters of the fleet.
 type Snapshot struct {
-	// Now is compared with the time since when a cluster is out of reach, and with nothing
-	// else.
+	// Now is the time of the call. It decides when a cluster is left, when a start has failed, and when a
+	// request has waited too long.
 	Now time.Time
 	// Created is when the service was created. The oldest is served first.
 	Created string

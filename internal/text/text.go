@@ -62,7 +62,7 @@ func Join(items []string, limit int) string {
 // OneLine puts another controller's message on one line, and truncates it.
 func OneLine(s string) string { return Cut(strings.Join(strings.Fields(s), " "), maxLine) }
 
-// Cut truncates text to a number of bytes and marks that with "...". The result is valid UTF-8.
+// Cut truncates text to a number of bytes, and adds "..." to what it truncates. The result is valid UTF-8.
 func Cut(s string, limit int) string {
 	if len(s) > limit {
 		s = s[:limit] + "..."
@@ -70,7 +70,7 @@ func Cut(s string, limit int) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Value truncates a value for an error.
+// Value truncates a value for an error to maxValue bytes.
 func Value(s string) string { return Cut(s, maxValue) }
 
 // Names lists the first names, and counts the others.

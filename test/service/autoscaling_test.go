@@ -93,7 +93,7 @@ func TestStoppedAutoscaler(t *testing.T) {
 	w.apply()
 	w.apply()
 	w.scale("w", 0)
-	const want = "role w: its InferenceRole asks for 0, and minReplicas makes it 1. Its HorizontalPodAutoscaler does nothing until it asks for more: kubectl scale inferencerole chat-w --replicas=1"
+	const want = "role w: its InferenceRole asks for 0, and minReplicas makes it 1. Its HorizontalPodAutoscaler does nothing until it asks for more: kubectl scale inferenceroles.fusioninfer.io chat-w --namespace=team --replicas=1"
 	if got := conditionOf(w.apply(), "Scaled"); got != "Minimum: "+want {
 		t.Errorf("want %q, got %q", want, got)
 	}

@@ -166,7 +166,7 @@ func (e *evaluator) stopsAutoscaler(r *plan.Role, s *plan.Scale) string {
 	if r.Autoscaler == nil || r.Autoscaler.Kind != key.HorizontalPodAutoscaler || s.Requested != 0 {
 		return ""
 	}
-	return fmt.Sprintf(". Its HorizontalPodAutoscaler does nothing until it asks for more: kubectl scale inferencerole %s --replicas=%d", e.plan.ScaleTargetName(r), s.Replicas)
+	return fmt.Sprintf(". Its HorizontalPodAutoscaler does nothing until it asks for more: kubectl scale inferenceroles.fusioninfer.io %s --namespace=%s --replicas=%d", e.plan.ScaleTargetName(r), e.plan.Service.Namespace, s.Replicas)
 }
 
 // limitOf names what limits the number of replicas, by the reason.

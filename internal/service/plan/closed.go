@@ -19,17 +19,16 @@ var loadingPaths = []string{"/adapters/", "/v1/load_lora_adapter", "/v1/unload_l
 // close keeps requests that load adapters from passing the router's routes.
 func (r *Router) close() field.ErrorList {
 	r.ClosedPaths = leadingTo(loadingPaths, r.rules)
-	at, remedy := field.NewPath("spec", "adapterCache"), ": one rule more keeps clients from loading adapters themselves"
+	at, remedy := field.NewPath("spec", "adapterCache"), ": the function adds a rule that keeps clients from loading adapters"
 	matches := len(r.ClosedPaths)
 	for i := range r.rules {
 		matches += max(len(r.rules[i].Matches), 1)
 	}
 	switch {
 	case len(r.rules) >= maxRouteRules:
-		return field.ErrorList{field.Invalid(at, len(r.rules), fmt.Sprintf("must be left out while the router's httproute has more than %d rules%s", maxRouteRules-1, remedy))}
+		return field.ErrorList{field.Invalid(at, len(r.rules), fmt.Sprintf("must be left out, or the router's httproute may have at most %d rules%s", maxRouteRules-1, remedy))}
 	case len(r.ClosedPaths) > maxRuleMatches, matches > maxRouteMatches:
-		return field.ErrorList{field.Invalid(at, matches, fmt.Sprintf("must be left out while the router's httproute has that many matches%s, which would make more than %d, or more than %d in that rule",
-			remedy, maxRouteMatches, maxRuleMatches))}
+		return field.ErrorList{field.Invalid(at, matches, fmt.Sprintf("must be left out, or the router's httproute needs fewer matches%s. All rules may have at most %d matches, and that rule %d", remedy, maxRouteMatches, maxRuleMatches))}
 	}
 	return nil
 }

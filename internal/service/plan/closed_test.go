@@ -38,11 +38,11 @@ func TestClosedPaths(t *testing.T) {
 		"Elsewhere": {reason: "Other prefixes lead elsewhere.", rules: []string{rewrite("{path: {value: /a}}", "/v2"), rewrite("{path: {value: /a}}", "/v1/load"), rewrite("{path: {type: Exact, value: /a}}", "/")}, want: []string{below, load, unload}},
 		"Rules": {
 			reason: "A route has a number of rules.", rules: strings.Split(strings.TrimSuffix(strings.Repeat("{};", 16), ";"), ";"),
-			err: full + "16: must be left out while the router's httproute has more than 15 rules: one rule more keeps clients from loading adapters themselves",
+			err: full + "16: must be left out, or the router's httproute may have at most 15 rules: the function adds a rule that keeps clients from loading adapters",
 		},
 		"Matches": {
 			reason: "And a number of matches.", rules: []string{match(63), match(64)},
-			err: full + "130: must be left out while the router's httproute has that many matches: one rule more keeps clients from loading adapters themselves, which would make more than 128, or more than 64 in that rule",
+			err: full + "130: must be left out, or the router's httproute needs fewer matches: the function adds a rule that keeps clients from loading adapters. All rules may have at most 128 matches, and that rule 64",
 		},
 	}
 	for name, tc := range cases {

@@ -20,10 +20,10 @@ import (
 // it, and makes the namespace.
 var CacheReplica = key.ReplicaOf("cache", 0)
 
-// BuildCache plans a ModelCache: a service without roles, whose plan has weights and clusters. errs are
-// the problems that validation found. With any problem it returns no plan. PlaceCache says where the
+// BuildCache plans a ModelCache: a service without roles, whose plan has weights and clusters. With any
+// problem it returns no plan. PlaceCache says where the
 // weights are loaded.
-func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alpha1.Input, snapshot scheduling.Snapshot, errs field.ErrorList) (*Plan, field.ErrorList) {
+func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alpha1.Input, snapshot scheduling.Snapshot) (*Plan, field.ErrorList) {
 	p := &Plan{
 		Service:        s,
 		PodLimit:       *in.PodObservationLimit,
@@ -36,8 +36,7 @@ func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alp
 	}
 	p.Warnings = warnOfSource(field.NewPath("spec"), p.spec.Model)
 	policy := newTenantPolicy(s, in)
-	errs = append(errs, policy.checkCache(field.NewPath("spec"), p.spec.Model.Cache)...)
-	if len(errs) > 0 {
+	if errs := policy.checkCache(field.NewPath("spec"), p.spec.Model.Cache); len(errs) > 0 {
 		return nil, errs
 	}
 	p.inFleet = scheduling.InFleet(p.spec.Placement) || scheduling.LeavesFleet(&snapshot)

@@ -300,8 +300,8 @@ type Role struct {
 
 // A PodTemplate is a template of the user and the changes that rendering makes to it.
 type PodTemplate struct {
-	// Document is the template as the user wrote it, with spec.model. It is shared and must not be
-	// changed.
+	// Document is the user's template with what spec.model, spec.adapterCache, shutdown and tracing add
+	// to it. It is shared and must not be changed.
 	Document *kube.Document
 	// Spec is a typed, read-only view of Document's spec. It must not be rendered, because it lacks
 	// fields that are newer than its Go type.

@@ -42,7 +42,7 @@ type Router struct {
 	Replicas int32
 	// FailureMode of the pool.
 	FailureMode v1alpha1.FailureMode
-	// Pod has what the platform team set for the endpoint picker's pods.
+	// Pod has what the platform team set for the endpoint picker's pods, and the service's own resources.
 	Pod EndpointPickerPod
 	// Selector of the pool's pods, without the labels that select the service, which differ
 	// between clusters, and its leaders.

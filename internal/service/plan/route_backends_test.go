@@ -23,6 +23,7 @@ func TestFilters(t *testing.T) {
 	}{
 		"RequestHeader":  {"It stays with the request.", `{"type":"RequestHeaderModifier","requestHeaderModifier":{"set":[{"name":"a","value":"b"}]}}`, nil},
 		"SteeringHeader": {"It says where the request goes, in any case of letters.", `{"type":"RequestHeaderModifier","requestHeaderModifier":{"add":[{"name":"a","value":"b"},{"name":"X-Gateway-Destination-Endpoint","value":"10.2.3.4:80"}]}}`, []string{"httproute.rules[0].filters[0].requestHeaderModifier.add[1].name"}},
+		"CacheHeader":    {"It says where KV cache comes from.", `{"type":"RequestHeaderModifier","requestHeaderModifier":{"set":[{"name":"x-kv-cache-source-host-port","value":"10.2.3.4:80"}]}}`, []string{"httproute.rules[0].filters[0].requestHeaderModifier.set[0].name"}},
 		"ResponseHeader": {"Or its answer.", `{"type":"ResponseHeaderModifier","responseHeaderModifier":{"remove":["a"]}}`, nil},
 		"Redirect":       {"It is an answer to the service's own client.", `{"type":"RequestRedirect","requestRedirect":{"hostname":"b.example.com"}}`, nil},
 		"Rewrite":        {"It is what the service's own pods are told.", `{"type":"URLRewrite","urlRewrite":{"hostname":"b.example.com"}}`, nil},
@@ -40,7 +41,7 @@ func TestFilters(t *testing.T) {
 				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%s", tc.reason, diff, messages)
 			}
 			in := &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{AllowedFilters: []inputv1alpha1.RouteFilter{inputv1alpha1.FilterRequestMirror, inputv1alpha1.FilterExternalAuth, inputv1alpha1.FilterExtensionRef}}}}
-			if _, errs, messages := routed(t, `{"parentRefs":[{"name":"gw"}],"rules":[{"filters":[`+tc.filter+`]}]}`, "", in, nil, scheduling.Snapshot{}); len(errs) > 0 && name != "Younger" && name != "HiddenMirror" && name != "SteeringHeader" {
+			if _, errs, messages := routed(t, `{"parentRefs":[{"name":"gw"}],"rules":[{"filters":[`+tc.filter+`]}]}`, "", in, nil, scheduling.Snapshot{}); len(errs) > 0 && name != "Younger" && name != "HiddenMirror" && name != "SteeringHeader" && name != "CacheHeader" {
 				t.Errorf("allowed, and refused all the same: %s", messages)
 			}
 		})

@@ -61,8 +61,7 @@ const (
 	reasonOvercommitted = "Overcommitted"
 )
 
-// planLedger decides what is granted. If the services of one namespace would take more of the ledger than their share, these get
-// nothing new. If it is full all the same, nobody does.
+// planLedger decides what is granted.
 func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, error) {
 	p := &ledgerPlan{unreachableSince: unreachableSince(c, state, now)}
 	p.notSchedulable, p.message = notSchedulable(c, state)
@@ -71,26 +70,8 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		return p, p.write()
 	}
 	in := reservation.Input{Cluster: c.Name, Free: state.free, Ledger: state.ledger.Ledger, Requests: state.requests, InUse: state.inUse, TakesTurns: state.takesTurns, Quotas: quotas(c.Spec.Quotas, state), NotSchedulable: p.message, Now: now}
-	p.Result = reservation.Reserve(in)
-	if err := p.write(); err != nil {
+	if err := p.reserve(in); err != nil {
 		return p, err
-	}
-	if full, err := p.crowded(); err != nil {
-		return p, err
-	} else if len(full) > 0 {
-		in.Requests = withoutNamespaces(in.Requests, full)
-		p.Result = reservation.Reserve(in)
-		if err := p.write(); err != nil {
-			return p, err
-		}
-	}
-	if n := p.size(); n > maxLedger && p.notSchedulable == "" {
-		p.notSchedulable, p.message = reasonFull, fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
-		in.Requests, in.NotSchedulable = withoutRunning(c.Name, in.Requests), p.message
-		p.Result = reservation.Reserve(in)
-		if err := p.write(); err != nil {
-			return p, err
-		}
 	}
 	p.namespaces = needed(c, p, state)
 	switch {
@@ -100,6 +81,33 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		p.next = now.Add(reservation.LeavingGrace)
 	}
 	return p, nil
+}
+
+// reserve decides what is granted, and writes the ledger. If the services of one namespace would take more of it than their share, these
+// get nothing new. If it is full all the same, nobody does.
+func (p *ledgerPlan) reserve(in reservation.Input) error {
+	p.Result = reservation.Reserve(in)
+	if err := p.write(); err != nil {
+		return err
+	}
+	full, err := p.crowded()
+	if err != nil {
+		return err
+	}
+	if len(full) > 0 {
+		in.Requests = withoutNamespaces(in.Requests, full)
+		p.Result = reservation.Reserve(in)
+		if err := p.write(); err != nil {
+			return err
+		}
+	}
+	if n := p.size(); n > maxLedger && p.notSchedulable == "" {
+		p.notSchedulable, p.message = reasonFull, fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
+		in.Requests, in.NotSchedulable = withoutRunning(in.Cluster, in.Requests), p.message
+		p.Result = reservation.Reserve(in)
+		return p.write()
+	}
+	return nil
 }
 
 // withoutRunning leaves out the replicas that services claim to run. They get no reservations

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -758,9 +757,9 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestShare proves that the services of one namespace cannot fill the ledger, so that others get nothing. Somebody who may write
-// ConfigMaps requests replicas with names that cannot be compressed, and resources of which they need none.
-func TestShare(t *testing.T) {
+// TestZeroAmounts proves that resources of which pods need none do not fill the ledger: it leaves them out. Their names cannot be
+// compressed, and nothing limits them, because they fit everywhere.
+func TestZeroAmounts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	letters := func(n int) string {
 		b := make([]byte, n)
@@ -769,32 +768,25 @@ func TestShare(t *testing.T) {
 		}
 		return string(b)
 	}
-	capacityRequest := func(namespace, name string, replicas []string) string {
-		var all []string
-		for _, r := range replicas {
-			all = append(all, fmt.Sprintf(`{"name":%q,"pods":{"w":1}}`, r))
+	asked := func(namespace string, roles, resources int) string {
+		var shapes, replicas []string
+		for i := range roles {
+			amounts := make([]string, resources)
+			for j := range amounts {
+				amounts[j] = fmt.Sprintf(`"%s.com/%s":0`, letters(200), letters(60))
+			}
+			shapes = append(shapes, fmt.Sprintf(`"w%d":{"requests":{%s}}`, i, strings.Join(amounts, ",")))
+			replicas = append(replicas, fmt.Sprintf(`{"name":"w%d/0","pods":{"w%d":1}}`, i, i))
 		}
-		text := fmt.Sprintf(`{"uid":%q,"namespace":%q,"name":%q,"podRequirements":{"w":{"requests":{"nvidia.com/gpu":0}}},"clusters":[{"names":["us-east"],"namespace":"models","groups":[{"name":"0","replicas":[%s]}]}]}`,
-			name, namespace, name, strings.Join(all, ","))
-		return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s, ownerReferences: [{controller: true, uid: %s}]}, data: {request: '%s'}}", name, namespace, name, text)
+		text := fmt.Sprintf(`{"uid":%q,"namespace":%q,"name":"s","podRequirements":{%s},"clusters":[{"names":["us-east"],"namespace":"models","groups":[{"name":"0","replicas":[%s]}]}]}`,
+			namespace, namespace, strings.Join(shapes, ","), strings.Join(replicas, ","))
+		return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: s, namespace: %s, ownerReferences: [{controller: true, uid: %s}]}, data: {request: '%s'}}", namespace, namespace, text)
 	}
-	var asked []string
-	for i := range 4 {
-		replicas := make([]string, 4000)
-		for j := range replicas {
-			replicas[j] = letters(90) + "/0"
-		}
-		asked = append(asked, capacityRequest("hostile", fmt.Sprint("h", i), replicas))
-	}
-	asked = append(asked, capacityRequest("friendly", "f", []string{"w/0"}))
 	xr := head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 1}}]}\n"
-	req := request(t, xr, map[string]string{"object/reachable": reached, keyLedger: ledgerOf("{}")}, map[string][]string{requests: asked})
+	req := request(t, xr, map[string]string{"object/reachable": reached, keyLedger: ledgerOf("{}")}, map[string][]string{requests: {asked("a", 50, 60), asked("b", 50, 60), asked("friendly", 1, 0)}})
 	o := outcomeOf(run(t, req))
-	if o.fatal != "" || o.not[Schedulable] != "" || !slices.Contains(o.allocated, "f") {
-		t.Errorf("the other namespace gets nothing: %v %v %q", o.allocated, o.not, o.fatal)
-	}
-	if len(o.waiting) == 0 || !strings.Contains(o.waiting[0], "which is the limit for one namespace") {
-		t.Errorf("nothing says why the services of the namespace wait: %q", o.waiting)
+	if o.fatal != "" || o.not[Schedulable] != "" || len(o.allocated) != 3 {
+		t.Errorf("not all services have their reservations: %v %v %q", o.allocated, o.not, o.fatal)
 	}
 }
 

@@ -41,8 +41,6 @@ const (
 	// maxLedger is the most bytes of the ledger as the API server has it, in base64. A ConfigMap
 	// takes at most 1 MiB, and etcd about 1.5 MiB of an object.
 	maxLedger = 900 << 10
-	// maxShare is the most bytes of it for the services of one namespace, so that none fills it.
-	maxShare = maxLedger / 2
 	// maxStatus is the most bytes of the reservations in the status, which are for people to
 	// read. The ledger has all of them.
 	maxStatus = 900 << 10
@@ -70,8 +68,17 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		return p, p.write()
 	}
 	in := reservation.Input{Cluster: c.Name, Free: state.free, Ledger: state.ledger.Ledger, Requests: state.requests, InUse: state.inUse, TakesTurns: state.takesTurns, Quotas: quotas(c.Spec.Quotas, state), NotSchedulable: p.message, Now: now}
-	if err := p.reserve(in); err != nil {
+	p.Result = reservation.Reserve(in)
+	if err := p.write(); err != nil {
 		return p, err
+	}
+	if n := base64.StdEncoding.EncodedLen(len(p.ledger)); n > maxLedger && p.notSchedulable == "" {
+		p.notSchedulable, p.message = reasonFull, fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
+		in.Requests, in.NotSchedulable = withoutRunning(c.Name, state.requests), p.message
+		p.Result = reservation.Reserve(in)
+		if err := p.write(); err != nil {
+			return p, err
+		}
 	}
 	p.namespaces = needed(c, p, state)
 	switch {
@@ -83,77 +90,12 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 	return p, nil
 }
 
-// reserve decides what is granted, and writes the ledger. If the services of one namespace would take more of it than their share, these
-// get nothing new. If it is full all the same, nobody does.
-func (p *ledgerPlan) reserve(in reservation.Input) error {
-	p.Result = reservation.Reserve(in)
-	if err := p.write(); err != nil {
-		return err
-	}
-	full, err := p.crowded()
-	if err != nil {
-		return err
-	}
-	if len(full) > 0 {
-		in.Requests = withoutNamespaces(in.Requests, full)
-		p.Result = reservation.Reserve(in)
-		if err := p.write(); err != nil {
-			return err
-		}
-	}
-	if n := p.size(); n > maxLedger && p.notSchedulable == "" {
-		p.notSchedulable, p.message = reasonFull, fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
-		in.Requests, in.NotSchedulable = withoutRunning(in.Cluster, in.Requests), p.message
-		p.Result = reservation.Reserve(in)
-		return p.write()
-	}
-	return nil
-}
-
 // withoutRunning leaves out the replicas that services claim to run. They get no reservations
 // in a full ledger either: it would be too large to be written, and every reconcile of the
 // cluster would fail.
 func withoutRunning(cluster string, requests []reservation.CapacityRequest) []reservation.CapacityRequest {
 	return withEach(cluster, requests, func(at *reservation.ClusterRequest) { at.Running = nil })
 }
-
-// crowded returns the namespaces whose services take more of the ledger than their share.
-func (p *ledgerPlan) crowded() (map[string]bool, error) {
-	if p.size() <= maxShare {
-		return nil, nil
-	}
-	of, full := map[string]*reservation.Ledger{}, map[string]bool{}
-	for _, s := range p.Services {
-		if of[s.Namespace] == nil {
-			of[s.Namespace] = &reservation.Ledger{}
-		}
-		of[s.Namespace].Services = append(of[s.Namespace].Services, s)
-	}
-	for namespace, l := range of {
-		encoded, err := reservation.EncodeLedger(l)
-		if err != nil {
-			return nil, err
-		}
-		if base64.StdEncoding.EncodedLen(len(encoded)) > maxShare {
-			full[namespace] = true
-		}
-	}
-	return full, nil
-}
-
-// withoutNamespaces refuses what is new in some namespaces. Their services keep what they have.
-func withoutNamespaces(requests []reservation.CapacityRequest, full map[string]bool) []reservation.CapacityRequest {
-	all := slices.Clone(requests)
-	for i := range all {
-		if r := &all[i]; full[r.Namespace] && r.NotAllowed == "" {
-			r.NotAllowed = fmt.Sprintf("the services of namespace %s would take more than %d bytes of the cluster's ledger, which is the limit for one namespace", r.Namespace, maxShare)
-		}
-	}
-	return all
-}
-
-// size is that of the ledger as the API server has it.
-func (p *ledgerPlan) size() int { return base64.StdEncoding.EncodedLen(len(p.ledger)) }
 
 func (p *ledgerPlan) write() (err error) {
 	p.ledger, err = reservation.EncodeLedger(&p.Ledger)

@@ -103,7 +103,7 @@ func validateNoCollision(path *field.Path, i int, spec *InferenceServiceSpec, ro
 		return nil
 	}
 	j := slices.IndexFunc(roles, func(r Role) bool { return r.Name == roles[i].Name[:cut] })
-	if j < 0 || roles[j].Multinode == nil || count(roles[j].Multinode.NodeCount) < 2 || index > int64(lastReplica(spec, roles[j])) {
+	if j < 0 || roles[j].Multinode == nil || count(roles[j].Multinode.NodeCount) < 2 || count(roles[j].MostReplicas()) == 0 || index > int64(lastReplica(spec, roles[j])) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path.Index(i).Child("name"), roles[i].Name, fmt.Sprintf("must be another name: the workers of replica %d of %s would have the same name as replica 0 of this role", index, path.Index(j)))}

@@ -14,7 +14,7 @@ import (
 // loadingPaths are those at which vLLM loads and unloads adapters from anywhere, for whoever reaches them. A path with a slash at its
 // end includes what is below it: SageMaker's form of these requests is POST /adapters and DELETE /adapters/{name}
 // (vllm/entrypoints/serve/lora/api_router.py).
-var loadingPaths = []string{"/adapters/", "/v1/load_lora_adapter", "/v1/unload_lora_adapter"}
+var loadingPaths = []string{"/adapters", "/adapters/", "/v1/load_lora_adapter", "/v1/unload_lora_adapter"}
 
 // close keeps requests that load adapters from passing the router's routes.
 func (r *Router) close() field.ErrorList {

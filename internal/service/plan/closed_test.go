@@ -14,7 +14,7 @@ func TestClosedPaths(t *testing.T) {
 	rewrite := func(matches, to string) string {
 		return "{matches: [" + matches + "], filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: " + to + "}}}]}"
 	}
-	load, unload, below := "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/adapters/"
+	load, unload, post, below := "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/adapters", "/adapters/"
 	match := func(n int) string {
 		return "{matches: [" + strings.TrimSuffix(strings.Repeat("{path: {value: /x}}, ", n), ", ") + "]}"
 	}
@@ -24,25 +24,25 @@ func TestClosedPaths(t *testing.T) {
 		want   []string
 		err    string
 	}{
-		"NoRules": {reason: "Everything goes to the pool otherwise.", want: []string{below, load, unload}},
+		"NoRules": {reason: "Everything goes to the pool otherwise.", want: []string{post, below, load, unload}},
 		"Prefix": {
 			reason: "A prefix that is removed is in front of them.", rules: []string{rewrite("{path: {type: PathPrefix, value: /chat}}, {path: {value: /b/}}", "/")},
-			want: []string{below, "/b" + below, "/b" + load, "/b" + unload, "/chat" + below, "/chat" + load, "/chat" + unload, load, unload},
+			want: []string{post, below, "/b" + post, "/b" + below, "/b" + load, "/b" + unload, "/chat" + post, "/chat" + below, "/chat" + load, "/chat" + unload, load, unload},
 		},
 		"Part": {
 			reason: "A part of them may be written in another way.", rules: []string{rewrite("{path: {value: /api}}", "/v1")},
-			want: []string{below, "/api/load_lora_adapter", "/api/unload_lora_adapter", load, unload},
+			want: []string{post, below, "/api/load_lora_adapter", "/api/unload_lora_adapter", load, unload},
 		},
-		"Whole":     {reason: "So may a whole path.", rules: []string{rewrite("{path: {value: /l}}", load)}, want: []string{below, "/l", load, unload}},
-		"Below":     {reason: "So may a path with others below it.", rules: []string{rewrite("{path: {value: /l}}", "/adapters")}, want: []string{below, "/l/", load, unload}},
-		"Elsewhere": {reason: "Other prefixes lead elsewhere.", rules: []string{rewrite("{path: {value: /a}}", "/v2"), rewrite("{path: {value: /a}}", "/v1/load"), rewrite("{path: {type: Exact, value: /a}}", "/")}, want: []string{below, load, unload}},
+		"Whole":     {reason: "So may a whole path.", rules: []string{rewrite("{path: {value: /l}}", load)}, want: []string{post, below, "/l", load, unload}},
+		"Below":     {reason: "So may a path with others below it.", rules: []string{rewrite("{path: {value: /l}}", "/adapters")}, want: []string{post, below, "/l", "/l/", load, unload}},
+		"Elsewhere": {reason: "Other prefixes lead elsewhere.", rules: []string{rewrite("{path: {value: /a}}", "/v2"), rewrite("{path: {value: /a}}", "/v1/load"), rewrite("{path: {type: Exact, value: /a}}", "/")}, want: []string{post, below, load, unload}},
 		"Rules": {
 			reason: "A route has a number of rules.", rules: strings.Split(strings.TrimSuffix(strings.Repeat("{};", 16), ";"), ";"),
 			err: full + "16: must be left out, or the router's httproute may have at most 15 rules: the function adds a rule that keeps clients from loading adapters",
 		},
 		"Matches": {
 			reason: "And a number of matches.", rules: []string{match(63), match(64)},
-			err: full + "130: must be left out, or the router's httproute needs fewer matches: the function adds a rule that keeps clients from loading adapters. All rules may have at most 128 matches, and that rule 64",
+			err: full + "131: must be left out, or the router's httproute needs fewer matches: the function adds a rule that keeps clients from loading adapters. All rules may have at most 128 matches, and that rule 64",
 		},
 	}
 	for name, tc := range cases {

@@ -158,6 +158,21 @@ func TestGroupRestart(t *testing.T) {
 			run:      func(w *world) { w.pods, w.req.RequiredResources = false, nil; w.crash(firstPrefill); w.steps(20) },
 			restarts: map[string]int{firstPrefill: 1},
 		},
+		"UnreadForAWhile": {
+			reason: "The service has more pods than are read. A node is drained meanwhile, and nothing has failed once they are read again.",
+			run: func(w *world) {
+				w.edit(groups(40, "v1", ""))
+				w.pods, w.req.RequiredResources = false, nil
+				w.steps(10)
+				w.crash(firstPrefill)
+				w.steps(10)
+				w.edit(groups(2, "v1", ""))
+				w.step()
+				w.pods = true
+				w.steps(20)
+			},
+			restarts: map[string]int{firstPrefill: 1},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

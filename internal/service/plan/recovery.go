@@ -130,6 +130,20 @@ func (r *Replica) recover(failures int64, failed bool, running *Running) {
 	}
 }
 
+// forgetLeaders forgets the leaders in clusters where not all pods are read. Once they are read again, another pod may
+// lead a replica that has not failed.
+func (p *Plan) forgetLeaders() {
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if p.ReadsPods(c) {
+			continue
+		}
+		for r := range c.Replicas() {
+			r.Recovery.Leader = LeaderID{}
+		}
+	}
+}
+
 // failed tells whether a replica has failed, and does not serve again within its grace period. A
 // leader pod of another revision was made for an update.
 func (p *Plan) failed(r *Replica, running *Running) bool {

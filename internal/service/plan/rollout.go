@@ -95,6 +95,7 @@ func (p *Plan) RollOut(running *Running) {
 	}
 	p.holdLeaving(running)
 	p.recount(running)
+	p.forgetLeaders()
 	p.keepEndpoints(running)
 	p.keepAccounts(running)
 	p.pausePickers(running)

@@ -156,3 +156,44 @@ func TestScaleUpSpreadsNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestPairsThatNeededNothing turns decode replicas that answer alone into SGLang's, which need prefill of their version.
+// The former ones go on answering until their turn.
+func TestPairsThatNeededNothing(t *testing.T) {
+	pairs := "roles:\n" + sglangRole("p", "prefiller", 2, "v2") + sglangRole("d", "decoder", 4, "v2")
+	for name, former := range map[string]string{
+		"DecodeAlone":   sglangRole("d", "decoder", 4, "v1"),
+		"CrashedOfVLLM": roleOf("p", "prefiller", 2, broken) + roleOf("d", "decoder", 4, "v1"),
+		"RunningOfVLLM": roleOf("p", "prefiller", 2, "v1") + roleOf("d", "decoder", 4, "v1"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "roles:\n"+former)
+			w.rollOut("roles:\n" + former)
+			w.start = 3
+			w.edit(pairs)
+			fewest := 4
+			for range 40 {
+				w.step()
+				n, prefill := 0, 0
+				for key, s := range w.sets {
+					switch {
+					case !s.serving():
+					case strings.Contains(key, "/p/") && s.image == "v2":
+						prefill++
+					case strings.Contains(key, "/d/") && s.image == "v1":
+						n++
+					}
+				}
+				for key, s := range w.sets {
+					if s.serving() && prefill > 0 && strings.Contains(key, "/d/") && s.image == "v2" {
+						n++
+					}
+				}
+				fewest = min(fewest, n)
+			}
+			if got, want := fmt.Sprintf("%d %s", fewest, w.images()), "2 v2,v2,v2,v2,v2,v2"; got != want {
+				t.Errorf("the fewest replicas that answer, and the images are %s, want %s", got, want)
+			}
+		})
+	}
+}

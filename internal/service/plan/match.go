@@ -207,9 +207,9 @@ func newOrder(replicas []*Replica, running *Running) *order {
 	u := unit{kind: pairKind, both: true}
 	for version := range o.ranks {
 		switch {
-		case u.needsNoMore(serve[version]):
+		case u.needsNoMore(version, serve[version]):
 			o.ranks[version] = rankServes
-		case u.needsNoMore(mayServe[version]):
+		case u.needsNoMore(version, mayServe[version]):
 			o.ranks[version] = rankMayServe
 		}
 	}

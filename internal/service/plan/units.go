@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
@@ -87,21 +88,38 @@ func (v versions) add(r *Replica, s rollout.State, is bool) {
 
 // answers tells whether a unit answers requests with these replicas. Those of different versions may refuse each other.
 func (u *unit) answers(serving versions) bool {
-	for _, t := range serving {
-		if u.needsNoMore(t) {
+	for version, t := range serving {
+		if u.needsNoMore(version, t) {
 			return true
 		}
 	}
 	return false
 }
 
-// needsNoMore tells whether a unit answers requests with replicas of these types. In a pair that is decode, with prefill if
-// it needs that.
-func (u *unit) needsNoMore(t types) bool {
+// needsNoMore tells whether a unit answers requests with replicas of these types, which run a version. In a pair that is
+// decode, with prefill if that version needs it.
+func (u *unit) needsNoMore(version string, t types) bool {
 	if u.kind != pairKind {
 		return len(t) > 0
 	}
-	return t[v1alpha1.ComponentTypeDecoder] && (!u.both || t[v1alpha1.ComponentTypePrefiller])
+	return t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || !u.both || answersAlone(version))
+}
+
+// bothSuffix ends the revisions of which decode answers no request without prefill. So a former revision tells it, too,
+// whatever the roles are today.
+const bothSuffix = "-both"
+
+// PairRevision is the revision of prefill and decode whose pods have a hash.
+func (p *Plan) PairRevision(hash string) string {
+	if needEachOther(p.Roles) {
+		return hash + bothSuffix
+	}
+	return hash
+}
+
+// answersAlone tells whether decode of a revision is known to answer requests without prefill.
+func answersAlone(revision string) bool {
+	return revision != "" && !strings.HasSuffix(revision, bothSuffix)
 }
 
 // startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill

@@ -75,7 +75,7 @@ func New(p *plan.Plan) (*Renderer, error) {
 	for i, role := range p.Roles {
 		t := all[i]
 		if p.InPair(role) {
-			t.hash = naming.Hash(hashes...)
+			t.hash = p.PairRevision(naming.Hash(hashes...))
 		}
 		r.templates[role.Name], r.revisions[role.Name] = t, t.hash
 	}

@@ -78,6 +78,36 @@ func TestRolesAreReplaced(t *testing.T) {
 	}
 }
 
+// TestLastAnswers removes a role without which nothing answers, although all roles that are left serve.
+func TestLastAnswers(t *testing.T) {
+	const message = "spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: %s. Not ready: %s. To remove a role at once, set its replicas to 0 first"
+	prefill, decode := roleOf("p", "prefiller", 1, "v1"), roleOf("d", "decoder", 1, "v1")
+	both := sglangRole("p", "prefiller", 1, "v1") + sglangRole("d", "decoder", 1, "v1")
+	cases := map[string]struct{ before, after, removed, missing string }{
+		"PrefillOfSGLang":             {both, sglangRole("d", "decoder", 1, "v1"), "p", "roles that answer without these"},
+		"DecodeOfSGLang":              {both, sglangRole("p", "prefiller", 1, "v1"), "d", "roles that answer without these"},
+		"PrefillOfSGLangBesideOther":  {both + sglangRole("q", "prefiller", 1, "v1"), both, "", ""},
+		"PrefillOfSGLangBesideWorker": {both + roleOf("w", "worker", 1, "v1"), sglangRole("d", "decoder", 1, "v1") + roleOf("w", "worker", 1, "v1"), "", ""},
+		"PrefillOfVLLM":               {prefill + decode, decode, "", ""},
+		"DecodeOfVLLM":                {prefill + decode, prefill, "", ""},
+		"OthersHaveNoReplicas":        {roleOf("w", "worker", 1, "v1") + roleOf("v", "worker", 0, "v1"), roleOf("v", "worker", 0, "v1"), "w", "any other role in the service's own cluster"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "roles:\n"+tc.before)
+			w.rollOut("roles:\n" + tc.before)
+			w.edit("roles:\n" + tc.after)
+			want := ""
+			if tc.removed != "" {
+				want = fmt.Sprintf(message, tc.removed, tc.missing)
+			}
+			if got := fixture.Fatals(w.fn.Run(t, w.req)); !strings.HasSuffix(got, want) || want == "" && got != "" {
+				t.Errorf("refused for %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 // roleOf is a role with replicas of an image.
 func roleOf(name, componentType string, replicas int, image string) string {
 	return fmt.Sprintf("- {name: %s, componentType: %s, replicas: %d, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}\n", name, componentType, replicas, image)

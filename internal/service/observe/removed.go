@@ -7,7 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -32,6 +36,9 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 		maps.Copy(from, in)
 	}
 	waits := r.rolesNotReady(from)
+	if len(waits) == 0 && slices.ContainsFunc(slices.Collect(maps.Keys(from)), func(cluster string) bool { return r.stopsAnswering(cluster, removed) }) {
+		waits = []string{"roles that answer without these"}
+	}
 	if len(waits) == 0 {
 		return nil
 	}
@@ -97,7 +104,8 @@ func (r *ObservedState) nothingLeft(in []string) []string {
 	var all []string
 	for _, name := range in {
 		// Gateways send requests there until the fleet route has left it, as it does for replicas that go.
-		if r.plan.FleetRoute != nil && !r.staysIn(name) {
+		// Another cluster serves outside the fleet where this one is removed, too (servingClustersRemoved).
+		if !r.staysIn(name) && (r.plan.FleetRoute != nil || r.isIn(name)) {
 			all = append(all, "any other role in "+clusterName(name))
 		} else if r.noWayIn(name) {
 			all = append(all, "a role that gets requests without a router")
@@ -112,6 +120,44 @@ func (r *ObservedState) noWayIn(name string) bool {
 	return r.plan.Router == nil && slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool {
 		return c.Target.Cluster == name && c.Endpoint == nil && r.Observed(c.Key(key.Service))
 	})
+}
+
+// isIn tells whether a cluster is one of the service's.
+func (r *ObservedState) isIn(name string) bool {
+	return slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool { return c.Target.Cluster == name })
+}
+
+// stopsAnswering tells whether replicas may answer requests in a cluster, and those of the roles that are left do not: prefill
+// and decode may need each other.
+func (r *ObservedState) stopsAnswering(cluster string, removed map[string]map[string]bool) bool {
+	now, after := plan.Answering{}, plan.Answering{}
+	for _, k := range r.req.ObservedKeys() {
+		id, is := k.ReplicaID()
+		_, role, _, ok := id.Parts()
+		if !is || !ok || k.Cluster != cluster || !r.mayServe(k) {
+			continue
+		}
+		t, state := r.typeOf(k), r.Replica(k)
+		now.Add(t, state)
+		if removed[role] == nil && state.Serving {
+			after.Add(t, state)
+		}
+	}
+	return now.Any() && !after.Any()
+}
+
+var (
+	componentType         = incoming.NewPath("metadata", "labels", naming.LabelComponentType)
+	manifestComponentType = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "labels", naming.LabelComponentType)
+)
+
+// typeOf returns the type of role of a replica, by the key of its LeaderWorkerSet.
+func (r *ObservedState) typeOf(k key.Key) v1alpha1.ComponentType {
+	o := r.req.Observed(k)
+	if remote.IsObject(o) {
+		return v1alpha1.ComponentType(manifestComponentType.Text(o))
+	}
+	return v1alpha1.ComponentType(componentType.Text(o))
 }
 
 // staysIn tells whether a cluster is to run any replica.

@@ -200,8 +200,8 @@ func newOrder(replicas []*Replica, running *Running) *order {
 	for _, r := range replicas {
 		s := running.of(r)
 		o.ranked[r.Key] = ranked{State: s, newest: !s.Exists || s.Updated(running.Revision[r.Role.Name])}
-		serve.add(r, s, s.Serving)
-		mayServe.add(r, s, mayServeOf(r, s))
+		serve.addIf(r, s, s.Serving)
+		mayServe.addIf(r, s, mayServeOf(r, s))
 		o.ranks[s.RunningRevision] = rankBroken
 	}
 	u := unit{kind: pairKind, both: true}

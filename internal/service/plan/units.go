@@ -41,10 +41,10 @@ func (u *unit) state(running *Running) rollout.Unit {
 		s.Started = s.Started || state.Exists && updated && !state.Serving
 		s.Serving = s.Serving && state.Serving
 		s.Broken = s.Broken || state.Broken
-		serve.add(r, state, state.Serving)
-		mayServe.add(r, state, may)
-		formerServe.add(r, state, former && state.Serving)
-		formerMayServe.add(r, state, former && may)
+		serve.addIf(r, state, state.Serving)
+		mayServe.addIf(r, state, may)
+		formerServe.addIf(r, state, former && state.Serving)
+		formerMayServe.addIf(r, state, former && may)
 		s.Answering = s.Answering || former && may && u.answering[state.RunningRevision]
 		s.Blocked = s.Blocked || r.Held
 	}
@@ -75,15 +75,19 @@ type types map[v1alpha1.ComponentType]bool
 // versions are the types of some replicas, by the revision that they run.
 type versions map[string]types
 
-// add adds a replica, if it is one of them.
-func (v versions) add(r *Replica, s rollout.State, is bool) {
-	if !is {
-		return
+// addIf adds a replica, if it is one of them.
+func (v versions) addIf(r *Replica, s rollout.State, is bool) {
+	if is {
+		v.add(r.Role.Type, s.RunningRevision)
 	}
-	if v[s.RunningRevision] == nil {
-		v[s.RunningRevision] = types{}
+}
+
+// add adds a type of role that runs a revision.
+func (v versions) add(t v1alpha1.ComponentType, revision string) {
+	if v[revision] == nil {
+		v[revision] = types{}
 	}
-	v[s.RunningRevision][r.Role.Type] = true
+	v[revision][t] = true
 }
 
 // answers tells whether a unit answers requests with these replicas. Those of different versions may refuse each other.
@@ -120,6 +124,27 @@ func (p *Plan) PairRevision(hash string) string {
 // answersAlone tells whether decode of a revision is known to answer requests without prefill.
 func answersAlone(revision string) bool {
 	return revision != "" && !strings.HasSuffix(revision, bothSuffix)
+}
+
+// Answering are the types of replicas of a service that serve, by their revision.
+type Answering struct{ versions versions }
+
+// Add adds a replica that serves.
+func (a *Answering) Add(t v1alpha1.ComponentType, s rollout.State) {
+	if a.versions == nil {
+		a.versions = versions{}
+	}
+	a.versions.add(t, s.RunningRevision)
+}
+
+// Any tells whether they answer requests by themselves. Prefill may, if no decode is there.
+func (a *Answering) Any() bool {
+	for version, t := range a.versions {
+		if t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && t[v1alpha1.ComponentTypePrefiller] || answersAlone(version) {
+			return true
+		}
+	}
+	return false
 }
 
 // startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill

@@ -123,7 +123,7 @@ func (s *Service) place() error {
 	running := &plan.Running{
 		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(),
 		LastFailure: state.LastFailure, Crashes: state.Crashes(),
-		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig,
+		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns,
 		Loader: s.renderer.Loader(), Weights: state.Weights, Size: sizeOf(s.renderer), Room: roomForReplicas,
 	}
 	s.problems = s.plan.Place(running)

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 )
 
 // TestPoolNarrows shows that workers beside prefill and decode get the requests once one of them serves.
@@ -57,6 +59,89 @@ func TestPoolNarrows(t *testing.T) {
 				if diff := cmp.Diff(step.want, got); diff != "" {
 					t.Errorf("%s\n-want, +got:\n%s", step.reason, diff)
 				}
+			}
+		})
+	}
+}
+
+// TestPoolWidens shows that prefill and decode come into the pool of workers once the endpoint picker picks them apart. Until then
+// the former picker would send them whole requests.
+func TestPoolWidens(t *testing.T) {
+	spec := func(strategy, worker string) string {
+		return "roles:\n- {name: r, componentType: router, strategy: " + strategy + "}\n" + sglangRole("p", "prefiller", 1, "v1") + sglangRole("d", "decoder", 1, "v1") + roleOf("w", "worker", 1, worker)
+	}
+	const current = `{observedGeneration: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1}`
+	for name, tc := range map[string]struct {
+		worker, picker string
+		want           string
+	}{
+		"NotReported":   {"v1", `{}`, "worker"},
+		"FormerRuns":    {"v1", `{observedGeneration: 1, replicas: 2, readyReplicas: 2, availableReplicas: 2, updatedReplicas: 1}`, "worker"},
+		"NotObserved":   {"v1", `{observedGeneration: 0, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1}`, "worker"},
+		"NotAvailable":  {"v1", `{observedGeneration: 1, replicas: 1, updatedReplicas: 1}`, "worker"},
+		"Current":       {"v1", current, ""},
+		"NoWorkerThere": {broken, `{}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, spec("queue-size", "v1"))
+			w.rollOut(spec("queue-size", "v1"))
+			w.edit(spec("pd-disaggregation", tc.worker))
+			selected := func() string {
+				pool := w.req.GetObserved().GetResources()["inferencepool"].GetResource()
+				return kube.Lookup(pool, "spec", "selector", "matchLabels", naming.LabelComponentType).GetStringValue()
+			}
+			w.step() // The ConfigMap gets the new configuration, and the picker waits.
+			if got := selected(); tc.worker != broken && got != "worker" {
+				t.Errorf("the pool selects %q at the edit", got)
+			}
+			for range 6 {
+				picker := w.req.GetObserved().GetResources()["deployment/epp"]
+				picker.Resource = kube.With(picker.GetResource(), structpb.NewStructValue(fixture.YAML(t, tc.picker)), "status")
+				w.step()
+			}
+			if got := selected(); got != tc.want {
+				t.Errorf("the pool selects %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPickedApart adds a role to one that serves. The endpoint picker would send it no requests any more, before others serve.
+func TestPickedApart(t *testing.T) {
+	const message = "must go on getting the requests, because it serves"
+	roles := func(strategy string, more ...string) string {
+		return "roles:\n- {name: r, componentType: router" + strategy + "}\n" + strings.Join(more, "")
+	}
+	for name, tc := range map[string]struct {
+		before, after string
+		// first is an edit in between.
+		first   string
+		refused bool
+	}{
+		"DecodeBesidePrefill":       {before: roles("", roleOf("p", "prefiller", 2, "v1")), after: roles("", roleOf("p", "prefiller", 2, "v1"), roleOf("d", "decoder", 2, "v1")), refused: true},
+		"WithAnotherStrategy":       {before: roles("", roleOf("p", "prefiller", 2, "v1")), first: roles(", strategy: prefix-cache", roleOf("p", "prefiller", 2, "v1"), roleOf("d", "decoder", 2, "v1")), after: roles("", roleOf("p", "prefiller", 2, "v1"), roleOf("d", "decoder", 2, "v1"))},
+		"PrefillDoesNotServe":       {before: roles("", roleOf("p", "prefiller", 2, broken)), after: roles("", roleOf("p", "prefiller", 2, "v1"), roleOf("d", "decoder", 2, "v1"))},
+		"PrefillBesideDecode":       {before: roles("", roleOf("d", "decoder", 2, "v1")), after: roles("", roleOf("p", "prefiller", 2, "v1"), roleOf("d", "decoder", 2, "v1"))},
+		"PrefillBesideDecodeSGLang": {before: roles("", sglangRole("d", "decoder", 2, "v1")), after: roles("", sglangRole("p", "prefiller", 2, "v1"), sglangRole("d", "decoder", 2, "v1")), refused: true},
+		"BesideWorkers": {
+			before: roles("", sglangRole("d", "decoder", 2, "v1")), first: roles("", sglangRole("d", "decoder", 2, "v1"), roleOf("w", "worker", 1, "v1")),
+			after: roles("", sglangRole("p", "prefiller", 2, "v1"), sglangRole("d", "decoder", 2, "v1"), roleOf("w", "worker", 1, "v1")),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.before)
+			w.rollOut(tc.before)
+			if tc.first != "" {
+				w.rollOut(tc.first)
+			}
+			w.edit(tc.after)
+			got := fixture.Fatals(w.fn.Run(t, w.req))
+			if strings.Contains(got, message) != tc.refused || got != "" && !tc.refused {
+				t.Fatalf("refused for %q, want %t", got, tc.refused)
+			}
+			if !tc.refused {
+				w.start = 3
+				w.rollOut(tc.after) // No call on the way refuses it.
 			}
 		})
 	}

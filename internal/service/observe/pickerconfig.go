@@ -7,10 +7,28 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 )
 
-var configHash = incoming.NewPath("metadata", "annotations", naming.AnnotationConfigHash)
+var (
+	configHash   = incoming.NewPath("metadata", "annotations", naming.AnnotationConfigHash)
+	runsWithHash = incoming.NewPath("spec", "template", "metadata", "annotations", naming.AnnotationConfigHash)
+)
 
 // PickerConfig returns the hash of the endpoint picker's configuration in a ConfigMap as it was read last.
 func (r *ObservedState) PickerConfig(k key.Key) string {
 	found, _ := remote.Unwrap(r.req.Observed(k))
 	return configHash.Text(found)
+}
+
+// PickerRuns tells whether the endpoint picker of a Deployment is available with a configuration of that hash, and no former
+// one runs beside it.
+func (r *ObservedState) PickerRuns(k key.Key, hash string) bool {
+	found, read := remote.Unwrap(r.req.Observed(k))
+	if !read.Readable() || read.Outdated || runsWithHash.Text(found) != hash {
+		return false
+	}
+	o := &objectState{actual: found, view: &view{}}
+	_ = objectView.Read(found, o.view) // Fields of a wrong type count as absent.
+	_, _, unseen := generationObserved(o)
+	_, _, updating := podsUpdated(o)
+	status := &o.view.Status
+	return !unseen && !updating && o.observedGeneration() > 0 && status.Replicas == status.UpdatedReplicas && status.AvailableReplicas > 0
 }

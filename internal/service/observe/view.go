@@ -27,6 +27,7 @@ type metadata struct {
 
 type status struct {
 	ObservedGeneration int64       `json:"observedGeneration"`
+	Replicas           int32       `json:"replicas"`
 	ReadyReplicas      int32       `json:"readyReplicas"`
 	UpdatedReplicas    int32       `json:"updatedReplicas"`
 	AvailableReplicas  int32       `json:"availableReplicas"`

@@ -208,7 +208,8 @@ func (p *Plan) keepEndpoints(running *Running) {
 }
 
 // selectPods decides which pods the InferencePools select. A pool turns to workers once one of them serves in
-// its cluster. Until then it goes on selecting the pods that answered whole requests before.
+// its cluster. Until then it goes on selecting the pods that answered whole requests before. Prefill and decode come beside workers
+// once the endpoint picker picks them apart: the former one would send them whole requests.
 func (p *Plan) selectPods(running *Running) {
 	if p.Router == nil {
 		return
@@ -216,18 +217,28 @@ func (p *Plan) selectPods(running *Running) {
 	newest := v1alpha1.ComponentType(p.Router.Selector[naming.LabelComponentType])
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		serves := newest == ""
-		for r := range c.Replicas() {
-			serves = serves || r.Role.Type == newest && running.Replica(r.Key).Serving
-		}
 		former, exists := running.PoolType(c.Key(key.InferencePool))
+		turns := newest == "" || c.serves(newest, running)
+		if newest == "" && p.Router.Disaggregated && former == v1alpha1.ComponentTypeWorker && c.serves(former, running) {
+			turns = running.PickerRuns(c.DeploymentKey(), p.Router.ConfigHash(c))
+		}
 		switch {
-		case serves || !exists:
+		case turns || !exists:
 			c.PoolSelector = p.Router.Selector
 		case former != "":
 			c.PoolSelector = map[string]string{naming.LabelComponentType: string(former)}
 		}
 	}
+}
+
+// serves tells whether a replica of a type serves in a cluster.
+func (c *ClusterPlan) serves(t v1alpha1.ComponentType, running *Running) bool {
+	for r := range c.Replicas() {
+		if r.Role.Type == t && running.Replica(r.Key).Serving {
+			return true
+		}
+	}
+	return false
 }
 
 // endpointOfWorkers returns a Service that selects the leaders of the workers. Prefill and decode pods get none, because they need a router between them. Roles

@@ -62,6 +62,9 @@ type Running struct {
 	// PickerConfig returns the hash of the endpoint picker's configuration in the ConfigMap of that key. It is empty
 	// where that is not known.
 	PickerConfig func(key.Key) string
+	// PickerRuns tells whether only endpoint pickers with a configuration of that hash run in the Deployment of the key, and one
+	// is available.
+	PickerRuns func(k key.Key, hash string) bool
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string
 	// Weights returns what is known of the weights in a cluster. It is nil where nothing is.

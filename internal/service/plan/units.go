@@ -147,6 +147,17 @@ func (a *Answering) Any() bool {
 	return false
 }
 
+// Picked tells whether a router that picks prefill and decode apart sends requests to some of them.
+func (a *Answering) Picked(by *Router) bool {
+	needsBoth := by.ScreensRevisions && by.ScreensBoth
+	for _, t := range a.versions {
+		if t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || !needsBoth) {
+			return true
+		}
+	}
+	return false
+}
+
 // startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill
 // without decode may answer requests until then.
 func (u *unit) startsDecode(running *Running) bool {

@@ -4,8 +4,6 @@ import (
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
-
-	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 )
 
 // The API groups of InferenceObjective and InferenceModelRewrite. The dialect LLMD prefers its
@@ -23,28 +21,20 @@ func (r *rendering) serviceAccount() *corev1.ServiceAccountApplyConfiguration {
 }
 
 // role lets the endpoint picker read its own namespace. It is a Role, because neither a
-// namespaced XR nor a tenant may grant more.
+// namespaced XR nor a tenant may grant more. The rights depend neither on the dialect nor on the number of replicas: while
+// a change of these replaces the endpoint pickers, the former ones go on using what they had.
 func (r *rendering) role() *rbacv1.RoleApplyConfiguration {
-	groups := []string{groupGAIE}
-	if r.router.Dialect == inputv1alpha1.DialectLLMD {
-		groups = []string{groupGAIE, groupLLMD}
-	}
-	role := rbacv1.Role(r.cluster.EPPName(), r.cluster.Target.Namespace).
+	return rbacv1.Role(r.cluster.EPPName(), r.cluster.Target.Namespace).
 		WithRules(
 			readOnly([]string{""}, "pods"),
 			readOnly([]string{inference.GroupName}, "inferencepools"),
-			readOnly(groups, "inferencemodelrewrites", "inferenceobjectives"),
-		)
-	if r.highlyAvailable() {
-		role.WithRules(
+			readOnly([]string{groupGAIE, groupLLMD}, "inferencemodelrewrites", "inferenceobjectives"),
 			rbacv1.PolicyRule().WithAPIGroups(groupLeases).WithResources("leases").WithResourceNames(r.leases()...).
 				WithVerbs("get", "update"),
 			// RBAC cannot restrict create by name.
 			rbacv1.PolicyRule().WithAPIGroups(groupLeases).WithResources("leases").WithVerbs("create"),
 			rbacv1.PolicyRule().WithAPIGroups("").WithResources("events").WithVerbs("create", "patch"),
 		)
-	}
-	return role
 }
 
 // leases are the names of the leases by which the endpoint pickers elect a leader. There is one

@@ -286,6 +286,30 @@ func TestConfigHash(t *testing.T) {
 	}
 }
 
+// TestRightsStay proves that an endpoint picker keeps its rights while one of another dialect, or fewer of them, replace it.
+func TestRightsStay(t *testing.T) {
+	rules := func(dialect inputv1alpha1.Dialect, replicas int32) any {
+		p := example()
+		p.Router.Dialect, p.Router.Replicas = dialect, replicas
+		objects, err := Render(p, &p.Clusters[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o.Kind() == "Role" {
+				return kube.AsMap(o.Resource)["rules"]
+			}
+		}
+		return nil
+	}
+	want := rules(inputv1alpha1.DialectLLMD, 3)
+	for _, dialect := range []inputv1alpha1.Dialect{inputv1alpha1.DialectLLMD, inputv1alpha1.DialectGAIE} {
+		if diff := cmp.Diff(want, rules(dialect, 1)); diff != "" || want == nil {
+			t.Errorf("with one replica of %s: -three of LLMD, +got:\n%s", dialect, diff)
+		}
+	}
+}
+
 // TestSelectors proves that the pool does not select the endpoint picker's pods.
 func TestSelectors(t *testing.T) {
 	p := everything()

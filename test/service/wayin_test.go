@@ -45,3 +45,23 @@ func TestWayIn(t *testing.T) {
 		})
 	}
 }
+
+// TestServiceStaysWithoutReplicas stops and starts a service whose clients know its Service, and not yet its route.
+func TestServiceStaysWithoutReplicas(t *testing.T) {
+	const workers = "- {name: w, componentType: worker, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}\n"
+	const router = "- {name: r, componentType: router}\n"
+	for name, tc := range map[string]struct{ serves, stopped string }{
+		"Role":   {"roles:\n" + workers, "roles:\n" + strings.Replace(workers, "worker,", "worker, replicas: 0,", 1)},
+		"Groups": {"replicas: 2\nroles:\n" + workers, "replicas: 0\nroles:\n" + workers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.serves)
+			w.rollOut(tc.serves)
+			for _, spec := range []string{tc.serves + router, tc.stopped + router} {
+				if _, rsp := w.rollOut(spec); rsp.GetDesired().GetResources()["service"] == nil {
+					t.Errorf("the Service is gone with\n%s", spec)
+				}
+			}
+		})
+	}
+}

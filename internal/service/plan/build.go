@@ -198,7 +198,8 @@ func (p *Plan) endpoint() *Endpoint {
 func (p *Plan) keepEndpoints(running *Running) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		if p.Router == nil || len(c.Groups) == 0 || !running.Observed(c.Key(key.Service)) {
+		// In the fleet, a cluster without groups is left, or waits for capacity.
+		if p.Router == nil || p.inFleet && len(c.Groups) == 0 || !running.Observed(c.Key(key.Service)) {
 			continue
 		}
 		if c.Endpoint = p.endpointOfWorkers(); c.Endpoint != nil {

@@ -63,6 +63,9 @@ type Backend struct {
 // Local is the target of objects that stay in the control plane.
 func (p *Plan) Local() scheduling.Target { return scheduling.Target{Namespace: p.Service.Namespace} }
 
+// InFleet tells whether clusters of the fleet take part.
+func (p *Plan) InFleet() bool { return p.inFleet }
+
 // fleetRoute returns the fleet route, without backends. It is nil unless the service has a route
 // of its own and the input names gateways for the fleet.
 func (p *Plan) fleetRoute(in *inputv1alpha1.Input) *FleetRoute {

@@ -141,7 +141,9 @@ func TestPairsChangeOneByOne(t *testing.T) {
 			spec := func(roles string) string { return "roles:\n- {name: r, componentType: router}\n" + roles }
 			if !strings.Contains(tc.before, "decoder") {
 				// Otherwise prefill would get no requests before decode serves, and the edit is refused (TestPickedApart).
-				spec = func(roles string) string { return "roles:\n- {name: r, componentType: router, strategy: prefix-cache}\n" + roles }
+				spec = func(roles string) string {
+					return "roles:\n- {name: r, componentType: router, strategy: prefix-cache}\n" + roles
+				}
 			}
 			w := newWorld(t, spec(tc.before))
 			w.rollOut(spec(tc.before))

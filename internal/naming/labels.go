@@ -48,8 +48,12 @@ const (
 	AnnotationHomeEpoch = "fusioninfer.io/home-epoch"
 )
 
-// AnnotationConfigHash has the hash of the endpoint picker's configuration. It is on the ConfigMap, and on the pods.
+// AnnotationConfigHash has the hash of the endpoint picker's configuration. It is on the ConfigMap, the Deployment, and the pods.
 const AnnotationConfigHash = "fusioninfer.io/config-hash"
+
+// AnnotationPicksApart is on the ConfigMap of the endpoint picker. It tells that its configuration picks prefill and decode pods
+// separately.
+const AnnotationPicksApart = "fusioninfer.io/picks-apart"
 
 // AnnotationExtra marks a LeaderWorkerSet beyond the number that is wanted, which a rollout runs.
 const AnnotationExtra = "fusioninfer.io/extra"

@@ -81,6 +81,7 @@ func TestRolesAreReplaced(t *testing.T) {
 // TestLastAnswers removes a role without which nothing answers, although all roles that are left serve.
 func TestLastAnswers(t *testing.T) {
 	const message = "spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: %s. Not ready: %s. To remove a role at once, set its replicas to 0 first"
+	const router, whole = "- {name: r, componentType: router}\n", "- {name: r, componentType: router, strategy: prefix-cache}\n"
 	prefill, decode := roleOf("p", "prefiller", 1, "v1"), roleOf("d", "decoder", 1, "v1")
 	both := sglangRole("p", "prefiller", 1, "v1") + sglangRole("d", "decoder", 1, "v1")
 	cases := map[string]struct{ before, after, removed, missing string }{
@@ -90,6 +91,9 @@ func TestLastAnswers(t *testing.T) {
 		"PrefillOfSGLangBesideWorker": {both + roleOf("w", "worker", 1, "v1"), sglangRole("d", "decoder", 1, "v1") + roleOf("w", "worker", 1, "v1"), "", ""},
 		"PrefillOfVLLM":               {prefill + decode, decode, "", ""},
 		"DecodeOfVLLM":                {prefill + decode, prefill, "", ""},
+		"DecodeBehindRouter":          {router + prefill + decode, router + prefill, "d", "roles that answer without these"},
+		"DecodeBehindPrefixCache":     {whole + prefill + decode, whole + prefill, "", ""},
+		"WorkerAndPrefillToZero":      {router + both + roleOf("w", "worker", 1, "v1"), router + sglangRole("p", "prefiller", 0, "v1") + sglangRole("d", "decoder", 1, "v1"), "w", "roles that answer without these"},
 		"OthersHaveNoReplicas":        {roleOf("w", "worker", 1, "v1") + roleOf("v", "worker", 0, "v1"), roleOf("v", "worker", 0, "v1"), "w", "any other role in the service's own cluster"},
 	}
 	for name, tc := range cases {

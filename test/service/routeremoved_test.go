@@ -16,7 +16,7 @@ func TestRouteRemoved(t *testing.T) {
 		without = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}`
 		own     = "- {name: r, componentType: router, httproute: {parentRefs: [{name: mine}]}}\n"
 		none    = "- {name: r, componentType: router}\n"
-		refused = "spec.roles[r].httproute.parentRefs: Required value: must go on naming a gateway while replicas serve in the service's own cluster, or gateway.parentRefs of the Composition's input must: clients come by the HTTPRoute. To remove that, set replicas to 0 first"
+		refused = "spec.roles[r].httproute.parentRefs: Required value: must go on naming a gateway, or gateway.parentRefs of the Composition's input must: clients come to the service's own cluster by the HTTPRoute. To remove that, set replicas to 0 first, or remove the router"
 	)
 	workers := func(replicas int, image string) string { return roleOf("w", "worker", replicas, image) }
 	for name, tc := range map[string]struct{ before, input, after, newInput, want string }{
@@ -26,7 +26,7 @@ func TestRouteRemoved(t *testing.T) {
 		"ThePlatforms":      {own + workers(2, "v1"), with, none + workers(2, "v1"), with, ""},
 		"WithTheRouter":     {none + workers(2, "v1"), with, workers(2, "v1"), without, ""},
 		"NoReplicas":        {none + workers(0, "v1"), with, none + workers(0, "v1"), without, ""},
-		"NoneServes":        {none + workers(2, broken), with, none + workers(2, broken), without, ""},
+		"AllHaveCrashed":    {none + workers(2, broken), with, none + workers(2, broken), without, refused},
 		"HadNone":           {none + workers(2, "v1"), without, none + workers(2, "v1"), without, ""},
 		"StoppedAtTheSame":  {none + workers(2, "v1"), with, none + workers(0, "v1"), without, ""},
 		"StaysAndOtherEdit": {none + workers(2, "v1"), with, none + workers(2, "v2"), with, ""},
@@ -46,7 +46,7 @@ func TestRouteRemoved(t *testing.T) {
 
 // TestFleetRouteRemoved takes away the fleet's gateways.
 func TestFleetRouteRemoved(t *testing.T) {
-	const refused = "fleet.parentRefs: Required value: must go on naming a gateway while replicas serve in us-west: clients come by the fleet route. To remove that, set replicas to 0 first"
+	const refused = "fleet.parentRefs: Required value: must go on naming a gateway: clients come by the fleet route. To remove that, set replicas to 0 first, or remove the router"
 	fn := function.Start(t)
 	req := drained(t, fn, "[]")
 	fleet := kube.Lookup(req.GetInput(), "fleet").GetStructValue()

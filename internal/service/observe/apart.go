@@ -5,22 +5,29 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// pickedApart finds prefill or decode replicas that serve by themselves, and would get no more requests: the endpoint picker
-// begins to pick prefill and decode apart, and none of what it picks from then on serves.
+// picksApart tells whether the endpoint picker of a cluster picks prefill and decode apart, by the ConfigMap that was read last.
+func (r *ObservedState) picksApart(c *plan.ClusterPlan) bool {
+	found, _ := remote.Unwrap(r.req.Observed(c.ConfigKey()))
+	return picksApart.Text(found) != ""
+}
+
+// pickedApart finds prefill or decode replicas that get whole requests, and would get no more: the endpoint picker begins to pick
+// prefill and decode apart, and none of what it picks from then on serves.
 func (r *ObservedState) pickedApart() field.ErrorList {
-	if r.plan.Router == nil || !r.plan.Router.Disaggregated {
+	router := r.plan.Router
+	if router == nil || !router.PicksApart {
 		return nil
 	}
 	for i := range r.plan.Clusters {
 		c := &r.plan.Clusters[i]
-		former, _ := r.PoolType(c.Key(key.InferencePool))
-		if former != v1alpha1.ComponentTypePrefiller && former != v1alpha1.ComponentTypeDecoder {
+		if c.Abandoned || r.picksApart(c) || r.PickerConfig(c.ConfigKey()) == "" {
 			continue
 		}
-		if lost := r.lostIn(c, former); lost != nil {
+		if lost := r.lostIn(c, router.ScreensRevisions && router.ScreensBoth); lost != nil {
 			return field.ErrorList{field.Forbidden(lost.Path(), "must go on getting the requests, because it serves: with "+string(v1alpha1.StrategyPDDisaggregation)+
 				" they go to workers, or to decode with what it needs, and none of these serves. Add a role of workers first, or set replicas to 0. "+
 				"Where decode answers alone, strategy: "+string(v1alpha1.StrategyPrefixCache)+" in the router until it serves does as well")}
@@ -29,21 +36,23 @@ func (r *ObservedState) pickedApart() field.ErrorList {
 	return nil
 }
 
-// lostIn returns a role of a type whose replicas serve with a former template, if nothing serves that the endpoint picker picks.
-func (r *ObservedState) lostIn(c *plan.ClusterPlan, former v1alpha1.ComponentType) *plan.Role {
+// lostIn returns a role that may serve, and gets whole requests so far, if nothing serves that is picked from now on.
+func (r *ObservedState) lostIn(c *plan.ClusterPlan, needsBoth bool) *plan.Role {
+	former, _ := r.PoolType(c.Key(key.InferencePool))
 	var lost *plan.Role
 	serve := plan.Answering{}
 	for replica := range c.Replicas() {
-		state := r.Replica(replica.Key)
-		if !state.Serving {
-			continue
+		state, t := r.Replica(replica.Key), replica.Role.Type
+		if state.Serving {
+			serve.Add(t, state)
 		}
-		serve.Add(replica.Role.Type, state)
-		if lost == nil && replica.Role.Type == former && !replica.Updated {
+		gets := former == "" || former == t
+		picked := t == v1alpha1.ComponentTypeWorker || t == v1alpha1.ComponentTypeDecoder && !needsBoth
+		if lost == nil && gets && !picked && r.mayServe(replica.Key) {
 			lost = replica.Role
 		}
 	}
-	if serve.Picked(r.plan.Router) {
+	if serve.Picked(needsBoth) {
 		return nil
 	}
 	return lost

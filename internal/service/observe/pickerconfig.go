@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	configHash   = incoming.NewPath("metadata", "annotations", naming.AnnotationConfigHash)
-	runsWithHash = incoming.NewPath("spec", "template", "metadata", "annotations", naming.AnnotationConfigHash)
+	configHash = incoming.NewPath("metadata", "annotations", naming.AnnotationConfigHash)
+	picksApart = incoming.NewPath("metadata", "annotations", naming.AnnotationPicksApart)
 )
 
 // PickerConfig returns the hash of the endpoint picker's configuration in a ConfigMap as it was read last.
@@ -18,11 +18,11 @@ func (r *ObservedState) PickerConfig(k key.Key) string {
 	return configHash.Text(found)
 }
 
-// PickerRuns tells whether the endpoint picker of a Deployment is available with a configuration of that hash, and no former
-// one runs beside it.
+// PickerRuns tells whether the endpoint picker of a Deployment is available with a configuration of that hash, and all former
+// ones are being deleted.
 func (r *ObservedState) PickerRuns(k key.Key, hash string) bool {
 	found, read := remote.Unwrap(r.req.Observed(k))
-	if !read.Readable() || read.Outdated || runsWithHash.Text(found) != hash {
+	if !read.Readable() || read.Outdated || configHash.Text(found) != hash {
 		return false
 	}
 	o := &objectState{actual: found, view: &view{}}

@@ -36,7 +36,7 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 		maps.Copy(from, in)
 	}
 	waits := r.rolesNotReady(from)
-	if len(waits) == 0 && slices.ContainsFunc(slices.Collect(maps.Keys(from)), func(cluster string) bool { return r.stopsAnswering(cluster, removed) }) {
+	if len(waits) == 0 && slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool { return from[c.Target.Cluster] && r.stopsAnswering(&c) }) {
 		waits = []string{"roles that answer without these"}
 	}
 	if len(waits) == 0 {
@@ -104,8 +104,8 @@ func (r *ObservedState) nothingLeft(in []string) []string {
 	var all []string
 	for _, name := range in {
 		// Gateways send requests there until the fleet route has left it, as it does for replicas that go.
-		// Another cluster serves outside the fleet where this one is removed, too (servingClustersRemoved).
-		if !r.staysIn(name) && (r.plan.FleetRoute != nil || r.isIn(name)) {
+		// Outside the fleet, another cluster serves where this one is removed, too (servingClustersRemoved).
+		if !r.staysIn(name) && (r.plan.FleetRoute != nil || !r.plan.InFleet() && r.isIn(name)) {
 			all = append(all, "any other role in "+clusterName(name))
 		} else if r.noWayIn(name) {
 			all = append(all, "a role that gets requests without a router")
@@ -127,21 +127,25 @@ func (r *ObservedState) isIn(name string) bool {
 	return slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool { return c.Target.Cluster == name })
 }
 
-// stopsAnswering tells whether replicas may answer requests in a cluster, and those of the roles that are left do not: prefill
-// and decode may need each other.
-func (r *ObservedState) stopsAnswering(cluster string, removed map[string]map[string]bool) bool {
+// stopsAnswering tells whether replicas may answer requests in a cluster, and those that are left do not: prefill and decode may
+// need each other, and an endpoint picker that picks them apart needs decode.
+func (r *ObservedState) stopsAnswering(c *plan.ClusterPlan) bool {
+	if c.Leaving {
+		return false
+	}
 	now, after := plan.Answering{}, plan.Answering{}
 	for _, k := range r.req.ObservedKeys() {
-		id, is := k.ReplicaID()
-		_, role, _, ok := id.Parts()
-		if !is || !ok || k.Cluster != cluster || !r.mayServe(k) {
-			continue
+		if _, is := k.ReplicaID(); is && k.Cluster == c.Target.Cluster && r.mayServe(k) {
+			now.Add(r.typeOf(k), r.Replica(k))
 		}
-		t, state := r.typeOf(k), r.Replica(k)
-		now.Add(t, state)
-		if removed[role] == nil && state.Serving {
-			after.Add(t, state)
+	}
+	for replica := range c.Replicas() {
+		if state := r.Replica(replica.Key); state.Serving {
+			after.Add(replica.Role.Type, state)
 		}
+	}
+	if r.picksApart(c) {
+		return now.Picked(false) && !after.Picked(false)
 	}
 	return now.Any() && !after.Any()
 }

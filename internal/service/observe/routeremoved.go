@@ -6,27 +6,33 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
-// routesRemoved finds HTTPRoutes that would be deleted although the service serves and keeps its router. Clients would get no
-// answer any more. Mostly the platform team has taken away the gateways by which they come.
+// routesRemoved finds HTTPRoutes that would be deleted although the service keeps its router, and is not stopped. Clients would get
+// no answer any more. Mostly the platform team has taken away the gateways by which they come. Whether replicas serve at the moment
+// does not count: a crash, or a role that sleeps, must not delete the route of an edit that was refused before.
 func (r *ObservedState) routesRemoved() field.ErrorList {
 	router := r.plan.Router
-	if router == nil {
+	if router == nil || r.plan.Stopped() {
 		return nil
 	}
-	served := ""
-	for c, replica := range r.plan.Replicas() {
-		if !r.mayServe(replica.Key) {
-			continue
+	const remedy = ". To remove that, set replicas to 0 first, or remove the router"
+	if router.HasRoute {
+		if r.plan.InFleet() && r.plan.FleetRoute == nil && r.stays(key.FleetRoute) {
+			return field.ErrorList{field.Required(field.NewPath("input", "fleet", "parentRefs"),
+				"must go on naming a gateway: clients come by the fleet route"+remedy)}
 		}
-		served = clusterName(c.Target.Cluster)
-		if !router.HasRoute && !c.Leaving && r.Observed(c.Key(key.HTTPRoute)) {
-			return field.ErrorList{field.Required(field.NewPath("spec", "roles").Key(router.Name).Child("httproute", "parentRefs"),
-				"must go on naming a gateway while replicas serve in "+served+", or gateway.parentRefs of the Composition's input must: clients come by the HTTPRoute. To remove that, set replicas to 0 first")}
-		}
+		return nil
 	}
-	if served != "" && r.plan.InFleet() && r.plan.FleetRoute == nil && r.Observed(key.FleetRoute) {
-		return field.ErrorList{field.Required(field.NewPath("input", "fleet", "parentRefs"),
-			"must go on naming a gateway while replicas serve in "+served+": clients come by the fleet route. To remove that, set replicas to 0 first")}
+	for i := range r.plan.Clusters {
+		if c := &r.plan.Clusters[i]; !c.Abandoned && r.stays(c.Key(key.HTTPRoute)) {
+			return field.ErrorList{field.Required(field.NewPath("spec", "roles").Key(router.Name).Child("httproute", "parentRefs"),
+				"must go on naming a gateway, or gateway.parentRefs of the Composition's input must: clients come to "+clusterName(c.Target.Cluster)+" by the HTTPRoute"+remedy)}
+		}
 	}
 	return nil
+}
+
+// stays tells whether an object exists, and is not being deleted.
+func (r *ObservedState) stays(k key.Key) bool {
+	o := r.req.Observed(k)
+	return o.Exists() && o.DeletionTimestamp() == ""
 }

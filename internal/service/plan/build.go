@@ -198,8 +198,7 @@ func (p *Plan) endpoint() *Endpoint {
 func (p *Plan) keepEndpoints(running *Running) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		// In the fleet, a cluster without groups is left, or waits for capacity.
-		if p.Router == nil || p.inFleet && len(c.Groups) == 0 || !running.Observed(c.Key(key.Service)) {
+		if p.Router == nil || !running.Observed(c.Key(key.Service)) {
 			continue
 		}
 		if c.Endpoint = p.endpointOfWorkers(); c.Endpoint != nil {
@@ -220,7 +219,7 @@ func (p *Plan) selectPods(running *Running) {
 		c := &p.Clusters[i]
 		former, exists := running.PoolType(c.Key(key.InferencePool))
 		turns := newest == "" || c.serves(newest, running)
-		if newest == "" && p.Router.Disaggregated && former == v1alpha1.ComponentTypeWorker && c.serves(former, running) {
+		if newest == "" && p.Router.PicksApart && former == v1alpha1.ComponentTypeWorker {
 			turns = running.PickerRuns(c.DeploymentKey(), p.Router.ConfigHash(c))
 		}
 		switch {

@@ -66,6 +66,11 @@ func (p *Plan) Local() scheduling.Target { return scheduling.Target{Namespace: p
 // InFleet tells whether clusters of the fleet take part.
 func (p *Plan) InFleet() bool { return p.inFleet }
 
+// Stopped tells that nobody wants any replicas. A role with scaling may start some again.
+func (p *Plan) Stopped() bool {
+	return p.groups == 0 || !slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Replicas > 0 || r.scaling != nil })
+}
+
 // fleetRoute returns the fleet route, without backends. It is nil unless the service has a route
 // of its own and the input names gateways for the fleet.
 func (p *Plan) fleetRoute(in *inputv1alpha1.Input) *FleetRoute {

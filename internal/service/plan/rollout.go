@@ -62,8 +62,8 @@ type Running struct {
 	// PickerConfig returns the hash of the endpoint picker's configuration in the ConfigMap of that key. It is empty
 	// where that is not known.
 	PickerConfig func(key.Key) string
-	// PickerRuns tells whether only endpoint pickers with a configuration of that hash run in the Deployment of the key, and one
-	// is available.
+	// PickerRuns tells whether an endpoint picker with a configuration of that hash is available in the Deployment of the key, and
+	// all others are being deleted.
 	PickerRuns func(k key.Key, hash string) bool
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string

@@ -84,6 +84,7 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	if role.EndpointPickerConfig != "" || len(errs) > 0 {
 		return warnings, errs
 	}
+	r.PicksApart = r.Strategy == v1alpha1.StrategyPDDisaggregation
 	// Validation of the API refuses unknown strategies.
 	r.Config, _ = epp.Generate(r.Strategy, r.Dialect, hasType(spec, v1alpha1.ComponentTypeWorker))
 	if r.QueueTTL = wakeTime(spec); r.QueueTTL > 0 {
@@ -148,7 +149,7 @@ func (r *Router) useConfig(path *field.Path, text string, pinned inputv1alpha1.D
 		}
 		r.Dialect = inputv1alpha1.DialectLLMD
 	}
-	r.Queues = c.Queues()
+	r.Queues, r.PicksApart = c.Queues(), c.Disaggregates()
 	doubts, errs := c.Check(r.Dialect, ownImage)
 	warnings := make([]Warning, 0, len(doubts))
 	for _, d := range doubts {

@@ -21,6 +21,8 @@ type Router struct {
 	Strategy v1alpha1.RoutingStrategy
 	// Disaggregated tells that the router picks prefill and decode pods separately.
 	Disaggregated bool
+	// PicksApart tells that Config, ours or the user's, does so.
+	PicksApart bool
 	// Dialect of Config, and the API group of the objects for models.
 	Dialect inputv1alpha1.Dialect
 	// Image of the endpoint picker.

@@ -147,11 +147,12 @@ func (a *Answering) Any() bool {
 	return false
 }
 
-// Picked tells whether a router that picks prefill and decode apart sends requests to some of them.
-func (a *Answering) Picked(by *Router) bool {
-	needsBoth := by.ScreensRevisions && by.ScreensBoth
-	for _, t := range a.versions {
-		if t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || !needsBoth) {
+// Picked tells whether some of them answer requests of an endpoint picker that picks prefill and decode apart. needsBoth tells
+// that it wants prefill and decode of each version.
+func (a *Answering) Picked(needsBoth bool) bool {
+	for version, t := range a.versions {
+		alone := !needsBoth && answersAlone(version)
+		if t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || alone) {
 			return true
 		}
 	}

@@ -33,8 +33,12 @@ const (
 )
 
 func (r *rendering) configMap() *corev1.ConfigMapApplyConfiguration {
+	annotations := map[string]string{naming.AnnotationConfigHash: r.router.ConfigHash(r.cluster)}
+	if r.router.PicksApart {
+		annotations[naming.AnnotationPicksApart] = "true"
+	}
 	return corev1.ConfigMap(r.cluster.EPPConfigName(), r.cluster.Target.Namespace).
-		WithAnnotations(map[string]string{naming.AnnotationConfigHash: r.router.ConfigHash(r.cluster)}).
+		WithAnnotations(annotations).
 		WithData(map[string]string{configKey: r.router.ConfigIn(r.cluster)})
 }
 
@@ -54,7 +58,11 @@ func (r *rendering) deployment() map[string]any {
 		annotations = map[string]string{}
 	}
 	// The endpoint picker reads its configuration only when it starts, so a change has to restart it.
-	annotations[naming.AnnotationConfigHash] = r.router.ConfigHash(r.cluster)
+	hash := r.router.ConfigHash(r.cluster)
+	annotations[naming.AnnotationConfigHash] = hash
+	metadata := r.meta(r.cluster.EPPName())
+	// It is read back from there. The pods' template is too large to be.
+	metadata.Annotations = map[string]string{naming.AnnotationConfigHash: hash}
 	spec := map[string]any{
 		"replicas": int64(r.router.Replicas),
 		"strategy": r.strategy(),
@@ -70,7 +78,7 @@ func (r *rendering) deployment() map[string]any {
 	return map[string]any{
 		"apiVersion": appsv1.SchemeGroupVersion.String(),
 		"kind":       "Deployment",
-		"metadata":   meta{r.cluster.EPPName(), r.cluster.Target.Namespace},
+		"metadata":   metadata,
 		"spec":       spec,
 	}
 }

@@ -103,8 +103,9 @@ func (r *rendering) podLabels() map[string]string {
 
 // A meta is the metadata of an object whose project's Go module is not used.
 type meta struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 func (r *rendering) meta(name string) meta {

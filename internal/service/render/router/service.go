@@ -21,7 +21,7 @@ func (r *rendering) service() map[string]any {
 	return map[string]any{
 		"apiVersion": core.SchemeGroupVersion.String(),
 		"kind":       "Service",
-		"metadata":   meta{r.cluster.EPPName(), r.cluster.Target.Namespace},
+		"metadata":   r.meta(r.cluster.EPPName()),
 		"spec": map[string]any{
 			"type":     string(core.ServiceTypeClusterIP),
 			"selector": r.ownLabels(),

@@ -68,7 +68,7 @@ type Candidate struct {
 	PendingMessage string
 	// Orphaned tells that deleting the Objects keeps the remote objects.
 	Orphaned bool
-	// RouterReady tells that the endpoint picker runs, so requests are answered. With a fleet route,
+	// RouterReady tells that the endpoint picker runs, and no gateway refuses the service, so requests are answered. With a fleet route,
 	// its HTTPRoute and InferencePool have to be there, too. It is true for a service without one.
 	RouterReady bool
 	// NoEntrypoint tells that the fleet route cannot send requests there, because the cluster's

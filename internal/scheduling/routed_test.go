@@ -14,12 +14,14 @@ import (
 // whose gateway does not know the service so far.
 func TestRoutedBeforeLeft(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		routed bool
-		stays  bool
+		reason  string
+		routed  bool
+		refused bool
+		stays   bool
 	}{
 		"Routed":    {reason: "Its gateway leads to the pods.", routed: true},
 		"NotRouted": {reason: "Its gateway answers 404.", stays: true},
+		"Refused":   {reason: "Its gateway refuses the route.", routed: true, refused: true, stays: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +31,7 @@ func TestRoutedBeforeLeft(t *testing.T) {
 			east.Status.Entrypoint, west.Status.Entrypoint = v1alpha1.IPEntrypoint("192.0.2.1", 80), v1alpha1.IPEntrypoint("192.0.2.2", 80)
 			snapshot := schedulingtest.Snapshot(east, west)
 			snapshot.States["east"], snapshot.States["west"] = schedulingtest.Existing("worker/0"), schedulingtest.Existing("worker/0")
-			snapshot.States["west"].HasRoute = tc.routed
+			snapshot.States["west"].HasRoute, snapshot.States["west"].Refused = tc.routed, tc.refused
 			snapshot.ReceivesTraffic[naming.FleetBackend(schedulingtest.Service.Name, "west")] = true
 			placement := &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}
 			for _, name := range []string{"east", "west"} {

@@ -80,6 +80,8 @@ type ClusterState struct {
 	// HasRoute and HasPool tell that the cluster had the service's HTTPRoute and its InferencePool when
 	// it was last read. Without them its gateway knows nothing of the service.
 	HasRoute, HasPool bool
+	// Refused tells that every gateway that reported on the route or on the pool refuses it, so requests get no answer there.
+	Refused bool
 	// ProviderConfig and Namespace are those that the objects there were created with. Both are
 	// empty beside the XR.
 	ProviderConfig v1alpha1.ProviderConfigRef

@@ -237,22 +237,27 @@ func parents(notReported, message string) check {
 		}
 		accepted := false
 		for _, p := range s.view.Status.Parents {
-			for _, t := range []struct{ name, reason string }{
-				{string(gateway.RouteConditionAccepted), ReasonNotAccepted},
-				{string(gateway.RouteConditionResolvedRefs), ReasonNotResolved},
-			} {
-				c := find(p.Conditions, t.name)
-				if !s.current(c) {
-					continue
-				}
-				if c.Status == composite.False {
-					return t.reason, cause(c), true
-				}
-				accepted = accepted || t.reason == ReasonNotAccepted && c.Status == composite.True
+			if reason, why, refused := s.refusal(p); refused {
+				return reason, why, true
 			}
+			c := find(p.Conditions, string(gateway.RouteConditionAccepted))
+			accepted = accepted || s.current(c) && c.Status == composite.True
 		}
 		return notReported, message, !accepted
 	}
+}
+
+// refusal tells whether a gateway refuses a route or a pool, and why.
+func (s *objectState) refusal(p parent) (reason, message string, refused bool) {
+	for _, t := range []struct{ name, reason string }{
+		{string(gateway.RouteConditionAccepted), ReasonNotAccepted},
+		{string(gateway.RouteConditionResolvedRefs), ReasonNotResolved},
+	} {
+		if c := find(p.Conditions, t.name); s.current(c) && c.Status == composite.False {
+			return t.reason, cause(c), true
+		}
+	}
+	return "", "", false
 }
 
 func programmed(s *objectState) (string, string, bool) {

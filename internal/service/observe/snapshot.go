@@ -167,8 +167,10 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		at.GangQueue = cmp.Or(at.GangQueue, gangQueue.Text(observed))
 	case key.HTTPRoute:
 		at.HasRoute = exists(observed)
+		at.Refused = at.Refused || refusedByAll(observed)
 	case key.InferencePool:
 		at.HasPool = exists(observed)
+		at.Refused = at.Refused || refusedByAll(observed)
 	}
 }
 
@@ -176,6 +178,19 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 func exists(observed incoming.Object) bool {
 	found, _ := remote.Unwrap(observed)
 	return found.Exists() && !found.Empty() && found.DeletionTimestamp() == ""
+}
+
+// refusedByAll tells whether gateways have reported on a route or a pool, and all of them refuse it. One that reports nothing has
+// no say: some gateway controllers never do.
+func refusedByAll(observed incoming.Object) bool {
+	found, _ := remote.Unwrap(observed)
+	o := &objectState{actual: found, view: &view{}}
+	_ = objectView.Read(found, o.view) // Fields of a wrong type count as absent.
+	parents := o.view.Status.Parents
+	return len(parents) > 0 && !slices.ContainsFunc(parents, func(p parent) bool {
+		_, _, refused := o.refusal(p)
+		return !refused
+	})
 }
 
 // addRequest adds the last capacity request. One that cannot be read counts as absent, and is

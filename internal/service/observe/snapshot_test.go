@@ -80,6 +80,37 @@ func TestRouted(t *testing.T) {
 	}
 }
 
+// TestRefusedByAll shows when the gateways of a cluster refuse a service.
+func TestRefusedByAll(t *testing.T) {
+	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	says := func(condition, status string, generation float64) any {
+		return map[string]any{"conditions": []any{map[string]any{"type": condition, "status": status, "reason": "R", "observedGeneration": generation}}}
+	}
+	refused := says("Accepted", "False", 2)
+	for name, tc := range map[string]struct {
+		kind    string
+		parents []any
+		want    bool
+	}{
+		"Accepted":        {key.HTTPRoute, []any{says("Accepted", "True", 2)}, false},
+		"NotReported":     {key.HTTPRoute, nil, false},
+		"Refused":         {key.HTTPRoute, []any{refused}, true},
+		"RefsNotResolved": {key.HTTPRoute, []any{says("ResolvedRefs", "False", 2)}, true},
+		"ByOneOfTwo":      {key.HTTPRoute, []any{refused, says("Accepted", "True", 2)}, false},
+		"SomeSayNothing":  {key.HTTPRoute, []any{refused, map[string]any{}}, false},
+		"Before":          {key.HTTPRoute, []any{says("Accepted", "False", 1)}, false},
+		"Pool":            {key.InferencePool, []any{refused}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifest := map[string]any{"metadata": map[string]any{"name": "x", "uid": "1", "generation": float64(2)}, "status": map[string]any{"parents": tc.parents}}
+			s := newScene(t).seeRemote(key.New("west", tc.kind).String(), manifest, synced("True", ""))
+			if got := Snapshot(s.request(), inFleet, time.Time{}).States["west"].Refused; got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestEntrypoints proves that the addresses of entrypoints are read back from the
 // EndpointSlices of the fleet route.
 func TestEntrypoints(t *testing.T) {

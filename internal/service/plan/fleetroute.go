@@ -128,7 +128,7 @@ func matchesOf(r *Router) [][]any {
 // may still receive traffic. A cluster that the service leaves has weight 0.
 func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	var all []Backend
-	inUse, restarting := map[string]bool{}, map[string]int32{}
+	inUse, restarting, refused := map[string]bool{}, map[string]int32{}, map[string]int32{}
 	waiting := [waitingPlaces]map[string]int32{{}, {}, {}}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
@@ -148,6 +148,10 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		current.Named = runs
 		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() {
 			current.Weight, restarting[current.Name] = p.ready(a)
+			if a.Existing.Refused {
+				refused[current.Name] = max(current.Weight, restarting[current.Name])
+				current.Weight, restarting[current.Name] = 0, 0
+			}
 		}
 		if waits && current.Weight == 0 {
 			waiting[place][current.Name] = 1
@@ -155,9 +159,10 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		inUse[current.Cluster] = receives
 		all = append(all, current)
 	}
-	// Pods that are being replaced stop soon. They get requests only if no cluster has others. Without any pods,
-	// requests go where they can wait for some.
+	// Pods that are being replaced stop soon, and a gateway that refuses the service may be about to accept it. They get
+	// requests only if no cluster has others. Without any pods, requests go where they can wait for some.
 	weighInstead(all, restarting)
+	weighInstead(all, refused)
 	for _, weights := range waiting {
 		weighInstead(all, weights)
 	}

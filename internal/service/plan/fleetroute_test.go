@@ -84,6 +84,24 @@ func TestBackendsOfFleet(t *testing.T) {
 			}(),
 			want: []string{"a: 0", "b: 2, named"},
 		},
+		"OneRefused": {
+			reason: "The gateway of a cluster refuses the service.",
+			snapshot: func() scheduling.Snapshot {
+				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b")
+				w.States["a"].Refused = true
+				return w
+			}(),
+			want: []string{"a: 0", "b: 2, named"},
+		},
+		"TheOnlyOneRefused": {
+			reason: "There is no other cluster, and the gateway may accept it soon.",
+			snapshot: func() scheduling.Snapshot {
+				w := serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a")
+				w.States["a"].Refused = true
+				return w
+			}(),
+			want: []string{"a: 2, named", "b: 0"},
+		},
 		"NoPool": {
 			reason: "The HTTPRoute of a cluster without the InferencePool leads nowhere.",
 			snapshot: func() scheduling.Snapshot {

@@ -137,7 +137,8 @@ func (m *Cache) Plan() error {
 		return err
 	}
 	state := observe.Read(m.call.Request, m.plan)
-	m.plan.PlaceCache(observe.CacheUsers(m.call.Request), &plan.Running{Now: m.call.Now, Loader: m.renderer.Loader(), Weights: state.Weights})
+	users, known := observe.CacheUsers(m.call.Request)
+	m.plan.PlaceCache(users, known, &plan.Running{Now: m.call.Now, Loader: m.renderer.Loader(), Weights: state.Weights})
 	return nil
 }
 

@@ -71,6 +71,8 @@ type Candidate struct {
 	// RouterReady tells that the endpoint picker runs, and no gateway refuses the service, so requests are answered. With a fleet route,
 	// its HTTPRoute and InferencePool have to be there, too. It is true for a service without one.
 	RouterReady bool
+	// Used tells that others use what runs there.
+	Used bool
 	// NoEntrypoint tells that the fleet route cannot send requests there, because the cluster's
 	// entrypoint is not known.
 	NoEntrypoint bool

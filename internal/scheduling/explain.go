@@ -16,6 +16,9 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 		if j := p.unroutableTarget(i); j != "" {
 			return v1alpha1.StateLeaving, e.reason, e.message + cannotLeave(j)
 		}
+		if p.Candidates[i].Used {
+			return v1alpha1.StateLeaving, e.reason, e.message + ", and is left once nothing there uses it"
+		}
 		return v1alpha1.StateLeaving, e.reason, e.message + ", and is left once it runs elsewhere"
 	case !e.eligible() && (len(d.Run) > 0 || !e.mustLeave && len(p.assigned[i]) > 0): // Some of it runs here, or it sleeps here.
 		return v1alpha1.StatePlaced, e.reason, e.message

@@ -16,7 +16,7 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 		return true
 	case c.StopPolicy == v1alpha1.StopAbandon:
 		return !c.Orphaned
-	case !p.hasMoved(i, group):
+	case c.Used || !p.hasMoved(i, group):
 		return true
 	case p.failedIn(i, group):
 		return false

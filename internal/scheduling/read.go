@@ -37,6 +37,7 @@ func (v *view) candidate(m member) Candidate {
 		c.OutsideFleet = true
 		return c
 	}
+	c.Used = v.demand.UsedBy != nil && v.demand.UsedBy(m.inferenceCluster)
 	v.readRequested(&c, m)
 	ic := v.clusters[m.inferenceCluster]
 	switch {

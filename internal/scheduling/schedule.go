@@ -42,6 +42,8 @@ type Demand struct {
 	HasFleetRoute bool
 	// Scope are the clusters of the fleet in which it may start. Nil means all of them.
 	Scope *Scope
+	// UsedBy tells whether others use what runs in an InferenceCluster, so that it has to stay there. Nil means that nobody does.
+	UsedBy func(cluster string) bool
 	// Hostnames is the way in which that route leads to DNS names. Empty means that it does not.
 	Hostnames key.Hostname
 }

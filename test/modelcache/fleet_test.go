@@ -207,6 +207,53 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
+// TestLeavingWhileUsed proves that a claim stays in a cluster as long as a service runs there that uses it, whatever the ModelCache
+// names, and while nobody knows whether one does.
+func TestLeavingWhileUsed(t *testing.T) {
+	f := newFleet(t)
+	c := f.add("qwen", cache(`, clusters: [east, south]`))
+	for range 4 {
+		f.round()
+	}
+	f.add("chat", service("chat", `placement: {policy: Failover, clusters: [{name: east, inferenceClusterRef: {name: east}}]},`))
+	for range 6 {
+		f.round()
+	}
+	c.complete()
+	for range 3 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{"east"}, f.in("chat", "leaderworkerset")); diff != "" {
+		t.Fatalf("replicas: -want +got:\n%s", diff)
+	}
+	c.req.Observed.Composite.Resource = kube.With(c.req.GetObserved().GetComposite().GetResource(), fixture.YAML(t, cache(`, clusters: [south, west]`)).GetFields()["spec"], "spec")
+	for range 6 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{"east", "south", "west"}, f.in("qwen", "persistentvolumeclaim")); diff != "" {
+		t.Errorf("claims while the service runs: -want +got:\n%s", diff)
+	}
+	delete(f.members, "chat")
+	var clusters []*structpb.Struct
+	for _, doc := range f.found()["fleet"] {
+		clusters = append(clusters, fixture.YAML(t, doc))
+	}
+	c.req.RequiredResources = fixture.Fleet(t, "of-qwen", clusters...)
+	rsp, err := c.fn.RunFunction(t.Context(), c.req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fixture.Keys(c.req.GetObserved().GetResources()), fixture.Keys(rsp.GetDesired().GetResources())); diff != "" {
+		t.Errorf("Crossplane has not answered which services use it: -before +after:\n%s", diff)
+	}
+	for range 2 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{"south", "west"}, f.in("qwen", "persistentvolumeclaim")); diff != "" {
+		t.Errorf("claims without the service: -want +got:\n%s", diff)
+	}
+}
+
 // TestTooMany proves that a selector of more clusters than fit into an answer, or into a request, is refused.
 func TestTooMany(t *testing.T) {
 	fn := function.Start(t)

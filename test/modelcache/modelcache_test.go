@@ -369,6 +369,20 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// TestClustersRemoved proves that weights in clusters do not go because the ModelCache names none any more.
+func TestClustersRemoved(t *testing.T) {
+	f := newFleet(t)
+	c := f.add("qwen", cache(`, clusters: [east]`))
+	for range 4 {
+		f.round()
+	}
+	c.req.Observed.Composite.Resource = kube.With(c.req.GetObserved().GetComposite().GetResource(), fixture.YAML(t, cache("")).GetFields()["spec"], "spec")
+	want := "nothing was changed: spec.clusters: Required value: clusters or clusterSelector must stay once the weights are in clusters of the fleet: make another ModelCache, and name it in the services"
+	if diff := cmp.Diff(want, fixture.Fatals(c.call(f.found()))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestAnew proves that a ModelCache which is made anew has another claim. The former one is there until no pod
 // uses it any more.
 func TestAnew(t *testing.T) {

@@ -60,9 +60,10 @@ func CacheSnapshot(req incoming.Request, p *v1alpha1.Placement, now time.Time) s
 }
 
 // CacheUsers returns the InferenceClusters in which services are placed that name a ModelCache. Their capacity
-// requests say that. Whoever else writes such a request has a cache loaded that is the tenant's own.
-func CacheUsers(req incoming.Request) []string {
-	found, _ := req.Required(require.CacheUsers)
+// requests say that. Whoever else writes such a request has a cache loaded that is the tenant's own. They are not known until
+// Crossplane has answered.
+func CacheUsers(req incoming.Request) (users []string, known bool) {
+	found, known := req.Required(require.CacheUsers)
 	all := map[string]bool{}
 	for _, o := range found {
 		request, err := reservation.DecodeRequest(requestData.Text(o))
@@ -75,7 +76,7 @@ func CacheUsers(req incoming.Request) []string {
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(all))
+	return slices.Sorted(maps.Keys(all)), known
 }
 
 // SharedCache returns what is known of the ModelCache that a service names. A ModelCache that is missing,

@@ -66,10 +66,11 @@ func tolerations(spec *v1alpha1.ModelCacheSpec) []corev1.Toleration {
 func (p *Plan) ModelName() string { return p.spec.Model.Source().Name }
 
 // PlaceCache decides in which clusters the weights are loaded, and what is next in each. Users are the
-// clusters in which services are placed that name the ModelCache.
-func (p *Plan) PlaceCache(users []string, running *Running) {
+// clusters in which services are placed that name the ModelCache. The claim stays there, and while they are not known.
+func (p *Plan) PlaceCache(users []string, known bool, running *Running) {
 	if p.inFleet {
 		demand := p.cacheDemand()
+		demand.UsedBy = func(cluster string) bool { return !known || slices.Contains(users, cluster) }
 		if p.LoadsOnDemand {
 			demand.Scope = p.onDemand(users)
 		}
@@ -114,6 +115,8 @@ func (p *Plan) RefuseOtherWeights(observed []key.Key) field.ErrorList {
 		case k.Kind != key.PersistentVolumeClaim:
 		case k.Name != p.Weights.Hash:
 			return field.ErrorList{field.Forbidden(spec, "uri, revision, size, storageClassName and accessMode cannot be changed"+remedy)}
+		case k.Cluster != "" && p.spec.Placement == nil:
+			return field.ErrorList{field.Required(spec.Child("clusters"), "clusters or clusterSelector must stay once the weights are in clusters of the fleet"+remedy)}
 		case k.Cluster == "" && p.spec.Placement != nil:
 			return field.ErrorList{field.Forbidden(spec.Child("clusters"), "neither clusters nor clusterSelector can be added once the weights are in the cluster of this object"+remedy)}
 		}

@@ -172,7 +172,7 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	pods(r, p)
 	loaders(req, r, p)
 	clusters(req, r, p)
-	if p.LoadsOnDemand {
+	if p.Service.OfCache && p.InFleet() {
 		r.Resources[CacheUsers] = incoming.ByLabels("v1", "ConfigMap", p.Service.Namespace, map[string]string{naming.LabelUsesModelCache: p.Service.Name})
 	}
 	if p.Shared != nil {

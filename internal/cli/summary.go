@@ -14,6 +14,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/epp"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
 )
@@ -207,7 +208,7 @@ func (p *placedObjects) writeRouter(b *strings.Builder) {
 // strategy says by which scorers the endpoint picker chooses, from its configuration.
 func (p *placedObjects) strategy() string {
 	for _, o := range p.objects {
-		text, ok, _ := unstructured.NestedString(o.Object, "data", "config.yaml")
+		text, ok, _ := unstructured.NestedString(o.Object, "data", epp.ConfigFile)
 		if o.GetKind() != "ConfigMap" || !ok {
 			continue
 		}

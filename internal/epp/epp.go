@@ -13,12 +13,16 @@ package epp
 import inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 
 const (
+	// GroupGAIE is the group of the older kinds that both dialects read, a configuration among them.
+	GroupGAIE = "inference.networking.x-k8s.io"
 	// APIVersionGAIE is read by both dialects. LLMD deprecates it.
-	APIVersionGAIE = "inference.networking.x-k8s.io/v1alpha1"
+	APIVersionGAIE = GroupGAIE + "/v1alpha1"
 	// APIVersionLLMD is read by LLMD only, from v0.9.0 on.
 	APIVersionLLMD = "llm-d.ai/v1alpha1"
 	// Kind of a configuration.
 	Kind = "EndpointPickerConfig"
+	// ConfigFile is the name of a configuration in its ConfigMap, and of its file.
+	ConfigFile = "config.yaml"
 )
 
 // dialects are the known dialects.

@@ -11,14 +11,15 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // The two kinds of Objects. A namespaced XR composes the first. The cluster-scoped XR of a
 // claim composes the second.
 const (
-	groupNamespaced = "kubernetes.m.crossplane.io"
-	groupCluster    = "kubernetes.crossplane.io"
+	groupNamespaced = v1alpha1.GroupNamespacedObjects
+	groupCluster    = v1alpha1.GroupClusterScopedObjects
 
 	apiVersionNamespaced = groupNamespaced + "/v1alpha1"
 	apiVersionCluster    = groupCluster + "/v1alpha2"

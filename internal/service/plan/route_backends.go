@@ -16,11 +16,11 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// A backend of Istio's kind Hostname names a host of the mesh instead of an object. Istio requires
-// no ReferenceGrant for it.
+// A backend of Istio's kind Hostname names a host of the mesh instead of an object, such as that of a ServiceEntry, which has the
+// same group. Istio requires no ReferenceGrant for it.
 const (
-	groupIstio   = "networking.istio.io"
-	kindHostname = "Hostname"
+	GroupIstio   = "networking.istio.io"
+	KindHostname = "Hostname"
 )
 
 // harmlessFilters change only the request and response between the service and its own clients.
@@ -115,7 +115,7 @@ func filterTypes(f *gateway.HTTPRouteFilter) []gateway.HTTPRouteFilterType {
 func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectReference, ofRule bool) field.ErrorList {
 	kind, name := string(ptr.Deref(ref.Kind, "")), string(ref.Name)
 	namespace := string(ptr.Deref(ref.Namespace, ""))
-	if strings.EqualFold(kind, kindHostname) && strings.EqualFold(string(ptr.Deref(ref.Group, "")), groupIstio) && !slices.Contains(a.routes.AllowedBackendNamespaces, anyName) {
+	if strings.EqualFold(kind, KindHostname) && strings.EqualFold(string(ptr.Deref(ref.Group, "")), GroupIstio) && !slices.Contains(a.routes.AllowedBackendNamespaces, anyName) {
 		return field.ErrorList{field.Invalid(path.Child("kind"), kind, `must be an object in the service's own namespace: a Hostname may be in any; the platform team can allow "*" in routes.allowedBackendNamespaces of the Composition's input`)}
 	}
 	for _, n := range a.referenced(namespace) {

@@ -99,7 +99,7 @@ func route(p *plan.Plan) map[string]any {
 		if b.Named {
 			group, kind, name := "", "Service", b.Name
 			if b.Hostname == key.HostnameEntry {
-				group, kind, name = istioGroup, "Hostname", naming.FleetHost(b.Name, p.Service.Namespace)
+				group, kind, name = plan.GroupIstio, plan.KindHostname, naming.FleetHost(b.Name, p.Service.Namespace)
 			}
 			backends = append(backends, map[string]any{
 				"group": group, "kind": kind, "name": name, "port": int64(b.Port), "weight": int64(b.Weight),
@@ -131,10 +131,6 @@ func route(p *plan.Plan) map[string]any {
 		"spec":       spec,
 	}
 }
-
-// istioGroup is the API group of Istio's ServiceEntry. Gateways that know that kind also know a
-// backend of the kind Hostname in this group, which is the host of a ServiceEntry.
-const istioGroup = "networking.istio.io"
 
 // backend yields the objects of a backend by their keys. Through them the Gateway API sends
 // requests to an address outside of the cluster.
@@ -195,7 +191,7 @@ func externalName(p *plan.Plan, b *plan.Backend) *apply.ServiceApplyConfiguratio
 // services lead to one entrypoint, each with an entry in its own namespace.
 func serviceEntry(p *plan.Plan, b *plan.Backend) map[string]any {
 	return map[string]any{
-		"apiVersion": istioGroup + "/v1",
+		"apiVersion": plan.GroupIstio + "/v1",
 		"kind":       "ServiceEntry",
 		"metadata":   map[string]any{"name": b.Name, "namespace": p.Service.Namespace, "labels": labels(p)},
 		"spec": map[string]any{

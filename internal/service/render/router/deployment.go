@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/epp"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
 const (
-	configKey    = "config.yaml"
 	configDir    = "/config"
 	configVolume = "plugins-config-volume"
 	// nonRoot is the user that both images set.
@@ -39,7 +39,7 @@ func (r *rendering) configMap() *corev1.ConfigMapApplyConfiguration {
 	}
 	return corev1.ConfigMap(r.cluster.EPPConfigName(), r.cluster.Target.Namespace).
 		WithAnnotations(annotations).
-		WithData(map[string]string{configKey: r.router.ConfigIn(r.cluster)})
+		WithData(map[string]string{epp.ConfigFile: r.router.ConfigIn(r.cluster)})
 }
 
 // deployment runs the endpoint picker. A single one goes once the next one is ready. Several are
@@ -195,7 +195,7 @@ func (r *rendering) args() []string {
 		"--pool-name=" + r.cluster.PoolName(),
 		"--pool-namespace=" + r.cluster.Target.Namespace,
 		"--pool-group=" + inference.GroupName,
-		"--config-file=" + configDir + "/" + configKey,
+		"--config-file=" + configDir + "/" + epp.ConfigFile,
 		"--tracing=" + strconv.FormatBool(r.router.Tracing != nil),
 		"--metrics-endpoint-auth=false",
 	}

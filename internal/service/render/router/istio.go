@@ -1,5 +1,7 @@
 package router
 
+import "github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+
 // The fields of Istio's networking.istio.io/v1 that are used here. They are declared here,
 // because Istio's Go module depends on many others.
 
@@ -28,7 +30,7 @@ type tlsSettings struct {
 // and cannot be verified.
 func (r *rendering) destinationRule() destinationRule {
 	return destinationRule{
-		APIVersion: "networking.istio.io/v1",
+		APIVersion: plan.GroupIstio + "/v1",
 		Kind:       "DestinationRule",
 		Metadata:   r.meta(r.cluster.EPPName()),
 		Spec: destinationRuleSpec{

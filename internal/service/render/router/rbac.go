@@ -4,13 +4,12 @@ import (
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/epp"
+	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 )
 
-// The API groups of InferenceObjective and InferenceModelRewrite. The dialect LLMD prefers its
-// own group, and uses the older one in clusters that have only that.
 const (
-	groupLLMD = "llm-d.ai"
-	groupGAIE = "inference.networking.x-k8s.io"
 	groupRBAC = "rbac.authorization.k8s.io"
 
 	groupLeases = "coordination.k8s.io"
@@ -28,7 +27,8 @@ func (r *rendering) role() *rbacv1.RoleApplyConfiguration {
 		WithRules(
 			readOnly([]string{""}, "pods"),
 			readOnly([]string{inference.GroupName}, "inferencepools"),
-			readOnly([]string{groupGAIE, groupLLMD}, "inferencemodelrewrites", "inferenceobjectives"),
+			// The dialect LLMD prefers its own group, and uses the older one in clusters that have only that.
+			readOnly([]string{epp.GroupGAIE, modelroute.Group}, "inferencemodelrewrites", "inferenceobjectives"),
 			rbacv1.PolicyRule().WithAPIGroups(groupLeases).WithResources("leases").WithResourceNames(r.leases()...).
 				WithVerbs("get", "update"),
 			// RBAC cannot restrict create by name.

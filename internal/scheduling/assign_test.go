@@ -199,44 +199,6 @@ func TestAssign(t *testing.T) {
 				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
 			},
 		},
-		"NeverLoaded": {
-			reason: "Nothing was made in its home, because its weights are not there after the start time-out.",
-			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
-			candidates: []Candidate{
-				east(func(c *Candidate) { c.Reserved, c.LoadingSince = firstGroup, *ago(time.Hour) }),
-				named("north", east()),
-			},
-			want: map[string]outcome{
-				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in north", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
-			},
-		},
-		"Loading": {
-			reason: "They are being loaded.",
-			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
-			candidates: []Candidate{
-				east(func(c *Candidate) { c.Reserved = firstGroup }),
-				named("north", east()),
-			},
-			want: map[string]outcome{
-				"east":  {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"north": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
-			},
-		},
-		"OthersAreThere": {
-			reason: "A claim that is older than what runs says nothing of that.",
-			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
-			candidates: []Candidate{
-				east(func(c *Candidate) {
-					c.Present, c.Reserved, c.LoadingSince, c.Created = firstGroup, firstGroup, *ago(2 * time.Hour), map[key.ReplicaID]time.Time{"0/decode/0": *ago(time.Minute)}
-				}),
-				named("north", east()),
-			},
-			want: map[string]outcome{
-				"east":  {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"north": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
-			},
-		},
 		"FailedToStart": {
 			reason: "What never became ready serves nobody, so it is removed as soon as the record names another home.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: map[key.GroupID]reservation.Home{"0": {Cluster: "west", Epoch: 2, FailedIn: "east"}},

@@ -54,9 +54,6 @@ type Candidate struct {
 	Updating map[key.ReplicaID]bool
 	// Created is when the objects of present replicas were created.
 	Created map[key.ReplicaID]time.Time
-	// LoadingSince is since when replicas that are not present may wait for their weights. It is zero if they do not, or if a pod runs
-	// that loads them.
-	LoadingSince time.Time
 	// Requested are the names of the groups in the last request.
 	Requested map[key.GroupID]bool
 	// Answered tells that the cluster has evaluated what is requested of it now. AskedFor is for

@@ -195,8 +195,7 @@ func (p *scheduler) hasMost(u unit, i int) bool {
 }
 
 // startFailed tells whether a group of a unit could not answer in its home for the start time-out. The
-// time-out doubles with each home, so that a service that is ready nowhere moves ever more seldom. Its replicas are made once
-// its weights are there, so without any the time runs since their claim was made. What is being loaded is waited for.
+// time-out doubles with each home, so that a service that is ready nowhere moves ever more seldom.
 func (p *scheduler) startFailed(u unit, home int) bool {
 	const mostDoublings = 6
 	if p.StartTimeout <= 0 || !p.eligibility[home].eligible() {
@@ -211,9 +210,6 @@ func (p *scheduler) startFailed(u unit, home int) bool {
 		timeout := p.StartTimeout << min(max(h.Epoch-1, 0), mostDoublings)
 		return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
 			at, known := c.Created[r.Name]
-			if !c.present(g) {
-				at, known = c.LoadingSince, !c.LoadingSince.IsZero()
-			}
 			return known && p.Now.Sub(at) >= timeout
 		})
 	})

@@ -69,10 +69,6 @@ type ClusterState struct {
 	Restarting map[key.ReplicaID]bool
 	// Created is when the objects of the replicas were created.
 	Created map[key.ReplicaID]time.Time
-	// LoadingSince is when the newest claim for the service's weights was created. It is zero without one. Loading tells that a
-	// pod runs that loads something.
-	LoadingSince time.Time
-	Loading      bool
 	// Told is what the Objects of present replicas tell the cluster to run.
 	Told map[key.ReplicaID]Told
 	// Pins of the pods of present replicas to pools, as their objects have them.

@@ -163,12 +163,6 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		addReplica(at, replica, observed)
 	case key.Deployment:
 		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })
-	case key.PersistentVolumeClaim:
-		if since := created(observed); !plan.IsForAdapters(k) && since.After(at.LoadingSince) {
-			at.LoadingSince = since
-		}
-	case key.Job:
-		at.Loading = at.Loading || loads(observed)
 	case key.PodGroup:
 		at.GangQueue = cmp.Or(at.GangQueue, gangQueue.Text(observed))
 	case key.HTTPRoute:
@@ -184,14 +178,6 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 func exists(observed incoming.Object) bool {
 	found, _ := remote.Unwrap(observed)
 	return found.Exists() && !found.Empty() && found.DeletionTimestamp() == ""
-}
-
-// loads tells whether a pod of a loading Job runs.
-func loads(observed incoming.Object) bool {
-	found, read := remote.Unwrap(observed)
-	j := job{}
-	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
-	return read.Readable() && j.Status.Ready > 0
 }
 
 // refusedByAll tells whether gateways have reported on a route or a pool, and all of them refuse it. One that reports nothing has

@@ -16,7 +16,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
-	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
@@ -107,36 +106,6 @@ func TestRefusedByAll(t *testing.T) {
 			s := newScene(t).seeRemote(key.New("west", tc.kind).String(), manifest, synced("True", ""))
 			if got := Snapshot(s.request(), inFleet, time.Time{}).States["west"].Refused; got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
-			}
-		})
-	}
-}
-
-// TestLoadingSince shows since when the weights of a service are awaited in a cluster.
-func TestLoadingSince(t *testing.T) {
-	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
-	claim, adapters, job := key.New("west", key.PersistentVolumeClaim, "abc").String(), key.New("west", key.PersistentVolumeClaim, "adapters").String(), key.New("west", key.Job, "abc").String()
-	type want struct {
-		Since   string
-		Loading bool
-	}
-	for name, tc := range map[string]struct {
-		claim string
-		ready float64
-		want  want
-	}{
-		"Fails":   {claim, 0, want{Since: "2026-05-04T08:00:00Z"}},
-		"Loads":   {claim, 1, want{Since: "2026-05-04T08:00:00Z", Loading: true}},
-		"Another": {adapters, 0, want{Since: "0001-01-01T00:00:00Z"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			manifest := map[string]any{"metadata": map[string]any{"name": "x", "uid": "1"}, "status": map[string]any{"active": float64(1), "ready": tc.ready}}
-			s := newScene(t).seeRemote(tc.claim, manifest, synced("True", "")).seeRemote(job, manifest, synced("True", ""))
-			o := s.observed[tc.claim]
-			o.Resource = kube.With(o.GetResource(), structpb.NewStringValue("2026-05-04T08:00:00Z"), "metadata", "creationTimestamp")
-			at := Snapshot(s.request(), inFleet, time.Time{}).States["west"]
-			if diff := cmp.Diff(tc.want, want{at.LoadingSince.UTC().Format(time.RFC3339), at.Loading}); diff != "" {
-				t.Errorf("-want, +got:\n%s", diff)
 			}
 		})
 	}

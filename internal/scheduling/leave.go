@@ -29,14 +29,26 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 
 // keepsQueue tells whether requests may wait in a cluster in which nothing of the service is to run any more. The
 // endpoint picker stays there until the fleet's gateway sends them elsewhere. While the service has no other place, it also
-// stays when the gateway sends it nothing, such as after it was not ready.
+// stays when the gateway sends it nothing, such as after it was not ready. No fleet route leads requests into the fleet or out of
+// it, so a service that enters or leaves keeps it until the next one is ready.
 func (p *scheduler) keepsQueue(i int, d *Decision) bool {
 	c := &p.Candidates[i]
 	if !p.Waits || len(p.Groups) == 0 || d.State != v1alpha1.StateNotPlaced || d.Abandoned || !c.Exists {
 		return false
 	}
 	nowhere := !slices.ContainsFunc(p.assigned, func(groups []reservation.ReplicaGroup) bool { return len(groups) > 0 })
-	return c.MayReceiveTraffic || nowhere && c.mayEverReceive()
+	return c.MayReceiveTraffic || nowhere && c.mayEverReceive() || !nowhere && p.crosses(i)
+}
+
+// crosses tells whether a service enters or leaves the fleet, and requests do not reach it yet on the other side.
+func (p *scheduler) crosses(i int) bool {
+	for j := range p.Candidates {
+		c := &p.Candidates[j]
+		if len(p.assigned[j]) > 0 && (c.OutsideFleet == p.Candidates[i].OutsideFleet || c.ReceivesTraffic) {
+			return false
+		}
+	}
+	return true
 }
 
 // queueLeaves says when a cluster is left in which requests wait.

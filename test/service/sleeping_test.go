@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -512,4 +513,79 @@ func TestSleepsWithoutCluster(t *testing.T) {
 		{"", "us-east", "us-east 1", "", "TRUE Sleeping", "TRUE Placed"},
 	}
 	s.saw("", want)
+}
+
+// TestSleeperCrossesFleet has a service enter or leave the fleet while it sleeps. The endpoint picker in which requests wait goes once
+// the next one is ready.
+func TestSleeperCrossesFleet(t *testing.T) {
+	placement := fixture.YAML(t, `{policy: Failover, clusters: [{name: us-west, inferenceClusterRef: {name: us-west}}]}`)
+	place := func(s *sleeper, p *structpb.Struct) {
+		xr := proto.CloneOf(s.req.GetObserved().GetComposite().GetResource())
+		spec := kube.Lookup(xr, "spec").GetStructValue()
+		delete(spec.Fields, "placement")
+		if p != nil {
+			spec.Fields["placement"] = structpb.NewStructValue(p)
+		}
+		s.req.Observed.Composite.Resource = xr
+	}
+	// call lets everything be ready but the endpoint pickers of some clusters, and returns where there are any.
+	call := func(s *sleeper, notReady ...string) []string {
+		rsp := settle(s.T, s.fn, s.req, []string{s.cluster("us-west")})
+		all := s.req.GetObserved().GetResources()
+		var pickers []string
+		for k, r := range all {
+			parsed := key.Parse(k)
+			ready := structpb.NewNumberValue(1)
+			if slices.Contains(notReady, parsed.Cluster) {
+				ready = structpb.NewNumberValue(0)
+			}
+			switch {
+			case parsed.Kind == key.Deployment && rsp.GetDesired().GetResources()[k] == nil:
+			case parsed.Kind == key.Deployment && parsed.Cluster == "":
+				pickers = append(pickers, "here")
+				all[k] = &fnv1.Resource{Resource: kube.With(r.GetResource(), ready, "status", "readyReplicas")}
+			case parsed.Kind == key.Deployment:
+				pickers = append(pickers, parsed.Cluster)
+				all[k] = &fnv1.Resource{Resource: kube.With(r.GetResource(), ready, "status", "atProvider", "manifest", "status", "readyReplicas")}
+			case k == "inferencerole/w":
+				all[k] = &fnv1.Resource{Resource: kube.With(r.GetResource(), structpb.NewNumberValue(0), "spec", "replicas")}
+			case k == key.FleetRoute.String():
+				r := kube.With(r.GetResource(), structpb.NewNumberValue(1), "metadata", "generation")
+				all[k] = &fnv1.Resource{Resource: kube.With(r, structpb.NewStructValue(fixture.YAML(s, `{parents: [{parentRef: {name: hub}, conditions: [{type: Accepted, status: "True", observedGeneration: 1}]}]}`)), "status")}
+			}
+		}
+		slices.Sort(pickers)
+		return pickers
+	}
+	for name, tc := range map[string]struct {
+		before, after *structpb.Struct
+		from, to      string
+	}{
+		"Enters": {nil, placement, "here", "us-west"},
+		"Leaves": {placement, nil, "us-west", "here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSleeper(t, "us-west")
+			place(s, tc.before)
+			for range 6 {
+				call(s)
+			}
+			if got := call(s); !slices.Equal(got, []string{tc.from}) {
+				t.Fatalf("before: endpoint pickers in %v", got)
+			}
+			place(s, tc.after)
+			there := map[string]string{"here": "", "us-west": "us-west"}[tc.to]
+			for range 4 {
+				if got := call(s, there); !slices.Equal(got, []string{"here", "us-west"}) {
+					t.Fatalf("while the next one starts: endpoint pickers in %v", got)
+				}
+			}
+			for range 4 {
+				call(s)
+			}
+			if got := call(s); !slices.Equal(got, []string{tc.to}) {
+				t.Errorf("in the end: endpoint pickers in %v", got)
+			}
+		})
+	}
 }

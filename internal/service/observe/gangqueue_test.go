@@ -22,7 +22,7 @@ status:
   conditions: [{type: Synced, status: "True"}]
 `)
 	s := &scheduling.Snapshot{States: map[string]*scheduling.ClusterState{}}
-	addObserved(s, key.Key{Cluster: "east", Kind: key.PodGroup}, incoming.ObjectOf(o))
+	addObserved(s, key.Key{Cluster: "east", Kind: key.PodGroup}, incoming.ObjectOf(o), false)
 	if got := s.States["east"].GangQueue; got != "" {
 		t.Errorf("nobody has named a queue, and %q is read", got)
 	}

@@ -42,15 +42,20 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 	if route := req.Observed(key.FleetRoute); route.Exists() {
 		snapshot.ReceivesTraffic, snapshot.MayReceiveTraffic = backendsOf(route, fleetServices(req))
 	}
-	for _, k := range slices.Backward(req.ObservedKeys()) {
-		addObserved(&snapshot, k, req.Observed(k))
+	keys := req.ObservedKeys()
+	// Without replicas and an endpoint picker, what is beside the XR belongs to the service wherever it runs.
+	beside := slices.ContainsFunc(keys, func(k key.Key) bool {
+		return k.Cluster == "" && (k.Kind == key.LeaderWorkerSet || k.Kind == key.Deployment)
+	})
+	for _, k := range slices.Backward(keys) {
+		addObserved(&snapshot, k, req.Observed(k), beside)
 	}
 	// Crossplane observes what the XR refers to, and users can edit these references. A
 	// capacity request that the service controls counts even where that reference is gone.
 	existing, _ := req.Required(composite.Existing(key.CapacityRequest))
 	for _, i := range existing {
 		if owner := composite.ControllerUID(i); snapshot.Request == nil && owner != "" && owner == uid.Text(req.Composite().Object) {
-			addObserved(&snapshot, key.CapacityRequest, i)
+			addObserved(&snapshot, key.CapacityRequest, i, beside)
 		}
 	}
 	return snapshot
@@ -116,8 +121,9 @@ func readConfigs(snapshot *scheduling.Snapshot, req incoming.Request, p *v1alpha
 	}
 }
 
-// addObserved adds what one composed resource shows of the service in its cluster.
-func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object) {
+// addObserved adds what one composed resource shows of the service in its cluster. beside tells that the service is in the cluster
+// of the XR, too.
+func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object, beside bool) {
 	if k.OnlyObserved() {
 		return
 	}
@@ -140,11 +146,8 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 	}
 	// An object that is being deleted cannot stay, and cannot be changed.
 	name := k.Cluster
-	if observed.DeletionTimestamp() != "" {
+	if observed.DeletionTimestamp() != "" || name == "" && !beside {
 		return
-	}
-	if name == "" && k.Kind != key.LeaderWorkerSet && snapshot.States[name] == nil {
-		return // It may be an object that is always in the cluster of the XR.
 	}
 	if snapshot.States[name] == nil {
 		snapshot.States[name] = &scheduling.ClusterState{Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, Created: map[key.ReplicaID]time.Time{}, Orphaned: true}

@@ -68,7 +68,9 @@ type Candidate struct {
 	PendingMessage string
 	// Orphaned tells that deleting the Objects keeps the remote objects.
 	Orphaned bool
-	// RouterReady tells that the endpoint picker runs, and no gateway refuses the service, so requests are answered. With a fleet route,
+	// Refused tells that the gateways there refuse the service.
+	Refused bool
+	// RouterReady tells that the endpoint picker runs, so requests are answered. With a fleet route,
 	// its HTTPRoute and InferencePool have to be there, too. It is true for a service without one.
 	RouterReady bool
 	// Used tells that others use what runs there.
@@ -101,6 +103,10 @@ func (c *Candidate) mayAnswer() bool {
 func (c *Candidate) present(group reservation.ReplicaGroup) bool {
 	return slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Present[r.Name] })
 }
+
+// acceptsFor tells whether the gateways of a candidate accept the service, so that it may replace another candidate. Where they refuse
+// it there as well, nothing is lost.
+func (c *Candidate) acceptsFor(other *Candidate) bool { return !c.Refused || other.Refused }
 
 // canStart tells whether a group can start there: its required replicas exist or are reserved.
 func (c *Candidate) canStart(group *reservation.ReplicaGroup) bool {

@@ -44,7 +44,7 @@ func (p *scheduler) keepsQueue(i int, d *Decision) bool {
 func (p *scheduler) crosses(i int) bool {
 	for j := range p.Candidates {
 		c := &p.Candidates[j]
-		if len(p.assigned[j]) > 0 && (c.OutsideFleet == p.Candidates[i].OutsideFleet || c.ReceivesTraffic) {
+		if len(p.assigned[j]) > 0 && (c.OutsideFleet == p.Candidates[i].OutsideFleet || c.ReceivesTraffic && c.acceptsFor(&p.Candidates[i])) {
 			return false
 		}
 	}
@@ -97,9 +97,9 @@ func (p *scheduler) failedIn(i int, group *reservation.ReplicaGroup) bool {
 // replaced tells whether what a cluster has of a group is ready in another one. If requests may
 // reach it here, they also have to reach it there.
 func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
-	received := p.Candidates[i].mayEverReceive()
+	from, received := &p.Candidates[i], p.Candidates[i].mayEverReceive()
 	return p.readyElsewhere(i, group, func(c *Candidate) bool {
-		return c.ReceivesTraffic || c.NoEntrypoint && c.RouterReady && !received
+		return c.acceptsFor(from) && (c.ReceivesTraffic || c.NoEntrypoint && c.RouterReady && !received)
 	})
 }
 
@@ -137,8 +137,8 @@ func (p *scheduler) mayServeCopy(i int) bool {
 // elsewhere, groups that answer nothing do not count: they may have to wait there until the others have
 // left (moveInParts).
 func (p *scheduler) servedElsewhere(i int) bool {
-	serves := func(c *Candidate) bool { return c.RouterReady && !c.NoEntrypoint }
 	c, some, silent := &p.Candidates[i], false, false
+	serves := func(o *Candidate) bool { return o.RouterReady && !o.NoEntrypoint && o.acceptsFor(c) }
 	for _, group := range p.Groups {
 		switch {
 		case !c.present(group):

@@ -22,7 +22,8 @@ func (v *view) candidate(m member) Candidate {
 	if at := v.snapshot.States[m.target.Cluster]; at != nil {
 		c.Exists = true
 		c.Present, c.Ready, c.WasReady, c.Updating, c.Created, c.Orphaned = at.Present, at.Ready, at.WasReady, v.updating(m.target.Cluster, at), at.Created, at.Orphaned
-		c.RouterReady = c.RouterReady || at.RouterReady && !at.Refused && (at.Routed() || !v.demand.HasFleetRoute)
+		c.RouterReady = c.RouterReady || at.RouterReady && (at.Routed() || !v.demand.HasFleetRoute)
+		c.Refused = at.Refused()
 	}
 	// A service that leaves the fleet also loses its fleet route.
 	if v.demand.HasFleetRoute && InFleet(v.demand.Placement) {

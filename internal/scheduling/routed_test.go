@@ -17,11 +17,14 @@ func TestRoutedBeforeLeft(t *testing.T) {
 		reason  string
 		routed  bool
 		refused bool
-		stays   bool
+		// refusedHere tells that it is refused where it is as well.
+		refusedHere bool
+		stays       bool
 	}{
-		"Routed":    {reason: "Its gateway leads to the pods.", routed: true},
-		"NotRouted": {reason: "Its gateway answers 404.", stays: true},
-		"Refused":   {reason: "Its gateway refuses the route.", routed: true, refused: true, stays: true},
+		"Routed":     {reason: "Its gateway leads to the pods.", routed: true},
+		"NotRouted":  {reason: "Its gateway answers 404.", stays: true},
+		"Refused":    {reason: "Its gateway refuses the route.", routed: true, refused: true, stays: true},
+		"BothRefuse": {reason: "No request is answered here either.", routed: true, refused: true, refusedHere: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +34,8 @@ func TestRoutedBeforeLeft(t *testing.T) {
 			east.Status.Entrypoint, west.Status.Entrypoint = v1alpha1.IPEntrypoint("192.0.2.1", 80), v1alpha1.IPEntrypoint("192.0.2.2", 80)
 			snapshot := schedulingtest.Snapshot(east, west)
 			snapshot.States["east"], snapshot.States["west"] = schedulingtest.Existing("worker/0"), schedulingtest.Existing("worker/0")
-			snapshot.States["west"].HasRoute, snapshot.States["west"].Refused = tc.routed, tc.refused
+			snapshot.States["west"].HasRoute, snapshot.States["west"].RouteRefused = tc.routed, tc.refused
+			snapshot.States["east"].RouteRefused = tc.refusedHere
 			snapshot.ReceivesTraffic[naming.FleetBackend(schedulingtest.Service.Name, "west")] = true
 			placement := &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}
 			for _, name := range []string{"east", "west"} {

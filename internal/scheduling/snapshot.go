@@ -80,8 +80,8 @@ type ClusterState struct {
 	// HasRoute and HasPool tell that the cluster had the service's HTTPRoute and its InferencePool when
 	// it was last read. Without them its gateway knows nothing of the service.
 	HasRoute, HasPool bool
-	// Refused tells that every gateway that reported on the route or on the pool refuses it, so requests get no answer there.
-	Refused bool
+	// RouteRefused and PoolRefused tell that every gateway that reported on the route or on the pool refuses it.
+	RouteRefused, PoolRefused bool
 	// ProviderConfig and Namespace are those that the objects there were created with. Both are
 	// empty beside the XR.
 	ProviderConfig v1alpha1.ProviderConfigRef
@@ -102,6 +102,10 @@ type ClusterState struct {
 
 // Routed tells whether requests that reach the cluster's gateway get to the endpoint picker.
 func (s *ClusterState) Routed() bool { return s.HasRoute && s.HasPool }
+
+// Refused tells that the gateways there refuse the service, so requests get no answer. They report on a pool only if a route
+// leads to it.
+func (s *ClusterState) Refused() bool { return s.HasRoute && (s.RouteRefused || s.PoolRefused) }
 
 // A Told is what the Object of a replica tells its cluster to run.
 type Told struct {

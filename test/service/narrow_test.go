@@ -106,7 +106,30 @@ func TestPoolWidens(t *testing.T) {
 			if got := selected(); got != tc.want {
 				t.Errorf("the pool selects %q, want %q", got, tc.want)
 			}
+			withoutWorkers, _, _ := strings.Cut(spec("pd-disaggregation", tc.worker), "- {name: w,")
+			w.edit(withoutWorkers)
+			if got := fixture.Fatals(w.fn.Run(t, w.req)); (got != "") != (tc.want == "worker" && tc.worker != broken) {
+				t.Errorf("the workers are removed, and that is refused for %q", got)
+			}
 		})
+	}
+}
+
+// TestPickedApartBefore has a service of a version of the function before, which did not note that its endpoint picker picks prefill
+// and decode apart. Its decode crashes, and that is no edit.
+func TestPickedApartBefore(t *testing.T) {
+	spec := "roles:\n- {name: r, componentType: router}\n" + roleOf("p", "prefiller", 1, "v1") + roleOf("d", "decoder", 1, "v1")
+	w := newWorld(t, spec)
+	w.rollOut(spec)
+	config := kube.Lookup(w.req.GetObserved().GetResources()["configmap/epp"].GetResource(), "metadata", "annotations").GetStructValue().GetFields()
+	if config[naming.AnnotationPicksApart] == nil {
+		t.Fatal("it is not noted today")
+	}
+	delete(config, naming.AnnotationPicksApart)
+	decode := w.req.GetObserved().GetResources()["leaderworkerset/d/0"]
+	decode.Resource = kube.With(decode.GetResource(), structpb.NewStructValue(fixture.YAML(t, `{observedGeneration: 1, conditions: [{type: Available, status: "False"}]}`)), "status")
+	if got := fixture.Fatals(w.fn.Run(t, w.req)); got != "" {
+		t.Errorf("refused for %q", got)
 	}
 }
 

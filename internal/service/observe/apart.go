@@ -24,7 +24,8 @@ func (r *ObservedState) pickedApart() field.ErrorList {
 	}
 	for i := range r.plan.Clusters {
 		c := &r.plan.Clusters[i]
-		if c.Abandoned || r.picksApart(c) || r.PickerConfig(c.ConfigKey()) == "" {
+		// A version of the function before did not write that the configuration picks them apart.
+		if hash := r.PickerConfig(c.ConfigKey()); c.Abandoned || r.picksApart(c) || hash == "" || hash == router.ConfigHash(c) {
 			continue
 		}
 		if lost := r.lostIn(c, router.ScreensRevisions && router.ScreensBoth); lost != nil {

@@ -140,7 +140,9 @@ func (r *ObservedState) stopsAnswering(c *plan.ClusterPlan) bool {
 		}
 	}
 	for replica := range c.Replicas() {
-		if state := r.Replica(replica.Key); state.Serving {
+		// Until the endpoint picker is replaced, the pool may select workers only.
+		only := v1alpha1.ComponentType(c.PoolSelector[naming.LabelComponentType])
+		if state := r.Replica(replica.Key); state.Serving && (only == "" || only == replica.Role.Type) {
 			after.Add(replica.Role.Type, state)
 		}
 	}

@@ -170,10 +170,10 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		at.GangQueue = cmp.Or(at.GangQueue, gangQueue.Text(observed))
 	case key.HTTPRoute:
 		at.HasRoute = exists(observed)
-		at.Refused = at.Refused || refusedByAll(observed)
+		at.RouteRefused = refusedByAll(observed)
 	case key.InferencePool:
 		at.HasPool = exists(observed)
-		at.Refused = at.Refused || refusedByAll(observed)
+		at.PoolRefused = refusedByAll(observed)
 	}
 }
 

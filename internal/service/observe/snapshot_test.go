@@ -99,12 +99,12 @@ func TestRefusedByAll(t *testing.T) {
 		"ByOneOfTwo":      {key.HTTPRoute, []any{refused, says("Accepted", "True", 2)}, false},
 		"SomeSayNothing":  {key.HTTPRoute, []any{refused, map[string]any{}}, false},
 		"Before":          {key.HTTPRoute, []any{says("Accepted", "False", 1)}, false},
-		"Pool":            {key.InferencePool, []any{refused}, true},
+		"PoolOfNoRoute":   {key.InferencePool, []any{refused}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := map[string]any{"metadata": map[string]any{"name": "x", "uid": "1", "generation": float64(2)}, "status": map[string]any{"parents": tc.parents}}
 			s := newScene(t).seeRemote(key.New("west", tc.kind).String(), manifest, synced("True", ""))
-			if got := Snapshot(s.request(), inFleet, time.Time{}).States["west"].Refused; got != tc.want {
+			if got := Snapshot(s.request(), inFleet, time.Time{}).States["west"].Refused(); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

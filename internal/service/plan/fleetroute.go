@@ -148,7 +148,7 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		current.Named = runs
 		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() {
 			current.Weight, restarting[current.Name] = p.ready(a)
-			if a.Existing.Refused {
+			if a.Existing.Refused() {
 				refused[current.Name] = max(current.Weight, restarting[current.Name])
 				current.Weight, restarting[current.Name] = 0, 0
 			}

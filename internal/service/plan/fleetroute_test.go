@@ -88,7 +88,7 @@ func TestBackendsOfFleet(t *testing.T) {
 			reason: "The gateway of a cluster refuses the service.",
 			snapshot: func() scheduling.Snapshot {
 				w := serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b")
-				w.States["a"].Refused = true
+				w.States["a"].RouteRefused = true
 				return w
 			}(),
 			want: []string{"a: 0", "b: 2, named"},
@@ -97,7 +97,7 @@ func TestBackendsOfFleet(t *testing.T) {
 			reason: "There is no other cluster, and the gateway may accept it soon.",
 			snapshot: func() scheduling.Snapshot {
 				w := serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a")
-				w.States["a"].Refused = true
+				w.States["a"].RouteRefused = true
 				return w
 			}(),
 			want: []string{"a: 2, named", "b: 0"},

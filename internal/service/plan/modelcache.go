@@ -110,12 +110,13 @@ func (p *Plan) cacheDemand() *scheduling.Demand {
 func (p *Plan) RefuseOtherWeights(observed []key.Key) field.ErrorList {
 	const remedy = ": make another ModelCache, and name it in the services"
 	spec := field.NewPath("spec")
+	here := slices.ContainsFunc(observed, func(k key.Key) bool { return k.Kind == key.PersistentVolumeClaim && k.Cluster == "" })
 	for _, k := range observed {
 		switch {
 		case k.Kind != key.PersistentVolumeClaim:
 		case k.Name != p.Weights.Hash:
 			return field.ErrorList{field.Forbidden(spec, "uri, revision, size, storageClassName and accessMode cannot be changed"+remedy)}
-		case k.Cluster != "" && p.spec.Placement == nil:
+		case k.Cluster != "" && p.spec.Placement == nil && !here:
 			return field.ErrorList{field.Required(spec.Child("clusters"), "clusters or clusterSelector must stay once the weights are in clusters of the fleet"+remedy)}
 		case k.Cluster == "" && p.spec.Placement != nil:
 			return field.ErrorList{field.Forbidden(spec.Child("clusters"), "neither clusters nor clusterSelector can be added once the weights are in the cluster of this object"+remedy)}

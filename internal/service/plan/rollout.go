@@ -152,7 +152,9 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 			continue
 		}
 		// Its backend may get its weight in a later call: that goes by what was seen ready before.
-		other := slices.ContainsFunc(p.FleetRoute.Backends, func(b Backend) bool { return b.Cluster != c && serves[b.Cluster] && !left[b.Cluster] })
+		other := slices.ContainsFunc(p.FleetRoute.Backends, func(b Backend) bool {
+			return b.Cluster != c && serves[b.Cluster] && !left[b.Cluster] && !p.refused(b.Cluster)
+		})
 		switch {
 		case left[c] || other && p.FleetRoute.leave(c):
 			left[c] = true
@@ -174,6 +176,13 @@ func (r *FleetRoute) leave(cluster string) bool {
 		}
 	}
 	return true
+}
+
+// refused tells whether the gateways of a cluster refuse the service.
+func (p *Plan) refused(cluster string) bool {
+	return slices.ContainsFunc(p.Schedule.Assignments, func(a scheduling.Assignment) bool {
+		return a.Target.Cluster == cluster && a.Existing != nil && a.Existing.Refused()
+	})
 }
 
 // mayReceiveTraffic tells whether a gateway may still send requests to a cluster by the fleet route.

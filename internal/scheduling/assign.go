@@ -150,6 +150,8 @@ type scheduler struct {
 	order, place []int
 	// someReachable tells that requests can reach an eligible candidate.
 	someReachable bool
+	// accepting tells that the gateways of an eligible candidate do not refuse the service.
+	accepting bool
 	// free is what is left in each candidate after what was assigned or asked so far.
 	free []capacity.Free
 	// assigned has the groups that each candidate is to run: those whose home it is, or all

@@ -143,8 +143,16 @@ func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bo
 	})
 }
 
-// mayEverReceive tells whether requests may reach a cluster, now or once its router is ready.
-func (c *Candidate) mayEverReceive() bool { return c.MayReceiveTraffic || !c.NoEntrypoint }
+// mayEverReceive tells whether requests may reach a cluster, now or once its router is ready. One outside the fleet has a route of
+// its own.
+func (c *Candidate) mayEverReceive() bool {
+	return c.MayReceiveTraffic || !c.NoEntrypoint || c.OutsideFleet
+}
+
+// takesOver tells whether the requests of another candidate reach this one, or none can reach either.
+func (c *Candidate) takesOver(other *Candidate) bool {
+	return c.acceptsFor(other) && (c.ReceivesTraffic || c.NoEntrypoint && c.RouterReady && !other.mayEverReceive())
+}
 
 // anyExistsOrReserved tells whether any replica of a group exists there or is reserved there. A group that has
 // stopped needs none.

@@ -35,6 +35,9 @@ func (p *scheduler) placeUnits() {
 	for i := range p.Candidates {
 		p.free[i] = p.Candidates[i].Free.Clone()
 	}
+	for i := range p.Candidates {
+		p.accepting = p.accepting || p.eligibility[i].eligible() && !p.Candidates[i].Refused
+	}
 	units := p.units()
 	homes, failed := make([]int, len(units)), make([]bool, len(units))
 	var homeless []int
@@ -215,8 +218,14 @@ func (p *scheduler) startFailed(u unit, home int) bool {
 	})
 }
 
-// answersIn tells whether a group can answer requests in a cluster.
+// answersIn tells whether a group can answer requests in a cluster. Where the gateways refuse the service, it does not, as long as those
+// of another cluster may accept it. If all refuse it, moving helps nobody.
 func (p *scheduler) answersIn(g *reservation.ReplicaGroup, i int) bool {
+	return p.readyIn(g, i) && (!p.Candidates[i].Refused || !p.accepting)
+}
+
+// readyIn tells whether a group would answer in a cluster if the gateways there accept it.
+func (p *scheduler) readyIn(g *reservation.ReplicaGroup, i int) bool {
 	return p.Candidates[i].RouterReady && p.canAnswer(g, i)
 }
 
@@ -250,7 +259,7 @@ func (p *scheduler) setHome(u unit, home, was int) {
 	c := &p.Candidates[home]
 	joins := slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool {
 		h := p.Homes[g.Name]
-		return p.recordedIn(g.Name, home) && h.Started || h.Epoch == 0 && p.answersIn(&g, home)
+		return p.recordedIn(g.Name, home) && h.Started || h.Epoch == 0 && p.readyIn(&g, home)
 	})
 	for i := range u {
 		g := &u[i]

@@ -29,32 +29,34 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 
 // keepsQueue tells whether requests may wait in a cluster in which nothing of the service is to run any more. The
 // endpoint picker stays there until the fleet's gateway sends them elsewhere. While the service has no other place, it also
-// stays when the gateway sends it nothing, such as after it was not ready. No fleet route leads requests into the fleet or out of
-// it, so a service that enters or leaves keeps it until the next one is ready.
+// stays when the gateway sends it nothing, such as after it was not ready. Without a fleet route, or where that does not lead, it
+// stays until the next one is ready.
 func (p *scheduler) keepsQueue(i int, d *Decision) bool {
 	c := &p.Candidates[i]
 	if !p.Waits || len(p.Groups) == 0 || d.State != v1alpha1.StateNotPlaced || d.Abandoned || !c.Exists {
 		return false
 	}
 	nowhere := !slices.ContainsFunc(p.assigned, func(groups []reservation.ReplicaGroup) bool { return len(groups) > 0 })
-	return c.MayReceiveTraffic || nowhere && c.mayEverReceive() || !nowhere && p.crosses(i)
+	return c.MayReceiveTraffic || nowhere && c.mayEverReceive() || !nowhere && !p.takenOver(i)
 }
 
-// crosses tells whether a service enters or leaves the fleet, and requests do not reach it yet on the other side.
-func (p *scheduler) crosses(i int) bool {
+// takenOver tells whether requests can wait, or be answered, where a service is to run instead.
+func (p *scheduler) takenOver(i int) bool {
 	for j := range p.Candidates {
-		c := &p.Candidates[j]
-		if len(p.assigned[j]) > 0 && (c.OutsideFleet == p.Candidates[i].OutsideFleet || c.ReceivesTraffic && c.acceptsFor(&p.Candidates[i])) {
-			return false
+		if j != i && len(p.assigned[j]) > 0 && p.Candidates[j].takesOver(&p.Candidates[i]) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // queueLeaves says when a cluster is left in which requests wait.
 func (p *scheduler) queueLeaves(i int) string {
-	if j := p.unroutableTarget(i); j != "" {
+	switch j := p.unroutableTarget(i); {
+	case j != "":
 		return cannotLeave(j)
+	case !p.Candidates[i].MayReceiveTraffic:
+		return ", and is left once requests can wait elsewhere"
 	}
 	return ", and is left once no gateway sends requests there"
 }
@@ -97,10 +99,7 @@ func (p *scheduler) failedIn(i int, group *reservation.ReplicaGroup) bool {
 // replaced tells whether what a cluster has of a group is ready in another one. If requests may
 // reach it here, they also have to reach it there.
 func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
-	from, received := &p.Candidates[i], p.Candidates[i].mayEverReceive()
-	return p.readyElsewhere(i, group, func(c *Candidate) bool {
-		return c.acceptsFor(from) && (c.ReceivesTraffic || c.NoEntrypoint && c.RouterReady && !received)
-	})
+	return p.readyElsewhere(i, group, func(c *Candidate) bool { return c.takesOver(&p.Candidates[i]) })
 }
 
 // readyElsewhere tells whether what a cluster has of a group is ready in another one that the

@@ -24,9 +24,9 @@ func TestSleeps(t *testing.T) {
 		change func(a *Candidate)
 		// noQueue tells that requests fail if nothing is ready, and noGroups that the service is stopped.
 		noQueue, noGroups bool
-		// alone tells that b is drained.
-		alone bool
-		want  states
+		// alone tells that b is drained, and receives that requests reach it.
+		alone, receives bool
+		want            states
 	}{
 		"Undisturbed":        {reason: "It stays.", want: states{"a": placed, "b": not}},
 		"BrieflyUnreachable": {reason: "Replicas stay, too.", change: brief, want: states{"a": placed, "b": not}},
@@ -35,7 +35,8 @@ func TestSleeps(t *testing.T) {
 		"Gone":               {reason: "Nobody says that it comes back.", change: func(c *Candidate) { c.Unknown, c.Gone = "x", true }, want: states{"a": leaving, "b": placed}},
 		"OutOfScope":         {reason: "It could not wake there.", change: func(c *Candidate) { c.OutOfScope = ReasonNoCache }, want: states{"a": leaving, "b": placed}},
 		"Drained":            {reason: "It moves.", change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": leaving, "b": placed}},
-		"DrainedNoTraffic":   {reason: "The route leads elsewhere.", change: func(c *Candidate) { c.StopPolicy, c.MayReceiveTraffic = v1alpha1.StopDrain, false }, want: states{"a": not, "b": placed}},
+		"DrainedNoTraffic":   {reason: "The route leads elsewhere.", receives: true, change: func(c *Candidate) { c.StopPolicy, c.MayReceiveTraffic = v1alpha1.StopDrain, false }, want: states{"a": not, "b": placed}},
+		"DrainedNoRoute":     {reason: "No route leads anywhere, and the next endpoint picker is not ready.", change: func(c *Candidate) { c.StopPolicy, c.MayReceiveTraffic = v1alpha1.StopDrain, false }, want: states{"a": leaving, "b": placed}},
 		"DrainedNothing":     {reason: "Nothing exists there.", change: func(c *Candidate) { c.StopPolicy, c.Exists = v1alpha1.StopDrain, false }, want: states{"a": not, "b": placed}},
 		"DrainedNoQueue":     {reason: "No request waits.", noQueue: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": not, "b": placed}},
 		"Alone":              {reason: "It has no other place.", alone: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": leaving, "b": not}},
@@ -67,6 +68,7 @@ func TestSleeps(t *testing.T) {
 			if tc.alone {
 				p.Candidates[1].StopPolicy = v1alpha1.StopDrain
 			}
+			p.Candidates[1].RouterReady, p.Candidates[1].ReceivesTraffic = tc.receives, tc.receives
 			if tc.change != nil {
 				tc.change(&p.Candidates[0])
 			}

@@ -528,6 +528,7 @@ func TestSleeperCrossesFleet(t *testing.T) {
 		}
 		s.req.Observed.Composite.Resource = xr
 	}
+	wakes := 0.0
 	// call lets everything be ready but the endpoint pickers of some clusters, and returns where there are any.
 	call := func(s *sleeper, notReady ...string) []string {
 		rsp := settle(s.T, s.fn, s.req, []string{s.cluster("us-west")})
@@ -548,7 +549,7 @@ func TestSleeperCrossesFleet(t *testing.T) {
 				pickers = append(pickers, parsed.Cluster)
 				all[k] = &fnv1.Resource{Resource: kube.With(r.GetResource(), ready, "status", "atProvider", "manifest", "status", "readyReplicas")}
 			case k == "inferencerole/w":
-				all[k] = &fnv1.Resource{Resource: kube.With(r.GetResource(), structpb.NewNumberValue(0), "spec", "replicas")}
+				all[k] = &fnv1.Resource{Resource: kube.With(r.GetResource(), structpb.NewNumberValue(wakes), "spec", "replicas")}
 			case k == key.FleetRoute.String():
 				r := kube.With(r.GetResource(), structpb.NewNumberValue(1), "metadata", "generation")
 				all[k] = &fnv1.Resource{Resource: kube.With(r, structpb.NewStructValue(fixture.YAML(s, `{parents: [{parentRef: {name: hub}, conditions: [{type: Accepted, status: "True", observedGeneration: 1}]}]}`)), "status")}
@@ -579,6 +580,16 @@ func TestSleeperCrossesFleet(t *testing.T) {
 				if got := call(s, there); !slices.Equal(got, []string{"here", "us-west"}) {
 					t.Fatalf("while the next one starts: endpoint pickers in %v", got)
 				}
+			}
+			if tc.to == "us-west" {
+				// A request wakes it, and there is no room for it so far.
+				wakes, s.full["us-west"] = 1, true
+				for range 4 {
+					if got := call(s, there); !slices.Contains(got, "here") {
+						t.Fatalf("while it waits for room: endpoint pickers in %v", got)
+					}
+				}
+				wakes, s.full["us-west"] = 0, false
 			}
 			for range 4 {
 				call(s)

@@ -45,7 +45,7 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 	keys := req.ObservedKeys()
 	// Without replicas and an endpoint picker, what is beside the XR belongs to the service wherever it runs.
 	beside := slices.ContainsFunc(keys, func(k key.Key) bool {
-		return k.Cluster == "" && (k.Kind == key.LeaderWorkerSet || k.Kind == key.Deployment)
+		return k.Cluster == "" && (k.Kind == key.LeaderWorkerSet || k.Kind == key.Deployment) && req.Observed(k).DeletionTimestamp() == ""
 	})
 	for _, k := range slices.Backward(keys) {
 		addObserved(&snapshot, k, req.Observed(k), beside)

@@ -153,7 +153,7 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 		}
 		// Its backend may get its weight in a later call: that goes by what was seen ready before.
 		other := slices.ContainsFunc(p.FleetRoute.Backends, func(b Backend) bool {
-			return b.Cluster != c && serves[b.Cluster] && !left[b.Cluster] && !p.refused(b.Cluster)
+			return b.Cluster != c && serves[b.Cluster] && !left[b.Cluster] && p.answersIn(b.Cluster)
 		})
 		switch {
 		case left[c] || other && p.FleetRoute.leave(c):
@@ -178,10 +178,11 @@ func (r *FleetRoute) leave(cluster string) bool {
 	return true
 }
 
-// refused tells whether the gateways of a cluster refuse the service.
-func (p *Plan) refused(cluster string) bool {
+// answersIn tells whether requests that reach the gateway of a cluster may get to pods. A cluster of which that is not so gets no
+// weight, however many replicas serve there.
+func (p *Plan) answersIn(cluster string) bool {
 	return slices.ContainsFunc(p.Schedule.Assignments, func(a scheduling.Assignment) bool {
-		return a.Target.Cluster == cluster && a.Existing != nil && a.Existing.Refused()
+		return a.Target.Cluster == cluster && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() && !a.Existing.Refused()
 	})
 }
 

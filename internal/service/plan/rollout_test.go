@@ -49,7 +49,7 @@ func TestLeaveFirst(t *testing.T) {
 			for i, of := range [][]rollout.Unit{tc.a, tc.b} {
 				cluster := string("ab"[i])
 				p.FleetRoute.Backends = append(p.FleetRoute.Backends, Backend{Cluster: cluster, Weight: tc.weights[i], Named: tc.weights[i] > 0})
-				p.Schedule.Assignments = append(p.Schedule.Assignments, scheduling.Assignment{Target: scheduling.Target{Cluster: cluster}, MayReceiveTraffic: tc.receives[i], Existing: &scheduling.ClusterState{HasRoute: true, RouteRefused: tc.refused && i == 1}})
+				p.Schedule.Assignments = append(p.Schedule.Assignments, scheduling.Assignment{Target: scheduling.Target{Cluster: cluster}, MayReceiveTraffic: tc.receives[i], Existing: &scheduling.ClusterState{RouterWasReady: true, HasRoute: true, HasPool: true, RouteRefused: tc.refused && i == 1}})
 				for k, s := range of {
 					units, states, now = append(units, unit{cluster: cluster}), append(states, s), append(now, s.Outdated)
 					names = append(names, fmt.Sprintf("%s%d", cluster, k))

@@ -145,10 +145,14 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 		return
 	}
 	// An object that is being deleted cannot stay, and cannot be changed.
-	name := k.Cluster
-	if observed.DeletionTimestamp() != "" || name == "" && !beside {
-		return
+	if observed.DeletionTimestamp() == "" && (k.Cluster != "" || beside) {
+		addState(snapshot, k, observed)
 	}
+}
+
+// addState adds what an object of the service is in its cluster.
+func addState(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object) {
+	name := k.Cluster
 	if snapshot.States[name] == nil {
 		snapshot.States[name] = &scheduling.ClusterState{Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, Created: map[key.ReplicaID]time.Time{}, Orphaned: true}
 	}

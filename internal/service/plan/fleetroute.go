@@ -146,13 +146,7 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 			continue
 		}
 		current.Named = runs
-		if a.Serves && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() {
-			current.Weight, restarting[current.Name] = p.ready(a)
-			if a.Existing.Refused() {
-				refused[current.Name] = max(current.Weight, restarting[current.Name])
-				current.Weight, restarting[current.Name] = 0, 0
-			}
-		}
+		current.Weight, restarting[current.Name], refused[current.Name] = p.weigh(a)
 		if waits && current.Weight == 0 {
 			waiting[place][current.Name] = 1
 		}
@@ -167,6 +161,18 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		weighInstead(all, weights)
 	}
 	return p.nameBackends(all, inUse)
+}
+
+// weigh returns the weight of a cluster, and in its place the replicas that are being replaced, or those whose requests are refused.
+func (p *Plan) weigh(a *scheduling.Assignment) (weight, restarting, refused int32) {
+	if !a.Serves || a.Existing == nil || !a.Existing.RouterWasReady || !a.Existing.Routed() {
+		return 0, 0, 0
+	}
+	weight, restarting = p.ready(a)
+	if a.Existing.Refused() {
+		return 0, 0, max(weight, restarting)
+	}
+	return weight, restarting, 0
 }
 
 // weighInstead gives backends other weights if none has one.

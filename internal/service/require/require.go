@@ -165,6 +165,16 @@ func ConfiguredClusters(req incoming.Request) ([]incoming.Object, bool) {
 // clusterDefinition is the name of the definition of InferenceClusters.
 const clusterDefinition = "inferenceclusters." + v1alpha1.Group
 
+// caches requires the ModelCache that a service names, or the requests of the services that name a ModelCache.
+func caches(r *fnv1.Requirements, p *plan.Plan) {
+	if p.Service.OfCache && p.InFleet() {
+		r.Resources[CacheUsers] = incoming.ByLabels("v1", "ConfigMap", p.Service.Namespace, map[string]string{naming.LabelUsesModelCache: p.Service.Name})
+	}
+	if p.Shared != nil {
+		r.Resources[ModelCache] = modelCache(p)
+	}
+}
+
 // Declare adds the requirements to the response. It returns the objects that are deferred
 // because their kind is missing. An object that is observed is never deferred.
 func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, objects []kube.Object) []plan.Deferred {
@@ -172,12 +182,7 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	pods(r, p)
 	loaders(req, r, p)
 	clusters(req, r, p)
-	if p.Service.OfCache && p.InFleet() {
-		r.Resources[CacheUsers] = incoming.ByLabels("v1", "ConfigMap", p.Service.Namespace, map[string]string{naming.LabelUsesModelCache: p.Service.Name})
-	}
-	if p.Shared != nil {
-		r.Resources[ModelCache] = modelCache(p)
-	}
+	caches(r, p)
 	if p.Schedule != nil && p.Schedule.ReadsNamespace {
 		r.Resources[Namespace] = incoming.ByName("v1", "Namespace", "", p.Service.Namespace)
 	}

@@ -90,11 +90,13 @@ func testFromZero(t *testing.T, c *cluster.Cluster) {
 func testFromZeroInFleet(t *testing.T, h *controlPlane) {
 	const host = "sleepy.example.com"
 	h.joins(t, "sleepy", member{name: "sleepy-east", remote: "cluster-1", nodes: 1, gateway: observedGateway})
-	h.joins(t, "sleepy", member{name: "sleepy-west", remote: "cluster-2", nodes: 1, gateway: observedGateway})
 	router := entrance(host, "prefix-cache")
 	router["endpointPicker"] = map[string]any{"failureMode": "FailClose"}
 	chat := placedService(namespace(t, h.Cluster), "chat", "Failover", "sleepy", sleepyWorker(), router)
 	apply(t, h.Cluster, chat)
+	// The other cluster comes later: it might know its gateway's address earlier than this one, and get the service.
+	h.lands(t, chat, map[string]string{"sleepy-east": "Placed [0] weight 1"}, map[string]int{"cluster-1": 1})
+	h.joins(t, "sleepy", member{name: "sleepy-west", remote: "cluster-2", nodes: 1, gateway: observedGateway})
 	isIn := func(east string, pods map[string]int) {
 		t.Helper()
 		h.lands(t, chat, map[string]string{"sleepy-east": east, "sleepy-west": "NotPlaced NotNeeded: it runs in sleepy-east"}, pods)

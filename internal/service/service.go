@@ -171,6 +171,8 @@ func (s *Service) refusal(state *observe.ObservedState) error {
 	changes, conflicts := state.ForbiddenChanges(s.objects), state.Conflicts(s.objects)
 	reason := composite.ReasonTooLarge
 	switch {
+	case composite.InputInvalid(changes):
+		reason = composite.ReasonInvalidInput
 	case len(changes) > 0:
 		reason = composite.ReasonInvalidSpec
 	case len(conflicts) > 0:

@@ -85,15 +85,15 @@ func TestLastAnswers(t *testing.T) {
 	prefill, decode := roleOf("p", "prefiller", 1, "v1"), roleOf("d", "decoder", 1, "v1")
 	both := sglangRole("p", "prefiller", 1, "v1") + sglangRole("d", "decoder", 1, "v1")
 	cases := map[string]struct{ before, after, removed, missing string }{
-		"PrefillOfSGLang":             {both, sglangRole("d", "decoder", 1, "v1"), "p", "roles that answer without these"},
-		"DecodeOfSGLang":              {both, sglangRole("p", "prefiller", 1, "v1"), "d", "roles that answer without these"},
+		"PrefillOfSGLang":             {both, sglangRole("d", "decoder", 1, "v1"), "p", "roles that answer without these, such as workers"},
+		"DecodeOfSGLang":              {both, sglangRole("p", "prefiller", 1, "v1"), "d", "roles that answer without these, such as workers"},
 		"PrefillOfSGLangBesideOther":  {both + sglangRole("q", "prefiller", 1, "v1"), both, "", ""},
 		"PrefillOfSGLangBesideWorker": {both + roleOf("w", "worker", 1, "v1"), sglangRole("d", "decoder", 1, "v1") + roleOf("w", "worker", 1, "v1"), "", ""},
 		"PrefillOfVLLM":               {prefill + decode, decode, "", ""},
 		"DecodeOfVLLM":                {prefill + decode, prefill, "", ""},
-		"DecodeBehindRouter":          {router + prefill + decode, router + prefill, "d", "roles that answer without these"},
+		"DecodeBehindRouter":          {router + prefill + decode, router + prefill, "d", "roles that answer without these, such as workers"},
 		"DecodeBehindPrefixCache":     {whole + prefill + decode, whole + prefill, "", ""},
-		"WorkerAndPrefillToZero":      {router + both + roleOf("w", "worker", 1, "v1"), router + sglangRole("p", "prefiller", 0, "v1") + sglangRole("d", "decoder", 1, "v1"), "w", "roles that answer without these"},
+		"WorkerAndPrefillToZero":      {router + both + roleOf("w", "worker", 1, "v1"), router + sglangRole("p", "prefiller", 0, "v1") + sglangRole("d", "decoder", 1, "v1"), "w", "roles that answer without these, such as workers"},
 		"OthersHaveNoReplicas":        {roleOf("w", "worker", 1, "v1") + roleOf("v", "worker", 0, "v1"), roleOf("v", "worker", 0, "v1"), "w", "any other role in the service's own cluster"},
 	}
 	for name, tc := range cases {

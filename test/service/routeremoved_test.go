@@ -16,7 +16,7 @@ func TestRouteRemoved(t *testing.T) {
 		without = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}`
 		own     = "- {name: r, componentType: router, httproute: {parentRefs: [{name: mine}]}}\n"
 		none    = "- {name: r, componentType: router}\n"
-		refused = "spec.roles[r].httproute.parentRefs: Required value: must go on naming a gateway, or gateway.parentRefs of the Composition's input must: clients come to the service's own cluster by the HTTPRoute. To remove that, set replicas to 0 first, or remove the router"
+		refused = "spec.roles[0].httproute.parentRefs: Required value: must go on naming a gateway, unless the router has a gateway of its own or gateway.parentRefs of the Composition's input names one: clients come to the service's own cluster by the HTTPRoute. To remove that, set the replicas of all serving roles to 0 first, or remove the router"
 	)
 	workers := func(replicas int, image string) string { return roleOf("w", "worker", replicas, image) }
 	for name, tc := range map[string]struct{ before, input, after, newInput, want string }{
@@ -46,7 +46,7 @@ func TestRouteRemoved(t *testing.T) {
 
 // TestFleetRouteRemoved takes away the fleet's gateways.
 func TestFleetRouteRemoved(t *testing.T) {
-	const refused = "fleet.parentRefs: Required value: must go on naming a gateway: clients come by the fleet route. To remove that, set replicas to 0 first, or remove the router"
+	const refused = "fleet.parentRefs: Required value: must go on naming a gateway: clients come by the fleet route. To remove that, set the replicas of all serving roles to 0 first, or remove the router"
 	fn := function.Start(t)
 	req := drained(t, fn, "[]")
 	fleet := kube.Lookup(req.GetInput(), "fleet").GetStructValue()

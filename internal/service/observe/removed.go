@@ -37,7 +37,7 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 	}
 	waits := r.rolesNotReady(from)
 	if len(waits) == 0 && slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool { return from[c.Target.Cluster] && r.stopsAnswering(&c) }) {
-		waits = []string{"roles that answer without these"}
+		waits = []string{"roles that answer without these, such as workers"}
 	}
 	if len(waits) == 0 {
 		return nil

@@ -14,7 +14,7 @@ func (r *ObservedState) routesRemoved() field.ErrorList {
 	if router == nil || r.plan.Stopped() {
 		return nil
 	}
-	const remedy = ". To remove that, set replicas to 0 first, or remove the router"
+	const remedy = ". To remove that, set the replicas of all serving roles to 0 first, or remove the router"
 	if router.HasRoute {
 		if r.plan.InFleet() && r.plan.FleetRoute == nil && r.stays(key.FleetRoute) {
 			return field.ErrorList{field.Required(field.NewPath("input", "fleet", "parentRefs"),
@@ -24,8 +24,9 @@ func (r *ObservedState) routesRemoved() field.ErrorList {
 	}
 	for i := range r.plan.Clusters {
 		if c := &r.plan.Clusters[i]; !c.Abandoned && r.stays(c.Key(key.HTTPRoute)) {
-			return field.ErrorList{field.Required(field.NewPath("spec", "roles").Key(router.Name).Child("httproute", "parentRefs"),
-				"must go on naming a gateway, or gateway.parentRefs of the Composition's input must: clients come to "+clusterName(c.Target.Cluster)+" by the HTTPRoute"+remedy)}
+			return field.ErrorList{field.Required(router.Path().Child("httproute", "parentRefs"),
+				"must go on naming a gateway, unless the router has a gateway of its own or gateway.parentRefs of the Composition's input names one: clients come to "+
+					clusterName(c.Target.Cluster)+" by the HTTPRoute"+remedy)}
 		}
 	}
 	return nil

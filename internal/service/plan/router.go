@@ -45,6 +45,7 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 		Tracing:         pickerTracing(in.Monitoring.Tracing, role.Name),
 	}
 	path := rolePath(i)
+	r.path = path
 	warnings, errs := r.planConfig(path, role, spec, in)
 	w, more := r.planPool(path, serving)
 	warnings, errs = append(warnings, w...), append(errs, more...)

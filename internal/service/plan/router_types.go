@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -70,9 +71,14 @@ type Router struct {
 	// Names of models that the engines of the pool answer.
 	Names launch.Names
 
+	// path of the role.
+	path *field.Path
 	// rules of Route, as far as they can be read.
 	rules []gateway.HTTPRouteRule
 }
+
+// Path of the role in the spec.
+func (r *Router) Path() *field.Path { return r.path }
 
 // An EndpointPickerPod is what the endpoint picker's pods get.
 type EndpointPickerPod struct {

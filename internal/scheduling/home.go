@@ -34,8 +34,6 @@ func (p *scheduler) placeUnits() {
 	p.free = make([]capacity.Free, len(p.Candidates))
 	for i := range p.Candidates {
 		p.free[i] = p.Candidates[i].Free.Clone()
-	}
-	for i := range p.Candidates {
 		p.accepting = p.accepting || p.eligibility[i].eligible() && !p.Candidates[i].Refused
 	}
 	units := p.units()

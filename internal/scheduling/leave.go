@@ -37,7 +37,10 @@ func (p *scheduler) keepsQueue(i int, d *Decision) bool {
 		return false
 	}
 	nowhere := !slices.ContainsFunc(p.assigned, func(groups []reservation.ReplicaGroup) bool { return len(groups) > 0 })
-	return c.MayReceiveTraffic || nowhere && c.mayEverReceive() || !nowhere && !p.takenOver(i)
+	if nowhere {
+		return c.mayEverReceive()
+	}
+	return c.MayReceiveTraffic || !p.takenOver(i)
 }
 
 // takenOver tells whether requests can wait, or be answered, where a service is to run instead.

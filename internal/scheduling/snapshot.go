@@ -103,6 +103,10 @@ type ClusterState struct {
 // Routed tells whether requests that reach the cluster's gateway get to the endpoint picker.
 func (s *ClusterState) Routed() bool { return s.HasRoute && s.HasPool }
 
+// Answered tells whether requests that reached the cluster's gateway got to an endpoint picker that was ready, when it was last
+// read. Nothing is answered in a cluster of which nothing is known.
+func (s *ClusterState) Answered() bool { return s != nil && s.RouterWasReady && s.Routed() }
+
 // Refused tells that the gateways there refuse the service, so requests get no answer. They report on a pool only if a route
 // leads to it.
 func (s *ClusterState) Refused() bool { return s.HasRoute && (s.RouteRefused || s.PoolRefused) }

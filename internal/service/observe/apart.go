@@ -5,15 +5,8 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
-	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
-
-// picksApart tells whether the endpoint picker of a cluster picks prefill and decode apart, by the ConfigMap that was read last.
-func (r *ObservedState) picksApart(c *plan.ClusterPlan) bool {
-	found, _ := remote.Unwrap(r.req.Observed(c.ConfigKey()))
-	return picksApart.Text(found) != ""
-}
 
 // pickedApart finds prefill or decode replicas that get whole requests, and would get no more: the endpoint picker begins to pick
 // prefill and decode apart, and none of what it picks from then on serves.
@@ -41,11 +34,11 @@ func (r *ObservedState) pickedApart() field.ErrorList {
 func (r *ObservedState) lostIn(c *plan.ClusterPlan, needsBoth bool) *plan.Role {
 	former, _ := r.PoolType(c.Key(key.InferencePool))
 	var lost *plan.Role
-	serve := plan.Answering{}
+	serve := plan.Versions{}
 	for replica := range c.Replicas() {
 		state, t := r.Replica(replica.Key), replica.Role.Type
 		if state.Serving {
-			serve.Add(t, state)
+			serve.Add(t, state.RunningRevision)
 		}
 		gets := former == "" || former == t
 		picked := t == v1alpha1.ComponentTypeWorker || t == v1alpha1.ComponentTypeDecoder && !needsBoth

@@ -5,17 +5,24 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
 var (
 	configHash = incoming.NewPath("metadata", "annotations", naming.AnnotationConfigHash)
-	picksApart = incoming.NewPath("metadata", "annotations", naming.AnnotationPicksApart)
+	apartNoted = incoming.NewPath("metadata", "annotations", naming.AnnotationPicksApart)
 )
 
 // PickerConfig returns the hash of the endpoint picker's configuration in a ConfigMap as it was read last.
 func (r *ObservedState) PickerConfig(k key.Key) string {
 	found, _ := remote.Unwrap(r.req.Observed(k))
 	return configHash.Text(found)
+}
+
+// picksApart tells whether the endpoint picker of a cluster picks prefill and decode apart, by the ConfigMap that was read last.
+func (r *ObservedState) picksApart(c *plan.ClusterPlan) bool {
+	found, _ := remote.Unwrap(r.req.Observed(c.ConfigKey()))
+	return apartNoted.Text(found) != ""
 }
 
 // PickerRuns tells whether the endpoint picker of a Deployment is available with a configuration of that hash, and all former

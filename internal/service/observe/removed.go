@@ -36,7 +36,7 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 		maps.Copy(from, in)
 	}
 	waits := r.rolesNotReady(from)
-	if len(waits) == 0 && slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool { return from[c.Target.Cluster] && r.stopsAnswering(&c) }) {
+	if len(waits) == 0 && r.stopsAnswering(from) {
 		waits = []string{"roles that answer without these, such as workers"}
 	}
 	if len(waits) == 0 {
@@ -103,53 +103,72 @@ func (r *ObservedState) rolesNotReady(in map[string]bool) []string {
 func (r *ObservedState) nothingLeft(in []string) []string {
 	var all []string
 	for _, name := range in {
+		c := r.clusterOf(name)
 		// Gateways send requests there until the fleet route has left it, as it does for replicas that go.
 		// Outside the fleet, another cluster serves where this one is removed, too (servingClustersRemoved).
-		if !r.staysIn(name) && (r.plan.FleetRoute != nil || !r.plan.InFleet() && r.isIn(name)) {
+		if !r.staysIn(c) && (r.plan.FleetRoute != nil || !r.plan.InFleet() && c != nil) {
 			all = append(all, "any other role in "+clusterName(name))
-		} else if r.noWayIn(name) {
+		} else if r.noWayIn(c) {
 			all = append(all, "a role that gets requests without a router")
 		}
 	}
 	return slices.Compact(all)
 }
 
+// clusterOf returns the plan of a cluster, or nil if it is none of the service's.
+func (r *ObservedState) clusterOf(name string) *plan.ClusterPlan {
+	for i := range r.plan.Clusters {
+		if c := &r.plan.Clusters[i]; c.Target.Cluster == name {
+			return c
+		}
+	}
+	return nil
+}
+
 // noWayIn tells whether requests come to a cluster by a Service that goes, and nothing replaces it. Prefill
 // and decode get none without a router.
-func (r *ObservedState) noWayIn(name string) bool {
-	return r.plan.Router == nil && slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool {
-		return c.Target.Cluster == name && c.Endpoint == nil && r.Observed(c.Key(key.Service))
-	})
+func (r *ObservedState) noWayIn(c *plan.ClusterPlan) bool {
+	return c != nil && r.plan.Router == nil && c.Endpoint == nil && r.Observed(c.Key(key.Service))
 }
 
-// isIn tells whether a cluster is one of the service's.
-func (r *ObservedState) isIn(name string) bool {
-	return slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool { return c.Target.Cluster == name })
-}
-
-// stopsAnswering tells whether replicas may answer requests in a cluster, and those that are left do not: prefill and decode may
-// need each other, and an endpoint picker that picks them apart needs decode.
-func (r *ObservedState) stopsAnswering(c *plan.ClusterPlan) bool {
-	if c.Leaving {
-		return false
+// stopsAnswering tells whether replicas may answer requests in one of some clusters, and those that are left there do not: prefill and
+// decode may need each other, and an endpoint picker that picks them apart needs decode.
+func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
+	now := map[string]plan.Versions{}
+	for name := range in {
+		now[name] = plan.Versions{}
 	}
-	now, after := plan.Answering{}, plan.Answering{}
 	for _, k := range r.req.ObservedKeys() {
-		if _, is := k.ReplicaID(); is && k.Cluster == c.Target.Cluster && r.mayServe(k) {
-			now.Add(r.typeOf(k), r.Replica(k))
+		if _, is := k.ReplicaID(); is && in[k.Cluster] && r.mayServe(k) {
+			now[k.Cluster].Add(r.typeOf(k), r.Replica(k).RunningRevision)
 		}
 	}
+	for i := range r.plan.Clusters {
+		c := &r.plan.Clusters[i]
+		if c.Leaving || !in[c.Target.Cluster] {
+			continue
+		}
+		answer := plan.Versions.Any
+		if r.picksApart(c) {
+			answer = func(v plan.Versions) bool { return v.Picked(false) }
+		}
+		if answer(now[c.Target.Cluster]) && !answer(r.selected(c)) {
+			return true
+		}
+	}
+	return false
+}
+
+// selected are the replicas of a cluster that serve, and that its pool is to select. Until the endpoint picker is replaced, these
+// may be the workers only.
+func (r *ObservedState) selected(c *plan.ClusterPlan) plan.Versions {
+	only, all := v1alpha1.ComponentType(c.PoolSelector[naming.LabelComponentType]), plan.Versions{}
 	for replica := range c.Replicas() {
-		// Until the endpoint picker is replaced, the pool may select workers only.
-		only := v1alpha1.ComponentType(c.PoolSelector[naming.LabelComponentType])
-		if state := r.Replica(replica.Key); state.Serving && (only == "" || only == replica.Role.Type) {
-			after.Add(replica.Role.Type, state)
+		if state, t := r.Replica(replica.Key), replica.Role.Type; state.Serving && (only == "" || only == t) {
+			all.Add(t, state.RunningRevision)
 		}
 	}
-	if r.picksApart(c) {
-		return now.Picked(false) && !after.Picked(false)
-	}
-	return now.Any() && !after.Any()
+	return all
 }
 
 var (
@@ -167,10 +186,8 @@ func (r *ObservedState) typeOf(k key.Key) v1alpha1.ComponentType {
 }
 
 // staysIn tells whether a cluster is to run any replica.
-func (r *ObservedState) staysIn(name string) bool {
-	return slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool {
-		return c.Target.Cluster == name && (c.Leaving || slices.ContainsFunc(r.plan.Roles, func(of *plan.Role) bool { return wants(&c, of) }))
-	})
+func (r *ObservedState) staysIn(c *plan.ClusterPlan) bool {
+	return c != nil && (c.Leaving || slices.ContainsFunc(r.plan.Roles, func(of *plan.Role) bool { return wants(c, of) }))
 }
 
 // wants tells whether a cluster is to run replicas of a role.

@@ -165,7 +165,7 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 
 // weigh returns the weight of a cluster, and in its place the replicas that are being replaced, or those whose requests are refused.
 func (p *Plan) weigh(a *scheduling.Assignment) (weight, restarting, refused int32) {
-	if !a.Serves || a.Existing == nil || !a.Existing.RouterWasReady || !a.Existing.Routed() {
+	if !a.Serves || !a.Existing.Answered() {
 		return 0, 0, 0
 	}
 	weight, restarting = p.ready(a)
@@ -201,7 +201,7 @@ func (p *Plan) waitsIn(a *scheduling.Assignment) (place int, waits bool) {
 	if !p.Router.Waits() || a.State == v1alpha1.StateNotPlaced || a.Abandoned || a.Existing == nil {
 		return 0, false
 	}
-	ready := a.Existing.RouterWasReady && a.Existing.Routed()
+	ready := a.Existing.Answered()
 	switch {
 	case ready && a.State != v1alpha1.StateLeaving:
 		return waitsAtHome, true

@@ -196,7 +196,7 @@ const (
 
 func newOrder(replicas []*Replica, running *Running) *order {
 	o := &order{ranked: make(map[key.Key]ranked, len(replicas)), ranks: map[string]int{}, below: map[key.Key]bool{}}
-	serve, mayServe := versions{}, versions{}
+	serve, mayServe := Versions{}, Versions{}
 	for _, r := range replicas {
 		s := running.of(r)
 		o.ranked[r.Key] = ranked{State: s, newest: !s.Exists || s.Updated(running.Revision[r.Role.Name])}

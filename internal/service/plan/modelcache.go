@@ -66,11 +66,14 @@ func tolerations(spec *v1alpha1.ModelCacheSpec) []corev1.Toleration {
 func (p *Plan) ModelName() string { return p.spec.Model.Source().Name }
 
 // PlaceCache decides in which clusters the weights are loaded, and what is next in each. Users are the
-// clusters in which services are placed that name the ModelCache. The claim stays there, and while they are not known.
+// clusters in which services are placed that name the ModelCache, in order. The claim stays there, and while they are not known.
 func (p *Plan) PlaceCache(users []string, known bool, running *Running) {
 	if p.inFleet {
 		demand := p.cacheDemand()
-		demand.UsedBy = func(cluster string) bool { return !known || slices.Contains(users, cluster) }
+		demand.UsedBy = func(cluster string) bool {
+			_, used := slices.BinarySearch(users, cluster)
+			return used || !known
+		}
 		if p.LoadsOnDemand {
 			demand.Scope = p.onDemand(users)
 		}

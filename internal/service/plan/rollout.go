@@ -141,6 +141,12 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 		return
 	}
 	serves, stays, left := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	// Other clusters get no weight, however many replicas serve there.
+	answers := map[string]bool{}
+	for i := range p.Schedule.Assignments {
+		a := &p.Schedule.Assignments[i]
+		answers[a.Target.Cluster] = a.Existing.Answered() && !a.Existing.Refused()
+	}
 	for i := range units {
 		c := units[i].cluster
 		serves[c] = serves[c] || states[i].Serving
@@ -153,7 +159,7 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 		}
 		// Its backend may get its weight in a later call: that goes by what was seen ready before.
 		other := slices.ContainsFunc(p.FleetRoute.Backends, func(b Backend) bool {
-			return b.Cluster != c && serves[b.Cluster] && !left[b.Cluster] && p.answersIn(b.Cluster)
+			return b.Cluster != c && serves[b.Cluster] && !left[b.Cluster] && answers[b.Cluster]
 		})
 		switch {
 		case left[c] || other && p.FleetRoute.leave(c):
@@ -176,14 +182,6 @@ func (r *FleetRoute) leave(cluster string) bool {
 		}
 	}
 	return true
-}
-
-// answersIn tells whether requests that reach the gateway of a cluster may get to pods. A cluster of which that is not so gets no
-// weight, however many replicas serve there.
-func (p *Plan) answersIn(cluster string) bool {
-	return slices.ContainsFunc(p.Schedule.Assignments, func(a scheduling.Assignment) bool {
-		return a.Target.Cluster == cluster && a.Existing != nil && a.Existing.RouterWasReady && a.Existing.Routed() && !a.Existing.Refused()
-	})
 }
 
 // mayReceiveTraffic tells whether a gateway may still send requests to a cluster by the fleet route.

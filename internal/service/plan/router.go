@@ -35,7 +35,9 @@ func disaggregates(router *v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec) b
 // which gateways, host names and backends the route may use.
 func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, serving []*Role, access *routeAccess) (*Router, []Warning, field.ErrorList) {
 	picker := ptr.Deref(role.EndpointPicker, v1alpha1.EndpointPicker{})
+	path := rolePath(i)
 	r := &Router{
+		path:            path,
 		Name:            role.Name,
 		Disaggregated:   disaggregates(&role, spec),
 		Replicas:        ptr.Deref(role.Replicas, 0),
@@ -44,8 +46,6 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 		Models:          planModels(role.ServedModels),
 		Tracing:         pickerTracing(in.Monitoring.Tracing, role.Name),
 	}
-	path := rolePath(i)
-	r.path = path
 	warnings, errs := r.planConfig(path, role, spec, in)
 	w, more := r.planPool(path, serving)
 	warnings, errs = append(warnings, w...), append(errs, more...)

@@ -32,7 +32,7 @@ type unit struct {
 func (u *unit) state(running *Running) rollout.Unit {
 	s := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}
 	// serve are the replicas that serve, and mayServe those of which that is not known, too.
-	serve, mayServe, formerServe, formerMayServe := versions{}, versions{}, versions{}, versions{}
+	serve, mayServe, formerServe, formerMayServe := Versions{}, Versions{}, Versions{}, Versions{}
 	for _, r := range u.replicas {
 		state := running.of(r)
 		updated := state.Updated(running.Revision[r.Role.Name])
@@ -72,18 +72,18 @@ func mayServeOf(r *Replica, s rollout.State) bool { return s.Exists && !s.Broken
 // types of roles.
 type types map[v1alpha1.ComponentType]bool
 
-// versions are the types of some replicas, by the revision that they run.
-type versions map[string]types
+// Versions are the types of some replicas, by the revision that they run.
+type Versions map[string]types
 
 // addIf adds a replica, if it is one of them.
-func (v versions) addIf(r *Replica, s rollout.State, is bool) {
+func (v Versions) addIf(r *Replica, s rollout.State, is bool) {
 	if is {
-		v.add(r.Role.Type, s.RunningRevision)
+		v.Add(r.Role.Type, s.RunningRevision)
 	}
 }
 
-// add adds a type of role that runs a revision.
-func (v versions) add(t v1alpha1.ComponentType, revision string) {
+// Add adds a replica of a type that runs a revision.
+func (v Versions) Add(t v1alpha1.ComponentType, revision string) {
 	if v[revision] == nil {
 		v[revision] = types{}
 	}
@@ -91,7 +91,7 @@ func (v versions) add(t v1alpha1.ComponentType, revision string) {
 }
 
 // answers tells whether a unit answers requests with these replicas. Those of different versions may refuse each other.
-func (u *unit) answers(serving versions) bool {
+func (u *unit) answers(serving Versions) bool {
 	for version, t := range serving {
 		if u.needsNoMore(version, t) {
 			return true
@@ -126,20 +126,9 @@ func answersAlone(revision string) bool {
 	return revision != "" && !strings.HasSuffix(revision, bothSuffix)
 }
 
-// Answering are the types of replicas of a service that serve, by their revision.
-type Answering struct{ versions versions }
-
-// Add adds a replica that serves.
-func (a *Answering) Add(t v1alpha1.ComponentType, s rollout.State) {
-	if a.versions == nil {
-		a.versions = versions{}
-	}
-	a.versions.add(t, s.RunningRevision)
-}
-
 // Any tells whether they answer requests by themselves. Prefill may, if no decode is there.
-func (a *Answering) Any() bool {
-	for version, t := range a.versions {
+func (v Versions) Any() bool {
+	for version, t := range v {
 		if t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && t[v1alpha1.ComponentTypePrefiller] || answersAlone(version) {
 			return true
 		}
@@ -149,8 +138,8 @@ func (a *Answering) Any() bool {
 
 // Picked tells whether some of them answer requests of an endpoint picker that picks prefill and decode apart. needsBoth tells
 // that it wants prefill and decode of each version.
-func (a *Answering) Picked(needsBoth bool) bool {
-	for version, t := range a.versions {
+func (v Versions) Picked(needsBoth bool) bool {
+	for version, t := range v {
 		alone := !needsBoth && answersAlone(version)
 		if t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || alone) {
 			return true

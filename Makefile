@@ -103,8 +103,8 @@ KUEUE = ^TestKueue$$
 SCALED = ^TestAutoscaling(Fleet|Picker|Adapter)?$$
 
 # The commit whose packages TestUpgrade upgrades from. It is the newest release, once there is one. Until then it is a
-# commit whose pods come out as those of today.
-PREVIOUS ?= 56401b77f7ef50281723eba0d044985781d9642b
+# commit whose endpoint pickers drain, as those of today, so that no request fails while the next one replaces them.
+PREVIOUS ?= 1c7c17308d45ad641b0ef8b4a86f4448ac9feba8
 
 # The tests are one program, which is built once. So are the packages that they install: two of this commit, and one of
 # the previous version, with the manifests that install it.

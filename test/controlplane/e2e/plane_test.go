@@ -213,17 +213,6 @@ func apply(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 // settled waits until a service is ready as it was last applied, and returns it.
 func settled(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	return readyAsApplied(t, c, o, func(s *unstructured.Unstructured) error {
-		if done, _, _ := unstructured.NestedInt64(s.Object, "status", "rollout", "completedGeneration"); done != s.GetGeneration() {
-			return fmt.Errorf("generation %d is rolled out, not %d", done, s.GetGeneration())
-		}
-		return nil
-	})
-}
-
-// readyAsApplied waits until a service is ready by its conditions and by whatever else is asked for, and returns it.
-func readyAsApplied(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured, more ...func(*unstructured.Unstructured) error) *unstructured.Unstructured {
-	t.Helper()
 	var s *unstructured.Unstructured
 	until(t, c, o.GetName()+" is ready as it was last applied", lasting(func(ctx context.Context) (bool, error) {
 		var err error
@@ -235,8 +224,8 @@ func readyAsApplied(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructur
 		}
 		err = errors.Join(warnings(s), conditions(s, "Ready", "Synced",
 			"Accepted", "WorkloadsReady", "RolledOut", "GangScheduled", "RouterReady", "RouteReady", "KindsAvailable"))
-		for _, check := range more {
-			err = errors.Join(err, check(s))
+		if done, _, _ := unstructured.NestedInt64(s.Object, "status", "rollout", "completedGeneration"); done != s.GetGeneration() {
+			err = errors.Join(err, fmt.Errorf("generation %d is rolled out, not %d", done, s.GetGeneration()))
 		}
 		return err == nil, err
 	}))

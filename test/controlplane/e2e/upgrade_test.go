@@ -45,9 +45,8 @@ func TestUpgrade(t *testing.T) {
 		t.Helper()
 		h.lands(t, remote, map[string]string{"upgrade-east": "Placed [0] weight 1"}, map[string]int{"cluster-1": 1})
 		h.routes(t, remote, map[string]int64{"upgrade-east": 1})
-		// The previous version has no status.rollout.completedGeneration.
-		readyAsApplied(t, h.Cluster, local)
-		readyAsApplied(t, h.Cluster, wide)
+		settled(t, h.Cluster, local)
+		settled(t, h.Cluster, wide)
 	}
 	running()
 	// Whatever a new function wants is there by the end of another round.

@@ -592,7 +592,8 @@ func TestNothingIsDeletedThere(t *testing.T) {
 }
 
 // TestUnreachableSince proves that the time from which failover counts is in the status: it
-// is set once, outlives what becomes of the conditions, and goes when the cluster is read.
+// is set once, outlives what becomes of the conditions, and goes when the cluster is read. The
+// time of the latter stays.
 func TestUnreachableSince(t *testing.T) {
 	const failed = "conditions: [{type: Reachable, status: Unknown, reason: FatalError, lastTransitionTime: '2026-03-01T11:59:00Z'}]"
 	now := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600)).Add(time.Millisecond)
@@ -602,15 +603,17 @@ func TestUnreachableSince(t *testing.T) {
 	cases := map[string]struct {
 		reason, before, reachable string
 		required                  map[string][]string
-		want                      string
+		want, back                string
 	}{
 		"Readable":      {reason: "A cluster that is read is not out of reach.", reachable: reached, required: nobody},
 		"Lost":          {reason: "It is out of reach from now on, to the second.", reachable: lost, required: nobody, want: "2026-03-01T12:00:00Z"},
 		"StillLost":     {reason: "The time stays, whatever the conditions say.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z', " + failed + "}\n", reachable: lost, required: nobody, want: "2026-03-01T11:00:00Z"},
 		"NobodyAnswers": {reason: "So it does while everything else of the status stays as it was.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: lost, want: "2026-03-01T11:00:00Z"},
 		"LostThen":      {reason: "It starts then as well.", before: allocated, reachable: lost, want: "2026-03-01T12:00:00Z"},
-		"Back":          {reason: "It goes when the cluster is read again.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, required: nobody},
-		"BackThen":      {reason: "It goes even while the requests are not resolved.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached},
+		"Back":          {reason: "It goes when the cluster is read again.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, required: nobody, back: "2026-03-01T12:00:00Z"},
+		"BackThen":      {reason: "It goes even while the requests are not resolved.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, back: "2026-03-01T12:00:00Z"},
+		"BackEarlier":   {reason: "The time at which it was read again stays.", before: "status: {reachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, required: nobody, back: "2026-03-01T11:00:00Z"},
+		"LostAgain":     {reason: "It stays in the next outage.", before: "status: {reachableSince: '2026-03-01T11:00:00Z'}\n", reachable: lost, want: "2026-03-01T12:00:00Z", back: "2026-03-01T11:00:00Z"},
 		"NotObserved":   {reason: "What nobody has looked at yet is not out of reach.", required: nobody},
 		"NotReported":   {reason: "Nor is what the provider has not reported.", reachable: reported, required: nobody},
 		"ObservedAnew":  {reason: "An Object that is made anew says nothing: the cluster has not been read since.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", required: nobody, want: "2026-03-01T11:00:00Z"},
@@ -624,8 +627,9 @@ func TestUnreachableSince(t *testing.T) {
 			}
 			req := request(t, typedIn+tc.before, observed, tc.required)
 			rsp := runAt(incomingtest.Raw(t, req), now)
-			got := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status", "unreachableSince").GetStringValue()
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status")
+			got := []string{kube.Lookup(status.GetStructValue(), "unreachableSince").GetStringValue(), kube.Lookup(status.GetStructValue(), "reachableSince").GetStringValue()}
+			if diff := cmp.Diff([]string{tc.want, tc.back}, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})

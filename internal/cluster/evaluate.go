@@ -114,12 +114,14 @@ func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
 func status(c *parsed, state *observedState, p *ledgerPlan) v1alpha1.InferenceClusterStatus {
 	if p.unchanged {
 		st := c.Status
-		st.ObservedGeneration, st.UnreachableSince, st.ClusterUID = c.Generation, p.unreachableSince, state.identity.known
+		st.ObservedGeneration, st.ClusterUID = c.Generation, state.identity.known
+		st.UnreachableSince, st.ReachableSince = p.unreachableSince, p.reachableSince
 		return st
 	}
 	st := v1alpha1.InferenceClusterStatus{
 		ObservedGeneration: c.Generation,
 		UnreachableSince:   p.unreachableSince,
+		ReachableSince:     p.reachableSince,
 		ClusterUID:         state.identity.known,
 		Summary:            p.Free.DeviceSummary(),
 		ServiceCount:       count(int64(len(p.Services))),
@@ -190,6 +192,14 @@ func unreachableSince(c *parsed, state *observedState, now time.Time) *metav1.Ti
 		return &metav1.Time{Time: now}
 	}
 	return nil
+}
+
+// reachableSince is the time at which an outage of the cluster ended last.
+func reachableSince(c *parsed, state *observedState, now time.Time) *metav1.Time {
+	if state.reach.Readable() && !c.Status.UnreachableSince.IsZero() {
+		return &metav1.Time{Time: now}
+	}
+	return c.Status.ReachableSince
 }
 
 func poolStatus(p *capacity.Pool) v1alpha1.PoolStatus {

@@ -35,6 +35,8 @@ type ledgerPlan struct {
 	next time.Time
 	// unreachableSince is since when the cluster is out of reach. It is nil if it is not.
 	unreachableSince *metav1.Time
+	// reachableSince is when it was last read again. It is nil if it never was out of reach.
+	reachableSince *metav1.Time
 }
 
 const (
@@ -61,7 +63,7 @@ const (
 
 // planLedger decides what is granted.
 func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, error) {
-	p := &ledgerPlan{unreachableSince: unreachableSince(c, state, now)}
+	p := &ledgerPlan{unreachableSince: unreachableSince(c, state, now), reachableSince: reachableSince(c, state, now)}
 	p.notSchedulable, p.message = notSchedulable(c, state)
 	if !state.resolved {
 		p.unchanged, p.Ledger = true, state.ledger.Ledger

@@ -60,7 +60,7 @@ func profiled(c *parsed, state *observedState, p *ledgerPlan) *v1alpha1.Inferenc
 			StopPolicy: c.Spec.StopPolicy, StopMessage: c.Spec.StopMessage, AllowedNamespaces: c.Spec.AllowedNamespaces,
 		},
 		Status: v1alpha1.InferenceClusterStatus{
-			ClusterUID: state.identity.known, UnreachableSince: p.unreachableSince, Entrypoint: state.entrypoint,
+			ClusterUID: state.identity.known, UnreachableSince: p.unreachableSince, ReachableSince: p.reachableSince, Entrypoint: state.entrypoint,
 			Conditions: []metav1.Condition{{Type: is.Type, Status: metav1.ConditionStatus(is.Status), Reason: is.Reason, Message: is.Message}},
 		},
 	}

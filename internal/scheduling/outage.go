@@ -18,8 +18,11 @@ const outageWindow = 10 * time.Minute
 //
 // Clusters that were out of reach before, and those that are abandoned, do not count.
 //
+// A cluster that came back counts as lost for as long again. After an outage, clusters are read again one
+// after the other, and the others would fail over once fewer than half of them are still out of reach.
+//
 // InferenceClusters that share one real cluster count once, since they are lost together.
-func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since time.Time) bool {
+func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since, now time.Time) bool {
 	lost, all := map[string]bool{}, map[string]bool{}
 	for name, c := range fleet {
 		at, id := c.Status.UnreachableSince, cmp.Or(c.Status.ClusterUID, name)
@@ -27,7 +30,9 @@ func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since time.Time) bool
 			continue
 		}
 		all[id] = true
-		if !at.IsZero() && at.Sub(since).Abs() <= outageWindow {
+		back := c.Status.ReachableSince
+		cameBack := at.IsZero() && !back.IsZero() && back.After(since) && now.Sub(back.Time) <= outageWindow
+		if cameBack || !at.IsZero() && at.Sub(since).Abs() <= outageWindow {
 			lost[id] = true
 		}
 	}

@@ -21,6 +21,12 @@ func TestOutage(t *testing.T) {
 			c.Status.UnreachableSince = &since
 		}
 	}
+	back := func(minutes int) schedulingtest.Change {
+		return func(c *v1alpha1.InferenceCluster) {
+			since := metav1.NewTime(schedulingtest.Noon.Add(-time.Duration(minutes) * time.Minute))
+			c.Status.ReachableSince = &since
+		}
+	}
 	stop := func(policy v1alpha1.StopPolicy) schedulingtest.Change {
 		return func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = policy }
 	}
@@ -50,6 +56,19 @@ func TestOutage(t *testing.T) {
 		"Later":     {reason: "Another cluster was lost long after this one.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(10)), schedulingtest.Cluster("south")}, want: leaves},
 		"Before":    {reason: "A cluster that was lost before was not of the fleet any more.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(600)), schedulingtest.Cluster("south")}, want: leaves},
 		"Abandoned": {reason: "Abandoned clusters are not counted.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(60), stop(v1alpha1.StopAbandon)), schedulingtest.Cluster("south")}, want: leaves},
+		"ComesBack": {
+			reason: "Two of three were lost, and one of them was read again a minute ago.", want: stays,
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(1)), schedulingtest.Cluster("south")},
+		},
+		"CameBack": {
+			reason: "The other one is back for longer, so this one is lost by itself.", want: leaves,
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(11)), schedulingtest.Cluster("south")},
+		},
+		"BackBefore": {
+			reason: "The other one was back before this one was lost.",
+			want:   outcome{State: v1alpha1.StateLeaving, Message: "out of reach since 2026-03-01T11:53:00Z, longer than 5m0s, and is left once it runs elsewhere"},
+			fleet:  []*v1alpha1.InferenceCluster{east(lost(7)), schedulingtest.Cluster("west", back(8)), schedulingtest.Cluster("south")},
+		},
 		"Drained": {
 			reason: "Whoever drains a cluster moves its services all the same.", fleet: []*v1alpha1.InferenceCluster{east(stop(v1alpha1.StopDrain)), schedulingtest.Cluster("west", lost(60)), schedulingtest.Cluster("south")},
 			want: outcome{State: v1alpha1.StateLeaving, Message: "the cluster is drained, and is left once it runs elsewhere"},

@@ -32,6 +32,12 @@ type InferenceClusterStatus struct {
 	// +optional
 	UnreachableSince *metav1.Time `json:"unreachableSince,omitempty"`
 
+	// ReachableSince is when the cluster was last read again after it was unreachable. It is
+	// absent if it never was. For ten minutes from this time, the cluster counts as one that went
+	// out of reach, so that nothing fails over while the fleet comes back one cluster after the other.
+	// +optional
+	ReachableSince *metav1.Time `json:"reachableSince,omitempty"`
+
 	// NodeCount is the number of nodes of all pools.
 	// +optional
 	NodeCount int32 `json:"nodeCount,omitempty"`

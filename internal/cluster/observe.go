@@ -196,7 +196,8 @@ func readRequest(o incoming.Object) (*reservation.CapacityRequest, error) {
 func nameOf(o incoming.Object) string { return o.Namespace() + "/" + o.Name() }
 
 // readPools reads the capacity of the pools. A node that several pools select counts in the
-// first of them.
+// first of them. A pool whose nodes are not known has none, but its labels: what is reserved there
+// starts on its nodes all the same, and is not requested elsewhere.
 func (r *observedState) readPools(req incoming.Request, c *parsed) {
 	taken := map[string]bool{}
 	for i := range c.Spec.Pools {
@@ -209,7 +210,6 @@ func (r *observedState) readPools(req incoming.Request, c *parsed) {
 		found, why := r.readNodes(req, c, p.Name, taken)
 		if why != "" {
 			r.unknown = append(r.unknown, fmt.Sprintf("pool %s: %s", p.Name, why))
-			continue
 		}
 		r.free.Pools = append(r.free.Pools, capacity.NewPool(p.Name, p.NodeSelector, found))
 	}

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -146,6 +148,24 @@ func TestProfile(t *testing.T) {
 	}
 	if free == some {
 		t.Error("the estimates stay although nearly nothing is free")
+	}
+}
+
+// TestUnknownPool shows that services still read a pool whose nodes are not known for a moment, as when a
+// node joins it. What is reserved there would start on any node otherwise, or be requested elsewhere.
+func TestUnknownPool(t *testing.T) {
+	observed := map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached, "object/nodes/p": collection}
+	rsp := run(t, request(t, withSelectors, observed, map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}}))
+	var got v1alpha1.InferenceCluster
+	if err := json.Unmarshal([]byte(kube.Lookup(rsp.GetDesired().GetResources()[keyProfile].GetResource(), "data", "inferencecluster").GetStringValue()), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []v1alpha1.PoolStatus{{Name: "p", NodeSelector: map[string]string{"a": "b"}}, {Name: "q", NodeSelector: map[string]string{"c": "d"}}}
+	if diff := cmp.Diff(want, got.Status.Pools); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if is := got.Status.Conditions; len(is) != 1 || is[0].Status != metav1.ConditionFalse {
+		t.Errorf("nothing new may be reserved, but got %v", is)
 	}
 }
 

@@ -1,7 +1,6 @@
 package scheduling
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -66,31 +65,28 @@ func (v *view) noteLeft(r *reservation.CapacityRequest) {
 	if last == nil {
 		last = v.lost()
 	}
-	left := map[string]map[key.ReplicaID]bool{}
-	note := func(cluster string, name key.ReplicaID) {
-		if slices.Contains(r.Clusters[cluster].Running, name) || v.freed(cluster, name) {
-			return
-		}
-		if left[cluster] == nil {
-			left[cluster] = map[key.ReplicaID]bool{}
-		}
-		left[cluster][name] = true
-	}
+	left := map[string][]key.ReplicaID{}
 	for cluster, at := range last.Clusters {
-		for _, name := range at.Running {
-			note(cluster, name)
-		}
+		left[cluster] = append(left[cluster], at.Running...)
 	}
 	for cluster, names := range last.Left {
-		for _, name := range names {
-			note(cluster, name)
-		}
+		left[cluster] = append(left[cluster], names...)
 	}
 	for cluster, names := range left {
+		running := map[key.ReplicaID]bool{}
+		for _, name := range r.Clusters[cluster].Running {
+			running[name] = true
+		}
+		freed := v.freed(cluster)
+		names = slices.DeleteFunc(names, func(name key.ReplicaID) bool { return running[name] || freed(name) })
+		if len(names) == 0 {
+			continue
+		}
 		if r.Left == nil {
 			r.Left = map[string][]key.ReplicaID{}
 		}
-		r.Left[cluster] = slices.Sorted(maps.Keys(names))
+		slices.Sort(names)
+		r.Left[cluster] = slices.Compact(names)
 	}
 }
 
@@ -106,21 +102,22 @@ func (v *view) lost() *reservation.CapacityRequest {
 	return &reservation.CapacityRequest{Left: left}
 }
 
-// freed tells whether a cluster has no grant for a replica any more.
-func (v *view) freed(cluster string, name key.ReplicaID) bool {
-	if !v.snapshot.Resolved {
-		return false
-	}
+// freed returns a function that tells whether a cluster has no grant for a replica any more.
+func (v *view) freed(cluster string) func(key.ReplicaID) bool {
 	c, exists := v.snapshot.Clusters[cluster]
-	if !exists || v.snapshot.Unanswered[cluster] {
-		return !exists
+	if !v.snapshot.Resolved || exists && v.snapshot.Unanswered[cluster] {
+		return func(key.ReplicaID) bool { return false }
 	}
-	reserved := reservationOf(c, v.demand.ServiceID)
-	if reserved == nil {
-		return true
+	var grants map[key.ReplicaID]granted
+	if exists {
+		if reserved := reservationOf(c, v.demand.ServiceID); reserved != nil {
+			grants = grantsFromStatus(reserved.Replicas)
+		}
 	}
-	_, granted := grantsFromStatus(reserved.Replicas)[name]
-	return !granted
+	return func(name key.ReplicaID) bool {
+		_, has := grants[name]
+		return !has
+	}
 }
 
 // answeredGeneration returns the highest generation of the service's requests that clusters

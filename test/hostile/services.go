@@ -131,6 +131,11 @@ func routers() []Case {
 		service("filters of the route", func() list {
 			return withRouter(object{"httproute": object{"parentRefs": list{object{"name": "g"}}, "rules": list{object{"filters": repeat(30_000, same(object{"type": "RequestMirror"})), "backendRefs": repeat(20_000, named("b", nil))}}}})
 		}),
+		{Name: "rewrites and matches of the route, with adapters", Make: func() *fnv1.RunFunctionRequest {
+			rewrite := object{"urlRewrite": object{"path": object{"replacePrefixMatch": "/"}}}
+			rule := object{"matches": repeat(1000, same(object{})), "backendRefs": repeat(12, named("b", object{"filters": repeat(1000, same(rewrite))}))}
+			return request(object{"adapterCache": object{"size": "20Gi"}, "roles": withRouter(object{"httproute": object{"parentRefs": list{object{"name": "g"}}, "rules": list{rule}}})})
+		}},
 		service("listeners", func() list {
 			return withRouter(object{"gateway": object{"gatewayClassName": "istio", "listeners": repeat(20_000, func(i int) any {
 				return object{"name": "Same", "port": 100_000 + i, "hostname": "x_y"}

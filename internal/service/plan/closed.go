@@ -64,7 +64,7 @@ func leadingTo(paths []string, rules []gateway.HTTPRouteRule) []string {
 	return slices.Compact(all)
 }
 
-// rewrites returns what a rule puts in the place of its prefixes.
+// rewrites returns what a rule puts in the place of its prefixes, each once.
 func rewrites(rule *gateway.HTTPRouteRule) []string {
 	var all []string
 	add := func(filters []gateway.HTTPRouteFilter) {
@@ -78,10 +78,11 @@ func rewrites(rule *gateway.HTTPRouteRule) []string {
 	for i := range rule.BackendRefs {
 		add(rule.BackendRefs[i].Filters)
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-// prefixes returns the prefixes of paths that a rule matches. Without matches, that is every path.
+// prefixes returns the prefixes of paths that a rule matches, each once. Without matches, that is every path.
 func prefixes(rule *gateway.HTTPRouteRule) []string {
 	if len(rule.Matches) == 0 {
 		return []string{"/"}
@@ -93,7 +94,8 @@ func prefixes(rule *gateway.HTTPRouteRule) []string {
 			all = append(all, ptr.Deref(p.Value, "/"))
 		}
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // ClosedRule is the rule of a route for paths that it does not pass on, or nil without any. It has no

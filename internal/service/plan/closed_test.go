@@ -40,6 +40,10 @@ func TestClosedPaths(t *testing.T) {
 			reason: "A route has a number of rules.", rules: strings.Split(strings.TrimSuffix(strings.Repeat("{};", 16), ";"), ";"),
 			err: full + "16: must be left out, or the router's httproute may have at most 15 rules: the function adds a rule that keeps clients from loading adapters",
 		},
+		"Refused": {
+			reason: "Of a route that is refused, nothing is worked out: it may have any number of rewrites.", rules: strings.Split(strings.TrimSuffix(strings.Repeat("{};", 17), ";"), ";"),
+			err: "spec.roles[1].httproute.rules: Too many: 17: must have at most 16 items",
+		},
 		"Matches": {
 			reason: "And a number of matches.", rules: []string{match(63), match(64)},
 			err: full + "131: must be left out, or the router's httproute needs fewer matches: the function adds a rule that keeps clients from loading adapters. All rules may have at most 128 matches, and that rule 64",

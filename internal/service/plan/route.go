@@ -49,7 +49,10 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 			return append(checkGateway(p, &g), access.checkGateway(p, &g)...)
 		})...)
 	}
-	r.rules = spec.Rules
+	// What is worked out of the rules grows with their number, which is limited only in a valid route.
+	if len(errs) == 0 {
+		r.rules = spec.Rules
+	}
 	own := len(spec.ParentRefs) > 0 || spec.UseDefaultGateways != "" && spec.UseDefaultGateways != gateway.GatewayDefaultScopeNone
 	if !own && !r.HasGateway {
 		r.Parents = access.platform

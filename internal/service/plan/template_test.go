@@ -65,6 +65,13 @@ func TestReadTemplate(t *testing.T) {
 				`template.metadata.labels[leaderworkerset.sigs.k8s.io/worker-index]: Invalid value: "0": must be left out: LeaderWorkerSet sets it and identifies its pods by it`,
 			},
 		},
+		"Function": {
+			reason: "A NetworkPolicy may let the pods of loading Jobs reach more than engines.",
+			doc:    `{metadata: {labels: {fusioninfer.io/model-loader: x, example.com/model-loader: x}}` + spec,
+			want: []string{
+				`template.metadata.labels[fusioninfer.io/model-loader]: Invalid value: "x": must be left out: the function identifies what it makes by labels of fusioninfer.io/`,
+			},
+		},
 		"Twice": {
 			reason: "What server-side apply and the API server refuse alike is said once.",
 			doc: `{spec: {containers: [{name: vllm, image: x, volumeMounts: [{name: v, mountPath: /v}, {name: v, mountPath: /v}]}, {name: vllm, image: x}, {image: x}, null],

@@ -9,6 +9,8 @@ const (
 	LabelGroupIndex    = "fusioninfer.io/group-index"
 	LabelSpecHash      = "fusioninfer.io/spec-hash"
 	LabelPool          = "fusioninfer.io/pool"
+	// LabelApp has the name of an endpoint picker. It is on its pods.
+	LabelApp = "app"
 	// LabelModelLoader is on the pods that load weights, with the name with which those of their Jobs
 	// start. They are none of the service's pods, and have no other label of them.
 	LabelModelLoader = "fusioninfer.io/model-loader"

@@ -283,13 +283,41 @@ func (a *routeAccess) checkGateway(path *field.Path, spec *gateway.GatewaySpec) 
 	if s := spec.DefaultScope; s != "" && s != gateway.GatewayDefaultScopeNone {
 		errs = append(errs, field.Invalid(path.Child("defaultScope"), text.Value(string(s)), "must be None or left out: other tenants' routes with useDefaultGateways would attach to this Gateway"))
 	}
-	if !a.names.restricted() || spec.Infrastructure == nil {
+	if spec.Infrastructure == nil {
 		return errs
 	}
-	for _, k := range slices.Sorted(maps.Keys(spec.Infrastructure.Annotations)) {
-		if strings.HasPrefix(string(k), externalDNS) {
-			errs = append(errs, field.Forbidden(path.Child("infrastructure", "annotations").Key(text.Value(string(k))), "must be left out: it would publish names that the platform team does not allow; host names belong to httproute.hostnames"))
+	return append(errs, a.checkInfrastructure(path.Child("infrastructure"), spec.Infrastructure)...)
+}
+
+// checkInfrastructure refuses labels and annotations by which the gateway's own pods would be taken for others. Istio
+// and other implementations put them there.
+func (a *routeAccess) checkInfrastructure(path *field.Path, of *gateway.GatewayInfrastructure) field.ErrorList {
+	var errs field.ErrorList
+	for _, k := range slices.Sorted(maps.Keys(of.Labels)) {
+		key, value := string(k), string(of.Labels[k])
+		at := path.Child("labels").Key(text.Value(key))
+		switch {
+		case identifiesPods(key):
+			errs = append(errs, field.Invalid(at, text.Value(value), messageInfrastructure))
+		case key == naming.LabelApp && strings.HasSuffix(value, eppSuffix):
+			errs = append(errs, field.Invalid(at, text.Value(value), "must not end in "+eppSuffix+": this label identifies endpoint pickers"))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(of.Annotations)) {
+		key, at := string(k), path.Child("annotations").Key(text.Value(string(k)))
+		switch {
+		case identifiesPods(key):
+			errs = append(errs, field.Invalid(at, text.Value(string(of.Annotations[k])), messageInfrastructure))
+		case a.names.restricted() && strings.HasPrefix(key, externalDNS):
+			errs = append(errs, field.Forbidden(at, "must be left out: it would publish names that the platform team does not allow; host names belong to httproute.hostnames"))
 		}
 	}
 	return errs
+}
+
+const messageInfrastructure = "must be left out: the gateway's pods would be taken for those of an engine, an endpoint picker or a loading Job"
+
+// identifiesPods tells whether a label or an annotation is one by which pods of services are identified.
+func identifiesPods(key string) bool {
+	return slices.ContainsFunc([]string{ownedByService, ownedByLWS, ownedByKueue}, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }

@@ -181,6 +181,9 @@ func TestHostnames(t *testing.T) {
 
 // TestOwnGateways proves what a Gateway of one's own may be.
 func TestOwnGateways(t *testing.T) {
+	with := func(infrastructure string) string {
+		return strings.Replace(listensHTTP, `{`, `{"infrastructure":`+infrastructure+`,`, 1)
+	}
 	cases := map[string]struct {
 		reason  string
 		gateway string
@@ -192,7 +195,18 @@ func TestOwnGateways(t *testing.T) {
 		"Class":        {reason: "Or some classes.", gateway: listensHTTP, routes: inputv1alpha1.Routes{AllowedGatewayClassNames: []string{"internal-*"}}, errs: []string{"gateway.gatewayClassName"}},
 		"AllowedClass": {reason: "Of which this is one.", gateway: listensHTTP, routes: inputv1alpha1.Routes{AllowedGatewayClassNames: []string{"internal-*", "is*"}}},
 		"DefaultScope": {reason: "A default gateway gets the routes of other tenants.", gateway: strings.Replace(listensHTTP, `{`, `{"defaultScope":"All",`, 1), errs: []string{"gateway.defaultScope"}},
-		"NoScope":      {reason: "This one is none.", gateway: strings.Replace(listensHTTP, `{`, `{"defaultScope":"None",`, 1)},
+		"Labels": {
+			reason:  "The gateway's pods would be taken for engines and endpoint pickers.",
+			gateway: with(`{"labels":{"fusioninfer.io/service":"b","leaderworkerset.sigs.k8s.io/name":"b","kueue.x-k8s.io/queue-name":"b","app":"b-epp"}}`),
+			errs: []string{"gateway.infrastructure.labels[app]", "gateway.infrastructure.labels[fusioninfer.io/service]",
+				"gateway.infrastructure.labels[kueue.x-k8s.io/queue-name]", "gateway.infrastructure.labels[leaderworkerset.sigs.k8s.io/name]"},
+		},
+		"Annotations": {
+			reason:  "Kueue reads annotations, too.",
+			gateway: with(`{"annotations":{"kueue.x-k8s.io/pod-group-total-count":"2"}}`), errs: []string{"gateway.infrastructure.annotations[kueue.x-k8s.io/pod-group-total-count]"},
+		},
+		"OtherLabels": {reason: "All others are the tenant's.", gateway: with(`{"labels":{"app":"chat","team":"b"},"annotations":{"external-dns.alpha.kubernetes.io/hostname":"b.example.com"}}`)},
+		"NoScope":     {reason: "This one is none.", gateway: strings.Replace(listensHTTP, `{`, `{"defaultScope":"None",`, 1)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

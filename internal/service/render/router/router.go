@@ -98,7 +98,7 @@ func (r *rendering) ownLabels() map[string]string {
 
 // podLabels are the Deployment's selector, which is immutable.
 func (r *rendering) podLabels() map[string]string {
-	return map[string]string{"app": r.cluster.EPPName()}
+	return map[string]string{naming.LabelApp: r.cluster.EPPName()}
 }
 
 // A meta is the metadata of an object whose project's Go module is not used.

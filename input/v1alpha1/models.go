@@ -75,7 +75,8 @@ type LoaderVariable struct {
 	Value string `json:"value,omitempty"`
 }
 
-// ModelCaches says which claims spec.model.cache may make.
+// ModelCaches says which claims spec.model.cache may make. Generic ephemeral volumes of templates
+// may have the same classes and sizes.
 type ModelCaches struct {
 	// StorageClassName of claims that name no class. It should be one whose volumes many nodes can
 	// mount. Defaults to the default class of each cluster.

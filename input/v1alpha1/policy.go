@@ -58,7 +58,8 @@ type Policy struct {
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// ModelCaches says which claims spec.model.cache may make.
+	// ModelCaches says which claims spec.model.cache may make. Generic ephemeral volumes of templates
+	// may have the same classes and sizes.
 	// +optional
 	ModelCaches *ModelCaches `json:"modelCaches,omitempty"`
 }

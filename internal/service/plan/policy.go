@@ -69,6 +69,7 @@ func (p *tenantPolicy) checkTemplate(at *field.Path, t *PodTemplate) field.Error
 	errs = append(errs, checkServiceAccount(spec.Child("serviceAccount"), t.Spec.DeprecatedServiceAccount)...)
 	errs = append(errs, p.checkPriority(spec.Child("priorityClassName"), t.Spec.PriorityClassName, "")...)
 	errs = append(errs, p.checkPriority(metadata.Child("labels").Key(naming.LabelKueuePriorityClass), t.Labels[naming.LabelKueuePriorityClass], "")...)
+	errs = append(errs, p.checkVolumes(spec.Child("volumes"), t.Spec.Volumes)...)
 	errs = append(errs, p.checkAntiAffinity(spec.Child("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), &t.Spec)...)
 	if t.Spec.Priority != nil {
 		errs = append(errs, field.Forbidden(spec.Child("priority"), "must be left out: Kubernetes sets it from priorityClassName"))

@@ -16,6 +16,9 @@ func TestTenantPolicy(t *testing.T) {
 		queued = `{metadata: {annotations: {scheduling.volcano.sh/queue-name: research}}, spec: {containers: [{name: vllm, image: i}]}}`
 	)
 	template := func(text string) string { return strings.ReplaceAll(twoByTwo, "TEMPLATE", text) }
+	ephemeral := func(claim string) string {
+		return template(`{spec: {containers: [{name: vllm, image: i}], volumes: [{name: v, ephemeral: {volumeClaimTemplate: {` + claim + `}}}]}}`)
+	}
 	gang := func(text string) string {
 		return strings.TrimSuffix(template(plain), "}") + ", schedulingStrategy: {gang: " + text + "}}"
 	}
@@ -80,6 +83,32 @@ func TestTenantPolicy(t *testing.T) {
 				{topologyKey: zone, labelSelector: {}, namespaceSelector: {}}, {topologyKey: zone, labelSelector: {}, namespaces: [ns, other]}]}}, containers: [{name: vllm, image: i}]}}`),
 			want: `[spec.roles[0].template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[1].namespaceSelector: Forbidden: must be left out: it would keep other tenants' pods off nodes; use preferredDuringSchedulingIgnoredDuringExecution instead, ` +
 				`spec.roles[0].template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[2].namespaces: Forbidden: must be left out: it would keep other tenants' pods off nodes; use preferredDuringSchedulingIgnoredDuringExecution instead]`,
+		},
+		"EphemeralVolume": {
+			reason: "Its claim may be what the claim of a cache may be.",
+			spec:   ephemeral(`metadata: {annotations: {a: b}}, spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Ti}}, dataSourceRef: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: s, namespace: ns}}`),
+			input:  `{modelCaches: {allowedStorageClassNames: [fast], maxSize: 1Ti}}`,
+		},
+		"EphemeralVolumeOfDefaults": {
+			reason: "By default that is any size of the cluster's class.",
+			spec:   ephemeral(`spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 100Ti}}}`),
+		},
+		"EphemeralVolumeTooLarge": {
+			reason: "Otherwise a tenant would get around the limits of caches.",
+			spec:   ephemeral(`metadata: {annotations: {volume.beta.kubernetes.io/storage-class: gold}}, spec: {accessModes: [ReadWriteOnce], storageClassName: gold, resources: {requests: {storage: 2Ti}}}`),
+			input:  `{modelCaches: {maxSize: 1Ti}}`,
+			want: `[spec.roles[0].template.spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.annotations[volume.beta.kubernetes.io/storage-class]: Invalid value: "gold": must be left out: set spec.storageClassName, ` +
+				`spec.roles[0].template.spec.volumes[0].ephemeral.volumeClaimTemplate.spec.storageClassName: Invalid value: "gold": must be left out: none is allowed in namespace ns (modelCaches.allowedStorageClassNames in the Composition's input), ` +
+				`spec.roles[0].template.spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests[storage]: Invalid value: "2Ti": must be at most 1Ti (modelCaches.maxSize in the Composition's input)]`,
+		},
+		"EphemeralVolumeOfOthers": {
+			reason: "A volume that exists may have another tenant's data.",
+			spec: ephemeral(`spec: {accessModes: [ReadWriteOnce], storageClassName: "", resources: {requests: {storage: 1Gi}}, volumeName: pv-1, selector: {matchLabels: {a: b}},
+				dataSourceRef: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: s, namespace: other}}`),
+			want: `[spec.roles[0].template.spec.volumes[0].ephemeral.volumeClaimTemplate.spec.storageClassName: Invalid value: "": must be the name of a class, or be left out: without a class, the claim gets a volume that exists, which may be somebody else's, ` +
+				`spec.roles[0].template.spec.volumes[0].ephemeral.volumeClaimTemplate.spec.volumeName: Invalid value: "pv-1": must be left out: a volume that exists may be somebody else's, so the claim gets a new one of its class, ` +
+				`spec.roles[0].template.spec.volumes[0].ephemeral.volumeClaimTemplate.spec.selector: Forbidden: must be left out: a volume that exists may be somebody else's, so the claim gets a new one of its class, ` +
+				`spec.roles[0].template.spec.volumes[0].ephemeral.volumeClaimTemplate.spec.dataSourceRef.namespace: Invalid value: "other": must be ns, or be left out: what is in other namespaces may be somebody else's]`,
 		},
 		"Gang": {
 			reason: "A gang in another's queue takes that one's share.",

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -182,15 +183,23 @@ func (p *Plan) severalPods() bool {
 
 // checkCache refuses a claim of a class or a size that the platform team does not allow.
 func (p *tenantPolicy) checkCache(at *field.Path, c *v1alpha1.Cache) field.ErrorList {
-	var errs field.ErrorList
+	return append(p.checkClass(at.Child("storageClassName"), c.StorageClassName), p.checkSize(at.Child("size"), c.Size)...)
+}
+
+func (p *tenantPolicy) checkClass(at *field.Path, class string) field.ErrorList {
 	allowed := p.ModelCaches
-	if class := c.StorageClassName; class != "" && class != allowed.StorageClassName && !inputv1alpha1.MatchesAny(allowed.AllowedStorageClassNames, class) {
-		errs = append(errs, p.notAllowed(at.Child("storageClassName"), class, allowed.StorageClassName, allowed.AllowedStorageClassNames, "modelCaches.allowedStorageClassNames"))
+	if class == "" || class == allowed.StorageClassName || inputv1alpha1.MatchesAny(allowed.AllowedStorageClassNames, class) {
+		return nil
 	}
-	if m := allowed.MaxSize; m != nil && c.Size != nil && c.Size.Cmp(*m) > 0 {
-		errs = append(errs, field.Invalid(at.Child("size"), text.Value(c.Size.String()), fmt.Sprintf("must be at most %s%s", m.String(), setBy("modelCaches.maxSize"))))
+	return field.ErrorList{p.notAllowed(at, class, allowed.StorageClassName, allowed.AllowedStorageClassNames, "modelCaches.allowedStorageClassNames")}
+}
+
+func (p *tenantPolicy) checkSize(at *field.Path, size *resource.Quantity) field.ErrorList {
+	m := p.ModelCaches.MaxSize
+	if m == nil || size == nil || size.Cmp(*m) <= 0 {
+		return nil
 	}
-	return errs
+	return field.ErrorList{field.Invalid(at, text.Value(size.String()), fmt.Sprintf("must be at most %s%s", m.String(), setBy("modelCaches.maxSize")))}
 }
 
 // refuseSharedNamespaces refuses to fill a claim in a namespace that is not that of the tenant's name,

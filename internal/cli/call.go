@@ -217,7 +217,7 @@ func Exit(w io.Writer, err error) int {
 		return int(changes)
 	}
 	if !errors.Is(err, errFatal) {
-		_, _ = fmt.Fprintln(w, "error:", err)
+		_, _ = fmt.Fprintln(forPeople{w}, "error:", err)
 	}
 	return 1
 }

@@ -47,6 +47,15 @@ spec.roles[0].template.spec: {} (spec)
 spec.roles[0].template: no pods are rendered, so what the function adds to them is not known: --format summary says what they wait for
 `,
 		},
+		"ControlCharacters": {
+			reason: "What a stranger has written does not control the terminal.",
+			xr:     `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: s}, spec: {roles: [{name: w, template: {metadata: {labels: {"a\e[2J": "\x9b"}}}}]}}`,
+			input:  input,
+			want: `spec.roles[0].name: "w" (spec)
+spec.roles[0].template.metadata.labels.a�[2J: "�" (spec)
+spec.roles[0].template: no pods are rendered, so what the function adds to them is not known: --format summary says what they wait for
+`,
+		},
 		"Cluster": {
 			reason: "A cluster has no roles.",
 			xr:     "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: c}}",

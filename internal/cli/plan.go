@@ -41,6 +41,7 @@ const (
 
 // Run plans. It writes to standard output only if everything succeeds.
 func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
+	streams.Err = forPeople{streams.Err}
 	f := &files{stdin: streams.In}
 	fleet, err := f.fleet("fleet", p.Fleet)
 	if err != nil {

@@ -166,6 +166,39 @@ func TestPlan(t *testing.T) {
 				err:  "warning: InferenceService team/chat is refused with this Input, so it neither moves nor takes capacity here: spec.a: wrong; spec.b: wrong\n",
 			},
 		},
+		"ControlCharacters": {
+			reason: "What strangers have written does not control the terminal.",
+			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				if req.GetObserved().GetComposite().GetResource().GetFields()["kind"].GetStringValue() == "InferenceService" {
+					return map[string]any{"refused": "spec.a: \x1b[2Jwrong\u009b"}
+				}
+				return stays(now, req)
+			},
+			plan: Plan{Drain: []string{"east"}},
+			want: want{
+				out: `Plan: 1 service is refused.
+
+     SERVICE    BEFORE  AFTER  WHY
+  !  team/chat  east    east   refused: spec.a: �[2Jwrong�
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+  ~  east     stopPolicy Drain  -            -
+`,
+				err: "warning: InferenceService team/chat is refused with this Input, so it neither moves nor takes capacity here: spec.a: �[2Jwrong�\n",
+			},
+		},
+		"ControlCharactersInAnError": {
+			reason: "Nor do they in an error.",
+			fn: func(time.Time, *fnv1.RunFunctionRequest) map[string]any {
+				return map[string]any{"refused": "spec.a: \x1b[2Jwrong"}
+			},
+			files: map[string]string{"change.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: new}, spec: {roles: []}}"},
+			plan:  Plan{Change: []string{"change.yaml"}},
+			want: want{
+				err:  "error: --change: InferenceService default/new is refused: spec.a: �[2Jwrong\n",
+				code: 1,
+			},
+		},
 		"RefusedBeforeItRuns": {
 			reason: "A refused service runs nowhere, and is not taken for one that waits for capacity. Without the flag, a plan is a plan.",
 			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {

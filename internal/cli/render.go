@@ -48,6 +48,7 @@ type Render struct {
 
 // Run renders. It writes to standard output only if everything succeeds.
 func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
+	s.Err = forPeople{s.Err}
 	given, err := r.load(&files{stdin: s.In})
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (r *Render) write(ctx context.Context, fn Runner, given *given, rsp *fnv1.R
 	}
 	b := &bytes.Buffer{}
 	if r.Explain {
-		err = explain(b, given, out.composed)
+		err = explain(forPeople{b}, given, out.composed)
 	} else {
 		err = write(b, r.Format, out)
 	}

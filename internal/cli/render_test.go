@@ -392,6 +392,15 @@ func TestRender(t *testing.T) {
 			},
 			want: want{out: echoed("echo", 0, 0, 0, 0), err: "warning: careful\ninfo: well\n"},
 		},
+		"ControlCharacters": {
+			reason: "What a stranger has written does not control the terminal.",
+			args: args{
+				fn:     results(&fnv1.Result{Severity: fnv1.Severity_SEVERITY_WARNING, Message: "careful\x1b[2J"}),
+				files:  map[string]string{"xr.yaml": xrDoc},
+				render: Render{XR: "xr.yaml"},
+			},
+			want: want{out: echoed("echo", 0, 0, 0, 0), err: "warning: careful�[2J\n"},
+		},
 		"Fatal": {
 			reason: "Each problem of a Fatal has a line, and standard output is empty.",
 			args: args{

@@ -55,7 +55,7 @@ func writeSummary(w io.Writer, r *rendered) error {
 func align(w io.Writer, cells string) error {
 	b := &strings.Builder{}
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	if _, err := io.WriteString(t, cells); err != nil {
+	if _, err := io.WriteString(forPeople{t}, cells); err != nil {
 		return err
 	}
 	if err := t.Flush(); err != nil {

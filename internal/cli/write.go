@@ -1,12 +1,32 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
+
+// forPeople writes text that people read in a terminal, which what strangers have written must not control. It
+// replaces control characters, besides ends of lines and tabs.
+type forPeople struct{ io.Writer }
+
+// Write writes the text of whole characters.
+func (w forPeople) Write(b []byte) (int, error) {
+	plain := bytes.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, b)
+	if _, err := w.Writer.Write(plain); err != nil {
+		return 0, fmt.Errorf("cannot write: %w", err)
+	}
+	return len(b), nil
+}
 
 func write(w io.Writer, format string, r *rendered) error {
 	switch format {

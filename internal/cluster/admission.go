@@ -10,7 +10,12 @@ import (
 // uncounted returns the requests without the pods that they request of a cluster. All of them fit
 // then. The ledger of a cluster whose admission is Kueue's says who is there, and counts nothing.
 func uncounted(cluster string, requests []reservation.CapacityRequest) []reservation.CapacityRequest {
-	return withEach(cluster, requests, func(at *reservation.ClusterRequest) {
+	all := slices.Clone(requests)
+	for i := range all {
+		at, requested := all[i].Clusters[cluster]
+		if !requested {
+			continue
+		}
 		at.Groups = slices.Clone(at.Groups)
 		for g := range at.Groups {
 			at.Groups[g].Replicas = slices.Clone(at.Groups[g].Replicas)
@@ -18,18 +23,8 @@ func uncounted(cluster string, requests []reservation.CapacityRequest) []reserva
 				at.Groups[g].Replicas[r].Pods = nil
 			}
 		}
-	})
-}
-
-// withEach returns the requests with a change of what each of them requests of a cluster.
-func withEach(cluster string, requests []reservation.CapacityRequest, change func(*reservation.ClusterRequest)) []reservation.CapacityRequest {
-	all := slices.Clone(requests)
-	for i := range all {
-		if at, requested := all[i].Clusters[cluster]; requested {
-			change(&at)
-			all[i].Clusters = maps.Clone(all[i].Clusters)
-			all[i].Clusters[cluster] = at
-		}
+		all[i].Clusters = maps.Clone(all[i].Clusters)
+		all[i].Clusters[cluster] = at
 	}
 	return all
 }

@@ -76,7 +76,7 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 	}
 	if n := base64.StdEncoding.EncodedLen(len(p.ledger)); n > maxLedger && p.notSchedulable == "" {
 		p.notSchedulable, p.message = reasonFull, fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
-		in.Requests, in.NotSchedulable = withoutRunning(c.Name, state.requests), p.message
+		in.Full, in.NotSchedulable = true, p.message
 		p.Result = reservation.Reserve(in)
 		if err := p.write(); err != nil {
 			return p, err
@@ -90,13 +90,6 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		p.next = now.Add(reservation.LeavingGrace)
 	}
 	return p, nil
-}
-
-// withoutRunning leaves out the replicas that services claim to run. They get no reservations
-// in a full ledger either: it would be too large to be written, and every reconcile of the
-// cluster would fail.
-func withoutRunning(cluster string, requests []reservation.CapacityRequest) []reservation.CapacityRequest {
-	return withEach(cluster, requests, func(at *reservation.ClusterRequest) { at.Running = nil })
 }
 
 func (p *ledgerPlan) write() (err error) {

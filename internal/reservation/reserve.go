@@ -41,7 +41,10 @@ type Input struct {
 	Quotas map[string]Quota
 	// NotSchedulable is why the cluster grants nothing new, if so.
 	NotSchedulable string
-	Now            time.Time
+	// Full tells that the ledger takes no further grants, not even of what runs without any. One that is
+	// too large cannot be written, and every call would fail.
+	Full bool
+	Now  time.Time
 }
 
 // A Result is what Reserve decides.
@@ -83,7 +86,9 @@ type Pending struct {
 func Reserve(in Input) Result {
 	b := open(&in)
 	b.count()
-	b.serveRunning()
+	if !in.Full {
+		b.serveRunning()
+	}
 	b.serve()
 	return b.close()
 }

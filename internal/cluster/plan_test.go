@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+)
+
+// planned is what the tests of a plan compare. next tells that the next call follows soon.
+type planned struct {
+	ledger, reason string
+	next           bool
+}
+
+func plan(tb testing.TB, c *parsed, state *observedState, now time.Time) (planned, *ledgerPlan) {
+	tb.Helper()
+	p, err := planLedger(c, state, now)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.Waiting = nil
+	text, err := json.Marshal(p.Ledger)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return planned{string(text), p.notSchedulable, !p.next.IsZero()}, p
+}
+
+// asking returns a request of some replicas with one pod each, which all have a shape of their own.
+func asking(id reservation.ServiceID, running bool, shapes []capacity.PodRequirements) reservation.CapacityRequest {
+	r := reservation.CapacityRequest{UID: id.UID, Namespace: id.Namespace, Name: id.Name, PodRequirements: map[string]capacity.PodRequirements{}}
+	at := reservation.ClusterRequest{Namespace: id.Namespace}
+	for i, shape := range shapes {
+		name := "w" + strings.Repeat("x", i)
+		replica := key.ReplicaID(name + "/0")
+		r.PodRequirements[name] = shape
+		at.Groups = append(at.Groups, reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{{Name: replica, Pods: map[string]int64{name: 1}}}})
+		if running {
+			at.Running = append(at.Running, replica)
+		}
+	}
+	r.Clusters = map[string]reservation.ClusterRequest{"us-east": at}
+	return r
+}
+
+// manyNames are services whose names cannot be compressed.
+func manyNames(running bool) []reservation.CapacityRequest {
+	random := rand.New(rand.NewPCG(1, 2))
+	letters := func() string {
+		b := make([]byte, 253)
+		for i := range b {
+			b[i] = byte('a' + random.IntN(26))
+		}
+		return string(b)
+	}
+	var all []reservation.CapacityRequest
+	for range 1700 {
+		all = append(all, asking(reservation.ServiceID{Namespace: letters(), Name: letters(), UID: letters()}, running, make([]capacity.PodRequirements, 1)))
+	}
+	return all
+}
+
+// TestFull proves that a cluster whose ledger would become too large adds nothing to it. What runs
+// there counts as running, so it does not leave, and gives back what it no longer requests.
+func TestFull(t *testing.T) {
+	gpus := func(n int64) []capacity.PodRequirements {
+		return []capacity.PodRequirements{{Requests: capacity.Resources{"nvidia.com/gpu": 1000 * n}}}
+	}
+	s1 := func(gpu int64) reservation.CapacityRequest {
+		r := asking(reservation.ServiceID{Namespace: "team", Name: "s1", UID: "u1"}, true, gpus(gpu))
+		r.Created = "2026-01-01T00:00:00Z"
+		return r
+	}
+	cases := map[string]struct {
+		reason string
+		gpus   int64
+		others []reservation.CapacityRequest
+		want   planned
+	}{
+		"Runs":       {reason: "What runs keeps its grant.", gpus: 8, others: manyNames(false), want: planned{ledger: runs, reason: reasonFull}},
+		"RunsAll":    {reason: "What others claim to run is not granted either.", gpus: 8, others: manyNames(true), want: planned{ledger: runs, reason: reasonFull}},
+		"RunsLess":   {reason: "What runs with less has a smaller grant.", gpus: 4, others: manyNames(false), want: planned{ledger: strings.Replace(runs, "8000", "4000", 1), reason: reasonFull}},
+		"NobodyElse": {reason: "The ledger is not full.", gpus: 8, want: planned{ledger: runs}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := incomingtest.Request(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf(runs), "object/reachable": reached}, map[string][]string{requests: nil}))
+			c, errs := parse(req)
+			if errs != nil {
+				t.Fatal(errs)
+			}
+			state, err := observe(req, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state.requests = append(tc.others, s1(tc.gpus))
+			first, p := plan(t, c, state, noon)
+			state.ledger.compressed = p.ledger
+			if state.ledger.Ledger, err = reservation.DecodeLedger(p.ledger); err != nil {
+				t.Fatal(err)
+			}
+			first.next = false
+			second, _ := plan(t, c, state, noon.Add(time.Minute))
+			for call, got := range map[string]planned{"first": first, "second": second} {
+				if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(planned{})); diff != "" {
+					t.Errorf("%s %s call: -want +got:\n%.2000s", tc.reason, call, diff)
+				}
+			}
+		})
+	}
+}

@@ -31,7 +31,7 @@ func withoutTimes(composed []object) error {
 		for i := range ledger.Services {
 			ledger.Services[i].MissingSince = time.Time{}
 		}
-		if compressed, err = reservation.EncodeLedger(&ledger); err != nil {
+		if compressed, _, err = reservation.EncodeLedger(&ledger); err != nil {
 			return err
 		}
 		if err := unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString(compressed), "binaryData", reservation.LedgerKey); err != nil {

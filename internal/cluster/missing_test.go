@@ -172,7 +172,7 @@ func ledgerOfMany(t *testing.T, all ...reservation.Service) string {
 	for i := range all {
 		all[i].Grants = []reservation.Grant{{Replicas: []key.ReplicaID{"w/0"}}}
 	}
-	compressed, err := reservation.EncodeLedger(&reservation.Ledger{Services: all})
+	compressed, _, err := reservation.EncodeLedger(&reservation.Ledger{Services: all})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,9 @@ import (
 type ledgerPlan struct {
 	reservation.Result
 
-	// ledger is the encoded ledger.
+	// ledger is the encoded ledger, and plain the length of its JSON.
 	ledger []byte
+	plain  int
 	// unchanged tells whether everything stays as it was, because the capacity requests are
 	// not known. Then only the ledger is set.
 	unchanged bool
@@ -74,8 +75,10 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 	if err := p.write(); err != nil {
 		return p, err
 	}
-	if n := base64.StdEncoding.EncodedLen(len(p.ledger)); n > maxLedger && p.notSchedulable == "" {
-		p.notSchedulable, p.message = reasonFull, fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
+	if full := p.full(); full != "" {
+		if p.notSchedulable == "" {
+			p.notSchedulable, p.message = reasonFull, full
+		}
 		in.Full, in.NotSchedulable = true, p.message
 		p.Result = reservation.Reserve(in)
 		if err := p.write(); err != nil {
@@ -93,8 +96,19 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 }
 
 func (p *ledgerPlan) write() (err error) {
-	p.ledger, err = reservation.EncodeLedger(&p.Ledger)
+	p.ledger, p.plain, err = reservation.EncodeLedger(&p.Ledger)
 	return err
+}
+
+// full says why the ledger is too large, if so.
+func (p *ledgerPlan) full() string {
+	switch n := base64.StdEncoding.EncodedLen(len(p.ledger)); {
+	case n > maxLedger:
+		return fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
+	case p.plain > reservation.MaxPlain:
+		return fmt.Sprintf("the ledger would have %d bytes before it is compressed, and the limit is %d", p.plain, reservation.MaxPlain)
+	}
+	return ""
 }
 
 // notSchedulable says why a cluster reserves nothing new.

@@ -3,16 +3,19 @@ package cluster
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
 // planned is what the tests of a plan compare. next tells that the next call follows soon.
@@ -69,6 +72,30 @@ func manyNames(running bool) []reservation.CapacityRequest {
 	return all
 }
 
+// long are resources with long names.
+func long(amount int64) capacity.Resources {
+	all := capacity.Resources{}
+	for i := range 60 {
+		all["example.com/"+strings.Repeat("r", 280)+strconv.Itoa(i)] = amount
+	}
+	return all
+}
+
+// longNames are services whose pods request resources with long names. All have the same, so these can be
+// compressed well.
+func longNames() []reservation.CapacityRequest {
+	var shapes []capacity.PodRequirements
+	for i := range int64(50) {
+		shapes = append(shapes, capacity.PodRequirements{Requests: long(1 + i)})
+	}
+	var all []reservation.CapacityRequest
+	for i := range 40 {
+		name := "s-" + strconv.Itoa(i)
+		all = append(all, asking(reservation.ServiceID{Namespace: "other", Name: name, UID: name}, true, shapes))
+	}
+	return all
+}
+
 // TestFull proves that a cluster whose ledger would become too large adds nothing to it. What runs
 // there counts as running, so it does not leave, and gives back what it no longer requests.
 func TestFull(t *testing.T) {
@@ -82,6 +109,7 @@ func TestFull(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
+		policy v1alpha1.StopPolicy
 		gpus   int64
 		others []reservation.CapacityRequest
 		want   planned
@@ -89,6 +117,8 @@ func TestFull(t *testing.T) {
 		"Runs":       {reason: "What runs keeps its grant.", gpus: 8, others: manyNames(false), want: planned{ledger: runs, reason: reasonFull}},
 		"RunsAll":    {reason: "What others claim to run is not granted either.", gpus: 8, others: manyNames(true), want: planned{ledger: runs, reason: reasonFull}},
 		"RunsLess":   {reason: "What runs with less has a smaller grant.", gpus: 4, others: manyNames(false), want: planned{ledger: strings.Replace(runs, "8000", "4000", 1), reason: reasonFull}},
+		"RunsOnHold": {reason: "So it is on hold, which stays the reason.", policy: v1alpha1.StopHold, gpus: 8, others: manyNames(true), want: planned{ledger: runs, reason: scheduling.ReasonOnHold}},
+		"Repeated":   {reason: "A call reads a limited number of bytes, however few these are when compressed.", gpus: 8, others: longNames(), want: planned{ledger: runs, reason: reasonFull}},
 		"NobodyElse": {reason: "The ledger is not full.", gpus: 8, want: planned{ledger: runs}},
 	}
 	for name, tc := range cases {
@@ -102,6 +132,8 @@ func TestFull(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			c.Spec.StopPolicy = tc.policy
+			state.free.Pools = append(state.free.Pools, capacity.NewPool("long", nil, []capacity.NodeClass{{Count: 1, Free: long(1e6)}}))
 			state.requests = append(tc.others, s1(tc.gpus))
 			first, p := plan(t, c, state, noon)
 			state.ledger.compressed = p.ledger

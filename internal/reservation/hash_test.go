@@ -38,7 +38,7 @@ func TestPodsHash(t *testing.T) {
 		}
 		pool := capacity.NewPool("p", map[string]string{"zone": "a"}, []capacity.NodeClass{capacitytest.Nodes(9, 8, 64)})
 		result := Reserve(Input{Cluster: "east", Free: capacity.Free{Pools: []capacity.Pool{pool}}, Requests: []CapacityRequest{*req}})
-		encoded, err := EncodeLedger(&result.Ledger)
+		encoded, _, err := EncodeLedger(&result.Ledger)
 		if err != nil {
 			t.Fatal(err)
 		}

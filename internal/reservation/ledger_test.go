@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -43,12 +44,15 @@ func manyServices(n int) Ledger {
 // TestLedgerSize proves that a ConfigMap takes the ledger of 10,000 services.
 func TestLedgerSize(t *testing.T) {
 	l := manyServices(10_000)
-	compressed, err := EncodeLedger(&l)
+	compressed, plain, err := EncodeLedger(&l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := base64.StdEncoding.EncodedLen(len(compressed))
-	t.Logf("10,000 services take %d bytes", n)
+	t.Logf("10,000 services take %d bytes, and %d before they are compressed", n, plain)
+	if text, _ := json.Marshal(l); plain != len(text)+1 {
+		t.Errorf("the JSON has %d bytes with its line break, and it says %d", len(text)+1, plain)
+	}
 	if n >= 900<<10 {
 		t.Errorf("10,000 services take %d bytes, and the limit is %d", n, 900<<10)
 	}
@@ -98,7 +102,7 @@ func TestLedger(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s\n%v", tc.reason, err)
 			}
-			one, _ := EncodeLedger(&l)
+			one, _, _ := EncodeLedger(&l)
 			again, err := DecodeLedger(one)
 			if err != nil {
 				t.Fatal(err)

@@ -13,22 +13,41 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// maxDecompressed limits what is decompressed. A ledger of 10,000 services takes some 2 MiB.
-const maxDecompressed = 32 << 20
+const (
+	// maxDecompressed limits what is decompressed. A ledger of 10,000 services takes some 2 MiB.
+	maxDecompressed = 32 << 20
+	// MaxPlain is the most bytes of a ledger before it is compressed. It leaves room for what is noted later
+	// on of replicas that have grants: a ledger that cannot be read stops all.
+	MaxPlain = maxDecompressed / 8 * 7
+)
 
 // compressors are reused: a new one takes most of a MiB, and a cluster needs one for each part of its answers.
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 // Compress encodes a value as compressed JSON. The same value gives the same bytes.
 func Compress(v any) ([]byte, error) {
-	b := &bytes.Buffer{}
+	compressed, _, err := compress(v)
+	return compressed, err
+}
+
+// A length counts what is written.
+type length int
+
+func (n *length) Write(p []byte) (int, error) {
+	*n += length(len(p))
+	return len(p), nil
+}
+
+// compress also returns the length of the JSON.
+func compress(v any) (compressed []byte, plain int, err error) {
+	b, n := &bytes.Buffer{}, length(0)
 	z, _ := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(z)
 	z.Reset(b)
-	if err := errors.Join(json.NewEncoder(z).Encode(v), z.Close()); err != nil {
-		return nil, fmt.Errorf("cannot compress: %w", err)
+	if err := errors.Join(json.NewEncoder(io.MultiWriter(z, &n)).Encode(v), z.Close()); err != nil {
+		return nil, 0, fmt.Errorf("cannot compress: %w", err)
 	}
-	return b.Bytes(), nil
+	return b.Bytes(), int(n), nil
 }
 
 // Decompress decodes what Compress has encoded.
@@ -63,8 +82,9 @@ func decodeJSON(text []byte, into any) error {
 	return errors.New("it repeats a name, or is not UTF-8")
 }
 
-// EncodeLedger encodes a ledger as compressed JSON. The same ledger gives the same bytes.
-func EncodeLedger(l *Ledger) ([]byte, error) { return Compress(l) }
+// EncodeLedger encodes a ledger as compressed JSON, and returns the length of the JSON too. The same ledger
+// gives the same bytes.
+func EncodeLedger(l *Ledger) (compressed []byte, plain int, err error) { return compress(l) }
 
 // DecodeLedger decodes and validates a ledger.
 func DecodeLedger(compressed []byte) (Ledger, error) {

@@ -165,7 +165,7 @@ func FuzzDecodeRequest(f *testing.F) {
 			}
 		}
 		result = Reserve(Input{Cluster: here, Free: free, Ledger: result.Ledger, Requests: []CapacityRequest{*req}, NotSchedulable: "not schedulable", Now: noon})
-		compressed, err := EncodeLedger(&result.Ledger)
+		compressed, _, err := EncodeLedger(&result.Ledger)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -98,18 +99,30 @@ func (f *Free) poolsFor(pod *PodRequirements) []int {
 	return pools
 }
 
-// ClosePool takes all that is free in the pool to which a pod is pinned, and returns its name, or
-// nothing if there is not one such pool.
-func (f *Free) ClosePool(pod *PodRequirements) string {
+// PinnedTo returns the name of the pool to which a pod is pinned, or nothing if there is not one such
+// pool.
+func (f *Free) PinnedTo(pod *PodRequirements) string {
 	pools := f.poolsFor(pod)
 	if pod.Pin == nil || len(pools) != 1 {
 		return ""
 	}
-	p := &f.Pools[pools[0]]
-	for i := range p.Free {
-		p.Free[i].Free = p.Free[i].nothing()
+	return f.Pools[pools[0]].Name
+}
+
+// ClosePools takes all that is free in some pools.
+func (f *Free) ClosePools(names []string) {
+	for i := range f.Pools {
+		if p := &f.Pools[i]; slices.Contains(names, p.Name) {
+			for j := range p.Free {
+				p.Free[j].Free = p.Free[j].nothing()
+			}
+		}
 	}
-	return p.Name
+}
+
+// Confined tells whether a pod can go nowhere but to some pools.
+func (f *Free) Confined(pod *PodRequirements, pools []string) bool {
+	return !slices.ContainsFunc(f.poolsFor(pod), func(i int) bool { return !slices.Contains(pools, f.Pools[i].Name) })
 }
 
 // InPool is a number of replicas in one pool.

@@ -133,7 +133,7 @@ func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 		b.serving.packings++
 		b.serving.looks -= len(next) * b.Free.ClassCount()
 		clone := b.Free.Clone()
-		place, free = next, &clone
+		place, free = b.closeShortAgain(&clone, next, more), &clone
 	}
 	left, chosen, why := b.put(free, wants, place, steps)
 	cost += len(place) * left.ClassCount()
@@ -154,6 +154,23 @@ func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 	}
 	b.enter(chosen)
 	return cost, ""
+}
+
+// closeShortAgain closes the pools that are short, and returns the pods without those that can go nowhere
+// else: they do not fit, and everything would be refused with them. Those that are wanted stay, and are
+// refused.
+func (b *book) closeShortAgain(free *capacity.Free, all, wanted tally) tally {
+	if len(b.shortPools) == 0 {
+		return all
+	}
+	free.ClosePools(b.shortPools)
+	place := maps.Clone(all)
+	for shape := range place {
+		if free.Confined(shape, b.shortPools) {
+			place[shape] = wanted[shape]
+		}
+	}
+	return place
 }
 
 // countedWith returns what is counted once some pods have come, and others have gone.

@@ -153,6 +153,8 @@ func TestPinnedPodsCount(t *testing.T) {
 	big := func() Service { return pinnedTo(withGPUs(reserved("1", "0/0"), 8), "a") }
 	onlyA := request("2", 8, 1)
 	onlyA.PodRequirements = map[string]capacity.PodRequirements{"w": *capacitytest.Requirements(8, 1, "a")}
+	twoPods := withGPUs(reserved("3", "0/0"), 2)
+	twoPods.Grants[0].Pods[0] = 2
 	renamed := twoPools(1, 1)
 	renamed.Pools[0].Name = "c"
 	relabelled := twoPools(1, 1)
@@ -185,6 +187,27 @@ func TestPinnedPodsCount(t *testing.T) {
 		"nodes of its pool are gone, and what is left there is kept for it": {
 			free: twoPools(1, 0), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1", "0/2"), 3), "a")}, requests: []CapacityRequest{request("1", 3, 3), request("3", 2, 1)},
 			pending: "0 of 8 nvidia.com/gpu free in pools a, b, 2 short", short: []string{"a"},
+		},
+		"nodes of its pool are gone, and others grow elsewhere": {
+			free:     twoPools(1, 2),
+			ledger:   []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1"), 8), "a"), pinnedTo(withGPUs(reserved("3", "0/0"), 4), "b"), withGPUs(reserved("4", "0/0"), 1)},
+			requests: []CapacityRequest{request("1", 8, 2), grown(runningIn(request("3", 8, 1), "b", "0/0")), grown(runningIn(request("4", 8, 1), "", "0/0"))},
+			short:    []string{"a"},
+		},
+		"nodes of its pool are gone, and it grows elsewhere before it runs": {
+			free: twoPools(1, 2), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1", "0/2"), 4), "a"), pinnedTo(withGPUs(reserved("3", "0/0"), 4), "a")},
+			requests: []CapacityRequest{request("1", 4, 3), grown(request("3", 8, 1))},
+			short:    []string{"a"},
+		},
+		"nodes of its pool are gone, and nothing that changes there is granted": {
+			free: twoPools(1, 2), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1"), 4), "a"), pinnedTo(withGPUs(reserved("3", "0/0"), 4), "a")},
+			requests: []CapacityRequest{request("1", 4, 2), grown(runningIn(nodes(request("3", 2, 1), 3), "a", "0/0"))},
+			pending:  "what was reserved before is kept: 0 of 8 nvidia.com/gpu free in pool a, 2 short", short: []string{"a"},
+		},
+		"nodes of its pool are gone, and nothing of the same size there is granted": {
+			free: twoPools(1, 2), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1"), 4), "a"), pinnedTo(twoPods, "a")},
+			requests: []CapacityRequest{request("1", 4, 2), grown(runningIn(request("3", 4, 1), "a", "0/0"))},
+			pending:  "what was reserved before is kept: 0 of 8 nvidia.com/gpu free in pool a, 4 short", short: []string{"a"},
 		},
 		"what is pinned comes first where nodes are gone": {
 			free: twoPools(1, 0), ledger: []Service{withGPUs(reserved("3", "0/0"), 8), big()}, requests: []CapacityRequest{request("1", 8, 1), request("3", 8, 1)},

@@ -251,13 +251,14 @@ func (b *book) count() {
 // granted in the whole cluster.
 func (b *book) closeShort(short []capacity.PodSet) {
 	for _, left := range short {
-		if pool := b.free.ClosePool(left.Requirements); pool == "" {
+		if pool := b.free.PinnedTo(left.Requirements); pool == "" {
 			b.overcommitted = true
 		} else if !slices.Contains(b.shortPools, pool) {
 			b.shortPools = append(b.shortPools, pool)
 		}
 	}
 	slices.Sort(b.shortPools)
+	b.free.ClosePools(b.shortPools)
 }
 
 // serveRunning grants what runs without a grant, if it fits, before anything new, and even if

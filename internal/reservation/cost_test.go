@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
 )
@@ -100,6 +103,65 @@ func BenchmarkReserve(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				Reserve(in)
+			}
+		})
+	}
+}
+
+// TestRefusalsAreCheap proves that what is refused at once costs no more in a large cluster, or for a large group. It
+// counts allocations, since copies make them.
+func TestRefusalsAreCheap(t *testing.T) {
+	// Grants of many shapes fill a cluster, and a group of many replicas waits.
+	full := func(n int) (*book, *unit) {
+		in := Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 0, 0)), Now: noon, Quotas: map[string]Quota{"team": gpuQuota(0, 1<<20, 0)}, Requests: []CapacityRequest{required(request("a", 1, n), n/2)}}
+		b := open(&in)
+		for i := range int64(n) {
+			b.counted[capacitytest.Requirements(1, i)] = 1
+		}
+		units := b.units(b.accounts[0])
+		return b, &units[0]
+	}
+	cases := map[string]struct {
+		reason string
+		refuse func(b *book, u *unit)
+	}{
+		"Short": {reason: "The sums do not suffice, whatever else is counted.", refuse: func(b *book, u *unit) { b.try(u.wants[:1], false, nil) }},
+		"Quota": {reason: "Nothing is held for a service that has not waited, so it does not matter what it needs first.", refuse: func(b *book, u *unit) { b.beyondQuota(u) }},
+		"Hold":  {reason: "So it is with room.", refuse: func(b *book, u *unit) { b.refuse(u, refusal{why: "no"}); u.account.waits = nil }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cost := func(n int) float64 {
+				b, u := full(n)
+				return testing.AllocsPerRun(10, func() { tc.refuse(b, u) })
+			}
+			if few, many := cost(2), cost(2000); few != many {
+				t.Errorf("%s It takes %v allocations, and %v in a small cluster", tc.reason, many, few)
+			}
+		})
+	}
+}
+
+// TestToStart proves which replicas a group needs first, and that each of a large group is looked at once.
+func TestToStart(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		all    []int
+		// required are those above this.
+		above         int
+		first, others []int
+	}{
+		"Required": {reason: "All that are required are needed.", all: []int{1, 5, 2, 6}, above: 4, first: []int{5, 6}, others: []int{1, 2}},
+		"None":     {reason: "Otherwise any of them suffices.", all: []int{1, 2, 3}, above: 4, first: []int{1}, others: []int{2, 3}},
+		"All":      {reason: "There are no others.", all: []int{5, 6}, above: 4, first: []int{5, 6}},
+		"Empty":    {reason: "Nothing is needed."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			looked := 0
+			first, others := toStart(tc.all, func(n int) bool { looked++; return n > tc.above })
+			if diff := cmp.Diff([][]int{tc.first, tc.others}, [][]int{first, others}, cmpopts.EquateEmpty()); diff != "" || looked != len(tc.all) {
+				t.Errorf("%s It looks at %d of %d. -want +got:\n%s", tc.reason, looked, len(tc.all), diff)
 			}
 		})
 	}

@@ -113,23 +113,24 @@ func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 		gone.add(w.before, 1)
 		takes = takes && w.pods.covers(w.before)
 	}
-	next, free := b.countedWith(more, gone), &b.free
-	place := more
 	anew := (move || len(gone) > 0) && b.serving.holder == nil
+	makesRoom := gone
 	if !anew {
-		gone = nil
+		makesRoom = nil
 	}
 	cost = 1 + len(more)
 	if !move {
-		why = b.free.Short(sorted(more), sorted(gone))
+		why = b.free.Short(sorted(more), sorted(makesRoom))
 	}
-	if why != "" {
+	switch {
+	case why != "":
 		return cost, why
+	case anew && b.serving.looks <= 0 && b.serving.packings >= minPackings:
+		return cost, messageNextCall
 	}
+	// It copies the counts, so what is short by the sums alone is refused before.
+	next, free, place := b.countedWith(more, gone), &b.free, more
 	if anew {
-		if b.serving.looks <= 0 && b.serving.packings >= minPackings {
-			return cost, messageNextCall
-		}
 		b.serving.packings++
 		b.serving.looks -= len(next) * b.Free.ClassCount()
 		clone := b.Free.Clone()

@@ -76,22 +76,17 @@ func (b *book) amount(p pods) capacity.Resources {
 	return r
 }
 
-// added adds up how much more the wants of a namespace request than what they have. What others of
-// them give back does not count, since they may be granted one after the other.
-func (b *book) added(namespace string, wants []want) capacity.Resources {
-	all := capacity.Resources{}
+// addMore adds how much more wants request than what they have. What others of them give back does not
+// count, since they may be granted one after the other.
+func (b *book) addMore(to capacity.Resources, wants ...want) {
 	for _, w := range wants {
-		if w.account.Namespace != namespace {
-			continue
-		}
 		before := b.amount(w.before)
 		for name, n := range b.amount(w.pods) {
 			if n > before[name] {
-				all.Add(capacity.Resources{name: n - before[name]}, 1)
+				to.Add(capacity.Resources{name: n - before[name]}, 1)
 			}
 		}
 	}
-	return all
 }
 
 // spend counts wants that were granted.
@@ -101,7 +96,7 @@ func (b *book) spend(wants []want) {
 		if u == nil {
 			continue
 		}
-		u.granted.Add(b.added(w.account.Namespace, []want{w}), 1)
+		b.addMore(u.granted, w)
 		now := b.amount(w.pods)
 		for name, n := range b.amount(w.before) {
 			if n > now[name] {
@@ -140,14 +135,21 @@ func (b *book) exceeds(wants []want, borrow bool) *excess {
 	if len(b.Quotas) == 0 {
 		return nil
 	}
-	others := map[string]bool{}
+	others, more := map[string]bool{}, map[string]capacity.Resources{}
 	for _, w := range wants {
-		if u := b.usages[w.account.Namespace]; u != nil {
-			others[w.account.Namespace] = others[w.account.Namespace] || u.holder != w.account
+		namespace := w.account.Namespace
+		u := b.usages[namespace]
+		if u == nil {
+			continue
 		}
+		if more[namespace] == nil {
+			more[namespace] = capacity.Resources{}
+		}
+		b.addMore(more[namespace], w)
+		others[namespace] = others[namespace] || u.holder != w.account
 	}
-	for _, namespace := range slices.Sorted(maps.Keys(others)) {
-		u, q, requests := b.usages[namespace], b.Quotas[namespace], b.added(namespace, wants)
+	for _, namespace := range slices.Sorted(maps.Keys(more)) {
+		u, q, requests := b.usages[namespace], b.Quotas[namespace], more[namespace]
 		for _, name := range slices.Sorted(maps.Keys(q.Nominal)) {
 			e := excess{namespace: namespace, name: name, nominal: q.Nominal[name], granted: u.granted[name], requests: requests[name]}
 			if others[namespace] {
@@ -167,21 +169,26 @@ func (b *book) exceeds(wants []want, borrow bool) *excess {
 
 // beyondQuota tells whether nothing of a unit is within the quota, and none is to be held for it.
 func (b *book) beyondQuota(u *unit) bool {
-	if b.usages[u.account.Namespace] == nil || b.mayHoldQuota(u.account, u.first()) {
+	if b.usages[u.account.Namespace] == nil || b.mayHoldQuota(u) {
 		return false
 	}
 	return !slices.ContainsFunc(u.wants, func(w want) bool { return b.exceeds([]want{w}, b.serving.borrow) == nil })
 }
 
-// mayHoldQuota tells whether a service has waited for long enough that quota is held for it. It is
-// held for what the quota would allow beside the service's own grants.
-func (b *book) mayHoldQuota(a *account, wants []want) bool {
+// mayHoldQuota tells whether a service has waited for long enough that quota is held for what a unit of it
+// needs first. It is held for what the quota would allow beside the service's own grants.
+func (b *book) mayHoldQuota(unit *unit) bool {
+	a := unit.account
 	u := b.usages[a.Namespace]
-	if u == nil || u.holder != nil || !b.waitedLong(a) || b.exceeds(wants, true) == nil {
+	if u == nil || u.holder != nil || !b.waitedLong(a) {
+		return false
+	}
+	wants := unit.first()
+	if b.exceeds(wants, true) == nil {
 		return false
 	}
 	q, all := b.Quotas[a.Namespace], b.grantedTo(a)
-	all.Add(b.added(a.Namespace, wants), 1)
+	b.addMore(all, wants...)
 	for name, n := range all {
 		if limit, limited := q.limit(name, true); limited && n > limit {
 			return false
@@ -194,6 +201,6 @@ func (b *book) mayHoldQuota(a *account, wants []want) bool {
 func (b *book) holdQuota(a *account, wants []want) {
 	if u := b.usages[a.Namespace]; u != nil && u.holder == nil {
 		u.holder = a
-		u.held.Add(b.added(a.Namespace, wants), 1)
+		b.addMore(u.held, wants...)
 	}
 }

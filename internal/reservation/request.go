@@ -152,14 +152,22 @@ func Merged(groups []ReplicaGroup) ReplicaGroup {
 // start: the required ones, or the first one if none is required. It can also be asked about
 // the missing replicas of a group.
 func ToStart(replicas []ReplicaRequest) []ReplicaRequest {
-	var required []ReplicaRequest
-	for _, r := range replicas {
-		if r.Required {
-			required = append(required, r)
+	first, _ := toStart(replicas, func(r ReplicaRequest) bool { return r.Required })
+	return first
+}
+
+// toStart returns those that a group needs first, and the others.
+func toStart[T any](all []T, required func(T) bool) (first, others []T) {
+	for _, each := range all {
+		if required(each) {
+			first = append(first, each)
+		} else {
+			others = append(others, each)
 		}
 	}
-	if len(required) == 0 {
-		return replicas[:min(1, len(replicas))]
+	if len(first) == 0 {
+		n := min(1, len(others))
+		return others[:n:n], others[n:]
 	}
-	return required
+	return first, others
 }

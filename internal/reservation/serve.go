@@ -178,7 +178,7 @@ func (b *book) hopeless(u *unit) bool {
 		return true
 	}
 	_, failed := b.serving.failed[idOf(u.wants)]
-	return failed && len(u.wants) == 1 && !b.mayHold(u.account) && !b.mayHoldQuota(u.account, u.wants)
+	return failed && len(u.wants) == 1 && !b.mayHold(u.account) && !b.mayHoldQuota(u)
 }
 
 // waitedLong tells whether a service has waited for long enough that something is held for it.
@@ -280,12 +280,12 @@ func (b *book) refuse(u *unit, refused refusal) {
 	case len(u.wants) == 0:
 	case !refused.quota:
 		b.wait(u.account, u.wants, refused)
-		b.hold(u.account, u.first())
+		b.hold(u)
 	case b.serving.borrow:
 		b.wait(u.account, u.wants, refused)
 	default:
 		b.serving.borrowers = append(b.serving.borrowers, *u)
-		if b.mayHoldQuota(u.account, u.first()) {
+		if b.mayHoldQuota(u) {
 			b.holdQuota(u.account, u.first())
 		}
 	}
@@ -302,19 +302,7 @@ func (u *unit) first() []want {
 
 // split returns the wants that suffice to start their group, and the others.
 func split(wants []want) (start, others []want) {
-	replicas := make([]ReplicaRequest, 0, len(wants))
-	for _, w := range wants {
-		replicas = append(replicas, w.replica)
-	}
-	first := ToStart(replicas)
-	for _, w := range wants {
-		if slices.ContainsFunc(first, func(r ReplicaRequest) bool { return r.Name == w.replica.Name }) {
-			start = append(start, w)
-		} else {
-			others = append(others, w)
-		}
-	}
-	return start, others
+	return toStart(wants, func(w want) bool { return w.replica.Required })
 }
 
 // wait records what is not granted, and why.
@@ -332,13 +320,15 @@ func (b *book) wait(a *account, wants []want, refused refusal) {
 	}
 }
 
-// hold holds room for a service that has waited for long, if what it wants would fit the cluster
+// hold holds room for a service that has waited for long, if what its unit needs first would fit the cluster
 // beside its own grants. Before anything younger is served, it takes what is free of that, and
 // closes the nodes on which the other pods can go first. It holds room for one service at a time.
-func (b *book) hold(a *account, wants []want) {
+func (b *book) hold(u *unit) {
+	a := u.account
 	if !b.mayHold(a) {
 		return
 	}
+	wants := u.first()
 	own, hold := tally{}, tally{}
 	for _, name := range a.names {
 		own.add(a.granted[name].pods, 1)

@@ -141,6 +141,47 @@ func TestEntrypoint(t *testing.T) {
 	}
 }
 
+// TestMessagesStay proves that no condition has what provider-kubernetes says: that may change with each attempt, and the
+// condition with it.
+func TestMessagesStay(t *testing.T) {
+	const gateway = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}], entrypoint: {gatewayRef: {name: gw, namespace: gateways}, port: 8080}}\n"
+	failed := func(kind string) string {
+		return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: " + kind + ", metadata: {name: x, namespace: crossplane-system}, status: {conditions: [{type: Synced, status: 'False', message: 'dial tcp 10.0.0.1:443 from :4711'}]}}"
+	}
+	cases := map[string]struct {
+		reason, xr, key, kind string
+		want                  map[string]string
+	}{
+		"Reachable": {reason: "It names the Object.", xr: typedIn, key: "object/reachable", kind: "Object", want: map[string]string{
+			Reachable:   "provider-kubernetes cannot read the namespace kube-system there: Object crossplane-system/x says why",
+			Schedulable: "the cluster cannot be read",
+		}},
+		"Nodes": {reason: "It names the collection.", xr: strings.Replace(withSelectors, ", {name: q, nodeSelector: {c: d}}", "", 1), key: "object/nodes/p", kind: "ObservedObjectCollection", want: map[string]string{
+			NodesObserved:      "pool p: provider-kubernetes cannot read them: ObservedObjectCollection crossplane-system/x says why",
+			CapacityConsistent: "not all nodes are known",
+			Schedulable:        "the nodes are not known: pool p: provider-kubernetes cannot read them: ObservedObjectCollection crossplane-system/x says why",
+		}},
+		"Gateway": {reason: "It names the Object.", xr: gateway, key: "object/gateway", kind: "Object", want: map[string]string{
+			EntrypointResolved: "Gateway gateways/gw: provider-kubernetes cannot read it: Object crossplane-system/x says why",
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			observed := map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": reached}
+			observed[tc.key] = failed(tc.kind)
+			got := map[string]string{}
+			for _, c := range run(t, request(t, tc.xr, observed, map[string][]string{requests: nil})).GetConditions() {
+				if c.GetMessage() != "" {
+					got[c.GetType()] = c.GetMessage()
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func inNamespace(request, namespace string) string {
 	return strings.Replace(request, "namespace: team", "namespace: "+namespace, 1)
 }

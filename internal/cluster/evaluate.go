@@ -217,7 +217,7 @@ func count(n int64) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec
 func conditions(c *parsed, state *observedState, p *ledgerPlan) []composite.Condition {
 	return []composite.Condition{
 		{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted},
-		isReachable(state),
+		isReachable(c, state),
 		nodesObserved(c, state),
 		requestsResolved(state),
 		capacityConsistent(state, p),
@@ -227,15 +227,13 @@ func conditions(c *parsed, state *observedState, p *ledgerPlan) []composite.Cond
 	}
 }
 
-func isReachable(state *observedState) composite.Condition {
+func isReachable(c *parsed, state *observedState) composite.Condition {
 	s := composite.Condition{Type: Reachable, Reason: state.reach.Reason, Message: state.reach.Message}
 	switch state.reach.Reason {
 	case "":
 		s.Status, s.Reason = composite.True, reasonReachable
 	case remote.NotSynced:
-		// The message is constant. The provider's message changes with each attempt, and
-		// Crossplane changes lastTransitionTime whenever the message changes.
-		s.Status, s.Message = composite.False, "provider-kubernetes cannot read the namespace kube-system there: "+state.reachedBy+" says why"
+		s.Status, s.Message = composite.False, cannotRead("the namespace kube-system there", state.req.Observed(c.keys().Reachable()))
 	default:
 		s.Status = composite.Unknown
 	}

@@ -48,8 +48,6 @@ type observedState struct {
 	unknown []string
 	// reach tells whether the cluster can be read.
 	reach remote.State
-	// reachedBy is the name of the Object that reach is about.
-	reachedBy string
 	// identity says which real cluster it is, and who else uses it.
 	identity identity
 	// entrypoint is nil where the cluster has none, or its address is not known.
@@ -77,7 +75,6 @@ func observe(req incoming.Request, c *parsed) (*observedState, error) {
 		return nil, err
 	}
 	_, r.reach = r.unwrap(c.keys().Reachable())
-	r.reachedBy = "Object " + strings.TrimPrefix(nameOf(req.Observed(c.keys().Reachable())), "/")
 	r.readIdentity(req, c)
 	r.readRequests(req)
 	r.readMissing(req, c)
@@ -195,6 +192,13 @@ func readRequest(o incoming.Object) (*reservation.CapacityRequest, error) {
 // nameOf returns {namespace}/{name} of an object.
 func nameOf(o incoming.Object) string { return o.Namespace() + "/" + o.Name() }
 
+// cannotRead says that provider-kubernetes cannot read something, and which object says why. The provider's
+// own message changes with each attempt, and Crossplane changes lastTransitionTime whenever a message
+// changes.
+func cannotRead(what string, by incoming.Object) string {
+	return fmt.Sprintf("provider-kubernetes cannot read %s: %s %s says why", what, by.Kind(), strings.TrimPrefix(nameOf(by), "/"))
+}
+
 // readPools reads the capacity of the pools. A node that several pools select counts in the
 // first of them. A pool whose nodes are not known has none, but its labels: what is reserved there
 // starts on its nodes all the same, and is not requested elsewhere.
@@ -225,7 +229,7 @@ func (r *observedState) readNodes(req incoming.Request, c *parsed, pool string, 
 	members, resolved := req.Required(nodesOf(pool))
 	if !resolved {
 		if s := remote.Synced(collection); !s.Readable() {
-			return nil, cmp.Or(s.Message, "they cannot be read")
+			return nil, cannotRead("them", collection)
 		}
 		return nil, "they have not been read yet"
 	}
@@ -269,9 +273,9 @@ func (r *observedState) readEntrypoint(c *parsed) {
 		r.entrypoint = &v1alpha1.EntrypointStatus{Address: v1alpha1.EntrypointAddressStatus{Type: string(a.Type), Value: a.Value}, Port: *e.Port}
 		return
 	}
-	remote, state := r.unwrap(c.keys().Gateway())
+	gateway, state := r.unwrap(c.keys().Gateway())
 	g := addressed{}
-	_ = gatewayView.Read(remote, &g) // What cannot be decoded is no address.
+	_ = gatewayView.Read(gateway, &g) // What cannot be decoded is no address.
 	for _, a := range g.Status.Addresses {
 		if v1alpha1.UnusableAddress(a.Value) == "" {
 			r.entrypoint = v1alpha1.IPEntrypoint(a.Value, *e.Port)
@@ -285,6 +289,9 @@ func (r *observedState) readEntrypoint(c *parsed) {
 		}
 	}
 	r.noAddress = cmp.Or(state.Message, "it has no address that other machines reach")
+	if state.Reason == remote.NotSynced {
+		r.noAddress = cannotRead("it", r.req.Observed(c.keys().Gateway()))
+	}
 	if known := c.Status.Entrypoint; !state.Readable() && known != nil {
 		r.entrypoint = &v1alpha1.EntrypointStatus{Address: known.Address, Port: *e.Port}
 	}

@@ -134,7 +134,7 @@ func TestFull(t *testing.T) {
 			}
 			c.Spec.StopPolicy = tc.policy
 			state.free.Pools = append(state.free.Pools, capacity.NewPool("long", nil, []capacity.NodeClass{{Count: 1, Free: long(1e6)}}))
-			state.requests = append(tc.others, s1(tc.gpus))
+			state.requests = append([]reservation.CapacityRequest{s1(tc.gpus)}, tc.others...)
 			first, p := plan(t, c, state, noon)
 			state.ledger.compressed = p.ledger
 			if state.ledger.Ledger, err = reservation.DecodeLedger(p.ledger); err != nil {

@@ -59,7 +59,7 @@ Reserve decides in this order:
  4. All grants are counted. If they do not fit, nodes are gone: the cluster is overcommitted,
     everything is kept, and nothing new is granted. If only pinned pods do not fit, that is so for
     their pools alone.
- 5. What runs without a grant is counted if it fits.
+ 5. What runs without a grant is counted if it fits, and the ledger is not full.
  6. Everything else is served in the order of func order. A group that has not started gets all
     that it wants, or what suffices to start (ToStart), and then what fits of the rest. A replica
     that grows is served like a new one, in exchange for its grant. What does not fit is pending,
@@ -73,7 +73,8 @@ Reserve decides in this order:
     small services cannot overtake a large one for ever. What its quota refuses holds no room.
     Quota is held in the same way, from younger services of the namespace.
 
-TestPools and TestPinnedPodsCount prove what is said of pools. TestMissing and TestWithdrawn prove
+TestPools and TestPinnedPodsCount prove what is said of pools, and TestGrowthBesideShortPool what rule 4
+says of them. TestMissing and TestWithdrawn prove
 rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, and TestQuotas rule 7. TestHold,
 TestHoldQuota and TestGangIsNotOvertaken prove rule 8, and TestReserve the others.
 TestReserveInvariants checks all of them for random requests.

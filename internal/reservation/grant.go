@@ -134,7 +134,7 @@ func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 		b.serving.packings++
 		b.serving.looks -= len(next) * b.Free.ClassCount()
 		clone := b.Free.Clone()
-		place, free = b.closeShortAgain(&clone, next, more), &clone
+		place, free = b.withoutShort(&clone, next, more), &clone
 	}
 	left, chosen, why := b.put(free, wants, place, steps)
 	cost += len(place) * left.ClassCount()
@@ -157,10 +157,10 @@ func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 	return cost, ""
 }
 
-// closeShortAgain closes the pools that are short, and returns the pods without those that can go nowhere
+// withoutShort closes the pools that are short, and returns the pods without those that can go nowhere
 // else: they do not fit, and everything would be refused with them. Those that are wanted stay, and are
 // refused.
-func (b *book) closeShortAgain(free *capacity.Free, all, wanted tally) tally {
+func (b *book) withoutShort(free *capacity.Free, all, wanted tally) tally {
 	if len(b.shortPools) == 0 {
 		return all
 	}

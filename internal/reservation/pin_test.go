@@ -1,6 +1,9 @@
 package reservation
 
 import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -234,6 +237,47 @@ func TestPinnedPodsCount(t *testing.T) {
 				t.Errorf("overcommitted: %t, want %t", result.Overcommitted, c.over)
 			}
 		})
+	}
+}
+
+// TestGrowthBesideShortPool proves that what is granted while a pool is short makes no other pool short, and the
+// cluster not overcommitted: the next call counts it in the same way.
+func TestGrowthBesideShortPool(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	short, grew := 0, 0
+	for n := range 5000 {
+		in := Input{Cluster: here, Free: twoPools(random.Int64N(3), 1+random.Int64N(3)), Now: noon}
+		for i := range 2 + random.IntN(5) {
+			uid, pool, gpus := strconv.Itoa(i), []string{"a", "b", ""}[random.IntN(3)], 1+random.Int64N(6)
+			service, req := withGPUs(reserved(uid, "0/0"), gpus), request(uid, gpus, 1)
+			if pool != "" {
+				service = pinnedTo(service, pool)
+			}
+			if random.IntN(2) == 0 {
+				req = grown(nodes(request(uid, 1+random.Int64N(8), 1), 1+random.Int64N(2)))
+			}
+			if random.IntN(3) > 0 {
+				req = runningIn(req, pool, "0/0")
+			}
+			in.Ledger.Services, in.Requests = append(in.Ledger.Services, service), append(in.Requests, req)
+		}
+		first := Reserve(in)
+		if len(first.ShortPools) == 0 || first.Overcommitted {
+			continue
+		}
+		short++
+		for _, s := range first.Services {
+			grew += int(s.Grants[0].Generation)
+		}
+		in.Ledger = first.Ledger
+		again := Reserve(in)
+		isNew := func(pool string) bool { return !slices.Contains(first.ShortPools, pool) }
+		if again.Overcommitted || slices.ContainsFunc(again.ShortPools, isNew) {
+			t.Fatalf("case %d: the pools %v were short, and then %v, overcommitted: %t", n, first.ShortPools, again.ShortPools, again.Overcommitted)
+		}
+	}
+	if short < 1000 || grew < 1000 {
+		t.Errorf("a pool is short in %d cases, and %d replicas grow in these: that proves nothing", short, grew)
 	}
 }
 

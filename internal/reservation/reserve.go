@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -221,7 +222,7 @@ func (b *book) past(t time.Time) time.Time {
 }
 
 // count puts the pods of all grants onto nodes: all at once, so that the largest come first, and
-// if that fails, one service after the other.
+// if that fails, pool by pool.
 func (b *book) count() {
 	each := make([]tally, len(b.accounts))
 	for i, a := range b.accounts {
@@ -233,23 +234,44 @@ func (b *book) count() {
 			b.counted[shape] += n
 		}
 	}
-	if ok, _ := b.free.Allocate(b.counted.podSets()); ok {
-		return
+	if ok, _ := b.free.Allocate(b.counted.podSets()); !ok {
+		b.countInPools(each)
+		b.free.ClosePools(b.shortPools)
 	}
-	var short []capacity.PodSet
-	for _, pinned := range []bool{true, false} {
-		for i := range b.accounts {
-			some := slices.DeleteFunc(each[i].podSets(), func(s capacity.PodSet) bool { return (s.Requirements.Pin != nil) != pinned })
-			short = append(short, b.free.ForceAllocate(some)...)
-		}
-	}
-	b.closeShort(short)
 }
 
-// closeShort closes the pools in which nodes are gone, if only pinned pods do not fit any more: no
+// countInPools puts pinned pods onto nodes first, which fit nowhere else. The others come then, without the
+// pools that are short, as try puts them there (withoutShort). If that fails, they take what is left of these
+// too, one service after the other.
+func (b *book) countInPools(each []tally) {
+	others, pinned := b.free.Clone(), map[string][]capacity.PodSet{}
+	for _, s := range b.counted.podSets() {
+		if s.Requirements.Pin != nil {
+			pool := b.free.PinnedTo(s.Requirements)
+			pinned[pool] = append(pinned[pool], s)
+		}
+	}
+	// Those whose pool was renamed come last. They may have a choice.
+	for _, pool := range slices.Backward(slices.Sorted(maps.Keys(pinned))) {
+		b.noteShort(b.free.ForceAllocate(pinned[pool]))
+	}
+	if len(b.shortPools) > 0 && !b.overcommitted {
+		place := b.withoutShort(&others, b.counted, nil)
+		if ok, _ := others.Allocate(place.podSets()); ok {
+			b.free = others
+			return
+		}
+	}
+	for i := range b.accounts {
+		free := slices.DeleteFunc(each[i].podSets(), func(s capacity.PodSet) bool { return s.Requirements.Pin != nil })
+		b.noteShort(b.free.ForceAllocate(free))
+	}
+}
+
+// noteShort notes the pools in which nodes are gone, if only pinned pods do not fit any more: no
 // others make room for them. Otherwise it is not known which nodes are short, and nothing new is
 // granted in the whole cluster.
-func (b *book) closeShort(short []capacity.PodSet) {
+func (b *book) noteShort(short []capacity.PodSet) {
 	for _, left := range short {
 		if pool := b.free.PinnedTo(left.Requirements); pool == "" {
 			b.overcommitted = true
@@ -258,7 +280,6 @@ func (b *book) closeShort(short []capacity.PodSet) {
 		}
 	}
 	slices.Sort(b.shortPools)
-	b.free.ClosePools(b.shortPools)
 }
 
 // serveRunning grants what runs without a grant, if it fits, before anything new, and even if

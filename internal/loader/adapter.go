@@ -26,12 +26,13 @@ const (
 	noWeights = "it has no adapter_model.safetensors, so it is no adapter in the format of PEFT"
 	noLoRA    = "its peft_type is not LORA, and engines load no other adapters"
 	noObject  = "its adapter_config.json is no object of JSON"
+	noFeature = "it has use_dora, bias or modules_to_save, and engines load no adapter with these"
 	noRank    = "its rank is above --max-lora-rank of the engines, which is 16 by default"
 )
 
 // IsReason tells whether a text is a reason for which a loader finds no adapter.
 func IsReason(s string) bool {
-	return slices.Contains([]string{noConfig, noWeights, noLoRA, noObject, noRank}, s)
+	return slices.Contains([]string{noConfig, noWeights, noLoRA, noObject, noRank, noFeature}, s)
 }
 
 /*
@@ -76,6 +77,7 @@ case "$(printf '%s\n' "$config" | grep -Eo '"peft_type"[[:space:]]*:[[:space:]]*
 '"peft_type":"LORA"') ;;
 *) no "` + noLoRA + `" ;;
 esac
+! printf '%s\n' "$config" | grep -Eq '` + refused + `' || no "` + noFeature + `"
 for rank in $(printf '%s\n' "$config" | grep -Eo '"r"[[:space:]]*:[[:space:]]*[0-9]{1,9}' | grep -Eo '[0-9]+$'); do
   [ "$ADAPTER_MAX_RANK" -eq 0 ] || [ "$rank" -le "$ADAPTER_MAX_RANK" ] || no "` + noRank + `"
 done
@@ -88,6 +90,12 @@ mv -T "$1" "$ADAPTER_DIRECTORY"
 rm -rf "$hidden".*
 `
 )
+
+// refused matches what vLLM refuses in an adapter_config.json (_validate_features and validate_legal in
+// vllm/lora/peft_helper.py). Every request for such an adapter would fail.
+const refused = `"use_dora"[[:space:]]*:[[:space:]]*true` +
+	`|"bias"[[:space:]]*:[[:space:]]*"(all|lora_only)"` +
+	`|"modules_to_save"[[:space:]]*:[[:space:]]*\[[[:space:]]*[^][:space:]]`
 
 // An Engine is what adapters have to fit.
 type Engine struct {

@@ -379,7 +379,7 @@ func (s *scene) evaluate() Evaluation {
 	state := Read(s.request(), s.plan)
 	s.plan.Rollout.Rollout = (&v1alpha1.InferenceServiceSpec{}).RolloutOf()
 	extra, others := state.Extra()
-	s.plan.RollOut(&plan.Running{Revision: map[string]string{"engine": hash}, Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(), LastFailure: state.LastFailure, Crashes: state.Crashes(), PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns})
+	s.plan.RollOut(&plan.Running{Revision: map[string]string{"engine": hash}, Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(), LastFailure: state.LastFailure, Crashes: state.Crashes(), PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns, MayStop: state.MayStop})
 	return Evaluate(s.plan, state, s.objects, s.deferred)
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -38,6 +39,7 @@ type scaledStatus struct {
 var (
 	scaleTargetView  = incoming.NewView[scaleTarget]()
 	scaledStatusView = incoming.NewCompositeView[scaledStatus]()
+	minReplicaCount  = incoming.NewPath("spec", "minReplicaCount")
 	startReplicas    = incoming.NewPath("metadata", "annotations", naming.AnnotationStartReplicas)
 )
 
@@ -60,6 +62,12 @@ func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[stri
 		}
 	}
 	return plan.ScaleRoles(spec, views)
+}
+
+// MayStop tells whether a ScaledObject lets its role go to 0.
+func (r *ObservedState) MayStop(k key.Key) bool {
+	least, set := minReplicaCount.In(r.req.Observed(k)).GetKind().(*structpb.Value_NumberValue)
+	return set && least.NumberValue == 0
 }
 
 // saidOfScaling reads what the service has said of its roles.

@@ -61,14 +61,15 @@ func CacheSnapshot(req incoming.Request, p *v1alpha1.Placement, now time.Time) s
 
 // CacheUsers returns the InferenceClusters in which services are placed that name a ModelCache. Their capacity
 // requests say that. Whoever else writes such a request has a cache loaded that is the tenant's own. They are not known until
-// Crossplane has answered.
+// Crossplane has answered, nor while a request cannot be read: it may be of a service that needs the cache.
 func CacheUsers(req incoming.Request) (users []string, known bool) {
 	found, known := req.Required(require.CacheUsers)
 	all := map[string]bool{}
 	for _, o := range found {
 		request, err := reservation.DecodeRequest(requestData.Text(o))
 		if err != nil {
-			continue // It is written again.
+			known = false
+			continue
 		}
 		for name, at := range request.Clusters {
 			if len(at.Running) > 0 {

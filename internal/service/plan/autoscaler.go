@@ -24,6 +24,8 @@ type Autoscaler struct {
 	Kind string
 	// Min and Max are the limits of the role.
 	Min, Max int32
+	// Holds tells that one replica stays for now, although Min is 0: see holdAwake.
+	Holds bool
 	// Behavior of the HorizontalPodAutoscaler. Nil leaves it to Kubernetes.
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
 	// Metrics of a HorizontalPodAutoscaler, as the user wrote them.

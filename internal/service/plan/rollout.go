@@ -65,6 +65,8 @@ type Running struct {
 	// PickerRuns tells whether an endpoint picker with a configuration of that hash is available in the Deployment of the key, and
 	// all others are being deleted.
 	PickerRuns func(k key.Key, hash string) bool
+	// MayStop tells whether the ScaledObject of that key lets its role go to 0.
+	MayStop func(key.Key) bool
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string
 	// Weights returns what is known of the weights in a cluster. It is nil where nothing is.
@@ -102,6 +104,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.keepEndpoints(running)
 	p.keepAccounts(running)
 	p.pausePickers(running)
+	p.holdAwake(running)
 	p.selectPods(running)
 	p.inspect(running)
 	p.remember(running)

@@ -13,6 +13,7 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/epp"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 /*
@@ -38,6 +39,23 @@ func wakeTime(spec *v1alpha1.InferenceServiceSpec) time.Duration {
 		}
 	}
 	return time.Duration(most) * time.Second
+}
+
+// holdAwake keeps a replica of a role that may stop from now on, until requests can wait for it: until the endpoint
+// picker runs with flow control in each cluster. KEDA stops a role that nobody uses as soon as its minimum is 0, and the
+// former endpoint picker would refuse what comes next, and show no queue that starts the role again. Once the minimum
+// is 0, a later change of the endpoint picker starts nothing.
+func (p *Plan) holdAwake(running *Running) {
+	for _, r := range p.Roles {
+		a := r.Autoscaler
+		if a == nil || a.Min > 0 || r.scaling.Target == nil || running.MayStop(key.Autoscaler(a.Kind, r.Name)) {
+			continue
+		}
+		for i := range p.Clusters {
+			k := p.Clusters[i].DeploymentKey()
+			a.Holds = a.Holds || running.Observed(k) && !running.PickerRuns(k, p.Router.ConfigHash(&p.Clusters[i]))
+		}
+	}
 }
 
 // Waits tells whether a request waits in the endpoint picker while there are no pods.

@@ -129,6 +129,9 @@ func scaledObjectOf(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 			Triggers: a.Triggers,
 		},
 	}
+	if a.Holds {
+		o.Spec.MinReplicaCount = 1
+	}
 	if a.Min == 0 {
 		// Without it KEDA stops a role that it has never seen active as soon as the ScaledObject is made (scaleToZeroOrIdle in
 		// pkg/scaling/executor/scale_scaledobjects.go of v2.21.0).

@@ -50,6 +50,8 @@ kind: InferenceCluster
 metadata: {name: west}
 spec: {providerConfigRef: {name: west}, pools: [{name: a, nodeSelector: {a: b}}]}
 status:
+  conditions: [{type: NodesObserved, status: Unknown, reason: NotObserved}]
+  pools: [{name: a, nodeCount: 0, nodeSelector: {a: b}}]
   reservations: [{uid: gone, namespace: team, name: other}]
 `
 )

@@ -258,7 +258,8 @@ func countPool(o object, name string, pool map[string]any) bool {
 		return false
 	}
 	i := slices.IndexFunc(status.Pools, func(p v1alpha1.PoolStatus) bool { return p.Name == name })
-	if i < 0 {
+	// A pool whose nodes were not known has none in the status.
+	if i < 0 || status.Pools[i].NodeCount == 0 && conditionOf(o, v1alpha1.ConditionNodesObserved) == "Unknown" {
 		return false
 	}
 	n := int64(status.Pools[i].NodeCount)

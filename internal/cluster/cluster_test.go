@@ -653,8 +653,8 @@ func TestUnreachableSince(t *testing.T) {
 		"LostThen":      {reason: "It starts then as well.", before: allocated, reachable: lost, want: "2026-03-01T12:00:00Z"},
 		"Back":          {reason: "It goes when the cluster is read again.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, required: nobody, back: "2026-03-01T12:00:00Z"},
 		"BackThen":      {reason: "It goes even while the requests are not resolved.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, back: "2026-03-01T12:00:00Z"},
-		"BackEarlier":   {reason: "The time at which it was read again stays.", before: "status: {reachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, required: nobody, back: "2026-03-01T11:00:00Z"},
-		"LostAgain":     {reason: "It stays in the next outage.", before: "status: {reachableSince: '2026-03-01T11:00:00Z'}\n", reachable: lost, want: "2026-03-01T12:00:00Z", back: "2026-03-01T11:00:00Z"},
+		"BackEarlier":   {reason: "The time at which it was read again stays.", before: "status: {lastOutage: {since: '2026-03-01T10:00:00Z', until: '2026-03-01T11:00:00Z'}}\n", reachable: reached, required: nobody, back: "2026-03-01T11:00:00Z"},
+		"LostAgain":     {reason: "It stays in the next outage.", before: "status: {lastOutage: {since: '2026-03-01T10:00:00Z', until: '2026-03-01T11:00:00Z'}}\n", reachable: lost, want: "2026-03-01T12:00:00Z", back: "2026-03-01T11:00:00Z"},
 		"NotObserved":   {reason: "What nobody has looked at yet is not out of reach.", required: nobody},
 		"NotReported":   {reason: "Nor is what the provider has not reported.", reachable: reported, required: nobody},
 		"ObservedAnew":  {reason: "An Object that is made anew says nothing: the cluster has not been read since.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", required: nobody, want: "2026-03-01T11:00:00Z"},
@@ -669,7 +669,7 @@ func TestUnreachableSince(t *testing.T) {
 			req := request(t, typedIn+tc.before, observed, tc.required)
 			rsp := runAt(incomingtest.Raw(t, req), now)
 			status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status")
-			got := []string{kube.Lookup(status.GetStructValue(), "unreachableSince").GetStringValue(), kube.Lookup(status.GetStructValue(), "reachableSince").GetStringValue()}
+			got := []string{kube.Lookup(status.GetStructValue(), "unreachableSince").GetStringValue(), kube.Lookup(status.GetStructValue(), "lastOutage", "until").GetStringValue()}
 			if diff := cmp.Diff([]string{tc.want, tc.back}, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}

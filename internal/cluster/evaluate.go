@@ -23,7 +23,7 @@ const (
 	// Reachable is True while provider-kubernetes can read the cluster.
 	Reachable = v1alpha1.ConditionReachable
 	// NodesObserved is True while the nodes of all pools are known.
-	NodesObserved = "NodesObserved"
+	NodesObserved = v1alpha1.ConditionNodesObserved
 	// RequestsResolved is False while a capacity request is ignored, because it is invalid.
 	RequestsResolved = "RequestsResolved"
 	// CapacityConsistent is False while the reservations and what runs do not fit the
@@ -115,13 +115,13 @@ func status(c *parsed, state *observedState, p *ledgerPlan) v1alpha1.InferenceCl
 	if p.unchanged {
 		st := c.Status
 		st.ObservedGeneration, st.ClusterUID = c.Generation, state.identity.known
-		st.UnreachableSince, st.ReachableSince = p.unreachableSince, p.reachableSince
+		st.UnreachableSince, st.LastOutage = p.unreachableSince, p.lastOutage
 		return st
 	}
 	st := v1alpha1.InferenceClusterStatus{
 		ObservedGeneration: c.Generation,
 		UnreachableSince:   p.unreachableSince,
-		ReachableSince:     p.reachableSince,
+		LastOutage:         p.lastOutage,
 		ClusterUID:         state.identity.known,
 		Summary:            p.Free.DeviceSummary(),
 		ServiceCount:       count(int64(len(p.Services))),
@@ -194,12 +194,12 @@ func unreachableSince(c *parsed, state *observedState, now time.Time) *metav1.Ti
 	return nil
 }
 
-// reachableSince is the time at which an outage of the cluster ended last.
-func reachableSince(c *parsed, state *observedState, now time.Time) *metav1.Time {
-	if state.reach.Readable() && !c.Status.UnreachableSince.IsZero() {
-		return &metav1.Time{Time: now}
+// lastOutage is when the cluster was out of reach before.
+func lastOutage(c *parsed, state *observedState, now time.Time) *v1alpha1.Outage {
+	if since := c.Status.UnreachableSince; state.reach.Readable() && !since.IsZero() {
+		return &v1alpha1.Outage{Since: *since, Until: metav1.Time{Time: now}}
 	}
-	return c.Status.ReachableSince
+	return c.Status.LastOutage
 }
 
 func poolStatus(p *capacity.Pool) v1alpha1.PoolStatus {

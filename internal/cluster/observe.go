@@ -46,6 +46,8 @@ type observedState struct {
 	free capacity.Free
 	// unknown says for each other pool why its nodes are not known.
 	unknown []string
+	// unread has the names of these pools.
+	unread map[string]bool
 	// reach tells whether the cluster can be read.
 	reach remote.State
 	// identity says which real cluster it is, and who else uses it.
@@ -204,6 +206,7 @@ func cannotRead(what string, by incoming.Object) string {
 // starts on its nodes all the same, and is not requested elsewhere.
 func (r *observedState) readPools(req incoming.Request, c *parsed) {
 	taken := map[string]bool{}
+	r.unread = map[string]bool{}
 	for i := range c.Spec.Pools {
 		p := &c.Spec.Pools[i]
 		if p.NodeCount != nil {
@@ -214,6 +217,7 @@ func (r *observedState) readPools(req incoming.Request, c *parsed) {
 		found, why := r.readNodes(req, c, p.Name, taken)
 		if why != "" {
 			r.unknown = append(r.unknown, fmt.Sprintf("pool %s: %s", p.Name, why))
+			r.unread[p.Name] = true
 		}
 		r.free.Pools = append(r.free.Pools, capacity.NewPool(p.Name, p.NodeSelector, found))
 	}

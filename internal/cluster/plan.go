@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -36,8 +37,8 @@ type ledgerPlan struct {
 	next time.Time
 	// unreachableSince is since when the cluster is out of reach. It is nil if it is not.
 	unreachableSince *metav1.Time
-	// reachableSince is when it was last read again. It is nil if it never was out of reach.
-	reachableSince *metav1.Time
+	// lastOutage is when it was out of reach before. It is nil if it never was.
+	lastOutage *v1alpha1.Outage
 }
 
 const (
@@ -64,7 +65,7 @@ const (
 
 // planLedger decides what is granted.
 func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, error) {
-	p := &ledgerPlan{unreachableSince: unreachableSince(c, state, now), reachableSince: reachableSince(c, state, now)}
+	p := &ledgerPlan{unreachableSince: unreachableSince(c, state, now), lastOutage: lastOutage(c, state, now)}
 	p.notSchedulable, p.message = notSchedulable(c, state)
 	if !state.resolved {
 		p.unchanged, p.Ledger = true, state.ledger.Ledger

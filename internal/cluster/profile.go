@@ -60,7 +60,7 @@ func profiled(c *parsed, state *observedState, p *ledgerPlan) *v1alpha1.Inferenc
 			StopPolicy: c.Spec.StopPolicy, StopMessage: c.Spec.StopMessage, AllowedNamespaces: c.Spec.AllowedNamespaces,
 		},
 		Status: v1alpha1.InferenceClusterStatus{
-			ClusterUID: state.identity.known, UnreachableSince: p.unreachableSince, ReachableSince: p.reachableSince, Entrypoint: state.entrypoint,
+			ClusterUID: state.identity.known, UnreachableSince: p.unreachableSince, LastOutage: p.lastOutage, Entrypoint: state.entrypoint,
 			Conditions: []metav1.Condition{{Type: is.Type, Status: metav1.ConditionStatus(is.Status), Reason: is.Reason, Message: is.Message}},
 		},
 	}
@@ -86,8 +86,16 @@ func estimated(state *observedState, p *ledgerPlan) ([]v1alpha1.PoolStatus, map[
 	before, estimates := profile.Estimates(state.req.Observed(key.Estimates)), map[string]capacity.Estimate{}
 	for i := range p.Free.Pools {
 		pool := &p.Free.Pools[i]
+		was, known := before[pool.Name]
+		if state.unread[pool.Name] {
+			pools = append(pools, poolStatus(&capacity.Pool{Name: pool.Name, Labels: pool.Labels}))
+			if known {
+				estimates[pool.Name] = was
+			}
+			continue
+		}
 		e := pool.Estimate()
-		if was, known := before[pool.Name]; known {
+		if known {
 			e = e.Steady(was, pool.Empty())
 		}
 		estimates[pool.Name] = e

@@ -155,6 +155,7 @@ func TestProfile(t *testing.T) {
 // node joins it. What is reserved there would start on any node otherwise, or be requested elsewhere.
 func TestUnknownPool(t *testing.T) {
 	observed := map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached, "object/nodes/p": collection}
+	observed[keyEstimates] = `{apiVersion: v1, kind: ConfigMap, metadata: {name: e}, data: {estimates: '{"p":[1,2,4,8]}'}}`
 	rsp := run(t, request(t, withSelectors, observed, map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1")}}))
 	var got v1alpha1.InferenceCluster
 	if err := json.Unmarshal([]byte(kube.Lookup(rsp.GetDesired().GetResources()[keyProfile].GetResource(), "data", "inferencecluster").GetStringValue()), &got); err != nil {
@@ -163,6 +164,9 @@ func TestUnknownPool(t *testing.T) {
 	want := []v1alpha1.PoolStatus{{Name: "p", NodeSelector: map[string]string{"a": "b"}}, {Name: "q", NodeSelector: map[string]string{"c": "d"}}}
 	if diff := cmp.Diff(want, got.Status.Pools); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if kept := kube.Lookup(rsp.GetDesired().GetResources()[keyEstimates].GetResource(), "data", "estimates").GetStringValue(); kept != `{"p":[1,2,4,8]}` {
+		t.Errorf("the estimates do not stay as they were: %s", kept)
 	}
 	if is := got.Status.Conditions; len(is) != 1 || is[0].Status != metav1.ConditionFalse {
 		t.Errorf("nothing new may be reserved, but got %v", is)

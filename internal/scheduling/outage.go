@@ -30,8 +30,8 @@ func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since, now time.Time)
 			continue
 		}
 		all[id] = true
-		back := c.Status.ReachableSince
-		cameBack := at.IsZero() && !back.IsZero() && back.After(since) && now.Sub(back.Time) <= outageWindow
+		last := c.Status.LastOutage
+		cameBack := last != nil && last.Since.Sub(since).Abs() <= outageWindow && now.Sub(last.Until.Time).Abs() <= outageWindow
 		if cameBack || !at.IsZero() && at.Sub(since).Abs() <= outageWindow {
 			lost[id] = true
 		}

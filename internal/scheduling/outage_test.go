@@ -21,10 +21,12 @@ func TestOutage(t *testing.T) {
 			c.Status.UnreachableSince = &since
 		}
 	}
-	back := func(minutes int) schedulingtest.Change {
+	back := func(since, until int) schedulingtest.Change {
 		return func(c *v1alpha1.InferenceCluster) {
-			since := metav1.NewTime(schedulingtest.Noon.Add(-time.Duration(minutes) * time.Minute))
-			c.Status.ReachableSince = &since
+			at := func(minutes int) metav1.Time {
+				return metav1.NewTime(schedulingtest.Noon.Add(-time.Duration(minutes) * time.Minute))
+			}
+			c.Status.LastOutage = &v1alpha1.Outage{Since: at(since), Until: at(until)}
 		}
 	}
 	stop := func(policy v1alpha1.StopPolicy) schedulingtest.Change {
@@ -58,16 +60,23 @@ func TestOutage(t *testing.T) {
 		"Abandoned": {reason: "Abandoned clusters are not counted.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(60), stop(v1alpha1.StopAbandon)), schedulingtest.Cluster("south")}, want: leaves},
 		"ComesBack": {
 			reason: "Two of three were lost, and one of them was read again a minute ago.", want: stays,
-			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(1)), schedulingtest.Cluster("south")},
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(52, 1)), schedulingtest.Cluster("south")},
 		},
 		"CameBack": {
 			reason: "The other one is back for longer, so this one is lost by itself.", want: leaves,
-			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(11)), schedulingtest.Cluster("south")},
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(52, 11)), schedulingtest.Cluster("south")},
 		},
-		"BackBefore": {
-			reason: "The other one was back before this one was lost.",
-			want:   outcome{State: v1alpha1.StateLeaving, Message: "out of reach since 2026-03-01T11:53:00Z, longer than 5m0s, and is left once it runs elsewhere"},
-			fleet:  []*v1alpha1.InferenceCluster{east(lost(7)), schedulingtest.Cluster("west", back(8)), schedulingtest.Cluster("south")},
+		"LostBeforeAndBack": {
+			reason: "The other one was lost long before this one.", want: leaves,
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(600, 1)), schedulingtest.Cluster("south")},
+		},
+		"Flaps": {
+			reason: "The other one comes and goes since then.", want: leaves,
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(10, 8)), schedulingtest.Cluster("south")},
+		},
+		"LostAgain": {
+			reason: "The other one came back with it, and is lost once more.", want: stays,
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(60, 2), lost(1)), schedulingtest.Cluster("south")},
 		},
 		"Drained": {
 			reason: "Whoever drains a cluster moves its services all the same.", fleet: []*v1alpha1.InferenceCluster{east(stop(v1alpha1.StopDrain)), schedulingtest.Cluster("west", lost(60)), schedulingtest.Cluster("south")},

@@ -32,11 +32,11 @@ type InferenceClusterStatus struct {
 	// +optional
 	UnreachableSince *metav1.Time `json:"unreachableSince,omitempty"`
 
-	// ReachableSince is when the cluster was last read again after it was unreachable. It is
-	// absent if it never was. For ten minutes from this time, the cluster counts as one that went
-	// out of reach, so that nothing fails over while the fleet comes back one cluster after the other.
+	// LastOutage is when the cluster was unreachable before. It is absent if it never was. For ten
+	// minutes from its end, the cluster counts as one that is unreachable since its start, so that
+	// nothing fails over while the fleet comes back one cluster after the other.
 	// +optional
-	ReachableSince *metav1.Time `json:"reachableSince,omitempty"`
+	LastOutage *Outage `json:"lastOutage,omitempty"`
 
 	// NodeCount is the number of nodes of all pools.
 	// +optional
@@ -79,6 +79,14 @@ type InferenceClusterStatus struct {
 	// Entrypoint is where requests reach the cluster.
 	// +optional
 	Entrypoint *EntrypointStatus `json:"entrypoint,omitempty"`
+}
+
+// An Outage is a time in which a cluster was unreachable.
+type Outage struct {
+	// Since is when the cluster was first found to be unreachable.
+	Since metav1.Time `json:"since"`
+	// Until is when it was read again.
+	Until metav1.Time `json:"until"`
 }
 
 // A PoolStatus is the free capacity of a pool.

@@ -18,8 +18,8 @@ const outageWindow = 10 * time.Minute
 //
 // Clusters that were out of reach before, and those that are abandoned, do not count.
 //
-// A cluster that came back counts as lost for as long again. After an outage, clusters are read again one
-// after the other, and the others would fail over once fewer than half of them are still out of reach.
+// A cluster that came back from the same outage counts as lost for another window. Clusters come back one
+// after the other, and the last ones would fail over once no more than half are still out of reach.
 //
 // InferenceClusters that share one real cluster count once, since they are lost together.
 func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since, now time.Time) bool {

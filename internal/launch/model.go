@@ -18,7 +18,7 @@ type Model struct {
 	Revision string
 }
 
-// WithModel makes an engine load a model. It fails if the command names a model itself, or if it is
+// WithModel makes an engine load a model. It fails if the command names a model or another revision itself, or if it is
 // unknown where the command takes one.
 //
 // vllm serve takes the model as its first word, and its --model is deprecated since v0.10. The entrypoint
@@ -39,6 +39,9 @@ func WithModel(c Command, e Engine, m Model) (Command, error) {
 	}
 	if named := l.model(); named != "" {
 		return Command{}, fmt.Errorf("it names the model %.80q, and so does spec.model: leave one of them out", named)
+	}
+	if named := value(l.engineWords(), "--revision"); named != "" && m.Revision != "" && named != m.Revision {
+		return Command{}, fmt.Errorf("it names the revision %.80q, and spec.model %.80q: leave one of them out", named, m.Revision)
 	}
 	flags := []flag{{names: []string{"--served-model-name"}, value: m.Name}}
 	if m.Revision != "" {

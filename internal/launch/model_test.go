@@ -60,6 +60,14 @@ func TestWithModel(t *testing.T) {
 			Command{Command: []string{"vllm", "serve", "other"}}, EngineVLLM, claim, Command{},
 			`it names the model "other", and so does spec.model: leave one of them out`,
 		},
+		"Revision": {
+			Command{Command: []string{"vllm", "serve"}, Args: []string{"--revision=main"}}, EngineVLLM, hub, Command{},
+			`it names the revision "main", and spec.model "9c925d64": leave one of them out`,
+		},
+		"SameRevision": {
+			Command{Command: []string{"vllm", "serve"}, Args: []string{"--revision=9c925d64"}}, EngineVLLM, hub,
+			Command{Command: []string{"vllm", "serve"}, Args: []string{"Qwen/Qwen3-8B", "--revision=9c925d64", "--served-model-name", "qwen"}}, "",
+		},
 		"Unknown": {
 			Command{Command: []string{"my-server", "--x"}}, EngineUnknown, claim, Command{},
 			`it is unknown how "my-server" takes the model of spec.model: start vLLM or SGLang, or leave spec.model out`,

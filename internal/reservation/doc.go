@@ -74,8 +74,7 @@ Reserve decides in this order:
     Quota is held in the same way, from younger services of the namespace.
 
 TestPools and TestPinnedPodsCount prove what is said of pools, and TestGrowthBesideShortPool what rule 4
-says of them. TestMissing and TestWithdrawn prove
-rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, and TestQuotas rule 7. TestHold,
+says of them. TestMissing and TestWithdrawn prove rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, and TestQuotas rule 7. TestHold,
 TestHoldQuota and TestGangIsNotOvertaken prove rule 8, and TestReserve the others.
 TestReserveInvariants checks all of them for random requests.
 

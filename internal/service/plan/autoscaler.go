@@ -24,7 +24,8 @@ type Autoscaler struct {
 	Kind string
 	// Min and Max are the limits of the role.
 	Min, Max int32
-	// Holds tells that one replica stays for now, although Min is 0: see holdAwake.
+	// Holds tells that the ScaledObject keeps one replica, although Min is 0, because requests cannot wait yet
+	// (holdAwake).
 	Holds bool
 	// Behavior of the HorizontalPodAutoscaler. Nil leaves it to Kubernetes.
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior

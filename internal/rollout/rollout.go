@@ -34,11 +34,14 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - A unit that serves is released while as many others serve as the policy requires, of its kind
     and of all kinds. The highest index comes first. An extra unit serves in the place of units of its
     own cluster only, because requests reach a cluster as long as anything serves there.
+  - Where an extra unit takes its place, a unit is released whatever else does not serve. So another cluster
+    without room for a replica does not hold up this one.
 
 # Invariants
 
   - A release never leaves fewer units serving than the number of units that are wanted, less
-    MaxUnavailable, of each kind and of all (TestRandomRollouts).
+    MaxUnavailable, of each kind and of all (TestRandomRollouts). If fewer serve before it, as many serve after it
+    (TestRelease).
   - If every released unit comes to serve, all units are released in the end (TestRandomRollouts).
   - If no released unit ever serves, no more than MaxUnavailable units that served are released
     (TestRandomRollouts).
@@ -132,13 +135,15 @@ func (c *count) add(u Unit) {
 	c.missing += at.missing()
 }
 
+// covers tells whether an extra unit of a cluster serves in the place of one more that stops.
+func (c *count) covers(cluster string) bool {
+	at := c.clusters[cluster]
+	return at.serving > at.wanted
+}
+
 // spares tells whether one more unit of a cluster may stop.
 func (c *count) spares(cluster string, p Policy) bool {
-	after := c.missing
-	if at := c.clusters[cluster]; at.serving <= at.wanted {
-		after++
-	}
-	return after <= p.MaxUnavailable
+	return c.missing < p.MaxUnavailable || c.missing == p.MaxUnavailable && c.covers(cluster)
 }
 
 // stop counts a unit of a cluster as one that does not serve.
@@ -177,7 +182,7 @@ func Release(units []Unit, p Policy) []bool {
 			if released[i] && !nothingServes {
 				started++
 			}
-		case u.Serving && all.spares(u.Cluster, p) && kind.spares(u.Cluster, p):
+		case u.Serving && (all.covers(u.Cluster) && kind.covers(u.Cluster) || all.spares(u.Cluster, p) && kind.spares(u.Cluster, p)):
 			released[i] = true
 			all.stop(u.Cluster)
 			kind.stop(u.Cluster)

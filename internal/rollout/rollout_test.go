@@ -58,6 +58,14 @@ func TestRelease(t *testing.T) {
 			with(done(0), func(u *Unit) { u.Cluster = "a" }), {Cluster: "a", Index: 1, Extra: true, Serving: true},
 			with(old(0), func(u *Unit) { u.Cluster = "b" }),
 		}, Policy{}, nil},
+		"ExtraUnitWhileAnotherClusterHasNoRoom": {[]Unit{
+			with(old(0), func(u *Unit) { u.Cluster = "a" }), with(old(1), func(u *Unit) { u.Cluster = "a" }), {Cluster: "a", Index: 2, Extra: true, Serving: true},
+			with(old(0), func(u *Unit) { u.Cluster = "b" }), {Cluster: "b", Index: 1},
+		}, Policy{}, []int{1}},
+		"ExtraUnitOfAnotherKindWhileOneIsMissing": {[]Unit{
+			with(old(0), func(u *Unit) { u.Cluster, u.Kind = "a", "x" }), {Cluster: "a", Kind: "y", Index: 1, Extra: true, Serving: true}, {Cluster: "a", Kind: "y", Serving: true},
+			{Cluster: "b", Kind: "x"},
+		}, Policy{}, nil},
 		"ExtraUnitAddsToTheAllowance": {[]Unit{old(0), old(1), old(2), {Index: 3, Extra: true, Serving: true}}, one, []int{1, 2}},
 	}
 	for name, tc := range cases {

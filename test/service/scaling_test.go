@@ -584,4 +584,8 @@ func TestScaleWithoutRoom(t *testing.T) {
 	if diff := cmp.Diff([]string{"TRUE Accepted", "FALSE WaitingForCapacity", "FALSE NoCapacity"}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
+	delete(req.GetObserved().GetResources(), "inferencerole/w")
+	if got := sent(scaled(0, 1), "w"); got != "4 noted 4" {
+		t.Errorf("without its InferenceRole: want the 4 that it asked for, got %s", got)
+	}
 }

@@ -437,6 +437,16 @@ func TestSleepsOutOfReach(t *testing.T) {
 	s.saw("", want)
 }
 
+// TestSleepsWithoutTarget proves that a role which sleeps does not start because somebody deletes its InferenceRole.
+func TestSleepsWithoutTarget(t *testing.T) {
+	s := asleep(t)
+	delete(s.req.GetObserved().GetResources(), "inferencerole/w")
+	rsp := settle(t, s.fn, s.req, []string{s.cluster("us-west")})
+	if diff := cmp.Diff([]string{"0 noted 0", "TRUE Sleeping"}, []string{sent(rsp, "w"), fixture.Condition(rsp, "WorkloadsReady")}); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // TestSleepsWithNowhereToGo proves that requests still wait in a cluster that is drained, as long as no other takes the service,
 // also once one has woken it.
 func TestSleepsWithNowhereToGo(t *testing.T) {

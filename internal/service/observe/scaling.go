@@ -29,8 +29,10 @@ type scaleTarget struct {
 type scaledStatus struct {
 	Status struct {
 		Components map[string]struct {
-			DesiredReplicas *int32    `json:"desiredReplicas"`
-			Scaling         *struct{} `json:"scaling"`
+			DesiredReplicas *int32 `json:"desiredReplicas"`
+			Scaling         *struct {
+				RequestedReplicas *int32 `json:"requestedReplicas"`
+			} `json:"scaling"`
 		} `json:"components"`
 		Clusters []struct{} `json:"clusters"`
 	} `json:"status"`
@@ -52,11 +54,7 @@ func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[stri
 		if r := &spec.Roles[i]; r.Scaling != nil {
 			v := scaleView(req.Observed(key.ScaleTarget(r.Name)))
 			v.Running = running()[r.Name]
-			// With a placement, it is the sum over the clusters, until the status is written without it. What exists misses a replica
-			// that is just being made anew.
-			if n := said().Status.Components[r.Name].DesiredReplicas; n != nil && spec.Placement == nil && len(said().Status.Clusters) < 2 && inRange(*n) {
-				v.Desired = n
-			}
+			v.Desired = said().lastReplicas(r.Name, spec.Placement != nil)
 			v.Autoscaled = slices.ContainsFunc(key.AutoscalerKinds(), func(kind string) bool { return req.Observed(key.Autoscaler(kind, r.Name)).Exists() })
 			views[r.Name] = v
 		}
@@ -75,6 +73,23 @@ func saidOfScaling(req incoming.Request) scaledStatus {
 	said := scaledStatus{}
 	_ = scaledStatusView.Read(req.Composite(), &said) // Fields of a wrong type count as absent.
 	return said
+}
+
+// lastReplicas is the number of replicas that a role had last, or nil. What exists misses those that wait for capacity, or are just
+// being made anew. Only the number of the InferenceRole is for one cluster: what a role wanted is the sum over all of a placement, until
+// the status is written without it.
+func (s scaledStatus) lastReplicas(role string, placed bool) *int32 {
+	c := s.Status.Components[role]
+	n := c.DesiredReplicas
+	if c.Scaling != nil {
+		n = c.Scaling.RequestedReplicas
+	} else if placed || len(s.Status.Clusters) > 1 {
+		return nil
+	}
+	if n == nil || !inRange(*n) {
+		return nil
+	}
+	return n
 }
 
 func scaleView(o incoming.Object) plan.ScaleView {

@@ -18,7 +18,8 @@ type ScaleView struct {
 	Version string
 	// Running is the number of replicas that exist, without those that only a rollout runs.
 	Running int32
-	// Desired is the number that the service wanted last. Nil if that is not known.
+	// Desired is the number that the role had last, by the status of the service. Nil if that is not known, and 0 only for a
+	// role that sleeps.
 	Desired *int32
 	// Autoscaled tells that an autoscaler of the role exists.
 	Autoscaled bool
@@ -69,8 +70,9 @@ func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView)
 		case v.Replicas != nil:
 			s.Requested = *v.Replicas
 		case v.Desired != nil:
-			// The HorizontalPodAutoscaler never scales a target of 0 (pkg/controller/podautoscaler/horizontal.go).
-			s.Requested = max(*v.Desired, r.Scaling.Min())
+			// The status may be older than what runs, which may serve. The HorizontalPodAutoscaler never scales a target of 0
+			// (pkg/controller/podautoscaler/horizontal.go).
+			s.Requested = max(*v.Desired, v.Running, r.Scaling.Min())
 		case v.Running > 0:
 			s.Requested = v.Running
 		default:
@@ -112,8 +114,8 @@ func (b *balanced) follows(other *balanced) bool { return b.asksNothing() && oth
 
 // balance keeps the ratio of prefill and decode replicas. A role with more replicas than the other can follow gets
 // fewer, and then each gets as many as the other asks for. A role that follows asks for no more than its share, and its
-// InferenceRole gets the number that it has. Neither goes by what was asked before: who asks for what balance gave gets
-// the same again. So a lost InferenceRole comes back with what runs.
+// InferenceRole gets the number that it has. Neither goes by what was asked before: who asks for the same, or for what balance
+// gave, gets the same again. So an InferenceRole that is lost and comes back with either changes nothing, unless its role follows then.
 func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
 	ratio := spec.Scaling.Ratio
 	prefiller, decoder := v1alpha1.RatioPair(spec.Roles)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -172,31 +173,40 @@ func TestAdaptersElsewhere(t *testing.T) {
 }
 
 // TestAdaptersModel proves that engines which serve adapters keep their model: an adapter names it, and some engines
-// would know none of them during the rollout.
+// would know none of them during the rollout. Without engines, which the message advises, it changes.
 func TestAdaptersModel(t *testing.T) {
-	l := begin(t, withAdapters())
-	l.call()
-	l.settle()
-	l.set("PersistentVolumeClaim", bound)
-	l.call()
-	l.settle()
-	l.wantClusters("Adapters can be loaded.", "/"+claimed+" uid-persistentvolumeclaim/adapters")
-	other := strings.Replace(withAdapters(), "Qwen3-8B\"", "Qwen3-8B-FP8\"", 1)
-	l.spec(other)
 	const want = "nothing was changed: spec.model: Forbidden: must stay Qwen/Qwen3-8B while engines serve adapters of spec.adapterCache, and is Qwen/Qwen3-8B-FP8: an adapter is for one model. " +
-		"Make another service, or set replicas to 0 first. With spec.model.cache from the start, only the weights change, and not the name"
-	if diff := cmp.Diff(want, fixture.Fatals(l.fn.Run(l, l.req))); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
-	l.spec(strings.Replace(withAdapters(), "replicas: 2", "replicas: 0", 1))
-	l.call()
-	l.settle()
-	l.call()
-	l.spec(strings.Replace(other, "replicas: 2", "replicas: 0", 1))
-	l.call()
-	l.spec(other)
-	l.call()
-	if got := kube.Lookup(l.req.GetObserved().GetComposite().GetResource(), "status", "adapterCache", "modelName").GetStringValue(); got != "Qwen/Qwen3-8B-FP8" {
-		t.Errorf("without engines, the model is still %s", got)
+		"Make another service, or set replicas to 0 first%s. With spec.model.cache from the start, only the weights change, and not the name"
+	for name, tc := range map[string]struct{ replicas, more string }{
+		"Static": {replicas: "replicas: 2"},
+		"Scaled": {replicas: "scaling: {minReplicas: 2, maxReplicas: 4}", more: ", in place of scaling"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := func(replicas, model string) string {
+				return strings.NewReplacer("replicas: 2", replicas, "Qwen3-8B\"", model+"\"").Replace(withAdapters())
+			}
+			l := begin(t, with(tc.replicas, "Qwen3-8B"))
+			l.call()
+			l.settle()
+			l.set("PersistentVolumeClaim", bound)
+			l.call()
+			l.settle()
+			l.wantClusters("Adapters can be loaded.", "/"+claimed+" uid-persistentvolumeclaim/adapters")
+			l.spec(with(tc.replicas, "Qwen3-8B-FP8"))
+			if diff := cmp.Diff(fmt.Sprintf(want, tc.more), fixture.Fatals(l.fn.Run(l, l.req))); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+			l.spec(with("replicas: 0", "Qwen3-8B"))
+			l.call()
+			l.settle()
+			l.call()
+			l.spec(with("replicas: 0", "Qwen3-8B-FP8"))
+			l.call()
+			l.spec(with(tc.replicas, "Qwen3-8B-FP8"))
+			l.call()
+			if got := kube.Lookup(l.req.GetObserved().GetComposite().GetResource(), "status", "adapterCache", "modelName").GetStringValue(); got != "Qwen/Qwen3-8B-FP8" {
+				t.Errorf("without engines, the model is still %s", got)
+			}
+		})
 	}
 }

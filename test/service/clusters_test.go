@@ -31,6 +31,9 @@ func TestClustersAreReplaced(t *testing.T) {
 		east = "{name: east, namespace: a, providerConfigRef: {name: one}}"
 		west = "{name: west, namespace: a, providerConfigRef: {name: two}}"
 	)
+	scaled := func(clusters string) string {
+		return strings.Replace(in(4, clusters), "replicas: 4", "scaling: {minReplicas: 2, maxReplicas: 4}", 1)
+	}
 	// both is a service in two clusters with these roles.
 	both := func(roles string) string {
 		return "roles:\n" + roles + "placement: {clusters: [" + east + "," + west + "]}\n"
@@ -49,6 +52,10 @@ func TestClustersAreReplaced(t *testing.T) {
 			reason: "All replicas would go at once.", steps: []string{in(4, east), in(4, west)},
 			refused: "spec.placement.clusters: Forbidden: must keep clusters that serve requests until another one does. Removed: east. Not ready: west. To move at once, set the replicas of all roles to 0 first",
 		},
+		"RenamedScaled": {
+			reason: "An InferenceRole has the number, and its limits keep it above 0.", steps: []string{scaled(east), scaled(west)},
+			refused: "Not ready: west. To move at once, set the replicas of all roles to 0 first, in place of scaling",
+		},
 		"LeavesItsOwn": {
 			reason: "So would they beside the service.", steps: []string{in(4, ""), in(4, east)},
 			refused: "Removed: the service's own cluster. Not ready: east.",
@@ -57,10 +64,11 @@ func TestClustersAreReplaced(t *testing.T) {
 			reason: "And in the other direction.", steps: []string{in(4, east), in(4, "")},
 			refused: "Removed: east. Not ready: the service's own cluster.",
 		},
-		"NotReady":   {reason: "The second cluster does not serve.", steps: []string{in(4, east), in(4, east+","+west), in(4, west)}, down: "west", refused: "Removed: east. Not ready: west."},
-		"OneByOne":   {reason: "The second cluster serves when the first one goes.", steps: []string{in(4, east), in(4, east+","+west), in(4, west)}},
-		"Stopped":    {reason: "The user has stopped it before.", steps: []string{in(4, east), in(0, east), in(4, west)}},
-		"NotServing": {reason: "It does not serve.", steps: []string{in(4, east), in(4, west)}, down: "east"},
+		"NotReady":      {reason: "The second cluster does not serve.", steps: []string{in(4, east), in(4, east+","+west), in(4, west)}, down: "west", refused: "Removed: east. Not ready: west."},
+		"OneByOne":      {reason: "The second cluster serves when the first one goes.", steps: []string{in(4, east), in(4, east+","+west), in(4, west)}},
+		"Stopped":       {reason: "The user has stopped it before.", steps: []string{in(4, east), in(0, east), in(4, west)}},
+		"StoppedScaled": {reason: "So has the user here.", steps: []string{scaled(east), in(0, east), scaled(west)}},
+		"NotServing":    {reason: "It does not serve.", steps: []string{in(4, east), in(4, west)}, down: "east"},
 		"RoleOfOne": {
 			reason: "The new role does not serve in the west, where the former one does.", steps: []string{both(former), both(former + next), both(next)}, down: "west", role: "new",
 			refused: "spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: w. Not ready: new in west. To remove a role at once, set its replicas to 0 first",

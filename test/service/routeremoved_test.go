@@ -16,12 +16,15 @@ func TestRouteRemoved(t *testing.T) {
 		without = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}`
 		own     = "- {name: r, componentType: router, httproute: {parentRefs: [{name: mine}]}}\n"
 		none    = "- {name: r, componentType: router}\n"
-		refused = "spec.roles[0].httproute.parentRefs: Required value: must go on naming a gateway, unless the router has a gateway of its own or gateway.parentRefs of the Composition's input names one: clients come to the service's own cluster by the HTTPRoute. To remove that, set the replicas of all serving roles to 0 first, or remove the router"
+		refused = "spec.roles[0].httproute.parentRefs: Required value: must go on naming a gateway, unless the router has a gateway of its own or gateway.parentRefs of the Composition's input names one: clients come to the service's own cluster by the HTTPRoute. To remove that, remove the router, or set the replicas of all roles to 0 first"
 	)
 	workers := func(replicas int, image string) string { return roleOf("w", "worker", replicas, image) }
+	scaled := strings.Replace(workers(2, "v1"), "replicas: 2", "scaling: {minReplicas: 0, maxReplicas: 4}", 1)
 	for name, tc := range map[string]struct{ before, input, after, newInput, want string }{
 		"ByThePlatform":     {none + workers(2, "v1"), with, none + workers(2, "v1"), without, refused},
 		"ByTheTenant":       {own + workers(2, "v1"), without, none + workers(2, "v1"), without, refused},
+		"Scaled":            {none + scaled, with, none + scaled, without, refused + ", in place of scaling"},
+		"ScaledIsStopped":   {none + scaled, with, none + workers(0, "v1"), without, ""},
 		"AnotherOne":        {none + workers(2, "v1"), with, own + workers(2, "v1"), without, ""},
 		"ThePlatforms":      {own + workers(2, "v1"), with, none + workers(2, "v1"), with, ""},
 		"WithTheRouter":     {none + workers(2, "v1"), with, workers(2, "v1"), without, ""},
@@ -46,7 +49,7 @@ func TestRouteRemoved(t *testing.T) {
 
 // TestFleetRouteRemoved takes away the fleet's gateways.
 func TestFleetRouteRemoved(t *testing.T) {
-	const refused = "fleet.parentRefs: Required value: must go on naming a gateway: clients come by the fleet route. To remove that, set the replicas of all serving roles to 0 first, or remove the router"
+	const refused = "fleet.parentRefs: Required value: must go on naming a gateway: clients come by the fleet route. To remove that, remove the router, or set the replicas of all roles to 0 first"
 	fn := function.Start(t)
 	req := drained(t, fn, "[]")
 	fleet := kube.Lookup(req.GetInput(), "fleet").GetStructValue()

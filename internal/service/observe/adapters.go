@@ -101,8 +101,8 @@ func (r *ObservedState) otherModel() *field.Error {
 		if r.mayServe(replica.Key) {
 			return field.Forbidden(field.NewPath("spec", "model"), fmt.Sprintf(
 				"must stay %s while engines serve adapters of spec.adapterCache, and is %s: an adapter is for one model. "+
-					"Make another service, or set replicas to 0 first. With spec.model.cache from the start, only the weights change, and not the name",
-				text.Value(was), text.Value(a.ModelName)))
+					"Make another service, or %s. With spec.model.cache from the start, only the weights change, and not the name",
+				text.Value(was), text.Value(a.ModelName), r.stopFirst("replicas", r.roleNames()...)))
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ func (r *ObservedState) pickedApart() field.ErrorList {
 		}
 		if lost := r.lostIn(c, router.ScreensRevisions && router.ScreensBoth); lost != nil {
 			return field.ErrorList{field.Forbidden(lost.Path(), "must go on getting the requests, because it serves: with "+string(v1alpha1.StrategyPDDisaggregation)+
-				" they go to workers, or to decode with what it needs, and none of these serves. Add a role of workers first, or set replicas to 0. "+
+				" they go to workers, or to decode with what it needs, and none of these serves. Add a role of workers, or "+r.stopFirst("replicas", lost.Name)+". "+
 				"Where decode answers alone, strategy: "+string(v1alpha1.StrategyPrefixCache)+" in the router until it serves does as well")}
 		}
 	}

@@ -104,14 +104,14 @@ func (r *ObservedState) portChanged(cluster string, was asked, is int32) *field.
 		}
 		if !replica.Updated {
 			return field.Forbidden(replica.Role.Path(), fmt.Sprintf(
-				"must answer on port %d, and not on %d, while pods of its former template serve: requests are sent to one port of all pods. To change it, set replicas to 0 first", was.port, is))
+				"must answer on port %d, and not on %d, while pods of its former template serve: requests are sent to one port of all pods. To change it, %s", was.port, is, r.stopFirst("replicas", replica.Role.Name)))
 		}
 	}
 	removed := r.removedRoles()
 	for _, role := range slices.Sorted(maps.Keys(removed)) {
 		if removed[role][cluster] && (was.role == "" || was.role == role) {
 			return field.Forbidden(field.NewPath("spec", "roles"), fmt.Sprintf(
-				"must keep role %s, which serves: requests are sent to its port %d, and the roles that are left answer on %d. To remove it, set its replicas to 0 first", role, was.port, is))
+				"must keep role %s, which serves: requests are sent to its port %d, and the roles that are left answer on %d. To remove it, %s", role, was.port, is, r.stopFirst("its replicas", role)))
 		}
 	}
 	return nil

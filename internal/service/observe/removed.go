@@ -42,9 +42,10 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 	if len(waits) == 0 {
 		return nil
 	}
+	names := slices.Sorted(maps.Keys(removed))
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "roles"), fmt.Sprintf(
-		"must keep roles that serve requests until the others do. Removed: %s. Not ready: %s. To remove a role at once, set its replicas to 0 first",
-		text.Names(slices.Sorted(maps.Keys(removed)), maxNames), text.Names(waits, maxNames)))}
+		"must keep roles that serve requests until the others do. Removed: %s. Not ready: %s. To remove a role at once, %s",
+		text.Names(names, maxNames), text.Names(waits, maxNames), r.stopFirst("its replicas", names...)))}
 }
 
 // removedRoles returns the roles that may serve and are in the spec no more, each with its clusters.
@@ -244,8 +245,8 @@ func (r *ObservedState) servingClustersRemoved() field.ErrorList {
 	}
 	slices.Sort(notReady)
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "placement", "clusters"), fmt.Sprintf(
-		"must keep clusters that serve requests until another one does. Removed: %s. Not ready: %s. To move at once, set the replicas of all roles to 0 first",
-		text.Names(slices.Sorted(maps.Keys(removed)), maxNames), text.Names(notReady, maxNames)))}
+		"must keep clusters that serve requests until another one does. Removed: %s. Not ready: %s. To move at once, %s",
+		text.Names(slices.Sorted(maps.Keys(removed)), maxNames), text.Names(notReady, maxNames), r.stopFirst("the replicas of all roles", r.roleNames()...)))}
 }
 
 // clusterName names a cluster of a placement in a message.

@@ -14,7 +14,7 @@ func (r *ObservedState) routesRemoved() field.ErrorList {
 	if router == nil || r.plan.Stopped() {
 		return nil
 	}
-	const remedy = ". To remove that, set the replicas of all serving roles to 0 first, or remove the router"
+	remedy := ". To remove that, remove the router, or " + r.stopFirst("the replicas of all roles", r.roleNames()...)
 	if router.HasRoute {
 		if r.plan.InFleet() && r.plan.FleetRoute == nil && r.stays(key.FleetRoute) {
 			return field.ErrorList{field.Required(field.NewPath("input", "fleet", "parentRefs"),

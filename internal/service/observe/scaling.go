@@ -133,8 +133,7 @@ func ScalingEnds(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, unnu
 	running := sync.OnceValue(func() map[string]int32 { return runningReplicas(req) })
 	for _, i := range unnumbered {
 		r := &spec.Roles[i]
-		// Whoever deletes the InferenceRole has not said how many replicas there are to be.
-		if r.Scaling != nil || !req.Observed(key.ScaleTarget(r.Name)).Exists() && said().Status.Components[r.Name].Scaling == nil {
+		if r.Scaling != nil || !hadScaling(req, said, r.Name) {
 			continue
 		}
 		if n := running()[r.Name]; n != 1 {
@@ -143,6 +142,12 @@ func ScalingEnds(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, unnu
 		}
 	}
 	return errs
+}
+
+// hadScaling tells whether a role had scaling before the edit. Whoever deletes the InferenceRole has not said how many replicas there
+// are to be.
+func hadScaling(req incoming.Request, said func() scaledStatus, role string) bool {
+	return req.Observed(key.ScaleTarget(role)).Exists() || said().Status.Components[role].Scaling != nil
 }
 
 // Reasons of the condition Scaled, besides those why a role has another number of replicas.

@@ -176,6 +176,9 @@ func mostBeside(of, other *balanced, tolerance int32) int32 {
 	return n
 }
 
+// HasRatio tells whether the replicas of prefill and decode stay in proportion.
+func (p *Plan) HasRatio() bool { return p.spec.Scaling != nil && p.spec.Scaling.Ratio != nil }
+
 // ScaledRoles are the roles with scaling, in the order of the spec.
 func (p *Plan) ScaledRoles() []*Role {
 	var all []*Role

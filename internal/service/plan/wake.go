@@ -41,6 +41,14 @@ func wakeTime(spec *v1alpha1.InferenceServiceSpec) time.Duration {
 	return time.Duration(most) * time.Second
 }
 
+// staysAwake tells whether a role runs while nobody uses it.
+func (r *Role) staysAwake() bool {
+	if r.scaling == nil {
+		return r.Replicas > 0
+	}
+	return r.scaling.Target == nil || r.scaling.Min() > 0
+}
+
 // holdAwake keeps a replica of a role that may stop from now on, until requests can wait for it: until the endpoint
 // picker runs with flow control in each cluster. KEDA stops a role that nobody uses as soon as its minimum is 0, and the
 // former endpoint picker would refuse what comes next, and show no queue that starts the role again. Once the minimum
@@ -99,7 +107,7 @@ func (p *Plan) checkWake(r *Role, in *inputv1alpha1.Input) field.ErrorList {
 		refuse("with the policy Spread: a request waits in the endpoint picker of one cluster, and the first replica may start in another. Use the policy Failover")
 	}
 	for _, other := range p.Router.behindPool(p.Roles) {
-		if s := other.scaling; other != r && other.Type != v1alpha1.ComponentTypePrefiller && (s == nil || s.Target == nil || s.Min() > 0) {
+		if other != r && other.Type != v1alpha1.ComponentTypePrefiller && other.staysAwake() {
 			refuse(fmt.Sprintf("beside the role %s, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none", other.Name))
 			break
 		}

@@ -50,6 +50,10 @@ func TestWake(t *testing.T) {
 			reason: "The other role answers all requests.", roles: router + ", " + worker + `, {name: always, componentType: worker, template: ` + vllmPod + `}`,
 			refused: at + "beside the role always, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none",
 		},
+		"BesideStopped": {
+			reason: "The other role answers nothing.", roles: router + ", " + worker + `, {name: stopped, componentType: worker, replicas: 0, template: ` + vllmPod + `}`,
+			ttl: 10 * time.Minute,
+		},
 		"BesideUnknown": {
 			reason: "Both stop together.", roles: router + ", " + worker + `, {name: other, componentType: worker, ` + scaling + `, template: {spec: {containers: [{name: engine, image: triton}]}}}`,
 			refused: "[" + at + "beside the role other, whose engine is neither vLLM nor SGLang: nothing would tell whether it answers requests, " +
@@ -90,7 +94,7 @@ func TestWake(t *testing.T) {
 				{Type: "prometheus", Name: "requests", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "1000000000", "activationThreshold": "0",
 					"query": `(sum(` + queue + `{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}) or 0 * sum(up{inferenceservice_namespace="ns",inferenceservice="svc",role="router"} == 1))` +
-						busy("w", "120s"),
+						busy("w", "120s") + map[bool]string{true: busy("stopped", "120s")}[name == "BesideStopped"],
 				}},
 			}
 			if diff := cmp.Diff(want, p.Roles[0].Autoscaler.Triggers); diff != "" {

@@ -123,9 +123,6 @@ func validatePort(path *field.Path, port *int32) field.ErrorList {
 	return check.Port(path, *port)
 }
 
-// ownPrefix is that of the function's own labels and annotations. It reads some of them back.
-const ownPrefix = "fusioninfer.io/"
-
 // validateMetadata checks the labels and annotations of everything that is composed.
 func validateMetadata(root *field.Path, labels, annotations map[string]string) field.ErrorList {
 	errs := check.Labels(root.Child("labels"), labels)
@@ -135,8 +132,8 @@ func validateMetadata(root *field.Path, labels, annotations map[string]string) f
 		all  map[string]string
 	}{{"labels", labels}, {"annotations", annotations}} {
 		for _, k := range slices.Sorted(maps.Keys(m.all)) {
-			if strings.HasPrefix(strings.ToLower(k), ownPrefix) {
-				errs = append(errs, field.Forbidden(root.Child(m.name).Key(text.Value(k)), "must have another prefix: "+ownPrefix+" is the function's own"))
+			if strings.HasPrefix(strings.ToLower(k), check.OwnPrefix) {
+				errs = append(errs, field.Forbidden(root.Child(m.name).Key(text.Value(k)), "must have another prefix: "+check.OwnPrefix+" is the function's own"))
 			}
 		}
 	}

@@ -20,6 +20,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
+// OwnPrefix is that of the function's own labels and annotations. It reads some of them back, and selectors and NetworkPolicies go by
+// its labels. So nobody else may put them on what is composed.
+const OwnPrefix = "fusioninfer.io/"
+
 // OneOf checks that a value is one of the valid ones, or not set. The error names the one that may be meant.
 func OneOf[T ~string](path *field.Path, v T, valid ...T) field.ErrorList {
 	if v == "" || slices.Contains(valid, v) {

@@ -13,6 +13,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -319,5 +320,5 @@ const messageInfrastructure = "must be left out: the gateway's pods would be tak
 
 // identifiesPods tells whether a label or an annotation is one by which pods of services are identified.
 func identifiesPods(key string) bool {
-	return slices.ContainsFunc([]string{ownedByService, ownedByLWS, ownedByKueue}, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	return slices.ContainsFunc([]string{check.OwnPrefix, ownedByLWS, ownedByKueue}, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -37,10 +37,6 @@ var (
 )
 
 const messageKueue = "must be left out: the queue is that of the InferenceCluster, and Kueue identifies its pods by its own labels and annotations"
-
-// ownedByService is the prefix of the function's labels and annotations. Selectors and NetworkPolicies go by
-// its labels, so a tenant must not put them on other pods.
-const ownedByService = v1alpha1.Group + "/"
 
 // ownLabels are the labels that the function sets on pods. They override the template's.
 var ownLabels = []string{naming.LabelService, naming.LabelComponentType, naming.LabelRoleName, naming.LabelReplicaIndex, naming.LabelGroupIndex, naming.LabelSpecHash}
@@ -100,8 +96,8 @@ func checkOwnLabels(labels *structpb.Struct, path *field.Path) ([]Warning, field
 			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), messageKueue))
 		case slices.Contains(ownLabels, k):
 			warnings = append(warnings, Warning{Path: at.String(), Message: "has no effect: the function sets this label on the service's pods"})
-		case strings.HasPrefix(k, ownedByService):
-			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), "must be left out: the function identifies what it makes by labels of "+ownedByService))
+		case strings.HasPrefix(k, check.OwnPrefix):
+			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), "must be left out: the function identifies what it makes by labels of "+check.OwnPrefix))
 		}
 	}
 	return warnings, errs

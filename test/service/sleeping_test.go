@@ -276,7 +276,7 @@ func asleep(t *testing.T) *sleeper {
 	want := []moment{
 		{"", "", "", "us-west", "FALSE WaitingForCapacity", "FALSE InsufficientCapacity"},
 		{"us-west 2", "us-west", "us-west 0", "us-west", "FALSE NotCreated", "TRUE Placed"},
-		{"us-west 2", "us-west", "us-west 0", "us-west", "TRUE AllReady", "TRUE Placed"},
+		{"us-west 2", "us-west", "us-west 1", "us-west", "TRUE AllReady", "TRUE Placed"},
 		{"us-west 2", "us-west", "us-west 2", "us-west", "TRUE AllReady", "TRUE Placed"},
 		{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"},
 	}

@@ -129,7 +129,7 @@ func matchesOf(r *Router) [][]any {
 func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	var all []Backend
 	inUse, restarting, refused := map[string]bool{}, map[string]int32{}, map[string]int32{}
-	waiting := [waitingPlaces]map[string]int32{{}, {}, {}}
+	waiting := [waitingPlaces]map[string]int32{{}, {}, {}, {}}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		p.warnOfHostname(a)
@@ -193,6 +193,9 @@ const (
 	waitsForNow
 	// waitsOutOfReach is a cluster that is left because it is out of reach.
 	waitsOutOfReach
+	// waitsUnready is where the service is to run, and the endpoint picker was not ready. Reads of different age may not agree
+	// on whether it is, and the weight must not go back to 0 then.
+	waitsUnready
 	waitingPlaces
 )
 
@@ -201,12 +204,12 @@ func (p *Plan) waitsIn(a *scheduling.Assignment) (place int, waits bool) {
 	if !p.Router.Waits() || a.State == v1alpha1.StateNotPlaced || a.Abandoned || a.Existing == nil {
 		return 0, false
 	}
-	ready := a.Existing.Answered()
+	ready, leaves := a.Existing.Answered(), a.State == v1alpha1.StateLeaving
 	switch {
-	case ready && a.State != v1alpha1.StateLeaving:
+	case ready && !leaves:
 		return waitsAtHome, true
 	case !ready && !a.MayReceiveTraffic:
-		return 0, false
+		return waitsUnready, !leaves
 	case a.Reason == scheduling.ReasonUnreachable:
 		return waitsOutOfReach, true
 	}

@@ -456,6 +456,10 @@ func TestFleetRouteWakes(t *testing.T) {
 		}
 		return w
 	}
+	unready := func(w scheduling.Snapshot) scheduling.Snapshot {
+		w.States["east"].RouterWasReady, w.States["east"].RouterReady = false, false
+		return w
+	}
 	cases := map[string]struct {
 		reason   string
 		snapshot scheduling.Snapshot
@@ -465,7 +469,11 @@ func TestFleetRouteWakes(t *testing.T) {
 		"Sleeps": {reason: "A request waits in the endpoint picker.", snapshot: east(true), want: []string{"east: 1, named"}},
 		"Waits":  {reason: "The first replica waits for capacity, and the endpoint picker is where it was.", snapshot: east(true), replicas: 1, want: []string{"east: 1, named"}},
 		"Starts": {reason: "So do those that come until the first replica is ready.", snapshot: east(false, "worker/0"), replicas: 1, want: []string{"east: 1, named"}},
-		"Runs":   {reason: "It answers.", snapshot: east(true, "worker/0", "worker/1"), replicas: 2, want: []string{"east: 2, named"}},
+		"PickerStarts": {
+			reason:   "It is the only place. A read that is older than the endpoint picker must not take the requests from it.",
+			snapshot: unready(east(false, "worker/0")), replicas: 1, want: []string{"east: 1, named"},
+		},
+		"Runs": {reason: "It answers.", snapshot: east(true, "worker/0", "worker/1"), replicas: 2, want: []string{"east: 2, named"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

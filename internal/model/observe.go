@@ -13,6 +13,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -65,7 +66,7 @@ var serviceView = incoming.NewView[service]()
 
 func observeModel(req incoming.Request, p *parsed, now time.Time) (*observedState, error) {
 	r := &observedState{req: req, held: req.Observed(lockKey).Exists(), moved: map[string]bool{}}
-	r.readOwn()
+	r.readOwn(p)
 	r.readService()
 	r.readPools(p)
 	return r, r.readAdapters(p, now)
@@ -87,14 +88,17 @@ func (r *observedState) readService() {
 	_ = serviceView.Read(o, r.service) // Fields that cannot be read are as good as absent.
 }
 
-// readOwn finds the pools in which the model is.
-func (r *observedState) readOwn() {
+// readOwn finds the pools in which the model is. The one beside the XR has a name that never changes, so an edit of what
+// refers to it moves nothing.
+func (r *observedState) readOwn(p *parsed) {
 	r.own = map[string]remote.PoolLocation{}
 	for _, k := range r.req.ObservedKeys() {
 		if k.Kind != key.InferenceModelRewrite && k.Kind != key.InferenceObjective {
 			continue
 		}
-		if l, ok := remote.PoolAt(k, r.req.Observed(k)); ok {
+		if k.Cluster == "" {
+			r.own[""] = remote.PoolLocation{Target: scheduling.Target{Namespace: p.identity.Namespace}, Pool: p.localPool()}
+		} else if l, ok := remote.PoolAt(k, r.req.Observed(k)); ok {
 			r.own[k.Cluster] = l
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -242,6 +243,29 @@ func TestChanges(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, keys(rsp)); diff != "" {
 				t.Errorf("%s\ncomposed: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPoolRefEdited proves that a model stays in its pool, and leads to it again, if somebody edits what refers to the pool.
+func TestPoolRefEdited(t *testing.T) {
+	for _, kind := range []string{"InferenceModelRewrite", "InferenceObjective"} {
+		t.Run(kind, func(t *testing.T) {
+			fn, req := function.Start(t), fixture.Request(t, xr(`, targets: [{name: v1}], criticality: Critical`), "")
+			want := reconciled(t, fn, req, alone(ready+routing)).GetDesired().GetResources()
+			edited := false
+			for _, r := range req.GetObserved().GetResources() {
+				if kube.Lookup(r.GetResource(), "kind").GetStringValue() == kind {
+					edited, r.Resource = true, kube.With(r.GetResource(), structpb.NewStringValue("another-pool"), "spec", "poolRef", "name")
+				}
+			}
+			if !edited {
+				t.Fatal("there is none")
+			}
+			rsp, _ := fixture.Reconcile(t, fn, req, alone(ready+routing))
+			if diff := cmp.Diff(want, rsp.GetDesired().GetResources(), protocmp.Transform(), protocmp.IgnoreFields(&fnv1.Resource{}, "ready")); diff != "" {
+				t.Errorf("desired: -before the edit, +after it:\n%s", diff)
 			}
 		})
 	}

@@ -34,7 +34,7 @@ type observedState struct {
 	// adapters both are empty.
 	adapters []adapter
 	loading  []loading
-	// moved are the clusters in which the model is in a pool that is gone, and another one is there.
+	// moved are the clusters in which the model is where the pool is no longer, because cluster or namespace have changed.
 	moved map[string]bool
 }
 
@@ -105,7 +105,7 @@ func (r *observedState) readOwn(p *parsed) {
 }
 
 // readPools finds the pools. The model stays in a pool as long as there is one, and as long as nobody
-// knows. It gets into a pool only while it holds the name, and only if the service that it names controls
+// knows. The pool of a service has one name in a namespace, so an edit of what refers to it moves nothing. It gets into a pool only while it holds the name, and only if the service that it names controls
 // the pool: an Object of that pool says by which credentials the model gets into which namespace.
 func (r *observedState) readPools(p *parsed) {
 	found, all := map[string]bool{}, map[string]remote.PoolLocation{}
@@ -120,7 +120,7 @@ func (r *observedState) readPools(p *parsed) {
 		switch {
 		case !ok || !there && !(r.held && r.controls(o)):
 			continue
-		case there && (was.Pool != l.Pool || was.Target != l.Target):
+		case there && was.Target != l.Target:
 			// One that somebody else controls says nothing.
 			r.moved[k.Cluster] = r.moved[k.Cluster] || r.controls(o)
 			continue

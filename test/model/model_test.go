@@ -250,20 +250,27 @@ func TestChanges(t *testing.T) {
 
 // TestPoolRefEdited proves that a model stays in its pool, and leads to it again, if somebody edits what refers to the pool.
 func TestPoolRefEdited(t *testing.T) {
-	for _, kind := range []string{"InferenceModelRewrite", "InferenceObjective"} {
-		t.Run(kind, func(t *testing.T) {
+	east := fleet(poolIn("east", "of-chat", ""))
+	cases := map[string]struct {
+		key   string
+		world world
+		path  []string
+	}{
+		"Rewrite":       {rewrite, alone(ready + routing), []string{"spec", "poolRef", "name"}},
+		"Objective":     {objective, alone(ready + routing), []string{"spec", "poolRef", "name"}},
+		"RewriteEast":   {rewriteEast, east, []string{"spec", "forProvider", "manifest", "spec", "poolRef", "name"}},
+		"ObjectiveEast": {objectiveEast, east, []string{"spec", "forProvider", "manifest", "spec", "poolRef", "name"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
 			fn, req := function.Start(t), fixture.Request(t, xr(`, targets: [{name: v1}], criticality: Critical`), "")
-			want := reconciled(t, fn, req, alone(ready+routing)).GetDesired().GetResources()
-			edited := false
-			for _, r := range req.GetObserved().GetResources() {
-				if kube.Lookup(r.GetResource(), "kind").GetStringValue() == kind {
-					edited, r.Resource = true, kube.With(r.GetResource(), structpb.NewStringValue("another-pool"), "spec", "poolRef", "name")
-				}
-			}
-			if !edited {
+			want := reconciled(t, fn, req, tc.world).GetDesired().GetResources()
+			r := req.GetObserved().GetResources()[tc.key]
+			if kube.Lookup(r.GetResource(), tc.path...).GetStringValue() == "" {
 				t.Fatal("there is none")
 			}
-			rsp, _ := fixture.Reconcile(t, fn, req, alone(ready+routing))
+			r.Resource = kube.With(r.GetResource(), structpb.NewStringValue("another-pool"), tc.path...)
+			rsp, _ := fixture.Reconcile(t, fn, req, tc.world)
 			if diff := cmp.Diff(want, rsp.GetDesired().GetResources(), protocmp.Transform(), protocmp.IgnoreFields(&fnv1.Resource{}, "ready")); diff != "" {
 				t.Errorf("desired: -before the edit, +after it:\n%s", diff)
 			}

@@ -424,3 +424,49 @@ func TestRequirements(t *testing.T) {
 		})
 	}
 }
+
+// TestAdapters proves that engines which serve adapters keep their model behind a ModelCache, too, and may get another
+// revision of it, which is another ModelCache.
+func TestAdapters(t *testing.T) {
+	fn := function.Start(t)
+	of := func(name, uri, fields string) []string {
+		xr := strings.NewReplacer("name: qwen", "name: "+name, "hf://Qwen/Qwen3-8B", uri).Replace(cache(fields))
+		return loadedOf(t, fn, xr).doc()
+	}
+	cases := map[string]struct {
+		reason, model string
+		found         []string
+		want          string
+	}{
+		"Revision":  {reason: "Adapters fit all revisions.", model: `{cacheRef: {name: other}}`, found: of("other", "hf://Qwen/Qwen3-8B", ", revision: two")},
+		"Own":       {reason: "So they do in a cache of its own.", model: `{uri: "hf://Qwen/Qwen3-8B", cache: {size: 40Gi}}`},
+		"Unknown":   {reason: "The ModelCache is not there yet.", model: `{cacheRef: {name: other}}`},
+		"Unchanged": {reason: "A ModelCache that is missing changes nothing.", model: `{cacheRef: {name: qwen}}`},
+		"Other": {
+			reason: "Another model.", model: `{cacheRef: {name: other}}`, found: of("other", "hf://acme/base", ""),
+			want: "nothing was changed: spec.model: Forbidden: must stay hf://Qwen/Qwen3-8B while engines serve adapters of spec.adapterCache, and is hf://acme/base: an adapter is for one model. " +
+				"Make another service, or set replicas to 0 first",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, fn, service("chat", "adapterCache: {size: 1Gi},"))
+			found := map[string][]string{"model-cache": of("qwen", "hf://Qwen/Qwen3-8B", "")}
+			const claim = "persistentvolumeclaim/adapters"
+			for range 3 {
+				s.apply(found)
+				s.serve()
+				o := s.req.GetObserved().GetResources()[claim].GetResource()
+				s.req.Observed.Resources[claim] = &fnv1.Resource{Resource: kube.With(o, structpb.NewStructValue(fixture.YAML(t, `{phase: Bound}`)), "status")}
+			}
+			xr := s.req.GetObserved().GetComposite().GetResource()
+			if len(kube.Lookup(xr, "status", "adapterCache", "clusters").GetListValue().GetValues()) == 0 {
+				t.Fatal("no adapters can be loaded")
+			}
+			s.req.Observed.Composite.Resource = kube.With(xr, structpb.NewStructValue(fixture.YAML(t, tc.model)), "spec", "model")
+			if diff := cmp.Diff(tc.want, fixture.Fatals(s.call(map[string][]string{"model-cache": tc.found}))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

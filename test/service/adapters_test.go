@@ -176,7 +176,7 @@ func TestAdaptersElsewhere(t *testing.T) {
 // would know none of them during the rollout. Without engines, which the message advises, it changes.
 func TestAdaptersModel(t *testing.T) {
 	const want = "nothing was changed: spec.model: Forbidden: must stay Qwen/Qwen3-8B while engines serve adapters of spec.adapterCache, and is Qwen/Qwen3-8B-FP8: an adapter is for one model. " +
-		"Make another service, or set replicas to 0 first%s. With spec.model.cache from the start, only the weights change, and not the name"
+		"Make another service, or set replicas to 0 first%s"
 	for name, tc := range map[string]struct{ replicas, more string }{
 		"Static": {replicas: "replicas: 2"},
 		"Scaled": {replicas: "scaling: {minReplicas: 2, maxReplicas: 4}", more: ", in place of scaling"},
@@ -206,6 +206,45 @@ func TestAdaptersModel(t *testing.T) {
 			l.call()
 			if got := kube.Lookup(l.req.GetObserved().GetComposite().GetResource(), "status", "adapterCache", "modelName").GetStringValue(); got != "Qwen/Qwen3-8B-FP8" {
 				t.Errorf("without engines, the model is still %s", got)
+			}
+		})
+	}
+}
+
+// TestAdaptersSource proves that engines keep the model that their adapters are for, although all models have one
+// path in a claim or an image. Its revision may change.
+func TestAdaptersSource(t *testing.T) {
+	const refused = "nothing was changed: spec.model: Forbidden: must stay %s while engines serve adapters of spec.adapterCache, and is %s: an adapter is for one model. " +
+		"Make another service, or set replicas to 0 first"
+	cases := map[string]struct{ reason, was, is, source, want string }{
+		"Cache":    {reason: "Another model of the hub.", was: `"hf://Qwen/Qwen3-8B", cache: {size: 1Gi}`, is: `"hf://acme/base", cache: {size: 1Gi}`, want: fmt.Sprintf(refused, "hf://Qwen/Qwen3-8B", "hf://acme/base")},
+		"Revision": {reason: "Adapters fit all revisions.", was: `"hf://Qwen/Qwen3-8B", cache: {size: 1Gi}`, is: `"hf://Qwen/Qwen3-8B", revision: two, cache: {size: 1Gi}`},
+		"Bucket":   {reason: "Another prefix.", was: `"s3://models/qwen", cache: {size: 1Gi}`, is: `"s3://models/base", cache: {size: 1Gi}`, want: fmt.Sprintf(refused, "s3://models/qwen", "s3://models/base")},
+		"Claim":    {reason: "Another directory.", was: `"pvc://weights/qwen"`, is: `"pvc://weights/base"`, want: fmt.Sprintf(refused, "pvc://weights/qwen", "pvc://weights/base")},
+		"Image":    {reason: "Another image.", was: `"oci://registry:5000/qwen:v1"`, is: `"oci://registry:5000/base:v1"`, want: fmt.Sprintf(refused, "oci://registry:5000/qwen", "oci://registry:5000/base")},
+		"Tag":      {reason: "A tag is a revision.", was: `"oci://registry:5000/qwen"`, is: `"oci://registry:5000/qwen:v2"`},
+		"Digest":   {reason: "So is a digest.", was: `"oci://registry:5000/qwen:v1"`, is: `"oci://registry:5000/qwen@sha256:01"`},
+		"Unknown":  {reason: "An earlier version has not said it.", was: `"pvc://weights/qwen"`, is: `"pvc://weights/base"`, source: "unknown"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			with := func(uri string) string {
+				return strings.Replace(withAdapters(), `"hf://Qwen/Qwen3-8B"`, uri, 1)
+			}
+			l := begin(t, with(tc.was))
+			for range 4 {
+				l.call()
+				l.settle()
+				l.set("PersistentVolumeClaim", bound)
+				l.set("Job", complete)
+			}
+			l.wantClusters("Adapters can be loaded.", "/"+claimed+" uid-persistentvolumeclaim/adapters")
+			if tc.source == "unknown" {
+				l.req.Observed.Composite.Resource = kube.With(l.req.GetObserved().GetComposite().GetResource(), structpb.NewNullValue(), "status", "adapterCache", "modelSource")
+			}
+			l.spec(with(tc.is))
+			if diff := cmp.Diff(tc.want, fixture.Fatals(l.fn.Run(l, l.req))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -53,6 +53,11 @@ type AdapterCacheStatus struct {
 	// adapter has to have it as base_model_name_or_path.
 	ModelName string `json:"modelName"`
 
+	// ModelSource is the uri of spec.model, or that of its ModelCache. The tag and the digest of an
+	// image are left out: like a revision, they keep adapters. Absent if it is not known.
+	// +optional
+	ModelSource string `json:"modelSource,omitempty"`
+
 	// MaxRank is the highest rank of an adapter that all engines serve, by --max-lora-rank. An adapter
 	// with a higher one is not loaded. Absent if the engines' commands do not say it.
 	// +optional

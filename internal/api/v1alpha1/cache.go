@@ -83,6 +83,10 @@ type SharedCacheStatus struct {
 
 	// Directory of the weights in the claim.
 	Directory string `json:"directory"`
+
+	// Source is the uri of the ModelCache.
+	// +optional
+	Source string `json:"source,omitempty"`
 }
 
 // A CacheStatus is the state of the weights in one claim.

@@ -159,6 +159,19 @@ func (m *Model) Source() ModelSource {
 	return s
 }
 
+// Base returns the URI of a valid model without the tag and the digest of an image. All revisions of a model have it.
+func (m *Model) Base() string {
+	image, is := strings.CutPrefix(m.URI, schemeImage)
+	if !is {
+		return m.URI
+	}
+	image, _, _ = strings.Cut(image, "@")
+	if tag := strings.LastIndexByte(image, ':'); tag > strings.LastIndexByte(image, '/') {
+		image = image[:tag]
+	}
+	return schemeImage + image
+}
+
 // TokenKey returns the key of the hub's token, with the default.
 func (r *SecretKeyRef) TokenKey() string {
 	if r.Key == "" {

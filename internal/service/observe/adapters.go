@@ -16,14 +16,25 @@ import (
 // An adapterStatus is the part of the status of the last call that tells where adapters are loaded.
 type adapterStatus struct {
 	Status struct {
-		AdapterCache struct {
-			ModelName string                        `json:"modelName"`
-			Clusters  []v1alpha1.AdapterClaimStatus `json:"clusters"`
-		} `json:"adapterCache"`
+		AdapterCache formerAdapters `json:"adapterCache"`
 	} `json:"status"`
 }
 
+// formerAdapters are the fields of an AdapterCacheStatus that later calls go by.
+type formerAdapters struct {
+	ModelName   string                        `json:"modelName"`
+	ModelSource string                        `json:"modelSource"`
+	Clusters    []v1alpha1.AdapterClaimStatus `json:"clusters"`
+}
+
 var adapterView = incoming.NewCompositeView[adapterStatus]()
+
+// formerAdapters is what the last call has said of adapters.
+func (r *ObservedState) formerAdapters() formerAdapters {
+	former := adapterStatus{}
+	_ = adapterView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.
+	return former.Status.AdapterCache
+}
 
 // adapterStatus says where InferenceModels load adapters. It is nil without spec.adapterCache.
 func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
@@ -32,14 +43,14 @@ func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
 		return nil
 	}
 	st := &v1alpha1.AdapterCacheStatus{
-		ModelName: a.ModelName, MaxRank: a.MaxRank, RunAsUser: a.User, RunAsGroup: a.Group, FSGroup: a.VolumeGroup,
+		ModelName: a.ModelName, ModelSource: e.plan.ModelSource(), MaxRank: a.MaxRank,
+		RunAsUser: a.User, RunAsGroup: a.Group, FSGroup: a.VolumeGroup,
 		TokenSecretRef: a.TokenSecretRef, CredentialsSecretRef: a.CredentialsSecretRef,
 	}
-	former := adapterStatus{}
-	_ = adapterView.Read(e.state.req.Composite(), &former) // Fields of a wrong type count as absent.
+	former := e.state.formerAdapters()
 	for i := range e.plan.Clusters {
 		if c := &e.plan.Clusters[i]; c.AdapterClaim != nil {
-			st.Clusters = append(st.Clusters, e.state.adapterClaim(c, former.Status.AdapterCache.Clusters)...)
+			st.Clusters = append(st.Clusters, e.state.adapterClaim(c, former.Clusters)...)
 		}
 	}
 	slices.SortFunc(st.Clusters, func(a, b v1alpha1.AdapterClaimStatus) int { return cmp.Compare(a.Name, b.Name) })
@@ -89,20 +100,26 @@ func (r *ObservedState) adapterCacheChanged() field.ErrorList {
 }
 
 // otherModel refuses that engines which load adapters get another model. Each adapter has the name of the model in
-// it. So in a rollout either the former replicas or the new ones would refuse requests for adapters.
+// it. So in a rollout either the former replicas or the new ones would refuse requests for adapters. Models in claims
+// and images have one name, so where they come from counts, too. An earlier version has not said that.
 func (r *ObservedState) otherModel() *field.Error {
-	a, former := r.plan.Adapters, adapterStatus{}
-	_ = adapterView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.
-	was := former.Status.AdapterCache.ModelName
-	if a == nil || was == "" || was == a.ModelName || len(former.Status.AdapterCache.Clusters) == 0 {
+	a, former := r.plan.Adapters, r.formerAdapters()
+	if a == nil || len(former.Clusters) == 0 {
+		return nil
+	}
+	was, is := former.ModelName, a.ModelName
+	if was == is {
+		was, is = former.ModelSource, r.plan.ModelSource()
+	}
+	if was == "" || is == "" || was == is {
 		return nil
 	}
 	for _, replica := range r.plan.Replicas() {
 		if r.mayServe(replica.Key) {
 			return field.Forbidden(field.NewPath("spec", "model"), fmt.Sprintf(
 				"must stay %s while engines serve adapters of spec.adapterCache, and is %s: an adapter is for one model. "+
-					"Make another service, or %s. With spec.model.cache from the start, only the weights change, and not the name",
-				text.Value(was), text.Value(a.ModelName), r.stopFirst("replicas", r.roleNames()...)))
+					"Make another service, or %s",
+				text.Value(was), text.Value(is), r.stopFirst("replicas", r.roleNames()...)))
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 // A modelCache is the part of a ModelCache that is read. Only Crossplane writes its status.
 type modelCache struct {
 	Spec struct {
+		URI             string                `json:"uri"`
 		Clusters        []string              `json:"clusters"`
 		ClusterSelector *metav1.LabelSelector `json:"clusterSelector"`
 	} `json:"spec"`
@@ -120,7 +121,7 @@ func readModelCache(s *plan.SharedCache, found []incoming.Object) {
 	c := modelCache{}
 	_ = modelCacheView.Read(o, &c) // Fields of a wrong type count as absent.
 	s.Scope = &scheduling.Scope{Names: c.Spec.Clusters, Selector: c.Spec.ClusterSelector, Reason: scheduling.ReasonNoCache, Message: "ModelCache " + s.Name + " is not for this cluster"}
-	now := &v1alpha1.SharedCacheStatus{Name: s.Name, ModelName: c.Status.ModelName, ClaimName: c.Status.ClaimName, Directory: c.Status.Directory}
+	now := &v1alpha1.SharedCacheStatus{Name: s.Name, ModelName: c.Status.ModelName, ClaimName: c.Status.ClaimName, Directory: c.Status.Directory, Source: c.Spec.URI}
 	switch {
 	case o.DeletionTimestamp() != "":
 		s.Missing = "ModelCache " + s.Name + " is being deleted"

@@ -42,6 +42,18 @@ func (s *SharedCache) Model(m *v1alpha1.Model) *v1alpha1.Model {
 	return &resolved
 }
 
+// ModelSource is where the weights of all revisions come from. It is empty without spec.model, and while nothing is
+// known of its ModelCache.
+func (p *Plan) ModelSource() string {
+	switch {
+	case p.spec.Model == nil, p.Shared != nil && p.Shared.Used == nil:
+		return ""
+	case p.Shared != nil:
+		return p.Shared.Used.Source
+	}
+	return p.spec.Model.Base()
+}
+
 // loading says how the weights get to a cluster: the ModelCache loads them, and the service waits.
 func (s *SharedCache) loading(c *ClusterPlan) *Loading {
 	l := &Loading{Wanted: c.wantsWeights(), Shared: &v1alpha1.CacheStatus{State: v1alpha1.CacheLoading}}

@@ -249,3 +249,66 @@ func TestAdaptersSource(t *testing.T) {
 		})
 	}
 }
+
+// TestAdaptersRank proves that a service warns once its engines may refuse adapters that are loaded: a lower
+// --max-lora-rank is for adapters that are loaded from now on. The warning stays as long as these adapters do.
+func TestAdaptersRank(t *testing.T) {
+	const none = "TRUE NothingSuspicious"
+	lower := func(now, before int) string {
+		return fmt.Sprintf("FALSE Suspicious spec.adapterCache: engines serve adapters of a rank up to %d by --max-lora-rank, and served them up to %d: they refuse requests for an adapter that is loaded and has a higher rank. "+
+			"Set the flag back to %d, or give names that have such an adapter other targets", now, before, before)
+	}
+	cases := map[string]struct {
+		reason string
+		// ranks are the flags from call to call, and want is what NoWarnings says at last.
+		ranks    []string
+		unloaded bool
+		want     string
+	}{
+		"Same":     {reason: "Nothing changes.", ranks: []string{"64", "64"}, want: none},
+		"Raised":   {reason: "All adapters fit.", ranks: []string{"64", "128"}, want: none},
+		"Lowered":  {reason: "Adapters of rank 64 may be loaded.", ranks: []string{"64", "32"}, want: lower(32, 64)},
+		"Left":     {reason: "vLLM's default is 16.", ranks: []string{"64", ""}, want: lower(16, 64)},
+		"Later":    {reason: "They stay loaded.", ranks: []string{"64", "32", "32", "16"}, want: lower(16, 64)},
+		"Back":     {reason: "All adapters fit again.", ranks: []string{"64", "32", "64"}, want: none},
+		"Unknown":  {reason: "The command does not say it.", ranks: []string{"64", "$(RANK)"}, want: none},
+		"Between":  {reason: "What was said before counts.", ranks: []string{"64", "$(RANK)", "16"}, want: lower(16, 64)},
+		"Unloaded": {reason: "Without a volume there are no adapters.", ranks: []string{"64", "16"}, unloaded: true, want: none},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			with := func(rank string) string {
+				args := ""
+				if rank != "" {
+					args = `, args: [--max-lora-rank, "` + rank + `"]`
+				}
+				return strings.Replace(withAdapters(), "image: vllm}", "image: vllm/vllm-openai:v0.27.1"+args+"}", 1)
+			}
+			l := begin(t, with(tc.ranks[0]))
+			l.call()
+			l.settle()
+			if !tc.unloaded {
+				l.set("PersistentVolumeClaim", bound)
+			}
+			for _, rank := range tc.ranks {
+				l.spec(with(rank))
+				l.call()
+				l.settle()
+			}
+			if diff := cmp.Diff(tc.want, noWarnings(l.fn.Run(l, l.req))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// noWarnings is what the condition NoWarnings says, with its message.
+func noWarnings(rsp *fnv1.RunFunctionResponse) string {
+	said := fixture.Condition(rsp, "NoWarnings")
+	for _, c := range rsp.GetConditions() {
+		if c.GetType() == "NoWarnings" && c.GetMessage() != "" {
+			said += " " + c.GetMessage()
+		}
+	}
+	return said
+}

@@ -63,6 +63,11 @@ type AdapterCacheStatus struct {
 	// +optional
 	MaxRank int32 `json:"maxRank,omitempty"`
 
+	// FormerMaxRank is the highest maxRank so far, if that is more than maxRank. Adapters of such a rank
+	// may be loaded, and engines refuse requests for them.
+	// +optional
+	FormerMaxRank int32 `json:"formerMaxRank,omitempty"`
+
 	// RunAsUser is the user of the Jobs that load adapters, as far as possible that of the engines.
 	RunAsUser int64 `json:"runAsUser"`
 

@@ -22,9 +22,11 @@ type adapterStatus struct {
 
 // formerAdapters are the fields of an AdapterCacheStatus that later calls go by.
 type formerAdapters struct {
-	ModelName   string                        `json:"modelName"`
-	ModelSource string                        `json:"modelSource"`
-	Clusters    []v1alpha1.AdapterClaimStatus `json:"clusters"`
+	ModelName     string                        `json:"modelName"`
+	ModelSource   string                        `json:"modelSource"`
+	MaxRank       int32                         `json:"maxRank"`
+	FormerMaxRank int32                         `json:"formerMaxRank"`
+	Clusters      []v1alpha1.AdapterClaimStatus `json:"clusters"`
 }
 
 var adapterView = incoming.NewCompositeView[adapterStatus]()
@@ -43,7 +45,7 @@ func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
 		return nil
 	}
 	st := &v1alpha1.AdapterCacheStatus{
-		ModelName: a.ModelName, ModelSource: e.plan.ModelSource(), MaxRank: a.MaxRank,
+		ModelName: a.ModelName, ModelSource: e.plan.ModelSource(), MaxRank: a.MaxRank, FormerMaxRank: e.state.formerMaxRank(),
 		RunAsUser: a.User, RunAsGroup: a.Group, FSGroup: a.VolumeGroup,
 		TokenSecretRef: a.TokenSecretRef, CredentialsSecretRef: a.CredentialsSecretRef,
 	}
@@ -123,4 +125,30 @@ func (r *ObservedState) otherModel() *field.Error {
 		}
 	}
 	return nil
+}
+
+// formerMaxRank is the highest rank that engines have served while there is a claim, if they no longer serve it.
+func (r *ObservedState) formerMaxRank() int32 {
+	former := r.formerAdapters()
+	if most := max(former.MaxRank, former.FormerMaxRank); len(former.Clusters) > 0 && most > r.plan.Adapters.MaxRank {
+		return most
+	}
+	return 0
+}
+
+// lowerRank warns of engines that may refuse adapters which are loaded. Only the Job that loads an adapter reads its
+// rank, so the warning stays as long as the claim.
+func (e *evaluator) lowerRank() []plan.Warning {
+	if e.plan.Adapters == nil || e.plan.Adapters.MaxRank == 0 {
+		return nil
+	}
+	now, before := e.plan.Adapters.MaxRank, e.state.formerMaxRank()
+	if before == 0 {
+		return nil
+	}
+	return []plan.Warning{{
+		Path: field.NewPath("spec", "adapterCache").String(),
+		Message: fmt.Sprintf("engines serve adapters of a rank up to %d by --max-lora-rank, and served them up to %d: they refuse requests for an adapter that is loaded and has a higher rank. "+
+			"Set the flag back to %d, or give names that have such an adapter other targets", now, before, before),
+	}}
 }

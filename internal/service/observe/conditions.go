@@ -85,11 +85,12 @@ func (e *evaluator) conditions() []composite.Condition {
 }
 
 func (e *evaluator) noWarnings() composite.Condition {
-	if len(e.plan.Warnings) == 0 {
+	warnings := append(slices.Clone(e.plan.Warnings), e.lowerRank()...)
+	if len(warnings) == 0 {
 		return composite.Condition{Type: NoWarnings, Status: composite.True, Reason: ReasonNoneFound}
 	}
-	all := make([]string, 0, len(e.plan.Warnings))
-	for _, w := range e.plan.Warnings {
+	all := make([]string, 0, len(warnings))
+	for _, w := range warnings {
 		all = append(all, w.Path+": "+w.Message)
 	}
 	return composite.Condition{Type: NoWarnings, Status: composite.False, Reason: ReasonSuspicious, Message: text.Join(all, text.MaxProblems)}

@@ -105,7 +105,8 @@ func (r *observedState) readOwn(p *parsed) {
 }
 
 // readPools finds the pools. The model stays in a pool as long as there is one, and as long as nobody
-// knows. The pool of a service has one name in a namespace, so an edit of what refers to it moves nothing. It gets into a pool only while it holds the name, and only if the service that it names controls
+// knows. The pool of a service has one name in a namespace, so an edit of what refers to it moves nothing.
+// The model gets into a pool only while it holds the name, and only if the service that it names controls
 // the pool: an Object of that pool says by which credentials the model gets into which namespace.
 func (r *observedState) readPools(p *parsed) {
 	found, all := map[string]bool{}, map[string]remote.PoolLocation{}

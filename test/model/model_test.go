@@ -250,29 +250,34 @@ func TestChanges(t *testing.T) {
 
 // TestPoolRefEdited proves that a model stays in its pool, and leads to it again, if somebody edits what refers to the pool.
 func TestPoolRefEdited(t *testing.T) {
-	east := fleet(poolIn("east", "of-chat", ""))
+	beside, east := alone(ready+routing), fleet(poolIn("east", "of-chat", ""))
+	const targets, priority = `, targets: [{name: v1}]`, `, criticality: Critical`
+	ref := []string{"spec", "poolRef", "name"}
+	refEast := append([]string{"spec", "forProvider", "manifest"}, ref...)
 	cases := map[string]struct {
-		key   string
-		world world
-		path  []string
+		reason, spec, key string
+		before, after     world
+		path              []string
+		edited            string
 	}{
-		"Rewrite":       {rewrite, alone(ready + routing), []string{"spec", "poolRef", "name"}},
-		"Objective":     {objective, alone(ready + routing), []string{"spec", "poolRef", "name"}},
-		"RewriteEast":   {rewriteEast, east, []string{"spec", "forProvider", "manifest", "spec", "poolRef", "name"}},
-		"ObjectiveEast": {objectiveEast, east, []string{"spec", "forProvider", "manifest", "spec", "poolRef", "name"}},
+		"Rewrite":       {"The pool follows from the service.", targets, rewrite, beside, beside, ref, "another-pool"},
+		"Objective":     {"It is read beside the rewrite.", targets + priority, objective, beside, beside, ref, "another-pool"},
+		"NoName":        {"No service says that the pool is its own.", targets, rewrite, beside, world{"pool": {pool}}, ref, "-"},
+		"RewriteEast":   {"The pool has one name in a namespace.", targets, rewriteEast, east, east, refEast, "another-pool"},
+		"ObjectiveEast": {"It is read beside the rewrite.", targets + priority, objectiveEast, east, east, refEast, "another-pool"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			fn, req := function.Start(t), fixture.Request(t, xr(`, targets: [{name: v1}], criticality: Critical`), "")
-			want := reconciled(t, fn, req, tc.world).GetDesired().GetResources()
+			fn, req := function.Start(t), fixture.Request(t, xr(tc.spec), "")
+			want := reconciled(t, fn, req, tc.before).GetDesired().GetResources()
 			r := req.GetObserved().GetResources()[tc.key]
 			if kube.Lookup(r.GetResource(), tc.path...).GetStringValue() == "" {
 				t.Fatal("there is none")
 			}
-			r.Resource = kube.With(r.GetResource(), structpb.NewStringValue("another-pool"), tc.path...)
-			rsp, _ := fixture.Reconcile(t, fn, req, tc.world)
+			r.Resource = kube.With(r.GetResource(), structpb.NewStringValue(tc.edited), tc.path...)
+			rsp, _ := fixture.Reconcile(t, fn, req, tc.after)
 			if diff := cmp.Diff(want, rsp.GetDesired().GetResources(), protocmp.Transform(), protocmp.IgnoreFields(&fnv1.Resource{}, "ready")); diff != "" {
-				t.Errorf("desired: -before the edit, +after it:\n%s", diff)
+				t.Errorf("%s\ndesired: -before the edit, +after it:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -120,9 +120,10 @@ func (f *Free) ClosePools(names []string) {
 	}
 }
 
-// Confined tells whether a pod can go nowhere but to some pools.
+// Confined tells whether a pod can go nowhere but to some pools. One that can go nowhere at all is not confined.
 func (f *Free) Confined(pod *PodRequirements, pools []string) bool {
-	return !slices.ContainsFunc(f.poolsFor(pod), func(i int) bool { return !slices.Contains(pools, f.Pools[i].Name) })
+	all := f.poolsFor(pod)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(i int) bool { return !slices.Contains(pools, f.Pools[i].Name) })
 }
 
 // InPool is a number of replicas in one pool.

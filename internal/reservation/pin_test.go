@@ -162,6 +162,8 @@ func TestPinnedPodsCount(t *testing.T) {
 	renamed.Pools[0].Name = "c"
 	relabelled := twoPools(1, 1)
 	relabelled.Pools[0].Labels = map[string]string{"pool": "other"}
+	nowhere := withGPUs(reserved("4", "0/0", "0/1"), 8)
+	nowhere.Shapes[0].NodeSelector = map[string]string{"pool": "gone"}
 	removed := twoPools(1, 1)
 	removed.Pools = removed.Pools[1:]
 	cases := map[string]struct {
@@ -215,6 +217,11 @@ func TestPinnedPodsCount(t *testing.T) {
 		"what is pinned comes first where nodes are gone": {
 			free: twoPools(1, 0), ledger: []Service{withGPUs(reserved("3", "0/0"), 8), big()}, requests: []CapacityRequest{request("1", 8, 1), request("3", 8, 1)},
 			over: true,
+		},
+		"nodes of its pool are gone, and others have no pool any more": {
+			free: twoPools(1, 2), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1"), 8), "a"), nowhere},
+			requests: []CapacityRequest{request("1", 8, 2), selecting(request("4", 8, 2), "gone"), request("5", 8, 1)},
+			pending:  "more is reserved than the cluster has", short: []string{"a"}, over: true,
 		},
 		"its pool was renamed":      {free: renamed, ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1)}},
 		"its pool has other labels": {free: relabelled, ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1)}},

@@ -45,6 +45,8 @@ const (
 	// maxLedger is the most bytes of the ledger as the API server has it, in base64. A ConfigMap
 	// takes at most 1 MiB, and etcd about 1.5 MiB of an object.
 	maxLedger = 900 << 10
+	// maxConfigMap is the most bytes with which the ledger is written at all.
+	maxConfigMap = 1 << 20
 	// maxStatus is the most bytes of the reservations in the status, which are for people to
 	// read. The ledger has all of them.
 	maxStatus = 900 << 10
@@ -85,6 +87,9 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		if err := p.write(); err != nil {
 			return p, err
 		}
+		if !p.writable() {
+			p.Ledger, p.ledger = state.ledger.Ledger, state.ledger.compressed
+		}
 	}
 	p.namespaces = needed(c, p, state)
 	switch {
@@ -110,6 +115,12 @@ func (p *ledgerPlan) full() string {
 		return fmt.Sprintf("the ledger would have %d bytes before it is compressed, and the limit is %d", p.plain, reservation.MaxPlain)
 	}
 	return ""
+}
+
+// writable tells whether the next call can read the ledger. Requests can make it larger although it takes no grants: if each
+// replica of a service requests less than before, but not the same, each has a grant of its own. The former ledger stays then.
+func (p *ledgerPlan) writable() bool {
+	return base64.StdEncoding.EncodedLen(len(p.ledger)) <= maxConfigMap && p.plain <= reservation.MaxDecompressed
 }
 
 // notSchedulable says why a cluster reserves nothing new.

@@ -3,12 +3,14 @@ package cluster
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -146,6 +148,73 @@ func TestFull(t *testing.T) {
 				if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(planned{})); diff != "" {
 					t.Errorf("%s %s call: -want +got:\n%.2000s", tc.reason, call, diff)
 				}
+			}
+		})
+	}
+}
+
+// TestSplit proves that the next call can always read the ledger, whatever is requested of replicas that have grants.
+// There, replicas with equal grants share one, so a difference between them makes the ledger many times as large.
+func TestSplit(t *testing.T) {
+	const replicas, shapes, most = 4096, 128, 5000
+	cases := map[string]struct {
+		reason string
+		// of returns the generation and the pods of the replica with a number. All have generation 1, and the most pods.
+		of func(i int64) (generation, pods int64)
+	}{
+		"Generations": {reason: "Each replica has a generation of its own.", of: func(i int64) (int64, int64) { return 2 + i, most }},
+		"Pods":        {reason: "Each has fewer pods, and each another number.", of: func(i int64) (int64, int64) { return 1, 1 + i }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := incomingtest.Request(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": reached}, map[string][]string{requests: nil}))
+			c, errs := parse(req)
+			if errs != nil {
+				t.Fatal(errs)
+			}
+			state, err := observe(req, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state.ledger.Services, state.requests = nil, nil
+			all := make([]capacity.PodRequirements, shapes)
+			for i := range all {
+				all[i].Requests = capacity.Resources{"memory": 1000 * int64(1+i)}
+			}
+			slices.SortFunc(all, func(a, b capacity.PodRequirements) int { return strings.Compare(a.Key(), b.Key()) })
+			for n := range 28 {
+				id := reservation.ServiceID{Namespace: "team", Name: "s-" + strconv.Itoa(n), UID: "u-" + strconv.Itoa(n)}
+				grants := make([]reservation.Grant, shapes)
+				group := reservation.ReplicaGroup{Name: "0"}
+				r := reservation.CapacityRequest{UID: id.UID, Namespace: id.Namespace, Name: id.Name, PodRequirements: map[string]capacity.PodRequirements{}}
+				for i := range shapes {
+					r.PodRequirements[strconv.Itoa(i)] = all[i]
+					grants[i] = reservation.Grant{Generation: 1, Pods: make([]int64, i+1)}
+					grants[i].Pods[i] = most
+				}
+				for i := range replicas {
+					at, replica := min(i, shapes-1), key.ReplicaID("w/"+strconv.Itoa(i))
+					grants[at].Replicas = append(grants[at].Replicas, replica)
+					generation, pods := tc.of(int64(i))
+					group.Replicas = append(group.Replicas, reservation.ReplicaRequest{Name: replica, Generation: generation, Pods: map[string]int64{strconv.Itoa(at): pods}})
+				}
+				r.Clusters = map[string]reservation.ClusterRequest{"us-east": {Namespace: id.Namespace, Groups: []reservation.ReplicaGroup{group}}}
+				state.ledger.Services = append(state.ledger.Services, reservation.Service{ServiceID: id, Shapes: all, Grants: grants})
+				state.requests = append(state.requests, r)
+			}
+			if state.ledger.compressed, _, err = reservation.EncodeLedger(&state.ledger.Ledger); err != nil {
+				t.Fatal(err)
+			}
+			_, p := plan(t, c, state, noon)
+			if p.notSchedulable != reasonFull {
+				t.Errorf("%s It is %q, want %s", tc.reason, p.notSchedulable, reasonFull)
+			}
+			got, err := reservation.DecodeLedger(p.ledger)
+			if err != nil {
+				t.Fatalf("%s The ledger cannot be read: %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(state.ledger.Services, got.Services, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-before, +after:\n%.2000s", tc.reason, diff)
 			}
 		})
 	}

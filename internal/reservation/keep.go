@@ -34,7 +34,11 @@ func (b *book) keep(a *account) {
 		}
 		has = b.replaced(&r, b.asItRuns(a, &r, has))
 		a.granted[r.Name] = has
-		if now := b.during(&r, has.pods, b.pinned(pods, has.pin)); has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
+		now := b.during(&r, has.pods, b.pinned(pods, has.pin))
+		if b.Full && now.id == has.pods.id {
+			continue // It frees nothing. In the ledger, replicas of one generation share their pods.
+		}
+		if has.pods.id == "" || has.generation <= r.Generation && has.pods.covers(now) {
 			a.granted[r.Name] = b.newGrant(has, max(has.generation, r.Generation), pods, now, has.pin)
 		}
 	}

@@ -80,7 +80,7 @@ func TestLedger(t *testing.T) {
 		"ManyPods":   {reason: "Sums must not overflow.", text: `{"services":[{"name":"s","shapes":[{}],"grants":[{"pods":[9000000000],"replicas":["w/0"]}]}]}`, want: "have 9000000000 pods"},
 		"NoShape":    {reason: "Pods without a shape cannot be counted.", text: `{"services":[{"name":"s","grants":[{"pods":[1],"replicas":["w/0"]}]}]}`, want: "have pods of 1 shapes, and there are 0"},
 		"Generation": {reason: "A generation is not negative.", text: `{"services":[{"name":"s","grants":[{"generation":-1,"replicas":["w/0"]}]}]}`, want: "have the generation -1"},
-		"Bomb":       {reason: "What is decompressed is limited.", text: strings.Repeat(" ", maxDecompressed+1), want: "cannot read the ledger: it has more than 33554432 bytes when decompressed"},
+		"Bomb":       {reason: "What is decompressed is limited.", text: strings.Repeat(" ", MaxDecompressed+1), want: "cannot read the ledger: it has more than 33554432 bytes when decompressed"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -42,8 +42,8 @@ type Input struct {
 	Quotas map[string]Quota
 	// NotSchedulable is why the cluster grants nothing new, if so.
 	NotSchedulable string
-	// Full tells that the ledger takes no further grants, not even of what runs without any. One that is
-	// too large cannot be written, and every call would fail.
+	// Full tells that the ledger takes no further grants, not even of what runs without any, and no new generations of
+	// those that it has. One that is too large cannot be written, and every call would fail.
 	Full bool
 	Now  time.Time
 }

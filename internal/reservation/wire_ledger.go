@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// maxDecompressed limits what is decompressed. A ledger of 10,000 services takes some 2 MiB.
-	maxDecompressed = 32 << 20
-	// MaxPlain is the most bytes of a ledger before it is compressed. It leaves room for what is noted later
-	// on of replicas that have grants: a ledger that cannot be read stops all.
-	MaxPlain = maxDecompressed / 8 * 7
+	// MaxDecompressed limits what is decompressed. A ledger of 10,000 services takes some 2 MiB.
+	MaxDecompressed = 32 << 20
+	// MaxPlain is how many bytes a ledger may have before it is compressed, so that it takes further grants. The rest is for
+	// what is noted later on of replicas that have grants.
+	MaxPlain = MaxDecompressed / 8 * 7
 )
 
 // compressors are reused: a new one takes most of a MiB, and a cluster needs one for each part of its answers.
@@ -56,12 +56,12 @@ func Decompress(compressed []byte, into any) error {
 	if err != nil {
 		return fmt.Errorf("cannot decompress: %w", err)
 	}
-	plain, err := io.ReadAll(io.LimitReader(z, maxDecompressed+1))
+	plain, err := io.ReadAll(io.LimitReader(z, MaxDecompressed+1))
 	if err != nil {
 		return fmt.Errorf("cannot decompress: %w", err)
 	}
-	if len(plain) > maxDecompressed {
-		return fmt.Errorf("it has more than %d bytes when decompressed", maxDecompressed)
+	if len(plain) > MaxDecompressed {
+		return fmt.Errorf("it has more than %d bytes when decompressed", MaxDecompressed)
 	}
 	if err := decodeJSON(plain, into); err != nil {
 		return fmt.Errorf("cannot decode: %w", err)

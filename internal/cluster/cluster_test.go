@@ -655,10 +655,20 @@ func TestUnreachableSince(t *testing.T) {
 		"BackThen":      {reason: "It goes even while the requests are not resolved.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", reachable: reached, back: "2026-03-01T12:00:00Z"},
 		"BackEarlier":   {reason: "The time at which it was read again stays.", before: "status: {lastOutage: {since: '2026-03-01T10:00:00Z', until: '2026-03-01T11:00:00Z'}}\n", reachable: reached, required: nobody, back: "2026-03-01T11:00:00Z"},
 		"LostAgain":     {reason: "It stays in the next outage.", before: "status: {lastOutage: {since: '2026-03-01T10:00:00Z', until: '2026-03-01T11:00:00Z'}}\n", reachable: lost, want: "2026-03-01T12:00:00Z", back: "2026-03-01T11:00:00Z"},
-		"NotObserved":   {reason: "What nobody has looked at yet is not out of reach.", required: nobody},
-		"NotReported":   {reason: "Nor is what the provider has not reported.", reachable: reported, required: nobody},
-		"ObservedAnew":  {reason: "An Object that is made anew says nothing: the cluster has not been read since.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", required: nobody, want: "2026-03-01T11:00:00Z"},
-		"NoTime":        {reason: "What is no time counts from now.", before: "status: {unreachableSince: noon}\n", reachable: lost, required: nobody, want: "2026-03-01T12:00:00Z"},
+		"BackOnceMore": {
+			reason:    "A short one soon after an outage does not hide it.",
+			before:    "status: {unreachableSince: '2026-03-01T11:59:00Z', lastOutage: {since: '2026-03-01T10:00:00Z', until: '2026-03-01T11:51:00Z'}}\n",
+			reachable: reached, required: nobody, back: "2026-03-01T11:51:00Z",
+		},
+		"BackFromTheNext": {
+			reason:    "The next outage counts from then on.",
+			before:    "status: {unreachableSince: '2026-03-01T11:45:00Z', lastOutage: {since: '2026-03-01T10:00:00Z', until: '2026-03-01T11:40:00Z'}}\n",
+			reachable: reached, required: nobody, back: "2026-03-01T12:00:00Z",
+		},
+		"NotObserved":  {reason: "What nobody has looked at yet is not out of reach.", required: nobody},
+		"NotReported":  {reason: "Nor is what the provider has not reported.", reachable: reported, required: nobody},
+		"ObservedAnew": {reason: "An Object that is made anew says nothing: the cluster has not been read since.", before: "status: {unreachableSince: '2026-03-01T11:00:00Z'}\n", required: nobody, want: "2026-03-01T11:00:00Z"},
+		"NoTime":       {reason: "What is no time counts from now.", before: "status: {unreachableSince: noon}\n", reachable: lost, required: nobody, want: "2026-03-01T12:00:00Z"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

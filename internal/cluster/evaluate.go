@@ -194,12 +194,14 @@ func unreachableSince(c *parsed, state *observedState, now time.Time) *metav1.Ti
 	return nil
 }
 
-// lastOutage is when the cluster was out of reach before.
+// lastOutage is when the cluster was out of reach before. An outage that counts in scheduling stays, even if the cluster
+// goes and comes once more meanwhile, as behind a link that recovers.
 func lastOutage(c *parsed, state *observedState, now time.Time) *v1alpha1.Outage {
-	if since := c.Status.UnreachableSince; state.reach.Readable() && !since.IsZero() {
-		return &v1alpha1.Outage{Since: *since, Until: metav1.Time{Time: now}}
+	since, last := c.Status.UnreachableSince, c.Status.LastOutage
+	if !state.reach.Readable() || since.IsZero() || last != nil && now.Sub(last.Until.Time).Abs() <= scheduling.OutageWindow {
+		return last
 	}
-	return c.Status.LastOutage
+	return &v1alpha1.Outage{Since: *since, Until: metav1.Time{Time: now}}
 }
 
 func poolStatus(p *capacity.Pool) v1alpha1.PoolStatus {

@@ -7,10 +7,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
-// outageWindow is how far apart clusters go out of reach in one outage. provider-kubernetes
+// OutageWindow is how far apart clusters go out of reach in one outage. provider-kubernetes
 // notices within 30 seconds that it cannot read a cluster, and Crossplane reconciles an
 // InferenceCluster at least every ten minutes.
-const outageWindow = 10 * time.Minute
+const OutageWindow = 10 * time.Minute
 
 // outageAt tells whether most of the fleet went out of reach at about a time. Then the control
 // plane, its network or its credentials are a more likely cause than all these clusters. Their
@@ -19,20 +19,21 @@ const outageWindow = 10 * time.Minute
 // Clusters that were out of reach before, and those that are abandoned, do not count.
 //
 // A cluster that came back from the same outage counts as lost for another window. Clusters come back one
-// after the other, and the last ones would fail over once no more than half are still out of reach.
+// after the other, and the last ones would fail over once no more than half are still out of reach. One that
+// was back before the others went was in no outage with them.
 //
 // InferenceClusters that share one real cluster count once, since they are lost together.
 func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since, now time.Time) bool {
 	lost, all := map[string]bool{}, map[string]bool{}
 	for name, c := range fleet {
 		at, id := c.Status.UnreachableSince, cmp.Or(c.Status.ClusterUID, name)
-		if c.Spec.StopPolicy == v1alpha1.StopAbandon || !at.IsZero() && since.Sub(at.Time) > outageWindow {
+		if c.Spec.StopPolicy == v1alpha1.StopAbandon || !at.IsZero() && since.Sub(at.Time) > OutageWindow {
 			continue
 		}
 		all[id] = true
 		last := c.Status.LastOutage
-		cameBack := last != nil && last.Since.Sub(since).Abs() <= outageWindow && now.Sub(last.Until.Time).Abs() <= outageWindow
-		if cameBack || !at.IsZero() && at.Sub(since).Abs() <= outageWindow {
+		cameBack := last != nil && last.Since.Sub(since).Abs() <= OutageWindow && now.Sub(last.Until.Time).Abs() <= OutageWindow && !last.Until.Time.Before(since)
+		if cameBack || !at.IsZero() && at.Sub(since).Abs() <= OutageWindow {
 			lost[id] = true
 		}
 	}

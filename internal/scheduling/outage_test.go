@@ -74,6 +74,11 @@ func TestOutage(t *testing.T) {
 			reason: "The other one comes and goes since then.", want: leaves,
 			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(10, 8)), schedulingtest.Cluster("south")},
 		},
+		"BackBefore": {
+			reason: "The other one was back before this one went.",
+			want:   outcome{State: v1alpha1.StateLeaving, Message: "out of reach since 2026-03-01T11:54:00Z, longer than 5m0s, and is left once it runs elsewhere"},
+			fleet:  []*v1alpha1.InferenceCluster{east(lost(6)), schedulingtest.Cluster("west", back(8, 7)), schedulingtest.Cluster("south")},
+		},
 		"LostAgain": {
 			reason: "The other one came back with it, and is lost once more.", want: stays,
 			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(60, 2), lost(1)), schedulingtest.Cluster("south")},

@@ -34,7 +34,8 @@ type InferenceClusterStatus struct {
 
 	// LastOutage is when the cluster was unreachable before. It is absent if it never was. For ten
 	// minutes from its end, the cluster counts as one that is unreachable since its start, so that
-	// nothing fails over while the fleet comes back one cluster after the other.
+	// nothing fails over while the fleet comes back one cluster after the other. What ends within
+	// these ten minutes is no outage of its own.
 	// +optional
 	LastOutage *Outage `json:"lastOutage,omitempty"`
 

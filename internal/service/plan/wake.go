@@ -49,21 +49,35 @@ func (r *Role) staysAwake() bool {
 	return r.scaling.Target == nil || r.scaling.Min() > 0
 }
 
-// holdAwake keeps a replica of a role that may stop from now on, until requests can wait for it: until the endpoint
-// picker runs with flow control in each cluster. KEDA stops a role that nobody uses as soon as its minimum is 0, and the
-// former endpoint picker would refuse what comes next, and show no queue that starts the role again. Once the minimum
-// is 0, a later change of the endpoint picker starts nothing.
+// holdAwake keeps a replica of a role that may stop from now on, until requests can wait for it. KEDA stops a role that
+// nobody uses as soon as its minimum is 0, and the former endpoint picker would refuse what comes next, and show no queue
+// that starts the role again. Once the minimum is 0, a later change of the endpoint picker starts nothing.
 func (p *Plan) holdAwake(running *Running) {
 	for _, r := range p.Roles {
-		a := r.Autoscaler
-		if a == nil || a.Min > 0 || r.scaling.Target == nil || running.MayStop(key.Autoscaler(a.Kind, r.Name)) {
-			continue
-		}
-		for i := range p.Clusters {
-			k := p.Clusters[i].DeploymentKey()
-			a.Holds = a.Holds || running.Observed(k) && !running.PickerRuns(k, p.Router.ConfigHash(&p.Clusters[i]))
+		if a := r.Autoscaler; a != nil && a.Min == 0 && r.scaling.Target != nil && !running.MayStop(key.Autoscaler(a.Kind, r.Name)) {
+			a.Holds = p.wouldRefuse(running)
 		}
 	}
+}
+
+// wouldRefuse tells whether the endpoint picker does not run with flow control in some cluster that stays, or in any. One that
+// is left may be out of reach for ever.
+func (p *Plan) wouldRefuse(running *Running) bool {
+	observed, runs := false, false
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		k := c.DeploymentKey()
+		if !running.Observed(k) {
+			continue
+		}
+		observed = true
+		if running.PickerRuns(k, p.Router.ConfigHash(c)) {
+			runs = true
+		} else if !c.Leaving {
+			return true
+		}
+	}
+	return observed && !runs
 }
 
 // Waits tells whether a request waits in the endpoint picker while there are no pods.

@@ -34,8 +34,8 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - A unit that serves is released while as many others serve as the policy requires, of its kind
     and of all kinds. The highest index comes first. An extra unit serves in the place of units of its
     own cluster only, because requests reach a cluster as long as anything serves there.
-  - Where an extra unit takes its place, a unit is released whatever else does not serve. So another cluster
-    without room for a replica does not hold up this one.
+  - Where an extra unit takes its place, a unit is released whatever does not serve in other clusters. So one
+    without room for a replica does not hold up the others.
 
 # Invariants
 

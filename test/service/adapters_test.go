@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -304,11 +305,6 @@ func TestAdaptersRank(t *testing.T) {
 
 // noWarnings is what the condition NoWarnings says, with its message.
 func noWarnings(rsp *fnv1.RunFunctionResponse) string {
-	said := fixture.Condition(rsp, "NoWarnings")
-	for _, c := range rsp.GetConditions() {
-		if c.GetType() == "NoWarnings" && c.GetMessage() != "" {
-			said += " " + c.GetMessage()
-		}
-	}
-	return said
+	i := slices.IndexFunc(rsp.GetConditions(), func(c *fnv1.Condition) bool { return c.GetType() == "NoWarnings" })
+	return strings.TrimSpace(fixture.Condition(rsp, "NoWarnings") + " " + rsp.GetConditions()[max(i, 0)].GetMessage())
 }

@@ -40,6 +40,21 @@ func plan(tb testing.TB, c *parsed, state *observedState, now time.Time) (planne
 	return planned{string(text), p.notSchedulable, !p.next.IsZero()}, p
 }
 
+// observedWith returns a cluster that has a ledger and can be read, and no requests.
+func observedWith(t *testing.T, ledger string) (*parsed, *observedState) {
+	t.Helper()
+	req := incomingtest.Request(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf(ledger), "object/reachable": reached}, map[string][]string{requests: nil}))
+	c, errs := parse(req)
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	state, err := observe(req, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, state
+}
+
 // asking returns a request of some replicas with one pod each, which all have a shape of their own.
 func asking(id reservation.ServiceID, running bool, shapes []capacity.PodRequirements) reservation.CapacityRequest {
 	r := reservation.CapacityRequest{UID: id.UID, Namespace: id.Namespace, Name: id.Name, PodRequirements: map[string]capacity.PodRequirements{}}
@@ -125,20 +140,13 @@ func TestFull(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			req := incomingtest.Request(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf(runs), "object/reachable": reached}, map[string][]string{requests: nil}))
-			c, errs := parse(req)
-			if errs != nil {
-				t.Fatal(errs)
-			}
-			state, err := observe(req, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c, state := observedWith(t, runs)
 			c.Spec.StopPolicy = tc.policy
 			state.free.Pools = append(state.free.Pools, capacity.NewPool("long", nil, []capacity.NodeClass{{Count: 1, Free: long(1e6)}}))
 			state.requests = append([]reservation.CapacityRequest{s1(tc.gpus)}, tc.others...)
 			first, p := plan(t, c, state, noon)
 			state.ledger.compressed = p.ledger
+			var err error
 			if state.ledger.Ledger, err = reservation.DecodeLedger(p.ledger); err != nil {
 				t.Fatal(err)
 			}
@@ -167,15 +175,7 @@ func TestSplit(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			req := incomingtest.Request(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": reached}, map[string][]string{requests: nil}))
-			c, errs := parse(req)
-			if errs != nil {
-				t.Fatal(errs)
-			}
-			state, err := observe(req, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c, state := observedWith(t, "{}")
 			state.ledger.Services, state.requests = nil, nil
 			all := make([]capacity.PodRequirements, shapes)
 			for i := range all {
@@ -202,6 +202,7 @@ func TestSplit(t *testing.T) {
 				state.ledger.Services = append(state.ledger.Services, reservation.Service{ServiceID: id, Shapes: all, Grants: grants})
 				state.requests = append(state.requests, r)
 			}
+			var err error
 			if state.ledger.compressed, _, err = reservation.EncodeLedger(&state.ledger.Ledger); err != nil {
 				t.Fatal(err)
 			}

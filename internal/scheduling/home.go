@@ -60,9 +60,6 @@ func (p *scheduler) placeUnits() {
 			p.asked[i] = append(p.asked[i], units[n]...)
 		}
 	}
-	for i := range p.Candidates {
-		p.assigned[i], p.asked[i] = p.inOrder(p.assigned[i]), p.inOrder(p.asked[i])
-	}
 }
 
 // keepRecords keeps the records of groups that sleep and have nowhere to go. They stay where requests wait for them if
@@ -360,17 +357,4 @@ func (p *scheduler) firstFit(u unit, candidates []int) int {
 		}
 	}
 	return -1
-}
-
-// inOrder sorts groups in the order of the service.
-func (p *scheduler) inOrder(groups []reservation.ReplicaGroup) []reservation.ReplicaGroup {
-	if len(groups) < 2 {
-		return groups
-	}
-	at := make(map[key.GroupID]int, len(p.Groups))
-	for i := range p.Groups {
-		at[p.Groups[i].Name] = i
-	}
-	slices.SortStableFunc(groups, func(a, b reservation.ReplicaGroup) int { return cmp.Compare(at[a.Name], at[b.Name]) })
-	return groups
 }

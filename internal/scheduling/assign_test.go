@@ -68,6 +68,24 @@ func TestAssign(t *testing.T) {
 	named := func(name string, c Candidate) Candidate { c.Name = name; return c }
 	almostFull := func(c *Candidate) { c.Free = capacity.Free{Pools: []capacity.Pool{nodes("h100", 1, 8)}} }
 	running := func(c *Candidate) { c.Present, c.Ready, c.Reserved = firstGroup, firstGroup, firstGroup }
+	drained := func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }
+	reservedThere := func(c *Candidate) { c.Reserved = firstGroup }
+	unroutable := func(c *Candidate) { c.NoEntrypoint, c.ReceivesTraffic = true, false }
+	half := func(c *Candidate) { c.Present = set("0/prefill/0") }
+	lateStart := func(c *Candidate) {
+		c.Present, c.Reserved, c.Created = firstGroup, firstGroup, map[key.ReplicaID]time.Time{"0/decode/0": *ago(time.Hour)}
+	}
+	large := func(names ...key.ReplicaID) []reservation.ReplicaGroup {
+		all := []reservation.ReplicaGroup{{Name: "0"}}
+		for _, n := range names {
+			all[0].Replicas = append(all[0].Replicas, reservation.ReplicaRequest{Name: n, Pods: map[string]int64{"large": 1}})
+		}
+		return all
+	}
+	withRest := large("0/prefill/0", "0/decode/0", "0/decode/1")
+	withRest[0].Replicas[0].Required, withRest[0].Replicas[1].Required = true, true
+	oneOfTwo := large("0/prefill/0", "0/decode/0")
+	oneOfTwo[0].Replicas[0].Required = true
 
 	type outcome struct {
 		State   v1alpha1.PlacementState
@@ -77,6 +95,8 @@ func TestAssign(t *testing.T) {
 		Pending int
 		// NoTraffic tells that the cluster leaves, and that requests go elsewhere.
 		NoTraffic bool
+		// AwaitsFailover tells that the service leaves the cluster if it stays out of reach.
+		AwaitsFailover bool
 	}
 	cases := map[string]struct {
 		reason     string
@@ -243,7 +263,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.Unreachable = ago(time.Minute) }), named("west", east())},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, AwaitsFailover: true},
 				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
 			},
 		},
@@ -489,6 +509,451 @@ func TestAssign(t *testing.T) {
 				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
 			},
 		},
+		"OnHoldInPart": {
+			reason: "A cluster that is on hold is not asked either if only what is needed to start would fit.",
+			policy: v1alpha1.PlacementFailover, groups: oneOfTwo,
+			candidates: []Candidate{
+				east(almostFull, onHold),
+				named("west", east(almostFull)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"FailoverWhole": {
+			reason: "A service of which no replica is required starts as a whole, so room for a part of it does not count.",
+			policy: v1alpha1.PlacementFailover, groups: large("0/decode/0", "0/decode/1"),
+			candidates: []Candidate{
+				east(almostFull),
+				named("west", east(almostFull)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"SpreadPart": {
+			reason: "A group of which no replica is required starts with one of them.",
+			policy: v1alpha1.PlacementSpread, groups: large("0/decode/0", "0/decode/1"),
+			candidates: []Candidate{
+				east(almostFull),
+			},
+			want: map[string]outcome{"east": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2}},
+		},
+		"UnreachableCopy": {
+			reason: "Under Replicate nothing moves, however long a cluster is out of reach.",
+			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
+			candidates: []Candidate{
+				east(running, func(c *Candidate) { c.Unreachable = ago(time.Hour) }),
+				named("west", east(running)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:00:00Z", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"WeightIsZero": {
+			reason: "A cluster of weight 0 is left.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup,
+			candidates: []Candidate{
+				east(running, func(c *Candidate) { c.Weight = 0 }),
+				named("west", east()),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonWeight, Message: "its weight is 0, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"Deselected": {
+			reason: "A cluster that is deselected is left, and so is one that no longer allows the namespace.",
+			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
+			candidates: []Candidate{
+				east(running, func(c *Candidate) { c.Deselected = true }),
+				named("west", east(running, func(c *Candidate) { c.Deselected, c.NotAllowed = true, true })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDeselected, Message: "the placement no longer names or selects it, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateLeaving, Reason: ReasonDeselected, Message: "the cluster no longer allows this namespace, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"CannotLeave": {
+			reason: "Requests that reach this cluster would not reach the other one.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained),
+				named("west", east(running, unroutable)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and cannot be left: west has no entrypoint to which requests can be sent", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"CannotLeaveYet": {
+			reason: "It is not known that they would not, before the endpoint picker of the other one runs.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained),
+				named("west", east(running, unroutable, func(c *Candidate) { c.RouterReady = false })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"CannotLeaveItself": {
+			reason: "The cluster that is left is not in its own way.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(running, drained, unroutable, func(c *Candidate) { c.MayReceiveTraffic = true }),
+			},
+			want: map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}}},
+		},
+		"BothUnroutable": {
+			reason: "If no requests can reach either, the other one takes over once its endpoint picker runs.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained, unroutable),
+				named("west", east(running, unroutable)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonDraining, Message: "the cluster is drained"},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"BothUnroutableSoon": {
+			reason: "Before that it does not.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained, unroutable),
+				named("west", east(running, unroutable, func(c *Candidate) { c.RouterReady = false })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"RoutableSoon": {
+			reason: "Nor does one that requests will reach, before they do.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained, unroutable),
+				named("west", east(running, func(c *Candidate) { c.ReceivesTraffic = false })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"StillRouted": {
+			reason: "Requests may still reach a cluster of which no entrypoint is known any more.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained, unroutable, func(c *Candidate) { c.MayReceiveTraffic = true }),
+				named("west", east(running, unroutable)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and cannot be left: west has no entrypoint to which requests can be sent", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"Used": {
+			reason: "What others use stays, although it runs elsewhere.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained, func(c *Candidate) { c.Used = true }),
+				named("west", east(running)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once nothing there uses it", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"StaysBesideHold": {
+			reason: "A service that runs says why a cluster takes nothing, but not what is free.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(running),
+				named("west", east(onHold)),
+				named("north", east(almostFull)),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"north": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
+				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
+			},
+		},
+		"DrainedPart": {
+			reason: "What is reserved in a cluster that is drained does not start there.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(half, reservedThere, drained),
+			},
+			want: map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/prefill/0"}}},
+		},
+		"RefusedAndPaused": {
+			reason: "Nobody waits for the answer of a cluster that is paused.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(almostFull, func(c *Candidate) {
+					c.Requested, c.Answered, c.PendingMessage = map[key.GroupID]bool{"0": true}, true, "8 short"
+				}),
+				named("west", east(func(c *Candidate) {
+					c.Paused, c.NotSchedulable, c.Requested = true, "it is paused", map[key.GroupID]bool{"0": true}
+				})),
+				named("north", east(almostFull)),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonPaused, Message: "it is paused", Pending: 2},
+			},
+		},
+		"RestPending": {
+			reason: "Replicas that are not required, and run nowhere, may be pending in the other copy.",
+			policy: v1alpha1.PlacementFailover, groups: withRest, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained),
+				named("west", east(running, func(c *Candidate) { c.Free = capacity.Free{} })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonDraining, Message: "the cluster is drained"},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "the cluster has no nodes, or they are not known yet", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, Pending: 1},
+			},
+		},
+		"RequiredNotReady": {
+			reason: "The other copy cannot answer without its required replicas, although these do not run here.",
+			policy: v1alpha1.PlacementFailover, groups: withRest, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(drained, func(c *Candidate) { c.Present = set("0/decode/1"); c.Ready = c.Present }),
+				named("west", east(running, func(c *Candidate) {
+					c.Ready = set("0/decode/1")
+					c.Present = set("0/decode/1", "0/prefill/0", "0/decode/0")
+				})),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/1"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/decode/1", "0/prefill/0"}},
+			},
+		},
+		"LostPart": {
+			reason: "Without its record, a group stays where a part of it exists.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(),
+				named("west", east(half)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.ReplicaID{"0/prefill/0"}, Pending: 1},
+			},
+		},
+		"LostUsable": {
+			reason: "If it exists in several clusters, it stays in one that can be used.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(running, func(c *Candidate) { c.Unknown = "not read" }),
+				named("west", east(half)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnknown, Message: "not read", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.ReplicaID{"0/prefill/0"}, Pending: 1},
+			},
+		},
+		"LostLeaving": {
+			reason: "If none can be used, it stays in one that need not be left.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(running, drained),
+				named("west", east(half, func(c *Candidate) { c.Unknown = "not read" })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonUnknown, Message: "not read", Run: []key.ReplicaID{"0/prefill/0"}, Pending: 1},
+			},
+		},
+		"LostNoRoom": {
+			reason: "If the rest fits nowhere, and nothing is ready, it stays in the first of them.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{
+				east(half, func(c *Candidate) { c.Free = capacity.Free{} }),
+				named("west", east(half, func(c *Candidate) { c.Free = capacity.Free{} })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "the cluster has no nodes, or they are not known yet", Run: []key.ReplicaID{"0/prefill/0"}, Pending: 1},
+				"west": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/prefill/0"}},
+			},
+		},
+		"HomeUnroutable": {
+			reason: "A home that requests cannot reach changes to another complete copy.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(running, unroutable),
+				named("west", east(running)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, NoTraffic: true},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"HomeComplete": {
+			reason: "A home that has all that exists stays, although the rest fits elsewhere.",
+			policy: v1alpha1.PlacementFailover, groups: withRest, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(running, func(c *Candidate) { c.Free = capacity.Free{} }),
+				named("west", east(running)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "the cluster has no nodes, or they are not known yet", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, Pending: 1},
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
+			},
+		},
+		"MayRunElsewhere": {
+			reason: "Nothing is started anew while a cluster that cannot be read may have some of it.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(running, drained),
+				named("west", east(half, func(c *Candidate) { c.Unknown = "not read" })),
+				named("north", east(reservedThere)),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"north": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west":  {State: v1alpha1.StatePlaced, Reason: ReasonUnknown, Message: "not read", Run: []key.ReplicaID{"0/prefill/0"}},
+			},
+		},
+		"RefusedByGateways": {
+			reason: "A group that the gateways refuse moves, if those of another cluster may accept it.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(lateStart, running, func(c *Candidate) { c.Refused = true }),
+				named("west", east()),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"RefusedEverywhere": {
+			reason: "If all refuse it, it stays.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(lateStart, running, func(c *Candidate) { c.Refused = true }),
+				named("west", east(func(c *Candidate) { c.Refused = true })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
+			},
+		},
+		"NoPicker": {
+			reason: "Without its endpoint picker, a group answers nothing although it is ready.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(lateStart, running, func(c *Candidate) { c.RouterReady = false }),
+				named("west", east()),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+			},
+		},
+		"NeverReadyNext": {
+			reason: "It tries the clusters in turn, so the next one comes before the first one.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(),
+				named("west", east(lateStart)),
+				named("north", east()),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west, and capacity is requested in north"},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in north", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"SpreadFitsNowhere": {
+			reason: "A group that fits nowhere asks one cluster first under Spread.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup,
+			candidates: []Candidate{
+				east(almostFull),
+				named("west", east(almostFull)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in west"},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"SpreadRefused": {
+			reason: "Once that has refused, it asks all.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup,
+			candidates: []Candidate{
+				east(almostFull, func(c *Candidate) { c.Requested, c.Answered = map[key.GroupID]bool{"0": true}, true }),
+				named("west", east(almostFull)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"SpreadNotRecorded": {
+			reason: "Under Spread, too, nothing is removed before the record of its new home was read back.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(running, drained),
+				named("west", east(running)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"MovesAgain": {
+			reason: "What has moved, and now moves once more, is not removed before the record names the last home.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }),
+				named("west", east(running, drained)),
+				named("north", east(running)),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"north": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"AbandonedIsNoCopy": {
+			reason: "A copy in an abandoned cluster counts for no other, because it will be forgotten.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained),
+				named("west", east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopAbandon })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateLeaving, Reason: ReasonAbandoned, Message: "the cluster is abandoned, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"ForgottenAlone": {
+			reason: "A cluster that was forgotten has nothing, although there is no other.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(running, func(c *Candidate) { c.StopPolicy, c.Orphaned = v1alpha1.StopAbandon, true }),
+			},
+			want: map[string]outcome{"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonAbandoned, Message: "the cluster is abandoned"}},
+		},
+		"RefusedKeepsTraffic": {
+			reason: "The other copy keeps its requests, because the gateways at its home refuse the service.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(running, func(c *Candidate) { c.Refused = true }),
+				named("west", east(running)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
 		"SpreadByWeight": {
 			reason: "Groups are spread three to one, like the weights. A group is in one cluster.",
 			policy: v1alpha1.PlacementSpread, groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1), group("2", 1, 1), group("3", 1, 1)},
@@ -506,7 +971,7 @@ func TestAssign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]outcome{}
 			for _, d := range Assign(Problem{Policy: tc.policy, Groups: tc.groups, PodRequirements: requirements, Candidates: tc.candidates, FailoverAfter: 5 * time.Minute, StartTimeout: time.Hour, Now: now, Homes: tc.homes}).Decisions {
-				got[d.Name] = outcome{State: d.State, Reason: d.Reason, Message: d.Message, Run: slices.Sorted(maps.Keys(d.Run)), Pending: len(d.Pending), NoTraffic: d.Reason == ReasonNotNeeded && len(d.Run) > 0 && !d.Serves}
+				got[d.Name] = outcome{State: d.State, Reason: d.Reason, Message: d.Message, Run: slices.Sorted(maps.Keys(d.Run)), Pending: len(d.Pending), NoTraffic: d.Reason == ReasonNotNeeded && len(d.Run) > 0 && !d.Serves, AwaitsFailover: d.AwaitsFailover}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

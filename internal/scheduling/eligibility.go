@@ -41,7 +41,7 @@ func (p *scheduler) eligibilityOf(c *Candidate) eligibility {
 		return eligibility{ReasonUnknown, c.Unknown, false}
 	case c.DuplicateOf != "":
 		return eligibility{ReasonDuplicate, "it has the same provider configuration and namespace as " + c.DuplicateOf, false}
-	case c.Deselected && c.NotAllowed:
+	case c.NotAllowed:
 		return eligibility{ReasonDeselected, "the cluster no longer allows this namespace", true}
 	case c.Deselected:
 		return eligibility{ReasonDeselected, "the placement no longer names or selects it", true}

@@ -59,6 +59,21 @@ func TestAwaits(t *testing.T) {
 		"Silent": {reason: "East has not answered for a minute, so its InferenceCluster may say why.", change: func(s *scheduling.Snapshot) {
 			s.States, s.UnplacedSince = nil, s.Now.Add(-time.Minute)
 		}, want: reads{Awaits: []string{"east"}, Silent: []string{"east"}}},
+		"RunsLong": {reason: "East has answered what runs there, and its answers are not read. Something else waits.", change: func(s *scheduling.Snapshot) {
+			s.UnplacedSince = s.Now.Add(-time.Hour)
+		}},
+		"Granted": {reason: "East has granted it.", change: func(s *scheduling.Snapshot) {
+			s.States, s.UnplacedSince = nil, s.Now.Add(-time.Hour)
+			schedulingtest.Reserved("worker/0")(s.Clusters["east"])
+			s.Clusters["east"].Status.Reservations[0].Replicas[0].Generation = 1
+		}, want: reads{Awaits: []string{"east"}}},
+		"NotAsked": {reason: "East was asked for nothing so far.", change: func(s *scheduling.Snapshot) {
+			s.States, s.UnplacedSince = nil, s.Now.Add(-time.Hour)
+			s.Request = schedulingtest.Requested(nil, "west", 1, "worker/0")
+		}, want: reads{Awaits: []string{"east", "west"}, Withdrawn: []string{"west"}}},
+		"Left": {reason: "West may still have a grant for what ran there.", change: func(s *scheduling.Snapshot) {
+			s.Request.Left, s.Unanswered = map[string][]key.ReplicaID{"west": {"worker/1"}}, map[string]bool{"west": true}
+		}, want: reads{Awaits: []string{"west"}, Withdrawn: []string{"west"}}},
 		"Slow": {reason: "East may still answer.", change: func(s *scheduling.Snapshot) {
 			s.States, s.UnplacedSince = nil, s.Now.Add(-59*time.Second)
 		}, want: reads{Awaits: []string{"east"}}},

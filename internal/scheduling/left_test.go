@@ -33,6 +33,12 @@ func TestLeft(t *testing.T) {
 		"Again": {reason: "West still has the grant.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
 			s.Request.Left, s.Request.Clusters = west, nil
 		}}, want: west},
+		"Twice": {reason: "What ran, and had left before, is said once.", changes: []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			schedulingtest.Reserved("worker/0", "worker/1")(s.Clusters["west"])
+			at := s.Request.Clusters["west"]
+			at.Running = []key.ReplicaID{"worker/0", "worker/1"}
+			s.Request.Clusters["west"], s.Request.Left = at, west
+		}}, want: map[string][]key.ReplicaID{"west": {"worker/0", "worker/1"}}},
 		"Lost": {reason: "The last request is lost, and it may have said that what west grants runs.", changes: []func(*scheduling.Snapshot){grants, func(s *scheduling.Snapshot) {
 			s.Request = nil
 		}}, want: west},

@@ -33,6 +33,63 @@ func TestJoinsTheFleet(t *testing.T) {
 	}
 }
 
+// TestSameName proves which cluster a name of the placement stands for where something exists under it.
+func TestSameName(t *testing.T) {
+	fleet := func(cluster string) *v1alpha1.Placement {
+		return &v1alpha1.Placement{Clusters: []v1alpha1.PlacementCluster{{Name: "east", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: cluster}}}}
+	}
+	cases := map[string]struct {
+		reason     string
+		placement  *v1alpha1.Placement
+		config     string
+		requested  bool
+		unresolved bool
+		want       []string
+		warnings   int
+	}{
+		"Unknown":    {reason: "There is no such InferenceCluster, so it may be the same.", placement: fleet("gone"), config: "us-east-config", want: []string{"east is gone"}},
+		"Other":      {reason: "It is another cluster, by its configuration.", placement: fleet("us-east"), config: "other", want: []string{"us-east is us-east", "east is , deselected"}, warnings: 1},
+		"Outside":    {reason: "It leaves the fleet, and stays the same.", placement: &v1alpha1.Placement{Clusters: []v1alpha1.PlacementCluster{{Name: "east", ProviderConfigRef: &v1alpha1.ProviderConfigRef{Name: "us-east-config"}}}}, config: "us-east-config", requested: true, want: []string{"east is "}},
+		"Selected":   {reason: "Until the clusters are known, the selector may still select it.", placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, config: "us-east-config", requested: true, unresolved: true, want: []string{"east is us-east"}},
+		"NotNamed":   {reason: "The placement does not name it, whatever clusters there are.", placement: &v1alpha1.Placement{Clusters: []v1alpha1.PlacementCluster{{Name: "west", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "west"}}}}, config: "us-east-config", requested: true, unresolved: true, want: []string{"west is west", "east is us-east, deselected"}},
+		"Deselected": {reason: "The selector does not select it.", placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}}, config: "us-east-config", requested: true, want: []string{"east is us-east, deselected"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("us-east"))
+			snapshot.States["east"] = schedulingtest.Existing("worker/0")
+			snapshot.States["east"].ProviderConfig = v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: tc.config}
+			snapshot.Request = schedulingtest.RequestOf()
+			if tc.requested {
+				snapshot.Request = schedulingtest.RequestedAs("us-east", "east")
+			}
+			if tc.unresolved {
+				snapshot.Resolved, snapshot.Clusters = false, nil
+			}
+			got, warnings := scheduling.MembersOf(&scheduling.Demand{ServiceID: schedulingtest.Service, Placement: tc.placement}, &snapshot)
+			if diff := cmp.Diff(tc.want, got); diff != "" || len(warnings) != tc.warnings {
+				t.Errorf("%s It warns of %q.\n-want, +got:\n%s", tc.reason, warnings, diff)
+			}
+		})
+	}
+}
+
+// TestNewDuplicates proves that of clusters with one provider configuration, where nothing exists, the first is used.
+func TestNewDuplicates(t *testing.T) {
+	snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
+	config := &v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "east-config"}
+	got := map[string]string{}
+	for _, a := range scheduling.Schedule(&scheduling.Demand{ServiceID: schedulingtest.Service, Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{
+		{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}, {Name: "b", ProviderConfigRef: config}, {Name: "c", ProviderConfigRef: config},
+	}}}, &snapshot).Assignments {
+		got[a.Name] = a.Message
+	}
+	const same = "it has the same provider configuration and namespace as a"
+	if diff := cmp.Diff(map[string]string{"a": "it runs in no cluster", "b": same, "c": same}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // TestDuplicates proves that a service does not run twice in a cluster whose provider
 // configuration is known by two names.
 func TestDuplicates(t *testing.T) {
@@ -106,12 +163,13 @@ func TestNameInUse(t *testing.T) {
 		want      []string
 		warning   string
 	}{
-		"Another":  {"The cluster where the service runs keeps its name.", in(of("b", "east"), of("east", "west")), "east", []string{"east is east", "west is west"}, fmt.Sprintf(called, "west")},
-		"AnyOrder": {"The order in the placement does not matter.", in(of("east", "west"), of("b", "east")), "east", []string{"west is west", "east is east"}, fmt.Sprintf(called, "west")},
-		"Instead":  {"The service leaves the cluster where it runs.", in(of("east", "west")), "east", []string{"west is west", "east is east, deselected"}, fmt.Sprintf(called, "west")},
-		"BothUsed": {"The name of the InferenceCluster is used as well.", in(of("b", "east"), of("west", "other"), of("east", "west")), "east", []string{"east is east", "west is other", "east-west-0c3e77c0bc15 is west"}, ""},
-		"Selected": {"The name of a selected cluster is used for another one.", &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, "west", []string{"west is east", "west-west-9e4ae96c14f2 is west"}, ""},
-		"Outside":  {"A cluster outside of the fleet cannot get another name.", in(of("b", "east"), byConfig("east", "c")), "east", []string{"east is east"}, `"east" is left out, because the service already uses this name for east: use another name`},
+		"Another":      {"The cluster where the service runs keeps its name.", in(of("b", "east"), of("east", "west")), "east", []string{"east is east", "west is west"}, fmt.Sprintf(called, "west")},
+		"AnyOrder":     {"The order in the placement does not matter.", in(of("east", "west"), of("b", "east")), "east", []string{"west is west", "east is east"}, fmt.Sprintf(called, "west")},
+		"Instead":      {"The service leaves the cluster where it runs.", in(of("east", "west")), "east", []string{"west is west", "east is east, deselected"}, fmt.Sprintf(called, "west")},
+		"BothUsed":     {"The name of the InferenceCluster is used as well.", in(of("b", "east"), of("west", "other"), of("east", "west")), "east", []string{"east is east", "west is other", "east-west-0c3e77c0bc15 is west"}, ""},
+		"Selected":     {"The name of a selected cluster is used for another one.", &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, "west", []string{"west is east", "west-west-9e4ae96c14f2 is west"}, ""},
+		"OutsideFirst": {"Nor can one that comes first.", in(byConfig("east", "c"), of("b", "east")), "east", []string{"east is east"}, `"east" is left out, because the service already uses this name for east: use another name`},
+		"Outside":      {"A cluster outside of the fleet cannot get another name.", in(of("b", "east"), byConfig("east", "c")), "east", []string{"east is east"}, `"east" is left out, because the service already uses this name for east: use another name`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

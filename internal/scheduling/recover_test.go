@@ -33,6 +33,7 @@ func TestLostRequest(t *testing.T) {
 		"Renamed":    {reason: "The placement has another name for it.", clusters: []v1alpha1.PlacementCluster{entry("new", "east")}, config: "east-config", grants: true, want: []string{"old is east"}},
 		"NoGrants":   {reason: "The cluster has granted nothing.", clusters: []v1alpha1.PlacementCluster{entry("west", "west")}, config: "east-config", want: []string{"west is west", "old is , deselected"}},
 		"Other":      {reason: "It is another cluster.", clusters: []v1alpha1.PlacementCluster{entry("west", "west")}, config: "other-config", grants: true, want: []string{"west is west", "old is , deselected"}},
+		"Both":       {reason: "The placement names it in both ways, and its objects are those of the configuration.", clusters: []v1alpha1.PlacementCluster{outside, entry("east", "east")}, config: "east-config", grants: true, want: []string{"old is ", "east is east"}},
 		"Outside":    {reason: "The placement names the configuration itself.", clusters: []v1alpha1.PlacementCluster{outside, entry("west", "west")}, config: "east-config", grants: true, want: []string{"old is ", "west is west"}},
 	}
 	for name, tc := range cases {

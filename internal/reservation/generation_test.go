@@ -1,6 +1,8 @@
 package reservation
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,6 +60,70 @@ func TestAssignGenerations(t *testing.T) {
 				t.Errorf("%s Assigning again changes the generations: -want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestGenerationsTogether proves that all replicas that have to start together get a new generation if one of them
+// changes before any runs. Each group has two replicas of 1 CPU, and one of the first group changes.
+func TestGenerationsTogether(t *testing.T) {
+	requestOf := func(required, whole bool, running []key.ReplicaID, cpus ...string) *CapacityRequest {
+		req := &CapacityRequest{PodRequirements: map[string]capacity.PodRequirements{"1": {Requests: capacity.Resources{"cpu": 1}}, "2": {Requests: capacity.Resources{"cpu": 2}}}}
+		cr := ClusterRequest{AllOrNothing: whole, Running: running}
+		for g, of := range cpus {
+			group := ReplicaGroup{Name: key.GroupID(strconv.Itoa(g))}
+			for i, cpu := range of {
+				group.Replicas = append(group.Replicas, ReplicaRequest{Name: key.ReplicaInGroup(int32(g), "w", int32(i)), Required: required, Pods: map[string]int64{string(cpu): 1}})
+			}
+			cr.Groups = append(cr.Groups, group)
+		}
+		req.Clusters = map[string]ClusterRequest{"east": cr}
+		return req
+	}
+	runs := []key.ReplicaID{"0/w/1"}
+	cases := map[string]struct {
+		reason          string
+		required, whole bool
+		running         []key.ReplicaID
+		now             []string
+		want            []int64
+	}{
+		"Required":    {reason: "The cluster may have taken back what it had granted.", required: true, now: []string{"21", "11"}, want: []int64{2, 2, 1, 1}},
+		"Fewer":       {reason: "So it may have if one goes.", required: true, now: []string{"1", "11"}, want: []int64{2, 1, 1}},
+		"Whole":       {reason: "All groups start together.", whole: true, now: []string{"21", "11"}, want: []int64{2, 2, 2, 2}},
+		"Runs":        {reason: "What runs keeps its grants.", required: true, running: runs, now: []string{"21", "11"}, want: []int64{2, 1, 1, 1}},
+		"NotRequired": {reason: "Each starts by itself.", now: []string{"21", "11"}, want: []int64{2, 1, 1, 1}},
+		"Same":        {reason: "Nothing changes.", required: true, now: []string{"11", "11"}, want: []int64{1, 1, 1, 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			last := requestOf(tc.required, tc.whole, tc.running, "11", "11")
+			last.AssignGenerations(nil, 0)
+			now := requestOf(tc.required, tc.whole, nil, tc.now...)
+			now.AssignGenerations(last, 0)
+			at := now.Clusters["east"]
+			var got []int64
+			for _, r := range Replicas(at.Groups) {
+				got = append(got, r.Generation)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || at.Newest() != slices.Max(tc.want) {
+				t.Errorf("%s The newest is %d.\n-want, +got:\n%s", tc.reason, at.Newest(), diff)
+			}
+		})
+	}
+}
+
+// TestGenerationsOfSharedGroups proves that clusters of which the same is requested have generations of their own.
+func TestGenerationsOfSharedGroups(t *testing.T) {
+	groups := []ReplicaGroup{{Replicas: []ReplicaRequest{{Name: "w/0"}}}}
+	req := &CapacityRequest{Clusters: map[string]ClusterRequest{"east": {Groups: groups}, "west": {Groups: groups}}}
+	req.AssignGenerations(requestOf(4, map[string]map[string]int64{"east": {"w/0": 2}}), 0)
+	got := []int64{groups[0].Replicas[0].Generation}
+	for _, name := range []string{"east", "west"} {
+		at := req.Clusters[name]
+		got = append(got, at.Newest())
+	}
+	if diff := cmp.Diff([]int64{0, 2, 5}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

@@ -244,11 +244,15 @@ func TestGiveBack(t *testing.T) {
 	// Each replica takes half of the cluster. The second one was added after the first was granted.
 	grown := withGenerations(required(request("a", 5, 2), 2), 1, 2)
 	ledger := Ledger{Services: []Service{withGeneration(withGPUs(reserved("a", "0/0"), 5), 1)}}
+	stopped := ""
 	after := func(waited time.Duration, a CapacityRequest) map[string]bool {
 		ledger.Waiting = []Waiting{{ServiceID: a.ServiceID(), Since: noon.Add(-waited)}}
-		return grantedTo(Reserve(Input{Cluster: here, Free: free, Ledger: ledger, Requests: []CapacityRequest{a, request("b", 8, 1)}, Now: noon}))
+		return grantedTo(Reserve(Input{Cluster: here, Free: free, Ledger: ledger, Requests: []CapacityRequest{a, created(request("b", 8, 1), "2026-03-01T09:00:00Z")}, NotSchedulable: stopped, Now: noon}))
 	}
 	a, b := map[string]bool{"a": true}, map[string]bool{"b": true}
+	stopped = "the cluster is on hold"
+	onHold := after(Grace, grown)
+	stopped = ""
 	cases := map[string]struct {
 		reason string
 		got    map[string]bool
@@ -260,6 +264,10 @@ func TestGiveBack(t *testing.T) {
 		"Starts":  {reason: "It starts with what it has.", got: after(Grace, withGenerations(required(request("a", 5, 2), 1), 1, 2)), want: a},
 		"Changed": {reason: "What it was granted was for other pods.", got: after(Grace, withGenerations(required(request("a", 9, 1), 1), 2)), want: b},
 		"Alone":   {reason: "So it was for a replica that starts without others.", got: after(Grace, withGenerations(request("a", 9, 1), 2)), want: b},
+		"Whole":   {reason: "All groups start together.", got: after(Grace, allOrNothing(withGenerations(request("a", 5, 1, 1), 1))), want: b},
+		"Groups":  {reason: "Each group starts by itself.", got: after(Grace, withGenerations(request("a", 5, 1, 1), 1)), want: a},
+		"OnHold":  {reason: "Nobody else gets the room.", got: onHold, want: a},
+		"Refused": {reason: "It runs, and would not be granted anew.", got: after(Grace, notAllowed(running(grown, "0/0"))), want: a},
 		"Covers":  {reason: "A replica that starts without others has what it needs.", got: after(Grace, withGenerations(request("a", 5, 2), 1, 2)), want: a},
 	}
 	for name, tc := range cases {

@@ -23,6 +23,9 @@ func TestDecodeRequestSizes(t *testing.T) {
 	request := func(name, created, requirements, cr string) string {
 		return fmt.Sprintf(`{"uid":"u","namespace":"n","name":%q,"created":%q,"podRequirements":{%s},"clusters":[{"names":["us-east"],"namespace":"n",%s}]}`, name, created, requirements, cr)
 	}
+	left := func(clusters string) string {
+		return fmt.Sprintf(`{"uid":"u","namespace":"n","name":"s","left":{%s}}`, clusters)
+	}
 	const requirements, none = `"s":{}`, `"groups":[]`
 	group := `{"replicas":[{"name":"a/#","pods":{"s":1}}]}`
 	cases := map[string]struct {
@@ -40,6 +43,10 @@ func TestDecodeRequestSizes(t *testing.T) {
 		"Labels":          {reason: "Labels of a node selector.", text: request("s", "", `"s":{"nodeSelector":{`+many(257, `"k#":"v"`)+`}}`, none), want: "at most 256 are allowed"},
 		"Name":            {reason: "The name is repeated in the ledger and in the status.", text: request(strings.Repeat("x", 254), "", requirements, none), want: "254 characters: at most 253 are allowed"},
 		"Created":         {reason: "So is the time.", text: request("s", strings.Repeat("x", 65), requirements, none), want: "at most 64 are allowed"},
+		"Resources":       {reason: "Resources of one pod.", text: request("s", "", `"s":{"requests":{`+many(65, `"r#":1`)+`}}`, none), want: "have 65 resources: at most 64 are allowed"},
+		"LeftClusters":    {reason: "Clusters that replicas left.", text: left(many(1025, `"c#":[]`)), want: "replicas left 1025 clusters: at most 1024 are allowed"},
+		"LeftReplicas":    {reason: "Replicas that left a cluster.", text: left(`"c":[` + many(8193, `"a/#"`) + `]`), want: "8193 replicas left cluster \"c\": at most 8192 are allowed"},
+		"LeftFits":        {reason: "All that may run left.", text: left(`"c":[` + many(8192, `"a/#"`) + `]`)},
 		"Text":            {reason: "No ConfigMap has that many bytes.", text: strings.Repeat(" ", 1<<20) + "{}", want: "at most 1048576 are allowed"},
 	}
 	for name, tc := range cases {

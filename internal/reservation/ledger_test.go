@@ -71,16 +71,17 @@ func TestLedger(t *testing.T) {
 		text   string
 		want   string
 	}{
-		"Empty":      {reason: "A cluster without grants.", text: `{}`},
-		"Full":       {reason: "Everything that a ledger has.", text: `{"services":[{"namespace":"n","name":"s","uid":"u","missingSince":"2026-03-01T12:00:00Z","shapes":[{"requests":{"cpu":1000},"nodeSelector":{"a":"b"}},{}],"grants":[{"generation":3,"pods":[0,2],"replicas":["w/0","w/1"]},{"replicas":["w/2"]}]}],"waiting":[{"namespace":"n","name":"s","uid":"u","since":"2026-03-01T12:00:00Z"}]}`},
-		"Text":       {reason: "It is not JSON.", text: `{`, want: "unexpected end of JSON input"},
-		"List":       {reason: "It is not an object.", text: `[]`, want: "cannot unmarshal array"},
-		"Negative":   {reason: "A negative amount would add capacity.", text: `{"services":[{"name":"s","shapes":[{"requests":{"cpu":-1}}],"grants":[]}]}`, want: "shape 0: have a negative amount of cpu"},
-		"Pods":       {reason: "So would a negative number of pods.", text: `{"services":[{"name":"s","shapes":[{}],"grants":[{"pods":[-1],"replicas":["w/0"]}]}]}`, want: `["w/0"] have -1 pods`},
-		"ManyPods":   {reason: "Sums must not overflow.", text: `{"services":[{"name":"s","shapes":[{}],"grants":[{"pods":[9000000000],"replicas":["w/0"]}]}]}`, want: "have 9000000000 pods"},
-		"NoShape":    {reason: "Pods without a shape cannot be counted.", text: `{"services":[{"name":"s","grants":[{"pods":[1],"replicas":["w/0"]}]}]}`, want: "have pods of 1 shapes, and there are 0"},
-		"Generation": {reason: "A generation is not negative.", text: `{"services":[{"name":"s","grants":[{"generation":-1,"replicas":["w/0"]}]}]}`, want: "have the generation -1"},
-		"Bomb":       {reason: "What is decompressed is limited.", text: strings.Repeat(" ", MaxDecompressed+1), want: "cannot read the ledger: it has more than 33554432 bytes when decompressed"},
+		"Empty":           {reason: "A cluster without grants.", text: `{}`},
+		"Full":            {reason: "Everything that a ledger has.", text: `{"services":[{"namespace":"n","name":"s","uid":"u","missingSince":"2026-03-01T12:00:00Z","shapes":[{"requests":{"cpu":1000},"nodeSelector":{"a":"b"}},{}],"grants":[{"generation":3,"pods":[0,2],"replicas":["w/0","w/1"]},{"replicas":["w/2"]}]}],"waiting":[{"namespace":"n","name":"s","uid":"u","since":"2026-03-01T12:00:00Z"}]}`},
+		"Text":            {reason: "It is not JSON.", text: `{`, want: "unexpected end of JSON input"},
+		"List":            {reason: "It is not an object.", text: `[]`, want: "cannot unmarshal array"},
+		"Negative":        {reason: "A negative amount would add capacity.", text: `{"services":[{"name":"s","shapes":[{"requests":{"cpu":-1}}],"grants":[]}]}`, want: "shape 0: have a negative amount of cpu"},
+		"Pods":            {reason: "So would a negative number of pods.", text: `{"services":[{"name":"s","shapes":[{}],"grants":[{"pods":[-1],"replicas":["w/0"]}]}]}`, want: `["w/0"] have -1 pods`},
+		"ManyPods":        {reason: "Sums must not overflow.", text: `{"services":[{"name":"s","shapes":[{}],"grants":[{"pods":[9000000000],"replicas":["w/0"]}]}]}`, want: "have 9000000000 pods"},
+		"NoShape":         {reason: "Pods without a shape cannot be counted.", text: `{"services":[{"name":"s","grants":[{"pods":[1],"replicas":["w/0"]}]}]}`, want: "have pods of 1 shapes, and there are 0"},
+		"Generation":      {reason: "A generation is not negative.", text: `{"services":[{"name":"s","grants":[{"generation":-1,"replicas":["w/0"]}]}]}`, want: "have the generation -1"},
+		"LargeGeneration": {reason: "No status could have it.", text: `{"services":[{"name":"s","grants":[{"generation":1125899906842625,"replicas":["w/0"]}]}]}`, want: "have the generation 1125899906842625"},
+		"Bomb":            {reason: "What is decompressed is limited.", text: strings.Repeat(" ", MaxDecompressed+1), want: "cannot read the ledger: it has more than 33554432 bytes when decompressed"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,52 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
 )
 
+// TestDuring proves that a grant covers pods from before, as long as these are not too many.
+func TestDuring(t *testing.T) {
+	b := open(&Input{})
+	of := func(shapes, each int64) pods {
+		counts := tally{}
+		for i := range shapes {
+			counts[b.shape(capacitytest.Requirements(2, 100+i))] = each
+		}
+		return b.pods(counts)
+	}
+	now := b.pods(tally{b.shape(capacitytest.Requirements(1, 1)): 1})
+	cases := map[string]struct {
+		reason string
+		before pods
+		covers bool
+	}{
+		"Few":    {"They may all run.", of(maxReplaced, 1), true},
+		"Shapes": {"Their shapes would fill the ledger.", of(maxReplaced+1, 1), false},
+		"Pods":   {"A ledger with so many could not be read.", of(1, maxPods), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := b.during(&ReplicaRequest{Replacing: true}, tc.before, now)
+			if is := got.covers(tc.before); is != tc.covers || !got.covers(now) {
+				t.Errorf("%s It covers them: %t", tc.reason, is)
+			}
+		})
+	}
+}
+
+// TestEqualPods proves that equal pods have one ID, in whatever order they are counted, and that others have another one.
+func TestEqualPods(t *testing.T) {
+	b := open(&Input{})
+	ids := map[string]bool{}
+	for range 100 {
+		counts := tally{}
+		for i := range int64(8) {
+			counts[b.shape(capacitytest.Requirements(1, i))] = 1
+		}
+		ids[b.pods(counts).id] = true
+	}
+	if fewer := b.pods(tally{b.shape(capacitytest.Requirements(1, 1)): 1, b.shape(capacitytest.Requirements(1, 2)): 1}).id; len(ids) != 1 || ids[fewer] || ids[""] {
+		t.Errorf("the IDs are %v, and that of others is %q", ids, fewer)
+	}
+}
+
 // TestUnion proves what is counted while pods are replaced: room for those from before, and for
 // those that come. Each pod takes the place of one that covers it, or that it covers.
 func TestUnion(t *testing.T) {

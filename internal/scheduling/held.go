@@ -36,7 +36,7 @@ func (v *view) hold(m member, c *Candidate, d *Decision, request *reservation.Ca
 			r := &at.Groups[i].Replicas[j]
 			d.Generations[r.Name] = r.Generation
 			reserved := all[r.Name]
-			if last := before[r.Name]; !readable {
+			if last, requested := before[r.Name]; !readable && requested {
 				reserved = !last.Held && last.Generation == r.Generation && !v.changes(v.snapshot.States[m.target.Cluster], r.Name)
 			}
 			switch {

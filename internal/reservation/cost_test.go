@@ -72,6 +72,9 @@ func TestCost(t *testing.T) {
 			b := open(&tc.in)
 			b.count()
 			b.serveRunning()
+			if b.serving.packings > 0 {
+				t.Error("nothing runs without a grant, and all is put onto nodes anew")
+			}
 			looks, steps := maxLooks, 0
 			for _, s := range b.serving.shares {
 				looks, steps = looks+s.looks, steps+s.steps

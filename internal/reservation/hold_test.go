@@ -60,6 +60,9 @@ func TestWithdrawn(t *testing.T) {
 		"AnyInUse":   {reason: "It may be the one that has an Object.", result: seen(withdrawn, ends, some, one, b), replicas: 2, ends: ends + LeavingGrace},
 		"OtherInUse": {reason: "What still runs has an Object.", result: seen(withdrawn, ends, first, running(one, "0/0"), b), replicas: 1},
 		"Gone":       {reason: "Its Object is gone.", result: seen(later, ends+LeavingGrace, none, one, b), replicas: 1},
+		"Claims":     {reason: "It may run, whatever the request claims that does not request it.", result: seen(runs, time.Minute, nil, running(one, "0/0", "0/1"), b), replicas: 2, ends: ends},
+		"OneBack":    {reason: "The other one came back meanwhile, and runs.", result: seen(seen(seen(runs, time.Minute, nil, withoutGroups(a), b), time.Minute+time.Second, nil, running(one, "0/0"), b), ends, none, running(one, "0/0"), b), replicas: 1},
+		"AgainOlder": {reason: "It is requested again before its grant went to an older service.", result: seen(withdrawn, time.Hour, none, a, created(b, "2026-03-01T09:00:00Z")), replicas: 2},
 		"Again":      {reason: "It is requested again, and has its grant.", result: seen(withdrawn, time.Hour, none, a, b), replicas: 2},
 		"All":        {reason: "All are withdrawn and gone.", result: seen(seen(runs, time.Minute, nil, withoutGroups(a), b), ends, none, withoutGroups(a), b), replicas: 0},
 	}
@@ -85,6 +88,25 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
+// TestTakesTurns proves that services with workloads wait anew where not all could be asked about, and the others do not.
+func TestTakesTurns(t *testing.T) {
+	a := request("a", 4, 1)
+	ledger := Ledger{Services: []Service{started(withGPUs(reserved("a", "0/0"), 4))}}
+	ledger.Services[0].MissingSince, ledger.Services[0].Grants[0].Leaving = noon.Add(-time.Hour), true
+	for reason, tc := range map[string]struct {
+		inUse map[ServiceID]map[key.ReplicaID]bool
+		want  time.Time
+	}{
+		"it was not asked about": {nil, noon.Add(-time.Hour)},
+		"it has workloads":       {map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): {"0/0": true}}, noon},
+	} {
+		result := Reserve(Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: ledger, Requests: []CapacityRequest{withoutGroups(a)}, InUse: tc.inUse, TakesTurns: true, Now: noon})
+		if diff := cmp.Diff(tc.want, result.Services[0].MissingSince); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", reason, diff)
+		}
+	}
+}
+
 // TestAgainLarger proves that a replica that left, and comes back with more than there is, does not keep
 // the room of its former pods for ever.
 func TestAgainLarger(t *testing.T) {
@@ -103,6 +125,9 @@ func TestAgainLarger(t *testing.T) {
 	stays := at(back, 2*time.Minute+Grace, map[key.ReplicaID]bool{"0/0": true}, larger)
 	gone := at(at(stays, 3*time.Minute+Grace, map[key.ReplicaID]bool{}, larger), 3*time.Minute+2*Grace, map[key.ReplicaID]bool{}, larger)
 	last := at(gone, 3*time.Minute+3*Grace, map[key.ReplicaID]bool{}, larger)
+	if got := back.Pending[0].Message; got != keptBefore+messageLeaving {
+		t.Errorf("it waits because %s", got)
+	}
 	got := []map[string]bool{grantedTo(back), grantedTo(stays), grantedTo(last)}
 	if diff := cmp.Diff([]map[string]bool{{"a": true}, {"a": true}, {"b": true}}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
@@ -135,22 +160,27 @@ func TestComesBackSmaller(t *testing.T) {
 // its group. Once it is known that nothing runs, it is given back.
 func TestGiveBackLeft(t *testing.T) {
 	a := withGenerations(required(request("a", 5, 2), 2), 1, 2)
-	a.Left = map[string][]key.ReplicaID{here: {"0/0"}}
-	for _, runs := range []bool{true, false} {
+	a.Left = map[string][]key.ReplicaID{here: {"0/0", "0/1"}}
+	for in, runs := range map[key.ReplicaID]bool{"": true, "0/0": true, "0/1": false} {
 		last := Result{Ledger: Ledger{Services: []Service{withGeneration(withGPUs(reserved("a", "0/0"), 5), 1)}, Waiting: []Waiting{{ServiceID: a.ServiceID(), Since: noon.Add(-Grace)}}}}
 		for i := range 4 {
-			in := Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: last.Ledger, Requests: []CapacityRequest{a, request("b", 8, 1)}, Now: noon.Add(time.Duration(i) * time.Minute)}
+			input := Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: last.Ledger, Requests: []CapacityRequest{a, request("b", 8, 1)}, Now: noon.Add(time.Duration(i) * time.Minute)}
 			if i > 0 {
-				in.InUse = map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): {"0/0": runs}}
+				input.InUse = map[ServiceID]map[key.ReplicaID]bool{a.ServiceID(): {in: runs}}
 			}
-			last = Reserve(in)
+			last = Reserve(input)
+			if i <= 1 && (runs || i == 0) {
+				if s := last.Services[0]; !s.MissingSince.Equal(noon) || len(generations(&s)) != 1 {
+					t.Errorf("after %d minutes it has %d grants, and may have left since %s", i, len(generations(&s)), s.MissingSince)
+				}
+			}
 		}
 		want := map[string]bool{"b": true}
 		if runs {
 			want = map[string]bool{"a": true}
 		}
 		if diff := cmp.Diff(want, grantedTo(last)); diff != "" {
-			t.Errorf("it runs = %t\n-want, +got:\n%s", runs, diff)
+			t.Errorf("%q runs = %t\n-want, +got:\n%s", in, runs, diff)
 		}
 	}
 }
@@ -384,6 +414,7 @@ func TestHold(t *testing.T) {
 		"Older":   {reason: "Older services are served before it.", requests: []CapacityRequest{large, created(request("b", 8, 1), "2026-03-01T08:00:00Z")}, waiting: waiting("large", 10), want: map[string]bool{"used": true, "b": true}, held: true},
 		"Never":   {reason: "It does not fit the empty cluster.", requests: []CapacityRequest{required(created(request("large", 8, 3), "2026-03-01T09:00:00Z"), 3), request("b", 8, 1)}, waiting: waiting("large", 60), want: map[string]bool{"used": true, "b": true}},
 		"NotHere": {reason: "It is not allowed.", requests: []CapacityRequest{notAllowed(large), request("b", 8, 1)}, waiting: waiting("large", 60), want: map[string]bool{"used": true, "b": true}},
+		"Gone":    {reason: "The one that waited does not exist any more.", requests: []CapacityRequest{large, request("b", 8, 1)}, waiting: waiting("gone", 60), want: map[string]bool{"used": true, "b": true}},
 		"Age":     {reason: "The time that a tenant writes says nothing of how long it waits.", requests: []CapacityRequest{created(large, "1970-01-01T00:00:00Z"), request("b", 8, 1)}, want: map[string]bool{"used": true, "b": true}},
 	}
 	for name, tc := range cases {
@@ -400,10 +431,65 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestHoldBeside proves what room is held for, and what gets none of it. The first service has waited for long.
+func TestHoldBeside(t *testing.T) {
+	const held, while = ". Room is held for it", ", while room is held for an older service"
+	early := func(req CapacityRequest) CapacityRequest { return created(req, "2026-03-01T09:00:00Z") }
+	cases := map[string]struct {
+		reason   string
+		nodes    int64
+		ledger   []Service
+		requests []CapacityRequest
+		want     []string
+	}{
+		"Own": {
+			reason: "It would not fit beside its own grants.", nodes: 2, ledger: []Service{withGPUs(reserved("a", "0/0", "0/1"), 8)},
+			requests: []CapacityRequest{early(request("a", 8, 3))}, want: []string{"0 of 16 nvidia.com/gpu free in pool p, 8 short"},
+		},
+		"Growth": {
+			reason: "What grows takes its own place.", nodes: 1, ledger: []Service{withGPUs(reserved("a", "0/0"), 4), withGPUs(reserved("b", "0/0"), 4)},
+			requests: []CapacityRequest{early(running(grown(request("a", 8, 1)), "0/0")), request("b", 4, 1)}, want: []string{keptBefore + "0 of 8 nvidia.com/gpu free in pool p, 4 short" + held},
+		},
+		"Grows": {
+			reason: "A younger one grows only in what is left, although it would fit if all was put onto nodes anew.", nodes: 2, ledger: []Service{withGPUs(reserved("b", "0/0"), 4), withGPUs(reserved("c", "0/0"), 4)},
+			requests: []CapacityRequest{early(required(request("a", 8, 2), 2)), request("b", 4, 1), grown(request("c", 8, 1))},
+			want:     []string{"8 of 16 nvidia.com/gpu free in pool p, 8 short" + held, keptBefore + "0 of 16 nvidia.com/gpu free in pool p, 4 short" + while},
+		},
+		"Second": {
+			reason: "Room is held for one at a time.", nodes: 2, ledger: []Service{withGPUs(reserved("c", "0/0"), 8)},
+			requests: []CapacityRequest{early(required(request("a", 8, 2), 2)), required(request("b", 8, 2), 2), request("c", 8, 1)},
+			want:     []string{"8 of 16 nvidia.com/gpu free in pool p, 8 short" + held, "8 of 16 nvidia.com/gpu free in pool p, 8 short" + while},
+		},
+		"Got": {
+			reason: "It gets something in this call, and waits anew for the rest.", nodes: 1,
+			requests: []CapacityRequest{early(request("a", 4, 3))}, want: []string{"0 of 8 nvidia.com/gpu free in pool p, 4 short"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := Input{Cluster: here, Free: pool(capacitytest.Nodes(tc.nodes, 8, 64)), Ledger: Ledger{Services: tc.ledger}, Requests: tc.requests, Now: noon}
+			for _, r := range tc.requests[:min(2, len(tc.requests))] {
+				in.Ledger.Waiting = append(in.Ledger.Waiting, Waiting{ServiceID: r.ServiceID(), Since: noon.Add(-HoldAfter)})
+			}
+			result := Reserve(in)
+			var got []string
+			for _, p := range result.Pending {
+				got = append(got, p.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			if got := result.Waiting[0].Since.Equal(noon); got != result.Pending[0].Got || got != (name == "Got") {
+				t.Errorf("%s It waits anew: %t", tc.reason, got)
+			}
+		})
+	}
+}
+
 // TestWaitingIsBounded proves that the ledger remembers the first services that wait, and keeps
 // since when.
 func TestWaitingIsBounded(t *testing.T) {
-	var requests []CapacityRequest
+	requests := []CapacityRequest{notAllowed(created(request("never", 9, 1), "2026-03-01T09:00:00Z"))}
 	for i := range maxWaiting + 10 {
 		requests = append(requests, created(request(fmt.Sprintf("u%03d", i), 9, 1), fmt.Sprintf("2026-03-01T10:%02d:%02dZ", i/60, i%60)))
 	}

@@ -89,6 +89,10 @@ func TestPools(t *testing.T) {
 			requests: []CapacityRequest{request("1", 4, 1), request("2", 4, 1), selecting(request("3", 8, 1), "a")},
 			want:     map[string]string{"1 0/0": "", "2 0/0": "", "3 0/0": ""},
 		},
+		"pods without a pin that can go nowhere else make no room": {
+			free: twoPools(1, 0), ledger: []Service{small()}, requests: []CapacityRequest{request("1", 4, 1), selecting(request("3", 8, 1), "a")},
+			want: map[string]string{"1 0/0": ""},
+		},
 		"a grant of an earlier version has no pool and gets none": {
 			free: twoPools(1, 1), ledger: []Service{small()}, requests: []CapacityRequest{request("1", 4, 1)},
 			want: map[string]string{"1 0/0": ""},
@@ -144,8 +148,20 @@ func TestPools(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("pools (-want +got):\n%s", diff)
 			}
-			if result.Overcommitted {
-				t.Error("the cluster is overcommitted")
+			pending := 0
+			for _, p := range result.Pending {
+				pending += len(p.Replicas)
+				for _, r := range p.Replicas {
+					if _, is := got[p.UID+" "+string(r)]; is {
+						t.Errorf("%s %s is granted and pending: %s", p.UID, r, p.Message)
+					}
+				}
+			}
+			for i := range c.requests {
+				pending -= len(allReplicas(c.requests[i]))
+			}
+			if pending+len(got) != 0 || result.Overcommitted {
+				t.Errorf("%d replicas are granted, and %d more are not pending, overcommitted: %t", len(got), -pending-len(got), result.Overcommitted)
 			}
 		})
 	}
@@ -222,6 +238,11 @@ func TestPinnedPodsCount(t *testing.T) {
 			free: twoPools(1, 2), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1"), 8), "a"), nowhere},
 			requests: []CapacityRequest{request("1", 8, 2), selecting(request("4", 8, 2), "gone"), request("5", 8, 1)},
 			pending:  "more is reserved than the cluster has", short: []string{"a"}, over: true,
+		},
+		"what was granted in this call is counted in its pool": {
+			free: twoPools(1, 1), ledger: []Service{pinnedTo(withGPUs(reserved("3", "0/0"), 4), "a")},
+			requests: []CapacityRequest{request("1", 4, 1), grown(runningIn(request("3", 8, 1), "a", "0/0")), request("9", 9, 1)},
+			pending:  "what was reserved before is kept: 0 of 8 nvidia.com/gpu free in pool a, 4 short8 of 16 nvidia.com/gpu free in pools a, b, 1 short",
 		},
 		"its pool was renamed":      {free: renamed, ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1)}},
 		"its pool has other labels": {free: relabelled, ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1)}},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,6 +131,25 @@ func TestQuotas(t *testing.T) {
 			requests: []CapacityRequest{of("a", request("a", 8, 3))},
 			want:     want{granted: map[string]int{"a": 2}, pending: []string{"a: namespace a has 16 of the 8 nvidia.com/gpu that its quota allows, and 8 more are requested"}},
 		},
+		"LoweredOther": {
+			reason: "It refuses only what requests more of the resource.",
+			gpus:   32, quotas: map[string]Quota{"a": gpuQuota(0, 8, 0)},
+			services: []Service{grantedIn("a", reserved("a", "0/0", "0/1"))},
+			requests: []CapacityRequest{of("a", request("a", 8, 2)), of("a", request("b", 0, 1))},
+			want:     want{granted: map[string]int{"a": 2, "b": 1}},
+		},
+		"BorrowersLast": {
+			reason: "Those that borrow wait behind those that do not.",
+			gpus:   8, quotas: map[string]Quota{"a": gpuQuota(0, 0, -1)},
+			requests: []CapacityRequest{of("a", created(request("a", 8, 1), old)), of("b", request("b", 8, 1)), of("c", created(request("c", 8, 1), younger))},
+			want:     want{granted: map[string]int{"b": 1}, pending: []string{"c: 0 of 8 nvidia.com/gpu free in pool p, 8 short", "a: 0 of 8 nvidia.com/gpu free in pool p, 8 short"}},
+		},
+		"GangHasNoRoom": {
+			reason: "If there is no room for the minimum, the message says so, and not that all of it exceeds the quota.",
+			gpus:   16, quotas: map[string]Quota{"a": gpuQuota(0, 16, 0)},
+			requests: []CapacityRequest{of("a", required(request("a", 9, 2), 1))},
+			want:     want{pending: []string{"a: 1 pod does not fit: no node has 9 nvidia.com/gpu, 1 cpu free, although the nodes together have enough"}},
+		},
 		"Growth": {
 			reason: "Growth counts by what it adds.",
 			gpus:   32, quotas: map[string]Quota{"a": gpuQuota(0, 10, 0)},
@@ -249,6 +269,9 @@ func TestHoldQuota(t *testing.T) {
 			for _, p := range result.Pending {
 				if p.UID == "large" {
 					message = p.Message
+				}
+				if held := strings.Contains(p.Message, "while 16 are held for an older service"); held != ((name == "Long" || name == "NoRoom") && p.UID == "small") {
+					t.Errorf("%s %s is pending: %s", tc.reason, p.UID, p.Message)
 				}
 			}
 			if diff := cmp.Diff(tc.message, message); diff != "" {

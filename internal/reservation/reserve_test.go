@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -408,6 +409,100 @@ func TestReserve(t *testing.T) {
 				pending:      map[string]string{"b": "0 of 16 nvidia.com/gpu free in pool p, 8 short"},
 			},
 		},
+		"RequiredLargerInPart": {
+			reason:       "So do replicas that are required: their group has started.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{withGPUs(reserved("a", "0/0", "0/1"), 2)},
+			requests:     []CapacityRequest{required(grown(request("a", 5, 2)), 2)},
+			want: want{
+				reservations: []Service{{ServiceID: reserved("a").ServiceID, Shapes: []capacity.PodRequirements{*capacitytest.Requirements(2, 1), *capacitytest.Requirements(5, 1)}, Grants: []Grant{{Generation: 1, Pods: []int64{0, 1}, Replicas: []key.ReplicaID{"0/0"}}, {Pods: []int64{1}, Replicas: []key.ReplicaID{"0/1"}}}}},
+				pending:      map[string]string{"a": keptBefore + "1 of 8 nvidia.com/gpu free in pool p, 2 short"}, grows: []string{"s-a"},
+			},
+		},
+		"RequiredAdded": {
+			reason:       "Required replicas that are added to a group that has started are granted one by one.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{reserved("a", "0/0")},
+			requests:     []CapacityRequest{required(request("a", 3, 3), 3)},
+			want:         want{reservations: []Service{reserved("a", "0/0", "0/1")}, pending: map[string]string{"a": "2 of 8 nvidia.com/gpu free in pool p, 1 short"}},
+		},
+		"NoMinimumSmaller": {
+			reason: "Of a group without required replicas, any starts that fits.",
+			nodes:  []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			requests: []CapacityRequest{func() CapacityRequest {
+				r := request("a", 5, 2)
+				r.Clusters[here].Groups[0].Replicas[0].Pods = map[string]int64{"w": 2}
+				return r
+			}()},
+			want: want{reservations: []Service{reserved("a", "0/1")}, pending: map[string]string{"a": "8 of 8 nvidia.com/gpu free in pool p, 2 short"}},
+		},
+		"WholeGrows": {
+			reason:       "A group that is added to an all-or-nothing request that has started needs all that it requires.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{reserved("a", "0/0", "0/1")},
+			requests:     []CapacityRequest{allOrNothing(required(request("a", 2, 2, 3), 2))},
+			want:         want{reservations: []Service{reserved("a", "0/0", "0/1", "1/0", "1/1")}, pending: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 2 short"}},
+		},
+		"WholeGrowsNot": {
+			reason:       "Without room for that it gets nothing.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{reserved("a", "0/0", "0/1")},
+			requests:     []CapacityRequest{allOrNothing(required(request("a", 3, 2, 2), 2))},
+			want:         want{reservations: []Service{reserved("a", "0/0", "0/1")}, pending: map[string]string{"a": "2 of 8 nvidia.com/gpu free in pool p, 4 short"}},
+		},
+		"OlderRequest": {
+			reason:       "A cache may show a request from before. It takes nothing of what was granted since.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{withGPUs(withGeneration(reserved("a", "0/0"), 2), 8)},
+			requests:     []CapacityRequest{request("a", 3, 1)},
+			want:         want{reservations: []Service{withGPUs(withGeneration(reserved("a", "0/0"), 2), 8)}},
+		},
+		"Offline": {
+			reason:   "A service that is planned offline does not exist yet, so it comes last.",
+			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			requests: []CapacityRequest{created(request("a", 8, 1), ""), request("b", 8, 1)},
+			want:     want{reservations: []Service{reserved("b", "0/0")}, pending: map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 8 short"}},
+		},
+		"RunningAnew": {
+			reason:       "What runs may only fit if what was granted one by one is put onto nodes anew.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(2, 8, 64)},
+			reservations: []Service{withGPUs(reserved("a", "0/0", "0/1"), 3)},
+			requests:     []CapacityRequest{request("a", 3, 2), running(request("b", 5, 2), "0/0", "0/1")},
+			want:         want{reservations: []Service{withGPUs(reserved("a", "0/0", "0/1"), 3), started(reserved("b", "0/0", "0/1"))}},
+		},
+		"RunningInPart": {
+			reason:   "What fits of what runs is counted before an older service is served.",
+			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			requests: []CapacityRequest{created(request("a", 4, 1), "2026-03-01T09:00:00Z"), running(request("b", 4, 3), "0/0", "0/1", "0/2")},
+			want: want{
+				reservations: []Service{started(reserved("b", "0/0", "0/1"))},
+				pending:      map[string]string{"a": "0 of 8 nvidia.com/gpu free in pool p, 4 short", "b": "1 replicas run without a reservation: 0 of 8 nvidia.com/gpu free in pool p, 4 short"},
+			},
+		},
+		"RunningWhileOvercommitted": {
+			reason:       "If nodes are gone, nothing is added for what runs either.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{reserved("a", "0/0", "0/1")},
+			requests:     []CapacityRequest{request("a", 6, 2), running(request("b", 1, 1), "0/0")},
+			want: want{
+				reservations: []Service{reserved("a", "0/0", "0/1")}, overcommitted: true,
+				pending: map[string]string{"b": "1 replicas run without a reservation: more is reserved than the cluster has"},
+			},
+		},
+		"ReplacedAlready": {
+			reason:       "What runs as it was granted keeps that, while its growth waits.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{withGeneration(withGPUs(reserved("a", "0/0"), 3), 1)},
+			requests:     []CapacityRequest{runs(replacing(withGenerations(request("a", 9, 1), 2)), 1)},
+			want:         want{reservations: []Service{withGeneration(withGPUs(reserved("a", "0/0"), 3), 1)}, grows: []string{"s-a"}, pending: map[string]string{"a": keptBefore + "5 of 8 nvidia.com/gpu free in pool p, 1 short"}},
+		},
+		"LargerBeforeLastReplaced": {
+			reason:       "Pods of a generation before that of the grant say nothing of those that it was made for.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{requested(withGeneration(withGPUs(reserved("a", "0/0"), 6), 2), 3)},
+			requests:     []CapacityRequest{runs(replacing(nodes(withGenerations(request("a", 3, 1), 3), 4)), 1)},
+			want:         want{reservations: []Service{requested(withGeneration(withGPUs(reserved("a", "0/0"), 6), 2), 3)}, grows: []string{"s-a"}, pending: map[string]string{"a": keptBefore + "2 of 8 nvidia.com/gpu free in pool p, 7 short"}},
+		},
 		"LargerBeforeReplaced": {
 			reason:       "Pods that have shrunk and then grow keep what is granted, until those from before are gone.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
@@ -527,6 +622,64 @@ func TestReserve(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSeveralShapes proves that pods of several shapes, which grow and do not fit, keep what they have.
+func TestSeveralShapes(t *testing.T) {
+	leader := func(generation, gpus int64) CapacityRequest {
+		r := withGenerations(request("a", 1, 1), generation)
+		r.PodRequirements["leader"] = *capacitytest.Requirements(gpus, 2)
+		r.Clusters[here].Groups[0].Replicas[0].Pods = map[string]int64{"leader": 1, "w": 2}
+		return r
+	}
+	free := pool(capacitytest.Nodes(1, 8, 64))
+	first := reserve(free, nil, []CapacityRequest{leader(1, 2)})
+	again := reserve(free, first.Services, []CapacityRequest{leader(2, 9)})
+	if diff := cmp.Diff(first.Services, again.Services); diff != "" || len(again.Services) != 1 || again.Pending[0].Generation != 2 {
+		t.Errorf("generation %d is pending\n-want +got:\n%s", again.Pending[0].Generation, diff)
+	}
+}
+
+// TestOutOfLooks proves that a call that has looked at enough node classes grants several units together no more, and
+// puts nothing onto nodes anew, but still grants single ones.
+func TestOutOfLooks(t *testing.T) {
+	cases := map[string]struct {
+		reason          string
+		looks, packings int
+		together, grows bool
+	}{
+		"Enough":   {"It may still look.", 1, minPackings, true, true},
+		"Packings": {"Some packings are always left, however large they are.", 0, minPackings - 1, true, true},
+		"Neither":  {"The next call continues.", 0, minPackings, false, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			start := func() *book {
+				ledger := Ledger{Services: []Service{withGPUs(reserved("a", "0/0"), 2)}}
+				b := open(&Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: ledger, Requests: []CapacityRequest{grown(request("a", 4, 1)), request("b", 2, 1)}, Now: noon})
+				b.count()
+				b.serving.looks, b.serving.packings = tc.looks, tc.packings
+				return b
+			}
+			b := start()
+			if got := b.grantAll(b.units(b.accounts[1])[0].wants); got != tc.together {
+				t.Errorf("%s It grants together: %t", tc.reason, got)
+			}
+			b = start()
+			b.serve()
+			waits := map[string]string{"a": messageNextCall}
+			if tc.grows {
+				waits = map[string]string{}
+			}
+			got := map[string]string{}
+			for _, p := range b.close().Pending {
+				got[p.UID] = strings.TrimPrefix(p.Message, keptBefore)
+			}
+			if diff := cmp.Diff(waits, got); diff != "" || len(b.serving.failed) > 0 {
+				t.Errorf("%s %d count as refused.\n-want +got:\n%s", tc.reason, len(b.serving.failed), diff)
 			}
 		})
 	}

@@ -453,7 +453,7 @@ func TestHoldBeside(t *testing.T) {
 		"Grows": {
 			reason: "A younger one grows only in what is left, although it would fit if all was put onto nodes anew.", nodes: 2, ledger: []Service{withGPUs(reserved("b", "0/0"), 4), withGPUs(reserved("c", "0/0"), 4)},
 			requests: []CapacityRequest{early(required(request("a", 8, 2), 2)), request("b", 4, 1), grown(request("c", 8, 1))},
-			want:     []string{"8 of 16 nvidia.com/gpu free in pool p, 8 short" + held, keptBefore + "0 of 16 nvidia.com/gpu free in pool p, 4 short" + while},
+			want:     []string{"8 of 16 nvidia.com/gpu free in pool p, 8 short" + held, keptBefore + "0 of 16 nvidia.com/gpu free in pool p, 8 short" + while},
 		},
 		"Second": {
 			reason: "Room is held for one at a time.", nodes: 2, ledger: []Service{withGPUs(reserved("c", "0/0"), 8)},

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -150,8 +151,7 @@ func (m *Model) Source() ModelSource {
 		s.Name = path.Base(rest)
 	case schemeImage:
 		s.Image, s.Path = rest, m.Path
-		name, _, _ := strings.Cut(path.Base(rest), "@")
-		s.Name, _, _ = strings.Cut(name, ":")
+		s.Name, _ = imageref.Split(rest)
 	}
 	if m.Name != "" {
 		s.Name = m.Name
@@ -165,11 +165,9 @@ func (m *Model) Base() string {
 	if !is {
 		return m.URI
 	}
+	_, tag := imageref.Split(image)
 	image, _, _ = strings.Cut(image, "@")
-	if tag := strings.LastIndexByte(image, ':'); tag > strings.LastIndexByte(image, '/') {
-		image = image[:tag]
-	}
-	return schemeImage + image
+	return schemeImage + strings.TrimSuffix(image, ":"+tag)
 }
 
 // TokenKey returns the key of the hub's token, with the default.

@@ -198,7 +198,7 @@ func unreachableSince(c *parsed, state *observedState, now time.Time) *metav1.Ti
 // goes and comes once more meanwhile, as behind a link that recovers.
 func lastOutage(c *parsed, state *observedState, now time.Time) *v1alpha1.Outage {
 	since, last := c.Status.UnreachableSince, c.Status.LastOutage
-	if !state.reach.Readable() || since.IsZero() || last != nil && now.Sub(last.Until.Time).Abs() <= scheduling.OutageWindow {
+	if !state.reach.Readable() || since.IsZero() || scheduling.OutageCounts(last, now) {
 		return last
 	}
 	return &v1alpha1.Outage{Since: *since, Until: metav1.Time{Time: now}}

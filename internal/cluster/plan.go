@@ -106,9 +106,12 @@ func (p *ledgerPlan) write() (err error) {
 	return err
 }
 
+// encoded is the number of bytes of the ledger as the API server has it.
+func (p *ledgerPlan) encoded() int { return base64.StdEncoding.EncodedLen(len(p.ledger)) }
+
 // full says why the ledger is too large, if so.
 func (p *ledgerPlan) full() string {
-	switch n := base64.StdEncoding.EncodedLen(len(p.ledger)); {
+	switch n := p.encoded(); {
 	case n > maxLedger:
 		return fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
 	case p.plain > reservation.MaxPlain:
@@ -120,7 +123,7 @@ func (p *ledgerPlan) full() string {
 // writable tells whether the next call can read the ledger. Requests can make it larger although it takes no grants: if each
 // replica of a service requests less than before, but not the same, each has a grant of its own. The former ledger stays then.
 func (p *ledgerPlan) writable() bool {
-	return base64.StdEncoding.EncodedLen(len(p.ledger)) <= maxConfigMap && p.plain <= reservation.MaxDecompressed
+	return p.encoded() <= maxConfigMap && p.plain <= reservation.MaxDecompressed
 }
 
 // notSchedulable says why a cluster reserves nothing new.

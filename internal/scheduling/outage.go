@@ -7,10 +7,15 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
-// OutageWindow is how far apart clusters go out of reach in one outage. provider-kubernetes
+// outageWindow is how far apart clusters go out of reach in one outage. provider-kubernetes
 // notices within 30 seconds that it cannot read a cluster, and Crossplane reconciles an
 // InferenceCluster at least every ten minutes.
-const OutageWindow = 10 * time.Minute
+const outageWindow = 10 * time.Minute
+
+// OutageCounts tells whether a cluster still counts as lost that is back from an outage. There may have been none.
+func OutageCounts(last *v1alpha1.Outage, now time.Time) bool {
+	return last != nil && now.Sub(last.Until.Time).Abs() <= outageWindow
+}
 
 // outageAt tells whether most of the fleet went out of reach at about a time. Then the control
 // plane, its network or its credentials are a more likely cause than all these clusters. Their
@@ -27,13 +32,13 @@ func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since, now time.Time)
 	lost, all := map[string]bool{}, map[string]bool{}
 	for name, c := range fleet {
 		at, id := c.Status.UnreachableSince, cmp.Or(c.Status.ClusterUID, name)
-		if c.Spec.StopPolicy == v1alpha1.StopAbandon || !at.IsZero() && since.Sub(at.Time) > OutageWindow {
+		if c.Spec.StopPolicy == v1alpha1.StopAbandon || !at.IsZero() && since.Sub(at.Time) > outageWindow {
 			continue
 		}
 		all[id] = true
 		last := c.Status.LastOutage
-		cameBack := last != nil && last.Since.Sub(since).Abs() <= OutageWindow && now.Sub(last.Until.Time).Abs() <= OutageWindow && !last.Until.Time.Before(since)
-		if cameBack || !at.IsZero() && at.Sub(since).Abs() <= OutageWindow {
+		cameBack := OutageCounts(last, now) && last.Since.Sub(since).Abs() <= outageWindow && !last.Until.Time.Before(since)
+		if cameBack || !at.IsZero() && at.Sub(since).Abs() <= outageWindow {
 			lost[id] = true
 		}
 	}

@@ -142,6 +142,14 @@ func validateRoleScaling(path *field.Path, r *Role) field.ErrorList {
 	return append(errs, between...)
 }
 
+// Ratio returns the ratio of prefill and decode replicas, or nil.
+func (s *InferenceServiceSpec) Ratio() *ReplicaRatio {
+	if s.Scaling == nil {
+		return nil
+	}
+	return s.Scaling.Ratio
+}
+
 // validateScaling checks what the roles have of scaling together.
 func validateScaling(spec *field.Path, s *InferenceServiceSpec) field.ErrorList {
 	var errs field.ErrorList
@@ -151,10 +159,10 @@ func validateScaling(spec *field.Path, s *InferenceServiceSpec) field.ErrorList 
 			errs = append(errs, field.Forbidden(spec.Child("roles").Index(i).Child("scaling"), "must be left out with spec.replicas: such a service scales by whole groups, with its own scale subresource"))
 		}
 	}
-	if s.Scaling == nil || s.Scaling.Ratio == nil {
+	ratio, path := s.Ratio(), spec.Child("scaling", "ratio")
+	if ratio == nil {
 		return errs
 	}
-	ratio, path := s.Scaling.Ratio, spec.Child("scaling", "ratio")
 	for _, f := range []struct {
 		name string
 		n    *int32

@@ -129,7 +129,10 @@ func matchesOf(r *Router) [][]any {
 func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	var all []Backend
 	inUse, restarting, refused := map[string]bool{}, map[string]int32{}, map[string]int32{}
-	waiting := [waitingPlaces]map[string]int32{{}, {}, {}, {}}
+	var waiting [waitingPlaces]map[string]int32
+	for place := range waiting {
+		waiting[place] = map[string]int32{}
+	}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		p.warnOfHostname(a)

@@ -92,8 +92,8 @@ func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView)
 		}
 		all[r.Name] = s
 	}
-	if spec.Scaling != nil && spec.Scaling.Ratio != nil {
-		balance(spec, all)
+	if ratio := spec.Ratio(); ratio != nil {
+		balance(ratio, spec.Roles, all)
 	}
 	return all
 }
@@ -116,9 +116,8 @@ func (b *balanced) follows(other *balanced) bool { return b.asksNothing() && oth
 // fewer, and then each gets as many as the other asks for. A role that follows asks for no more than its share, and its
 // InferenceRole gets the number that it has. Neither goes by what was asked before: who asks for the same, or for what balance
 // gave, gets the same again. So an InferenceRole that is lost and comes back with either changes nothing, unless its role follows then.
-func balance(spec *v1alpha1.InferenceServiceSpec, all map[string]*Scale) {
-	ratio := spec.Scaling.Ratio
-	prefiller, decoder := v1alpha1.RatioPair(spec.Roles)
+func balance(ratio *v1alpha1.ReplicaRatio, roles []v1alpha1.Role, all map[string]*Scale) {
+	prefiller, decoder := v1alpha1.RatioPair(roles)
 	if prefiller == nil || decoder == nil || ptr.Deref(ratio.Prefill, 0) < 1 || ptr.Deref(ratio.Decode, 0) < 1 {
 		return // Validation says so.
 	}
@@ -177,7 +176,7 @@ func mostBeside(of, other *balanced, tolerance int32) int32 {
 }
 
 // HasRatio tells whether the replicas of prefill and decode stay in proportion.
-func (p *Plan) HasRatio() bool { return p.spec.Scaling != nil && p.spec.Scaling.Ratio != nil }
+func (p *Plan) HasRatio() bool { return p.spec.Ratio() != nil }
 
 // ScaledRoles are the roles with scaling, in the order of the spec.
 func (p *Plan) ScaledRoles() []*Role {

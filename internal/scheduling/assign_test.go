@@ -98,6 +98,10 @@ func TestAssign(t *testing.T) {
 		// AwaitsFailover tells that the service leaves the cluster if it stays out of reach.
 		AwaitsFailover bool
 	}
+	// These follow from what most cases are about: both replicas run, both were just asked for, or both run on until they do elsewhere.
+	runsThere := outcome{State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}}
+	asked := outcome{State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2}
+	drains := outcome{State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}}
 	cases := map[string]struct {
 		reason     string
 		policy     v1alpha1.PlacementPolicy
@@ -112,7 +116,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(almostFull), named("west", east())},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"Uncounted": {
@@ -121,7 +125,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(almostFull), named("west", east(func(c *Candidate) { c.Uncounted, c.Free = true, capacity.Free{} }))},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"UncountedOnHold": {
@@ -130,7 +134,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(onHold, func(c *Candidate) { c.Uncounted = true }), named("west", east())},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"Gang": {
@@ -139,7 +143,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(func(c *Candidate) { c.Uncounted, c.RefusesGang = true, true }), named("west", east())},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonGang, Message: "Kueue admits each replica by itself there, and this service starts as a gang: set spec.schedulingStrategy.gang.mode to None"},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"FitsNowhere": {
@@ -162,7 +166,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east":  {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
-				"west":  {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west":  asked,
 				"north": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
 			},
 		},
@@ -186,8 +190,8 @@ func TestAssign(t *testing.T) {
 				named("west", east()),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"east": asked,
+				"west": asked,
 			},
 		},
 		"NeverReady": {
@@ -202,7 +206,7 @@ func TestAssign(t *testing.T) {
 			want: map[string]outcome{
 				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in north", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
-				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"north": asked,
 			},
 		},
 		"NeverReadyNoRoom": {
@@ -228,16 +232,16 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"NotRecorded": {
 			reason: "Nothing is removed before the record of its new home was read back.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
-			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }), named("west", east(running))},
+			candidates: []Candidate{east(running, drained), named("west", east(running))},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": drains,
+				"west": runsThere,
 			},
 		},
 		"FirstReservationWins": {
@@ -246,7 +250,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(almostFull), named("west", east(almostFull, func(c *Candidate) { c.Reserved = firstGroup }))},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"Stays": {
@@ -255,7 +259,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(), named("west", east(almostFull, running))},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"Unreachable": {
@@ -273,7 +277,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(running, func(c *Candidate) { c.Unreachable = ago(time.Hour) }), named("west", east())},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateLeaving, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:00:00Z, longer than 5m0s, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"Drain": {
@@ -282,17 +286,17 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy, c.StopMessage = v1alpha1.StopDrain, "maintenance" }), named("west", east(running, func(c *Candidate) { c.ReceivesTraffic = false }))},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained: maintenance, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"Drained": {
 			reason: "Once the new copy is ready and receives traffic, the old one is removed.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
-			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }), named("west", east(running))},
+			candidates: []Candidate{east(running, drained), named("west", east(running))},
 			homes:      homeIn("west", "0"),
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonDraining, Message: "the cluster is drained"},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"Hold": {
@@ -300,7 +304,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, onHold), named("west", east())},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": runsThere,
 				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
 			},
 		},
@@ -310,7 +314,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(onHold), named("west", east())},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"Paused": {
@@ -324,7 +328,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonPaused, Message: "it is paused"},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"HoldGrowth": {
@@ -357,15 +361,15 @@ func TestAssign(t *testing.T) {
 		"OnlyCopy": {
 			reason: "The only copy stays in a drained cluster as long as there is no other.",
 			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
-			candidates: []Candidate{east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain })},
-			want:       map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}}},
+			candidates: []Candidate{east(running, drained)},
+			want:       map[string]outcome{"east": drains},
 		},
 		"NotNeeded": {
 			reason: "A copy that is not needed receives no requests once the other one answers. Then it leaves.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.RouterReady, c.MayReceiveTraffic = true, true }), named("west", east(running, func(c *Candidate) { c.RouterReady, c.MayReceiveTraffic = true, true }))},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": runsThere,
 				"west": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, NoTraffic: true},
 			},
 		},
@@ -436,9 +440,9 @@ func TestAssign(t *testing.T) {
 				named("north", east(func(c *Candidate) { c.ReceivesTraffic = false })),
 			},
 			want: map[string]outcome{
-				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east":  drains,
 				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in north"},
-				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"north": asked,
 			},
 		},
 		"BothServe": {
@@ -486,7 +490,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{named("west", east(func(c *Candidate) { c.NoEntrypoint = true })), named("north", east())},
 			want: map[string]outcome{
 				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in north"},
-				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"north": asked,
 			},
 		},
 		"NotSchedulable": {
@@ -495,7 +499,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(func(c *Candidate) { c.NotSchedulable = "its ledger is full" }), named("west", east())},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "its ledger is full"},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"AllBeforeSome": {
@@ -506,7 +510,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(almostFull), named("west", east())},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in west"},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"OnHoldInPart": {
@@ -518,7 +522,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"FailoverWhole": {
@@ -539,7 +543,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{
 				east(almostFull),
 			},
-			want: map[string]outcome{"east": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2}},
+			want: map[string]outcome{"east": asked},
 		},
 		"UnreachableCopy": {
 			reason: "Under Replicate nothing moves, however long a cluster is out of reach.",
@@ -550,7 +554,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:00:00Z", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"WeightIsZero": {
@@ -562,7 +566,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateLeaving, Reason: ReasonWeight, Message: "its weight is 0, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"Deselected": {
@@ -586,7 +590,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and cannot be left: west has no entrypoint to which requests can be sent", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"CannotLeaveYet": {
@@ -597,8 +601,8 @@ func TestAssign(t *testing.T) {
 				named("west", east(running, unroutable, func(c *Candidate) { c.RouterReady = false })),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": drains,
+				"west": runsThere,
 			},
 		},
 		"CannotLeaveItself": {
@@ -607,7 +611,7 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{
 				east(running, drained, unroutable, func(c *Candidate) { c.MayReceiveTraffic = true }),
 			},
-			want: map[string]outcome{"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}}},
+			want: map[string]outcome{"east": drains},
 		},
 		"BothUnroutable": {
 			reason: "If no requests can reach either, the other one takes over once its endpoint picker runs.",
@@ -618,7 +622,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonDraining, Message: "the cluster is drained"},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"BothUnroutableSoon": {
@@ -629,8 +633,8 @@ func TestAssign(t *testing.T) {
 				named("west", east(running, unroutable, func(c *Candidate) { c.RouterReady = false })),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": drains,
+				"west": runsThere,
 			},
 		},
 		"RoutableSoon": {
@@ -641,8 +645,8 @@ func TestAssign(t *testing.T) {
 				named("west", east(running, func(c *Candidate) { c.ReceivesTraffic = false })),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": drains,
+				"west": runsThere,
 			},
 		},
 		"StillRouted": {
@@ -654,7 +658,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and cannot be left: west has no entrypoint to which requests can be sent", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"Used": {
@@ -666,7 +670,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once nothing there uses it", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"StaysBesideHold": {
@@ -678,7 +682,7 @@ func TestAssign(t *testing.T) {
 				named("north", east(almostFull)),
 			},
 			want: map[string]outcome{
-				"east":  {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east":  runsThere,
 				"north": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
 				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
 			},
@@ -768,7 +772,7 @@ func TestAssign(t *testing.T) {
 				named("west", east(half, func(c *Candidate) { c.Unknown = "not read" })),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": drains,
 				"west": {State: v1alpha1.StatePlaced, Reason: ReasonUnknown, Message: "not read", Run: []key.ReplicaID{"0/prefill/0"}, Pending: 1},
 			},
 		},
@@ -793,7 +797,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, NoTraffic: true},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
 			},
 		},
 		"HomeComplete": {
@@ -817,7 +821,7 @@ func TestAssign(t *testing.T) {
 				named("north", east(reservedThere)),
 			},
 			want: map[string]outcome{
-				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east":  drains,
 				"north": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
 				"west":  {State: v1alpha1.StatePlaced, Reason: ReasonUnknown, Message: "not read", Run: []key.ReplicaID{"0/prefill/0"}},
 			},
@@ -831,7 +835,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"RefusedEverywhere": {
@@ -842,7 +846,7 @@ func TestAssign(t *testing.T) {
 				named("west", east(func(c *Candidate) { c.Refused = true })),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": runsThere,
 				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
 			},
 		},
@@ -855,7 +859,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 		"NeverReadyNext": {
@@ -868,7 +872,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west, and capacity is requested in north"},
-				"north": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"north": asked,
 				"west":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in north", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
@@ -904,22 +908,22 @@ func TestAssign(t *testing.T) {
 				named("west", east(running)),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": drains,
+				"west": runsThere,
 			},
 		},
 		"MovesAgain": {
 			reason: "What has moved, and now moves once more, is not removed before the record names the last home.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
 			candidates: []Candidate{
-				east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }),
+				east(running, drained),
 				named("west", east(running, drained)),
 				named("north", east(running)),
 			},
 			want: map[string]outcome{
-				"east":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"north": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west":  {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east":  drains,
+				"north": runsThere,
+				"west":  drains,
 			},
 		},
 		"AbandonedIsNoCopy": {
@@ -930,7 +934,7 @@ func TestAssign(t *testing.T) {
 				named("west", east(running, func(c *Candidate) { c.StopPolicy = v1alpha1.StopAbandon })),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": drains,
 				"west": {State: v1alpha1.StateLeaving, Reason: ReasonAbandoned, Message: "the cluster is abandoned, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
@@ -950,7 +954,7 @@ func TestAssign(t *testing.T) {
 				named("west", east(running)),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"east": runsThere,
 				"west": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
@@ -963,7 +967,7 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 6},
-				"west": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: 2},
+				"west": asked,
 			},
 		},
 	}

@@ -52,6 +52,12 @@ func TestRolesAreReplaced(t *testing.T) {
 			reason: "The user has stopped it before.", steps: []string{worker("w", "v1", 0), worker("new", "v1", 1)},
 			serving: []string{"new/0"},
 		},
+		"OtherType": {
+			reason:  "The schema compares it with the refused edit, which lacks it.",
+			steps:   []string{worker("x", "v1", 1), strings.ReplaceAll(prefill, "name: p", "name: w") + decode},
+			refused: "spec.roles[0].componentType: Invalid value: \"prefiller\": cannot be changed: its replicas run as worker. Add a role with another name",
+			serving: []string{"w/0", "w/1"},
+		},
 		"NotServing": {
 			reason: "It does not serve.", steps: []string{worker("w", broken, 2) + "rollout: {maxUnavailable: 2}", worker("new", "v1", 1)},
 			serving: []string{"new/0"},

@@ -36,11 +36,11 @@ type world struct {
 	behind int
 }
 
-// A set has the image, the template and the gang that run, the calls until they are ready, and its pods.
+// A set has the image, the template, the gang and the task in it that run, the calls until they are ready, and its pods.
 type set struct {
-	image, template, gang string
-	wait                  int
-	size                  float64
+	image, template, gang, task, role string
+	wait                              int
+	size                              float64
 }
 
 // broken is an image whose pods never become ready.
@@ -107,6 +107,36 @@ func (w *world) checkGangs() {
 	}
 }
 
+// schedules tells whether Volcano schedules the pods of a set, as far as their PodGroup says which pods have to be there: all of a task
+// (JobInfo.CheckTaskValid of pkg/scheduler/api/job_info.go of v1.14.1), and all of a subgroup (sub_job_info.go, IsReady).
+func (w *world) schedules(s *set) bool {
+	for key, r := range w.req.GetObserved().GetResources() {
+		spec := kube.Lookup(r.GetResource(), "spec").GetStructValue()
+		if !strings.HasPrefix(key, "podgroup") || kube.Lookup(r.GetResource(), "metadata", "name").GetStringValue() != s.gang {
+			continue
+		}
+		tasks, pods := map[string]float64{}, 0.0
+		for _, member := range w.sets {
+			if member.gang == s.gang {
+				tasks[member.task] += member.size
+				pods += member.size
+			}
+		}
+		for task, n := range kube.Lookup(spec, "minTaskMember").GetStructValue().GetFields() {
+			if tasks[task] < n.GetNumberValue() {
+				return false
+			}
+		}
+		for _, policy := range kube.Lookup(spec, "subGroupPolicy").GetListValue().GetValues() {
+			if p := policy.GetStructValue(); kube.Lookup(p, "name").GetStringValue() == s.role && s.size < kube.Lookup(p, "subGroupSize").GetNumberValue() {
+				return false
+			}
+		}
+		return pods >= kube.Lookup(spec, "minMember").GetNumberValue()
+	}
+	return s.gang == ""
+}
+
 // follow lets one set follow its spec, and returns it with its status.
 func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	w.tb.Helper()
@@ -114,16 +144,22 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	containers := kube.Lookup(template, "workerTemplate", "spec", "containers").GetListValue().GetValues()
 	image, text := containers[0].GetStructValue().GetFields()["image"].GetStringValue(), kube.Text(template)
 	size := kube.Lookup(template, "size").GetNumberValue()
-	gang := kube.Lookup(template, "workerTemplate", "metadata", "annotations", "scheduling.k8s.io/group-name").GetStringValue()
+	annotation := func(name string) string {
+		return kube.Lookup(template, "workerTemplate", "metadata", "annotations", name).GetStringValue()
+	}
 	held := kube.Lookup(o, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0
 	s := w.sets[key]
+	begin := func() {
+		role := kube.Lookup(template, "workerTemplate", "metadata", "labels", "fusioninfer.io/role-name").GetStringValue()
+		w.sets[key] = &set{image: image, template: text, gang: annotation("scheduling.k8s.io/group-name"), task: annotation("volcano.sh/task-spec"), role: role, wait: w.start, size: size}
+	}
 	switch {
 	case s == nil:
-		w.sets[key] = &set{image: image, template: text, gang: gang, wait: w.start, size: size}
-	case s.wait > 0:
+		begin()
+	case s.wait > 0 && w.schedules(s):
 		s.wait--
 	case !held && s.template != text:
-		w.sets[key] = &set{image: image, template: text, gang: gang, wait: w.start, size: size}
+		begin()
 		w.restarts[key]++
 		delete(w.crashed, key)
 	}
@@ -531,12 +567,11 @@ func rolledOut(rsp *fnv1.RunFunctionResponse) string {
 // TestWhatElsePodsHave shows changes of labels and annotations that the function gives to pods. They
 // reach one replica after the other as well.
 func TestWhatElsePodsHave(t *testing.T) {
-	const role = "roles: [{name: w, componentType: %s, replicas: 3, template: {spec: {schedulerName: volcano, containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}%s]"
+	const role = "roles: [{name: w, componentType: worker, replicas: 3, template: {spec: {schedulerName: volcano, containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}%s]"
 	cases := map[string]struct{ before, after string }{
-		"Type": {fmt.Sprintf(role, "prefiller", ""), fmt.Sprintf(role, "worker", "")},
 		"Gang": {
-			fmt.Sprintf(role, "worker", ""),
-			fmt.Sprintf(role, "worker", ", {name: m, componentType: worker, multinode: {nodeCount: 2}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}"),
+			fmt.Sprintf(role, ""),
+			fmt.Sprintf(role, ", {name: m, componentType: worker, multinode: {nodeCount: 2}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}"),
 		},
 	}
 	for name, tc := range cases {

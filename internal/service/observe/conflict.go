@@ -56,6 +56,7 @@ func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList 
 	}
 	errs = append(errs, r.servingClustersRemoved()...)
 	errs = append(errs, r.servingRolesRemoved()...)
+	errs = append(errs, r.typesChanged()...)
 	errs = append(errs, r.routesRemoved()...)
 	errs = append(errs, r.pickedApart()...)
 	errs = append(errs, r.adapterCacheChanged()...)

@@ -69,6 +69,27 @@ func (r *ObservedState) removedRoles() map[string]map[string]bool {
 	return removed
 }
 
+// typesChanged finds roles whose replicas may serve with another componentType. The schema compares a role with the one that the
+// last edit had, which may have been refused because it lacked the role.
+func (r *ObservedState) typesChanged() field.ErrorList {
+	var errs field.ErrorList
+	for _, of := range r.plan.Roles {
+		for _, k := range r.req.ObservedKeys() {
+			id, is := k.ReplicaID()
+			_, role, _, ok := id.Parts()
+			if !is || !ok || role != of.Name || r.req.Observed(k).DeletionTimestamp() != "" || !r.mayServe(k) {
+				continue
+			}
+			if was := r.typeOf(k); was != "" && was != of.Type {
+				errs = append(errs, field.Invalid(of.Path().Child("componentType"), of.Type, fmt.Sprintf(
+					"cannot be changed: its replicas run as %s. Add a role with another name", was)))
+				break
+			}
+		}
+	}
+	return errs
+}
+
 // rolesNotReady returns the roles that do not serve anywhere, or not in one of some clusters although they
 // are to run there. Requests that reach a cluster stay in it.
 func (r *ObservedState) rolesNotReady(in map[string]bool) []string {

@@ -73,6 +73,10 @@ const (
 // template that its pods are made from.
 const AnnotationRunningSpecHash = "fusioninfer.io/running-spec-hash"
 
+// AnnotationRunningPodGroup is on a LeaderWorkerSet whose template waits behind a partition. It has the name of the PodGroup
+// that its pods name.
+const AnnotationRunningPodGroup = "fusioninfer.io/running-pod-group"
+
 // AnnotationStartReplicas is on an InferenceRole that nobody has scaled yet. It has the number of replicas that
 // the service has written there.
 const AnnotationStartReplicas = "fusioninfer.io/start-replicas"

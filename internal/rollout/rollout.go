@@ -64,6 +64,8 @@ type State struct {
 	Held, Runs bool
 	// RunningRevision is that of the template that its pods are made from. Empty if that is not known.
 	RunningRevision string
+	// RunningPodGroup is the PodGroup that its pods name. Empty if they name none, or that is not known.
+	RunningPodGroup string
 	// Size is how many pods it was told to have last. 0 if that is not known.
 	Size int32
 	// Serving tells that all of its pods are ready, and that none of them is being replaced.

@@ -10,11 +10,20 @@ import (
 // TestNodesChange shows a change of how many nodes a replica has. It reaches one replica after the other,
 // like any change of pods, whenever it begins.
 func TestNodesChange(t *testing.T) {
-	const role = "roles: [{name: w, componentType: worker, replicas: 4, multinode: {nodeCount: %d}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}]\nrollout: {paused: %t}"
-	cases := map[string]struct{ before, after int }{
-		"FromOne": {1, 2},
-		"ToOne":   {2, 1},
-		"More":    {2, 3},
+	const role = "roles: [{name: w, componentType: worker, replicas: 4, multinode: {nodeCount: %d}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}]\nrollout: {paused: %t}\n"
+	const minimumFirst = "schedulingStrategy: {gang: {mode: MinimumFirst}}"
+	cases := map[string]struct {
+		before, after int
+		strategy      string
+	}{
+		"FromOne":             {1, 2, ""},
+		"ToOne":               {2, 1, ""},
+		"More":                {2, 3, ""},
+		"Fewer":               {3, 2, ""},
+		"FromOneMinimumFirst": {1, 2, minimumFirst},
+		"ToOneMinimumFirst":   {2, 1, minimumFirst},
+		"MoreMinimumFirst":    {2, 3, minimumFirst},
+		"FewerMinimumFirst":   {3, 2, minimumFirst},
 	}
 	type outcome struct {
 		Fewest int
@@ -22,10 +31,10 @@ func TestNodesChange(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, fmt.Sprintf(role, tc.before, false))
-			w.rollOut(fmt.Sprintf(role, tc.before, false))
-			w.rollOut(fmt.Sprintf(role, tc.after, true))
-			fewest, last := w.rollOut(fmt.Sprintf(role, tc.after, false))
+			w := newWorld(t, fmt.Sprintf(role, tc.before, false)+tc.strategy)
+			w.rollOut(fmt.Sprintf(role, tc.before, false) + tc.strategy)
+			w.rollOut(fmt.Sprintf(role, tc.after, true) + tc.strategy)
+			fewest, last := w.rollOut(fmt.Sprintf(role, tc.after, false) + tc.strategy)
 			want := outcome{Fewest: 3, Rolled: "AllUpdated: "}
 			if diff := cmp.Diff(want, outcome{Fewest: fewest, Rolled: rolledOut(last)}); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

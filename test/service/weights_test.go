@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -388,4 +389,53 @@ func TestNamedClaim(t *testing.T) {
 
 func namedClaim(l *loading, uid string) *structpb.Struct {
 	return fixture.YAML(l.T, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: shared, uid: `+uid+`, creationTimestamp: "2026-05-04T07:00:00Z"}}`)
+}
+
+// TestGangDuringLoading scales a service up while newer weights load. Its gang counts only what there is, so Volcano schedules a
+// replica that serves again after an eviction. The new replica starts a call after the gang counts it.
+func TestGangDuringLoading(t *testing.T) {
+	spec := func(revision string, replicas int) string {
+		return fixture.Service(fmt.Sprintf(`
+model: {uri: "hf://Qwen/Qwen3-8B", revision: %s, cache: {size: 40Gi}}
+roles:
+- {name: w, componentType: worker, replicas: %d, multinode: {nodeCount: 2, launcher: VLLM}, template: {spec: {containers: [{name: vllm, image: vllm}]}}}
+`, revision, replicas))
+	}
+	l := begin(t, spec("one", 2))
+	gang := func() string {
+		l.call()
+		sets := 0
+		for key := range l.req.GetObserved().GetResources() {
+			if strings.HasPrefix(key, "leaderworkerset/") {
+				sets++
+			}
+		}
+		pg := kube.Lookup(l.req.GetObserved().GetResources()["podgroup"].GetResource(), "spec").GetStructValue()
+		return fmt.Sprintf("%d replicas, %s of %v pods", sets, strings.Join(fixture.Keys(kube.Lookup(pg, "minTaskMember").GetStructValue().GetFields()), " "), kube.Lookup(pg, "minMember").GetNumberValue())
+	}
+	got := []string{}
+	note := func() { got = append(got, gang()) }
+	note()
+	note()
+	l.set("Job", complete)
+	note()
+	l.settle()
+	l.spec(spec("two", 3))
+	note()
+	note()
+	l.set("Job", complete)
+	note()
+	note()
+	want := []string{
+		"0 replicas,  of 0 pods",
+		"0 replicas,  of 0 pods",
+		"2 replicas, w-0 w-1 of 4 pods",
+		"2 replicas, w-0 w-1 of 4 pods",
+		"2 replicas, w-0 w-1 of 4 pods",
+		"2 replicas, w-0 w-1 w-2 of 6 pods",
+		"3 replicas, w-0 w-1 w-2 of 6 pods",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }

@@ -44,7 +44,8 @@ type Gang struct {
 	// Mode says how much of the gang has to fit before any of it starts.
 	// AllOrNothing: all replicas (the PodGroup's minTaskMember). MinimumFirst: the
 	// minimum of every role; further replicas follow one by one, each of them whole
-	// (the PodGroup's subGroupPolicy, which needs Volcano 1.14 or later). None: there
+	// (the PodGroup's subGroupPolicy, which needs Volcano 1.14 or later). While a rollout
+	// raises nodeCount, a replica may start with as many nodes as before. None: there
 	// is no gang. Defaults to what the platform team has set, else AllOrNothing.
 	// +optional
 	Mode GangMode `json:"mode,omitempty"`

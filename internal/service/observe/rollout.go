@@ -8,6 +8,8 @@ import (
 
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -44,6 +46,10 @@ var (
 	manifestExtra     = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationExtra)
 	runs              = incoming.NewPath("metadata", "annotations", naming.AnnotationRunningSpecHash)
 	manifestRuns      = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationRunningSpecHash)
+	group             = incoming.NewPath("spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "annotations", schedulingv1beta1.KubeGroupNameAnnotationKey)
+	manifestGroup     = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "annotations", schedulingv1beta1.KubeGroupNameAnnotationKey)
+	runsIn            = incoming.NewPath("metadata", "annotations", naming.AnnotationRunningPodGroup)
+	manifestRunsIn    = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationRunningPodGroup)
 	manifestSpecHash  = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "labels", naming.LabelSpecHash)
 	size              = incoming.NewPath("spec", "leaderWorkerTemplate", "size")
 	manifestSize      = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate", "size")
@@ -69,9 +75,9 @@ func (r *ObservedState) replica(k key.Key) rollout.State {
 	}
 	s := rollout.State{Exists: true, Size: int32(cmp.Or(manifestSize.In(observed).GetNumberValue(), size.In(observed).GetNumberValue()))}
 	s.Revision, s.Held = given(observed)
-	s.RunningRevision = s.Revision
+	s.RunningRevision, s.RunningPodGroup = s.Revision, either(observed, group, manifestGroup)
 	if s.Held {
-		s.RunningRevision = noted(observed)
+		s.RunningRevision, s.RunningPodGroup = either(observed, runs, manifestRuns), either(observed, runsIn, manifestRunsIn)
 	}
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.
@@ -89,7 +95,7 @@ func (r *ObservedState) replica(k key.Key) rollout.State {
 	// Both are in one write of the status (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
 	s.Runs = !unseen && o.observedGeneration() > 0 && o.view.Status.UpdatedReplicas > 0
 	if s.Runs {
-		s.RunningRevision = s.Revision
+		s.RunningRevision, s.RunningPodGroup = s.Revision, either(observed, group, manifestGroup)
 	}
 	return s
 }
@@ -103,12 +109,12 @@ func given(observed incoming.Object) (revision string, held bool) {
 	return specHash.Text(observed), behindPartition(observed)
 }
 
-// noted returns the revision of the template that the pods of a held replica are made from.
-func noted(observed incoming.Object) string {
+// either returns the text at one of two paths: that of an object beside the XR, or that of an Object.
+func either(observed incoming.Object, beside, manifest incoming.Path) string {
 	if remote.IsObject(observed) {
-		return manifestRuns.Text(observed)
+		return manifest.Text(observed)
 	}
-	return runs.Text(observed)
+	return beside.Text(observed)
 }
 
 // Extra returns the replicas that exist beyond those that were wanted, and the others, by the cluster.

@@ -24,6 +24,8 @@ func TestReplica(t *testing.T) {
 	const (
 		held = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}}, "spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 1}}}}`
 		back = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}, "annotations": {"fusioninfer.io/running-spec-hash": "old"}}, "spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 1}}}}`
+		gang = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}}, "spec": {"leaderWorkerTemplate": {"workerTemplate": {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "chat"}}}}}}`
+		kept = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}, "annotations": {"fusioninfer.io/running-pod-group": "former"}}, "spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 1}}, "leaderWorkerTemplate": {"workerTemplate": {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "chat"}}}}}}`
 		more = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}, "annotations": {"fusioninfer.io/extra": "true"}}}`
 	)
 	cases := map[string]struct {
@@ -36,6 +38,9 @@ func TestReplica(t *testing.T) {
 		"NotedRemote": {"east", object(back), rollout.State{Exists: true, Revision: "abc", Held: true, RunningRevision: "old"}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
 		"Extra":       {"", more, rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc"}, map[string][]key.ReplicaID{"": {"worker/0"}}, nil},
 		"HeldRemote":  {"east", object(held), rollout.State{Exists: true, Revision: "abc", Held: true}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
+		"Gang":        {"", gang, rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc", RunningPodGroup: "chat"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"GangRemote":  {"east", object(gang), rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc", RunningPodGroup: "chat"}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
+		"Former":      {"", kept, rollout.State{Exists: true, Revision: "abc", Held: true, RunningPodGroup: "former"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
 		"ExtraRemote": {"east", object(more), rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc"}, map[string][]key.ReplicaID{"east": {"worker/0"}}, nil},
 	}
 	for name, tc := range cases {

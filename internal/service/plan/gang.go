@@ -180,15 +180,15 @@ func ofRole(replicas []Replica, r *Role) []Replica {
 	return own
 }
 
-// size returns the number of pods of a replica of a role. While some are held, the others wait:
-// the subgroups of a PodGroup have one size.
+// size returns the fewest pods of a replica of a role. The subgroups of a PodGroup have one size, and Volcano never starts one
+// that has fewer pods (pkg/scheduler/api/sub_job_info.go of v1.14.1, IsReady). So a larger one may start before all of it fits, as
+// long as a rollout of another nodeCount is under way.
 func size(replicas []Replica) int32 {
+	fewest := replicas[0].Nodes
 	for i := range replicas {
-		if replicas[i].Held {
-			return replicas[i].Nodes
-		}
+		fewest = min(fewest, replicas[i].Nodes)
 	}
-	return replicas[0].Nodes
+	return fewest
 }
 
 // requireTasks makes every pod of the replicas necessary for the gang to start.

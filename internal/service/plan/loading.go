@@ -298,18 +298,27 @@ func (p *Plan) DeferForWeights(observed func(key.Key) bool) []Deferred {
 		message := fmt.Sprintf("replicas wait until the weights are in %s: see the condition ModelReady", p.whereWeightsAre())
 		for j := range c.Groups {
 			g := &c.Groups[j]
-			none := true
+			wait := c.waitForWeights(g, observed)
 			for k := range g.Replicas {
-				if r := &g.Replicas[k]; observed(r.Key) {
-					none = false
-				} else {
+				if r := &g.Replicas[k]; wait[r.Key] {
 					all = append(all, Deferred{Key: r.Key, Reason: DeferredForWeights, Message: message})
 				}
 			}
-			if pg := g.PodGroup; pg != nil && none && !observed(pg.Key) {
+			if pg := g.PodGroup; pg != nil && len(wait) == len(g.Replicas) && !observed(pg.Key) {
 				all = append(all, Deferred{Key: pg.Key, Reason: DeferredForWeights, Message: message})
 			}
 		}
 	}
 	return all
+}
+
+// waitForWeights returns the replicas of a group that start once the weights are there.
+func (c *ClusterPlan) waitForWeights(g *Group, observed func(key.Key) bool) map[key.Key]bool {
+	wait := map[key.Key]bool{}
+	for k := range g.Replicas {
+		if r := &g.Replicas[k]; c.Loading != nil && !c.Loading.Done && !observed(r.Key) {
+			wait[r.Key] = true
+		}
+	}
+	return wait
 }

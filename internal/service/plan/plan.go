@@ -217,6 +217,8 @@ type Replica struct {
 	Held bool
 	// RunningRevision is that of the template that the pods of a held replica are made from. Empty if it is not known.
 	RunningRevision string
+	// RunningPodGroup is the PodGroup that the pods of a held replica name. Empty if they name none, or that is not known.
+	RunningPodGroup string
 	// Size is how many pods the LeaderWorkerSet of a held replica goes on having. 0 if that is not known.
 	Size int32
 	// Updated replicas run the newest template, or are being restarted with it.

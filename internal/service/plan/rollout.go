@@ -204,7 +204,7 @@ func (r *Replica) hold(running *Running, released bool) {
 	r.Updated = state.Exists && state.Updated(revision) && !r.Held
 	r.Held = r.Held || state.Exists && !state.Updated(revision) && !released
 	if r.Held {
-		r.RunningRevision = state.RunningRevision
+		r.RunningRevision, r.RunningPodGroup = state.RunningRevision, state.RunningPodGroup
 		if r.Template == nil && state.Size > 0 && state.Size != r.Nodes {
 			// A LeaderWorkerSet that is made anew meanwhile makes pods of the newest template, and as many as before. No
 			// generation was granted for these.
@@ -224,23 +224,28 @@ func (p *Plan) holdLeaving(running *Running) {
 	}
 }
 
-// recount makes the gangs of held replicas count the pods that run, and not those to come.
+// recount makes the gangs of held replicas count the pods that run, and not those to come. Volcano schedules no pod of a gang that
+// counts pods which nobody makes (pkg/scheduler/api/job_info.go of v1.14.1, CheckTaskValid).
 func (p *Plan) recount(running *Running) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		for j := range c.Groups {
 			g := &c.Groups[j]
-			if !slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held }) {
+			wait := c.waitForWeights(g, running.Observed)
+			if len(wait) == len(g.Replicas) {
+				wait = nil // Nothing runs.
+			}
+			if len(wait) == 0 && !slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held }) {
 				continue
 			}
 			view := running.PodGroup(c.podGroupKey(p, g))
 			if p.gang.mode == v1alpha1.GangNone {
-				if view.Observed {
+				if view.Observed || slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held && r.RunningPodGroup != "" }) {
 					g.PodGroup = c.former(p, g, view)
 				}
 				continue
 			}
-			counted := Group{Index: g.Index, Replicas: g.counted(view)}
+			counted := Group{Index: g.Index, Replicas: slices.DeleteFunc(g.counted(view), func(r Replica) bool { return wait[r.Key] })}
 			// A PodGroup that exists stays: leaving it out would delete it.
 			if c.addGang(p, &counted, p.gang); counted.PodGroup != nil || !view.Observed {
 				g.PodGroup = counted.PodGroup
@@ -267,7 +272,7 @@ func (c *ClusterPlan) former(p *Plan, g *Group, view PodGroupView) *PodGroup {
 }
 
 // counted gives held replicas the nodes that their gang counts, and returns the replicas that it is to
-// count. Held replicas whose pods were in no gang before are left out.
+// count. Held replicas whose pods were in no gang before are left out. Their notes tell, if somebody has deleted the PodGroup.
 func (g *Group) counted(view PodGroupView) []Replica {
 	unknown := view.Observed && len(view.MinTaskMember)+len(view.SubGroupSizes) == 0
 	var all []Replica
@@ -277,7 +282,7 @@ func (g *Group) counted(view PodGroupView) []Replica {
 		if r.Held {
 			r.Nodes = cmp.Or(nodes, r.Nodes)
 		}
-		if !r.Held || nodes > 0 || unknown {
+		if !r.Held || nodes > 0 || unknown || !view.Observed && r.RunningPodGroup != "" {
 			all = append(all, *r)
 		}
 	}

@@ -222,6 +222,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		annotate(metadata, naming.AnnotationExtra, "true")
 	}
 	annotate(metadata, naming.AnnotationRunningSpecHash, replica.RunningRevision)
+	annotate(metadata, naming.AnnotationRunningPodGroup, replica.RunningPodGroup)
 	recovery(metadata, replica.Recovery)
 	annotate(metadata, naming.AnnotationLastFailure, replica.LastFailure.Note())
 	template := kube.Child(kube.Child(o, "spec"), "leaderWorkerTemplate")

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
-
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"

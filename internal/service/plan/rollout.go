@@ -233,24 +233,27 @@ func (p *Plan) recount(running *Running) {
 			g := &c.Groups[j]
 			wait := c.waitForWeights(g, running.Observed)
 			if len(wait) == len(g.Replicas) {
-				wait = nil // Nothing runs.
+				clear(wait) // Nothing runs.
 			}
-			if len(wait) == 0 && !slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held }) {
-				continue
-			}
-			view := running.PodGroup(c.podGroupKey(p, g))
-			if p.gang.mode == v1alpha1.GangNone {
-				if view.Observed || slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held && r.RunningPodGroup != "" }) {
-					g.PodGroup = c.former(p, g, view)
-				}
-				continue
-			}
-			counted := Group{Index: g.Index, Replicas: slices.DeleteFunc(g.counted(view), func(r Replica) bool { return wait[r.Key] })}
-			// A PodGroup that exists stays: leaving it out would delete it.
-			if c.addGang(p, &counted, p.gang); counted.PodGroup != nil || !view.Observed {
-				g.PodGroup = counted.PodGroup
+			if len(wait) > 0 || slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held }) {
+				c.recount(p, g, running.PodGroup(c.podGroupKey(p, g)), wait)
 			}
 		}
+	}
+}
+
+// recount makes the gang of one group count its replicas, without those that wait.
+func (c *ClusterPlan) recount(p *Plan, g *Group, view PodGroupView, wait map[key.Key]bool) {
+	if p.gang.mode == v1alpha1.GangNone {
+		if view.Observed || slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held && r.RunningPodGroup != "" }) {
+			g.PodGroup = c.former(p, g, view)
+		}
+		return
+	}
+	counted := Group{Index: g.Index, Replicas: slices.DeleteFunc(g.counted(view), func(r Replica) bool { return wait[r.Key] })}
+	// A PodGroup that exists stays: leaving it out would delete it.
+	if c.addGang(p, &counted, p.gang); counted.PodGroup != nil || !view.Observed {
+		g.PodGroup = counted.PodGroup
 	}
 }
 

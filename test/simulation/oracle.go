@@ -58,6 +58,15 @@ func (r *remote) runningPods(o *stored) []pod {
 	return nil
 }
 
+// runsNewest tells whether all pods of a LeaderWorkerSet are of the template that its Object has. With a partition they are, if the
+// cluster got the LeaderWorkerSet only after it was held back.
+func (r *remote) runsNewest(o *stored) bool {
+	manifest := object(o.body, "spec", "forProvider", "manifest")
+	k, of := identify(manifest)
+	at := r.objects[task{k, of}]
+	return at != nil && at.as(manifest) && at.runs != nil && at.runs.started && !at.runs.outdated && len(at.runs.stopping) == 0 && equal(at.template, templateOf(manifest))
+}
+
 // heldBack tells whether a partition holds the template of a LeaderWorkerSet back.
 func heldBack(manifest document) bool {
 	return number(manifest, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") > 0
@@ -129,6 +138,9 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 			switch {
 			case o == nil || w.lost(o):
 			case !o.deleting && w.alive[o.owner]:
+				if r.runsNewest(o) {
+					w.told[r.name][n] = podsOf(object(o.body, "spec", "forProvider", "manifest"))
+				}
 				staying = append(staying, w.told[r.name][n]...)
 			case policiesOf(o).delete:
 				leaving, gone = append(leaving, toldPods(o, r.runningPods(o))...), append(gone, n.String())

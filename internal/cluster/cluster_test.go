@@ -6,7 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +24,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -842,6 +846,74 @@ func TestZeroAmounts(t *testing.T) {
 	o := outcomeOf(run(t, req))
 	if o.fatal != "" || o.not[Schedulable] != "" || len(o.allocated) != 3 {
 		t.Errorf("not all services have their reservations: %v %v %q", o.allocated, o.not, o.fatal)
+	}
+}
+
+// TestTooLarge proves which requests are not read where all of them have more than 100 bytes.
+func TestTooLarge(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		// requests have the sizes of those of each namespace.
+		requests map[string][]int
+		want     []string
+	}{
+		"Fit":    {"All of them are read.", map[string][]int{"a": {60}, "b": {40}}, nil},
+		"Half":   {"Each of two namespaces has half.", map[string][]int{"a": {60}, "b": {60}}, []string{"a/0", "b/0"}},
+		"Rest":   {"A namespace that needs less leaves the rest to the other.", map[string][]int{"a": {90}, "b": {10}}, nil},
+		"One":    {"One that has too many loses its largest.", map[string][]int{"a": {50, 10, 30, 20}, "b": {10}}, []string{"a/0"}},
+		"Equal":  {"Of equal ones, those with the first names are read.", map[string][]int{"a": {40, 40, 40, 40}, "b": {10}}, []string{"a/2", "a/3"}},
+		"Others": {"What one leaves goes to all that need more.", map[string][]int{"a": {45}, "b": {45}, "c": {10}}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var found []incoming.Object
+			for _, namespace := range slices.Sorted(maps.Keys(tc.requests)) {
+				for i, n := range tc.requests[namespace] {
+					found = append(found, incomingtest.Object(t, doc(t, fmt.Sprintf("{metadata: {name: %q, namespace: %s}, data: {request: %s}}", strconv.Itoa(i), namespace, strings.Repeat("x", n))).GetResource()))
+				}
+			}
+			var got []string
+			for name, large := range tooLarge(found, 100) {
+				if large {
+					got = append(got, name)
+				}
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestRequestsOfOneTenant proves that the requests of one namespace, which are too large together, stop neither the cluster nor the
+// services of others.
+func TestRequestsOfOneTenant(t *testing.T) {
+	const sent = `{"uid":%[1]q,"namespace":%[2]q,"name":%[2]q,"podRequirements":{"w":{"requests":{"nvidia.com/gpu":1}}},"clusters":[{"names":["us-east"],"namespace":"models","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1}}]}]}]}`
+	xr := head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 100}}]}\n"
+	req := request(t, xr, map[string]string{"object/reachable": reached, keyLedger: ledgerOf("{}")}, nil)
+	req.RequiredResources = map[string]*fnv1.Resources{requests: {}}
+	ask := func(namespace, uid string, spaces int) {
+		request, err := structpb.NewStruct(map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": uid, "namespace": namespace, "ownerReferences": []any{map[string]any{"controller": true, "uid": uid}}},
+			"data":     map[string]any{"request": fmt.Sprintf(sent, uid, namespace) + strings.Repeat(" ", spaces)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.RequiredResources[requests].Items = append(req.RequiredResources[requests].GetItems(), &fnv1.Resource{Resource: request})
+	}
+	for i := range 30 {
+		ask("hostile", fmt.Sprint("h", i), 1<<20-1000)
+	}
+	ask("friendly", "f", 0)
+	o := outcomeOf(run(t, req))
+	if o.fatal != "" || o.not[Schedulable] != "" || len(o.allocated) != 25 {
+		t.Errorf("want 24 services of one namespace and the other's to be served: %d %v %q", len(o.allocated), o.not, o.fatal)
+	}
+	if got := fmt.Sprint(o.allocated); !strings.Contains(got, "friendly") {
+		t.Errorf("the other namespace gets nothing: %s", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -157,13 +158,20 @@ func fromStatus(reservations []v1alpha1.Reservation) reservation.Ledger {
 // the service controls. Tenants may write ConfigMaps in their own namespaces only. So a
 // request counts for its namespace, whatever service it names. Requests with the same UID in
 // different namespaces are of different services.
+//
+// If all of them are too large together, some of those in the namespaces that have the most are ignored.
 func (r *observedState) readRequests(req incoming.Request) {
 	found, resolved := req.Required(requests)
 	r.resolved = resolved
 	slices.SortStableFunc(found, func(a, b incoming.Object) int { return strings.Compare(nameOf(a), nameOf(b)) })
 	// The pairs of namespace and UID that have a request.
 	known := map[[2]string]bool{}
+	large := tooLarge(found, maxRead)
 	for _, i := range found {
+		if large[nameOf(i)] {
+			r.ignored = append(r.ignored, nameOf(i)+": the requests of its namespace are too large together, and only the smallest are read")
+			continue
+		}
 		request, err := readRequest(i)
 		switch {
 		case err != nil:
@@ -175,6 +183,37 @@ func (r *observedState) readRequests(req incoming.Request) {
 			r.requests = append(r.requests, *request)
 		}
 	}
+}
+
+// maxRead is the most bytes of capacity requests that one call decodes. 10,000 services have some 5 MiB. Decoded requests take four
+// times as much memory, and the function may take 512 MiB.
+const maxRead = 24 << 20
+
+// tooLarge returns the names of the requests that are not read, so that the others have some bytes at most. Each namespace has a
+// share. One that needs less leaves the rest to the others, and of one that needs more, the smallest requests are read.
+func tooLarge(found []incoming.Object, bytes int) map[string]bool {
+	of, sums := map[string][]incoming.Object{}, map[string]int{}
+	for _, o := range found {
+		of[o.Namespace()] = append(of[o.Namespace()], o)
+		sums[o.Namespace()] += len(requestData.Text(o))
+	}
+	large := map[string]bool{}
+	namespaces := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[a], sums[b]), strings.Compare(a, b)) })
+	for i, namespace := range namespaces {
+		share := bytes / (len(namespaces) - i)
+		bytes -= min(share, sums[namespace])
+		if sums[namespace] <= share {
+			continue
+		}
+		slices.SortStableFunc(of[namespace], func(a, b incoming.Object) int {
+			return cmp.Compare(len(requestData.Text(a)), len(requestData.Text(b)))
+		})
+		for _, o := range of[namespace] {
+			share -= len(requestData.Text(o))
+			large[nameOf(o)] = share < 0
+		}
+	}
+	return large
 }
 
 func readRequest(o incoming.Object) (*reservation.CapacityRequest, error) {

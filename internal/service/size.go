@@ -142,9 +142,9 @@ func sizesOfRoles(p *plan.Plan, renderer *render.Renderer, sizes map[key.Key]int
 	return all, nil
 }
 
-// maxRequest is the most bytes of a capacity request. An API server takes 1 MiB of data in a
-// ConfigMap.
-const maxRequest = 1<<20 - 16<<10
+// maxRequest is the most bytes of a capacity request. Each cluster reads those of all services in one call, and takes no more than
+// 64 MiB. A service that fits into an answer of 4 MiB has less, because a replica has ten times as much there.
+const maxRequest = 256 << 10
 
 // requestedReplica is more than what a replica takes in a capacity request that has its shape already.
 const requestedReplica = 128

@@ -11,6 +11,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 	"github.com/fusioninfer/function-inferenceservice/test/function"
 )
@@ -72,5 +73,30 @@ roles:
 	}}
 	if got := fixture.Fatals(fn.Run(t, pipeline)); got == "" {
 		t.Error("want a Fatal for a response with nearly 4 MiB of another function")
+	}
+}
+
+// TestRequestTooLarge shows that a service is refused whose capacity request is larger than its clusters read, and not before.
+func TestRequestTooLarge(t *testing.T) {
+	fn := function.Start(t)
+	cluster := fixture.YAML(t, "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east, uid: e}, spec: {providerConfigRef: {name: east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}}")
+	refused := func(roles int) string {
+		spec := "placement: {clusters: [{name: east, inferenceClusterRef: {name: east}}]}\nroles:\n"
+		for i := range roles {
+			var labels []string
+			for j := range 200 {
+				labels = append(labels, fmt.Sprintf("example.com/%s%d: %[1]s%[2]d", strings.Repeat("x", 50), j))
+			}
+			spec += fmt.Sprintf("- {name: w%d, componentType: worker, template: {spec: {nodeSelector: {%s}, containers: [{name: vllm, image: i, args: [--model, m]}]}}}\n", i, strings.Join(labels, ", "))
+		}
+		req := fixture.Request(t, fixture.Service(spec), "")
+		req.RequiredResources = fixture.Fleet(t, kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "uid").GetStringValue(), cluster)
+		return fixture.Fatals(fn.Run(t, req))
+	}
+	if got := refused(8); got != "" {
+		t.Errorf("want no Fatal for a request of some 200 KiB, got %.300s", got)
+	}
+	if got := refused(12); !strings.Contains(got, "makes a capacity request that is too large: at most 262144 bytes") {
+		t.Errorf("want a Fatal for a request of some 300 KiB, got %.300q", got)
 	}
 }

@@ -172,6 +172,14 @@ type Routes struct {
 	// +kubebuilder:validation:MaxItems=64
 	AllowedGatewayClassNames []string `json:"allowedGatewayClassNames,omitempty"`
 
+	// AllowedAddresses are the addresses that such a Gateway may ask for: IP addresses,
+	// ranges such as 192.0.2.0/24, and patterns of names, with what allowedHostnames may
+	// have. "*" allows any address. There are none by default, because a Gateway may get
+	// the requests of others that go to an address which it asks for.
+	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	AllowedAddresses []string `json:"allowedAddresses,omitempty"`
+
 	// DefaultHostname is the host name of routes that name none and have a shared gateway,
 	// such as {service}.{namespace}.llm.example.com. {service} and {namespace} each have to
 	// be a whole label of the name, so that no two services have the same host name.

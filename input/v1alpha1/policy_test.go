@@ -17,6 +17,7 @@ routes:
   allowedParentRefs: [{namespace: gateways, name: main, sectionName: https}]
   ownGateways: Deny
   allowedGatewayClassNames: [istio]
+  allowedAddresses: [192.0.2.1, 192.0.2.0/24, "2001:db8::/32", "*.{namespace}.example.com", ours, "*"]
   defaultHostname: "{service}.{namespace}.llm.example.com"
   allowedHostnames: ["*.{namespace}.example.com", "llm.example.com", "*"]
   allowedFilters: [RequestMirror]
@@ -116,6 +117,7 @@ func TestPolicyDefaults(t *testing.T) {
 }
 
 func TestValidatePolicy(t *testing.T) {
+	const address = "must be an IP address, a range such as 192.0.2.0/24, or a name such as *.{namespace}.lb.example.com: lower case, with '*', {service} and {namespace} as whole labels only"
 	cases := map[string]struct {
 		reason string
 		doc    string
@@ -172,6 +174,18 @@ func TestValidatePolicy(t *testing.T) {
 				`input.routes.allowedHostnames[1]: Invalid value: "x-{service}.example.com": must be a host name, such as *.{namespace}.llm.example.com: lower case, with '*', {service} and {namespace} as whole labels only`,
 				`input.routes.allowedHostnames[2]: Invalid value: "a.*.b": must be a host name, such as *.{namespace}.llm.example.com: lower case, with '*', {service} and {namespace} as whole labels only`,
 				`input.routes.allowedFilters[0]: Unsupported value: "URLRewrite": supported values: "RequestMirror", "ExternalAuth", "ExtensionRef"`,
+			},
+		},
+		"Addresses": {
+			reason: "A mistyped range or address would allow nothing, or a name.",
+			doc:    `{routes: {allowedAddresses: [192.0.2.0/33, 192.0.2.256, "192.0.2.*", "", "a.*", 192.0.2.1/24]}}`,
+			want: []string{
+				`input.routes.allowedAddresses[0]: Invalid value: "192.0.2.0/33": ` + address,
+				`input.routes.allowedAddresses[1]: Invalid value: "192.0.2.256": ` + address,
+				`input.routes.allowedAddresses[2]: Invalid value: "192.0.2.*": ` + address,
+				`input.routes.allowedAddresses[3]: Invalid value: "": ` + address,
+				`input.routes.allowedAddresses[4]: Invalid value: "a.*": ` + address,
+				`input.routes.allowedAddresses[5]: Invalid value: "192.0.2.1/24": ` + address,
 			},
 		},
 		"Limits": {

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"net/netip"
 	"path"
 	"strings"
 
@@ -136,6 +137,11 @@ func validateRoutes(at *field.Path, r *Routes) field.ErrorList {
 		errs = append(errs, field.Required(at.Child("allowedGatewayClassNames"), "must list at least one class, or be left out to allow any; to allow no Gateway, set ownGateways to Deny"))
 	}
 	errs = append(errs, validatePatterns(at.Child("allowedGatewayClassNames"), r.AllowedGatewayClassNames)...)
+	addresses, more := check.Capped(at.Child("allowedAddresses"), r.AllowedAddresses, maxPatterns)
+	errs = append(errs, more...)
+	for i, a := range addresses {
+		errs = append(errs, validateAddress(at.Child("allowedAddresses").Index(i), a)...)
+	}
 	errs = append(errs, validateDefaultHostname(at.Child("defaultHostname"), r.DefaultHostname)...)
 	hostnames, more := check.Capped(at.Child("allowedHostnames"), r.AllowedHostnames, maxHostnames)
 	errs = append(errs, more...)
@@ -146,6 +152,31 @@ func validateRoutes(at *field.Path, r *Routes) field.ErrorList {
 		errs = append(errs, check.OneOf(at.Child("allowedFilters").Index(i), f, FilterRequestMirror, FilterExternalAuth, FilterExtensionRef)...)
 	}
 	return append(errs, validatePatterns(at.Child("allowedBackendNamespaces"), r.AllowedBackendNamespaces)...)
+}
+
+// validateAddress refuses an entry that no address can match. A name does not end in a number, so that a mistyped IP
+// address is none.
+func validateAddress(at *field.Path, a string) field.ErrorList {
+	_, isRange := AddressRange(a)
+	if isRange || !endsInNumber(a) && len(validateHostnamePattern(at, a)) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, text.Value(a), fmt.Sprintf("must be an IP address, a range such as 192.0.2.0/24, or a name such as *.%s.lb.example.com: lower case, with '*', %s and %s as whole labels only", PlaceholderNamespace, PlaceholderService, PlaceholderNamespace))}
+}
+
+func endsInNumber(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	return strings.Trim(last, "0123456789") == ""
+}
+
+// AddressRange returns the IP addresses that an entry of allowedAddresses stands for. It returns false for a name.
+func AddressRange(entry string) (netip.Prefix, bool) {
+	if ip, err := netip.ParseAddr(entry); err == nil {
+		ip = ip.Unmap()
+		return netip.PrefixFrom(ip, ip.BitLen()), ip.Zone() == ""
+	}
+	p, err := netip.ParsePrefix(entry)
+	return p, err == nil && p == p.Masked()
 }
 
 // validateDefaultHostname requires both placeholders, each as a whole label of the name.

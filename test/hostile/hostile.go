@@ -79,7 +79,7 @@ func openInput() object {
 		"apiVersion": "fn.fusioninfer.io/v1alpha1", "kind": "Input",
 		"podSecurity":            object{"enforce": "privileged"},
 		"allowedProviderConfigs": repeat(32, named("c", nil)),
-		"routes":                 object{"allowedParentRefs": list{object{"namespace": "team-a"}}, "allowedHostnames": list{"*"}, "allowedFilters": list{"RequestMirror"}},
+		"routes":                 object{"allowedParentRefs": list{object{"namespace": "team-a"}}, "allowedAddresses": list{"*"}, "allowedHostnames": list{"*"}, "allowedFilters": list{"RequestMirror"}},
 	}
 }
 

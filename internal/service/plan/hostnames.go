@@ -18,7 +18,7 @@ type hostnames struct {
 }
 
 func hostnamesOf(r *inputv1alpha1.Routes, s naming.Identity) hostnames {
-	expand := strings.NewReplacer(inputv1alpha1.PlaceholderService, s.Name, inputv1alpha1.PlaceholderNamespace, s.Namespace)
+	expand := placeholders(s)
 	h := hostnames{fallback: expand.Replace(r.DefaultHostname)}
 	if h.fallback != "" {
 		h.patterns = append(h.patterns, h.fallback)
@@ -27,6 +27,11 @@ func hostnamesOf(r *inputv1alpha1.Routes, s naming.Identity) hostnames {
 		h.patterns = append(h.patterns, expand.Replace(p))
 	}
 	return h
+}
+
+// placeholders replaces those of names by what they stand for in a service.
+func placeholders(s naming.Identity) *strings.Replacer {
+	return strings.NewReplacer(inputv1alpha1.PlaceholderService, s.Name, inputv1alpha1.PlaceholderNamespace, s.Namespace)
 }
 
 // restricted tells whether the platform team has assigned host names.

@@ -37,6 +37,7 @@ type routeAccess struct {
 	// route then, which leads to the entrypoint of each cluster.
 	inFleet, byEntrypoint bool
 	names                 hostnames
+	addresses             addresses
 }
 
 func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, snapshot *scheduling.Snapshot) *routeAccess {
@@ -51,7 +52,7 @@ func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *
 	if a.inFleet || scheduling.LeavesFleet(snapshot) {
 		a.fleet = in.Fleet.ParentRefs
 	}
-	a.names = hostnamesOf(a.routes, s)
+	a.names, a.addresses = hostnamesOf(a.routes, s), addressesOf(a.routes, s)
 	return a
 }
 
@@ -281,6 +282,9 @@ func (a *routeAccess) checkGateway(path *field.Path, spec *gateway.GatewaySpec) 
 			errs = append(errs, a.checkHostname(path.Child("listeners").Index(i).Child("hostname"), string(*h))...)
 		}
 	}
+	for i := range spec.Addresses[:min(len(spec.Addresses), maxAddresses)] {
+		errs = append(errs, a.checkAddress(path.Child("addresses").Index(i).Child("value"), spec.Addresses[i].Value)...)
+	}
 	if s := spec.DefaultScope; s != "" && s != gateway.GatewayDefaultScopeNone {
 		errs = append(errs, field.Invalid(path.Child("defaultScope"), text.Value(string(s)), "must be None or left out: other tenants' routes with useDefaultGateways would attach to this Gateway"))
 	}
@@ -288,6 +292,18 @@ func (a *routeAccess) checkGateway(path *field.Path, spec *gateway.GatewaySpec) 
 		return errs
 	}
 	return append(errs, a.checkInfrastructure(path.Child("infrastructure"), spec.Infrastructure)...)
+}
+
+// checkAddress refuses an address that may be others'. Without a value, the implementation assigns one.
+func (a *routeAccess) checkAddress(path *field.Path, value string) field.ErrorList {
+	if value == "" || a.addresses.allow(value) {
+		return nil
+	}
+	what := "must be left out"
+	if len(a.addresses) > 0 {
+		what += " or match " + a.addresses.list()
+	}
+	return field.ErrorList{field.Invalid(path, text.Value(value), what+": a Gateway may get the requests of others that go to an address which it asks for"+setBy("routes.allowedAddresses"))}
 }
 
 // checkInfrastructure refuses labels and annotations by which the gateway's own pods would be taken for others. Istio

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -213,6 +214,70 @@ func TestOwnGateways(t *testing.T) {
 			_, errs, messages := routed(t, "", tc.gateway, &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &tc.routes}}, nil, scheduling.Snapshot{})
 			if diff := cmp.Diff(tc.errs, errs, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%s", tc.reason, diff, messages)
+			}
+		})
+	}
+}
+
+// TestGatewayAddresses proves that a Gateway of one's own asks for no address that may be another tenant's.
+func TestGatewayAddresses(t *testing.T) {
+	const why = ": a Gateway may get the requests of others that go to an address which it asks for (routes.allowedAddresses in the Composition's input)"
+	refused := func(i int, value, what string) string {
+		return fmt.Sprintf("spec.roles[0].gateway.addresses[%d].value: Invalid value: %q: %s%s", i, value, what, why)
+	}
+	const leftOut = "must be left out"
+	cases := map[string]struct {
+		reason    string
+		addresses string
+		allowed   []string
+		want      []string
+	}{
+		"None":        {reason: "None is asked for.", addresses: `[]`},
+		"Unspecified": {reason: "The implementation assigns one.", addresses: `[{"type":"IPAddress"},{}]`},
+		"Default": {
+			reason:    "None is allowed, whatever its type. All are reported at once.",
+			addresses: `[{"value":"10.96.0.10"},{"type":"IPAddress","value":"2001:db8::1"},{"type":"Hostname","value":"ingress.istio-system.svc.cluster.local"},{"type":"NamedAddress","value":"shared"},{"type":"example.com/vip","value":"a"}]`,
+			want: []string{
+				refused(0, "10.96.0.10", leftOut), refused(1, "2001:db8::1", leftOut),
+				refused(2, "ingress.istio-system.svc.cluster.local", leftOut), refused(3, "shared", leftOut), refused(4, "a", leftOut),
+			},
+		},
+		"IP": {
+			reason:    "An IP address, however it is written.",
+			addresses: `[{"value":"192.0.2.1"},{"value":"192.0.2.2"},{"value":"2001:DB8:0::1"},{"value":"::ffff:192.0.2.1"}]`,
+			allowed:   []string{"192.0.2.1", "2001:db8::1"},
+			want:      []string{refused(1, "192.0.2.2", leftOut+" or match 192.0.2.1, 2001:db8::1")},
+		},
+		"Range": {
+			reason:    "A range, of IP addresses alone.",
+			addresses: `[{"value":"192.0.2.255"},{"value":"192.0.3.0"},{"value":"2001:db8:1::1"},{"value":"::ffff:192.0.3.0"},{"type":"NamedAddress","value":"192.0.2.0/24"}]`,
+			allowed:   []string{"192.0.2.0/24", "2001:db8::/32"},
+			want: []string{
+				refused(1, "192.0.3.0", leftOut+" or match 192.0.2.0/24, 2001:db8::/32"),
+				refused(3, "::ffff:192.0.3.0", leftOut+" or match 192.0.2.0/24, 2001:db8::/32"),
+				refused(4, "192.0.2.0/24", leftOut+" or match 192.0.2.0/24, 2001:db8::/32"),
+			},
+		},
+		"Names": {
+			reason:    "Names, as those of hosts.",
+			addresses: `[{"type":"Hostname","value":"a.lb.example.com"},{"type":"Hostname","value":"lb.example.com"},{"type":"Hostname","value":"gw.team.svc.cluster.local"},{"type":"NamedAddress","value":"ours"},{"type":"NamedAddress","value":"svc"}]`,
+			allowed:   []string{"*.lb.example.com", "gw.{namespace}.svc.cluster.local", "ours", "{service}"},
+			want:      []string{refused(1, "lb.example.com", leftOut+" or match *.lb.example.com, gw.team.svc.cluster.local, ours, svc")},
+		},
+		"OtherType": {
+			reason:    "An IP address of another type is one, too.",
+			addresses: `[{"type":"example.com/vip","value":"10.0.0.1"},{"type":"example.com/vip","value":"11.0.0.1"}]`,
+			allowed:   []string{"10.0.0.0/8"},
+			want:      []string{refused(1, "11.0.0.1", leftOut+" or match 10.0.0.0/8")},
+		},
+		"Any": {reason: "The platform team may allow all.", addresses: `[{"value":"10.96.0.10"},{"type":"NamedAddress","value":"A/b"}]`, allowed: []string{"*"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			gateway := strings.Replace(listensHTTP, `{`, `{"addresses":`+tc.addresses+`,`, 1)
+			_, _, messages := routed(t, "", gateway, &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{AllowedAddresses: tc.allowed}}}, nil, scheduling.Snapshot{})
+			if diff := cmp.Diff(tc.want, slices.Collect(strings.SplitSeq(messages, "\n"))[:strings.Count(messages, "\n")], cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -30,9 +30,9 @@ type Warning struct {
 //
 // OwnImage tells that the platform team chose the image. Endpoint pickers are extended by
 // plugins, so the image may have its own. Unknown plugins and unknown parameters are then
-// warnings. Everything else stays an error, also a data source, a discovery or a
-// cross-replica syncer of an unknown type. They connect to addresses, find endpoints outside
-// of the service's pool, or send state to a store.
+// warnings. Everything else stays an error, also a data source or a cross-replica syncer of an
+// unknown type, and any discovery. They connect to addresses, send state to a store, or find
+// endpoints outside of the service's pool.
 func (c *Config) Check(name inputv1alpha1.Dialect, ownImage bool) ([]Warning, field.ErrorList) {
 	d, ok := dialects[name]
 	if !ok {

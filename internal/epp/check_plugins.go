@@ -45,7 +45,7 @@ func connecting(pluginType string) role {
 func (v *verifier) usableTypes() []string {
 	var types []string
 	for t, p := range v.d.plugins {
-		if !p.experimental && t != "header-based-testing-filter" && t != "destination-endpoint-served-verifier" {
+		if !p.experimental && p.role != discovery && t != "header-based-testing-filter" && t != "destination-endpoint-served-verifier" {
 			types = append(types, t)
 		}
 	}
@@ -84,6 +84,8 @@ func (v *verifier) checkPlugins() {
 			v.failWith(func() *field.Error { return v.unknownType(at.Child("type"), p.Type) })
 		case known.experimental:
 			v.fail(field.Forbidden(at.Child("type"), p.Type+" is experimental: the endpoint picker loads it only with the flag --allow-experimental-plugins, which is not set"))
+		case known.role == discovery:
+			v.fail(field.Forbidden(at.Child("type"), p.Type+" has no use here: "+ownEndpoints))
 		default:
 			v.checkParameters(at.Child("parameters"), p, known)
 		}

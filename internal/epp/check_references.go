@@ -11,6 +11,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
+// ownEndpoints is why there is no discovery. llm-d-router's file-discovery would have gateways send requests to the
+// addresses of a file, which may be a key that somebody adds to the mounted ConfigMap.
+const ownEndpoints = "endpoints are the pods of the service's InferencePool"
+
 const (
 	singleProfileHandler = "single-profile-handler"
 	maxScorePicker       = "max-score-picker"
@@ -220,7 +224,7 @@ func (v *verifier) checkDataLayer() {
 		}
 	}
 	if l.Discovery != nil {
-		v.checkConnection(at.Child("discovery", "pluginRef"), l.Discovery.PluginRef, discovery)
+		v.fail(field.Forbidden(at.Child("discovery"), "must be left out: "+ownEndpoints+", which an endpoint picker with a discovery ignores"))
 	}
 	if name := l.CrossReplicaSyncerPluginRef; name != "" {
 		v.checkConnection(at.Child("crossReplicaSyncerPluginRef"), name, "")

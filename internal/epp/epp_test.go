@@ -280,6 +280,53 @@ func TestCheckSaysWhatIsRight(t *testing.T) {
 	}
 }
 
+// TestDiscovery proves that an endpoint picker has the endpoints of its InferencePool, and no others.
+func TestDiscovery(t *testing.T) {
+	const (
+		typeRefused = `config.plugins[0].type: Forbidden: file-discovery has no use here: endpoints are the pods of the service's InferencePool`
+		refused     = `config.dataLayer.discovery: Forbidden: must be left out: endpoints are the pods of the service's InferencePool, which an endpoint picker with a discovery ignores`
+		profiles    = "\nschedulingProfiles: [{name: default}]\n"
+	)
+	cases := map[string]struct {
+		reason   string
+		config   string
+		ownImage bool
+		want     []string
+	}{
+		"File": {
+			reason: "A file says which endpoints there are, and it may be a key that somebody adds to the ConfigMap.",
+			config: `plugins: [{type: file-discovery, parameters: {path: /config/endpoints.yaml, watchFile: true}}]` + profiles + `dataLayer: {discovery: {pluginRef: file-discovery}}`,
+			want:   []string{typeRefused, refused},
+		},
+		"FileOfOwnImage": {
+			reason:   "No image changes that.",
+			config:   `plugins: [{type: file-discovery, name: find}]` + profiles + `dataLayer: {discovery: {pluginRef: find}}`,
+			ownImage: true,
+			want:     []string{typeRefused, refused},
+		},
+		"PluginOfOwnImage": {
+			reason:   "Nor does a plugin of the image.",
+			config:   `plugins: [{type: mine}]` + profiles + `dataLayer: {discovery: {pluginRef: mine}}`,
+			ownImage: true,
+			want:     []string{refused},
+		},
+		"Empty":  {reason: "The endpoint picker looks for a discovery without a name, too.", config: `plugins: [{type: queue-scorer}]` + profiles + `dataLayer: {discovery: {}}`, want: []string{refused}},
+		"Unused": {reason: "So is the plugin where no reference names it.", config: `plugins: [{type: file-discovery, parameters: {path: /a}}]` + profiles, want: []string{typeRefused}},
+		"Null":   {reason: "A null is as good as nothing.", config: `plugins: [{type: queue-scorer}]` + profiles + `dataLayer: {discovery: null}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, e := range checkTextFor("apiVersion: "+APIVersionLLMD+"\nkind: EndpointPickerConfig\n"+tc.config, inputv1alpha1.DialectLLMD, tc.ownImage) {
+				got = append(got, e.Error())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestCheckOwnImage shows what is only a warning, and what is still refused, if the
 // platform team chose the image.
 func TestCheckOwnImage(t *testing.T) {
@@ -328,11 +375,11 @@ func TestCheckOwnImage(t *testing.T) {
 			errs:   []string{"config.plugins"},
 		},
 		"Sources": {
-			reason: "A data source and a discovery have to be known: they decide what the endpoint picker connects to.",
+			reason: "A data source has to be known, because it decides what the endpoint picker connects to. There is no discovery at all.",
 			config: "plugins: [{type: mine, name: src}, {type: mine}]\nschedulingProfiles: [{name: default}]\n" +
 				"dataLayer: {sources: [{pluginRef: src, extractors: [{pluginRef: mine}]}], discovery: {pluginRef: mine}}\n",
 			warnings: []Warning{{"config.plugins[0].type", "mine " + noPlugin}, {"config.plugins[1].type", "mine " + noPlugin}},
-			errs:     []string{"config.dataLayer.sources[0].pluginRef", "config.dataLayer.discovery.pluginRef"},
+			errs:     []string{"config.dataLayer.sources[0].pluginRef", "config.dataLayer.discovery"},
 		},
 		"LegacyMetrics": {
 			reason:  "No feature gate keeps data sources from the checks: the image decides what the gate does.",

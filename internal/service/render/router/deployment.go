@@ -92,6 +92,8 @@ func (r *rendering) strategy() *applyappsv1.DeploymentStrategyApplyConfiguration
 		WithRollingUpdate(applyappsv1.RollingUpdateDeployment().WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(0)))
 }
 
+// podSpec mounts the whole ConfigMap, although one key of it is read. Items would change the pods, and several endpoint
+// pickers are recreated then. No known plugin takes endpoints from a key that somebody adds: no configuration has a discovery.
 func (r *rendering) podSpec() map[string]any {
 	pod := &r.router.Pod
 	spec := map[string]any{

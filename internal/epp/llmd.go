@@ -5,6 +5,11 @@ import inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1a
 // llmd is the dialect of llm-d-router v0.10.0. The plugins are those that cmd/epp/runner
 // registers, the fields those of apix/config/v1alpha1, and the injected plugins those that
 // pkg/epp/config/loader adds.
+//
+// Some plugins connect to addresses in their parameters, such as vllm.url of token-producer, and these are not checked. A
+// check would hold nothing: the data sources follow the redirects of a tenant's engines to any address
+// (pkg/epp/framework/plugins/datalayer/source/http/client.go). And an endpoint picker has no container beside its own, so
+// addresses of the pod itself, which are harmless, would be of no use. docs/security.md says what limits the connections.
 var llmd = dialect{
 	name:        inputv1alpha1.DialectLLMD,
 	apiVersions: []string{APIVersionLLMD, APIVersionGAIE},

@@ -23,7 +23,8 @@ const portDNS = 53
 
 // Render returns the NetworkPolicy of a service in one cluster. It selects pods by labels that
 // the function sets on every pod of a service, over those of a template. So a tenant can
-// neither take a pod out of the policy nor make a pod of another service a peer.
+// neither take a pod out of the policy nor make a pod of another service a peer. It does not select endpoint pickers, to
+// which gateways of any namespace connect, so what they reach is not limited either.
 func Render(p *plan.Plan, cluster *plan.ClusterPlan) (kube.Object, error) {
 	engines := applymeta.LabelSelector().
 		WithMatchLabels(map[string]string{naming.LabelService: cluster.Base}).

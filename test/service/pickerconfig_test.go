@@ -85,40 +85,56 @@ func TestPausedIsNotReady(t *testing.T) {
 	}
 }
 
-// TestStopsOnceRequestsWait shows that a role which may go to 0 from now on keeps a replica until an endpoint picker
-// runs in which requests wait. Later changes of the endpoint picker leave the minimum at 0.
+// TestStopsOnceRequestsWait shows that a role which may go to 0 for lack of requests from now on keeps a replica until an
+// endpoint picker runs in which requests wait. Later changes of the endpoint picker leave the minimum at 0.
 func TestStopsOnceRequestsWait(t *testing.T) {
-	const input = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, scaling: {prometheus: {serverAddress: "http://prometheus:9090"}}}`
-	spec := func(least int, strategy string) string {
+	const (
+		input  = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, allowedTriggers: [cron], scaling: {prometheus: {serverAddress: "http://prometheus:9090"}}}`
+		target = "minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}"
+	)
+	spec := func(scaling, strategy string) string {
 		return fmt.Sprintf("roles:\n- {name: r, componentType: router, strategy: %s}\n- {name: w, componentType: worker, "+
-			"scaling: {minReplicas: %d, maxReplicas: 4, target: {waitingRequests: 3}}, template: {spec: {containers: [{name: vllm, image: vllm/vllm-openai:v1, command: [vllm, serve, m]}]}}}\n", strategy, least)
+			"scaling: {%s}, template: {spec: {containers: [{name: vllm, image: vllm/vllm-openai:v1, command: [vllm, serve, m]}]}}}\n", strategy, scaling)
 	}
-	w := newWorld(t, spec(1, "prefix-cache"))
-	w.req.Input = fixture.YAML(t, input)
-	// It applies all of an answer, and returns the minimum in it. The new endpoint picker runs, or the former one still does.
-	apply := func(runs bool) float64 {
-		t.Helper()
-		rsp, _ := fixture.Reconcile(t, w.fn, w.req, nil)
-		if fatal := fixture.Fatals(rsp); fatal != "" {
-			t.Fatal(fatal)
-		}
-		fixture.Observe(w.req, rsp)
-		status := `{observedGeneration: 1, replicas: 1, availableReplicas: 1, updatedReplicas: 1}`
-		if !runs {
-			status = `{observedGeneration: 1, replicas: 2, availableReplicas: 1, updatedReplicas: 1}`
-		}
-		picker := w.req.GetObserved().GetResources()["deployment/epp"]
-		picker.Resource = kube.With(kube.With(picker.GetResource(), structpb.NewStructValue(fixture.YAML(t, status)), "status"), structpb.NewNumberValue(1), "metadata", "generation")
-		return kube.Lookup(rsp.GetDesired().GetResources()[kedaOfW].GetResource(), "spec", "minReplicaCount").GetNumberValue()
+	cases := map[string]struct {
+		reason, former string
+		// want are the minimums: one before the edit, five while the endpoint picker is replaced, and two after another edit of it.
+		want []float64
+	}{
+		"Minimum":  {reason: "It has run at least one replica.", former: "minReplicas: 1, maxReplicas: 4, target: {waitingRequests: 3}", want: []float64{1, 1, 1, 1, 0, 0, 0, 0}},
+		"Triggers": {reason: "What stopped it so far starts it again without a request.", former: "minReplicas: 0, maxReplicas: 4, triggers: [{type: cron, metadata: {desiredReplicas: '2'}}]", want: []float64{0, 1, 1, 1, 0, 0, 0, 0}},
+		"Named":    {reason: "A tenant names triggers, too.", former: "minReplicas: 0, maxReplicas: 4, triggers: [{type: cron, name: requests, metadata: {desiredReplicas: '2'}}]", want: []float64{0, 1, 1, 1, 0, 0, 0, 0}},
 	}
-	apply(true)
-	got := []float64{apply(true)}
-	w.edit(spec(0, "prefix-cache"))
-	got = append(got, apply(false), apply(false), apply(true), apply(true), apply(true))
-	w.edit(spec(0, "queue-size"))
-	got = append(got, apply(false), apply(false))
-	if diff := cmp.Diff([]float64{1, 1, 1, 1, 0, 0, 0, 0}, got); diff != "" {
-		t.Errorf("minReplicaCount: -want, +got:\n%s", diff)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, spec(tc.former, "prefix-cache"))
+			w.req.Input = fixture.YAML(t, input)
+			// It applies all of an answer, and returns the minimum in it. The new endpoint picker runs, or the former one still does.
+			apply := func(runs bool) float64 {
+				t.Helper()
+				rsp, _ := fixture.Reconcile(t, w.fn, w.req, nil)
+				if fatal := fixture.Fatals(rsp); fatal != "" {
+					t.Fatal(fatal)
+				}
+				fixture.Observe(w.req, rsp)
+				status := `{observedGeneration: 1, replicas: 1, availableReplicas: 1, updatedReplicas: 1}`
+				if !runs {
+					status = `{observedGeneration: 1, replicas: 2, availableReplicas: 1, updatedReplicas: 1}`
+				}
+				picker := w.req.GetObserved().GetResources()["deployment/epp"]
+				picker.Resource = kube.With(kube.With(picker.GetResource(), structpb.NewStructValue(fixture.YAML(t, status)), "status"), structpb.NewNumberValue(1), "metadata", "generation")
+				return kube.Lookup(rsp.GetDesired().GetResources()[kedaOfW].GetResource(), "spec", "minReplicaCount").GetNumberValue()
+			}
+			apply(true)
+			got := []float64{apply(true)}
+			w.edit(spec(target, "prefix-cache"))
+			got = append(got, apply(false), apply(false), apply(true), apply(true), apply(true))
+			w.edit(spec(target, "queue-size"))
+			got = append(got, apply(false), apply(false))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s minReplicaCount: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync"
 
-	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -38,10 +37,18 @@ type scaledStatus struct {
 	} `json:"status"`
 }
 
+// A scaledObject is the part of a ScaledObject that is read.
+type scaledObject struct {
+	Spec struct {
+		MinReplicaCount *int32                    `json:"minReplicaCount"`
+		Triggers        []v1alpha1.ScalingTrigger `json:"triggers"`
+	} `json:"spec"`
+}
+
 var (
 	scaleTargetView  = incoming.NewView[scaleTarget]()
 	scaledStatusView = incoming.NewCompositeView[scaledStatus]()
-	minReplicaCount  = incoming.NewPath("spec", "minReplicaCount")
+	scaledObjectView = incoming.NewView[scaledObject]()
 	startReplicas    = incoming.NewPath("metadata", "annotations", naming.AnnotationStartReplicas)
 )
 
@@ -62,10 +69,12 @@ func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[stri
 	return plan.ScaleRoles(spec, views)
 }
 
-// MayStop tells whether a ScaledObject lets its role go to 0.
+// MayStop tells whether a ScaledObject lets its role go to 0 for lack of requests.
 func (r *ObservedState) MayStop(k key.Key) bool {
-	least, set := minReplicaCount.In(r.req.Observed(k)).GetKind().(*structpb.Value_NumberValue)
-	return set && least.NumberValue == 0
+	so := scaledObject{}
+	_ = scaledObjectView.Read(r.req.Observed(k), &so) // Fields of a wrong type count as absent.
+	least := so.Spec.MinReplicaCount
+	return least != nil && *least == 0 && slices.ContainsFunc(so.Spec.Triggers, plan.CountsRequests)
 }
 
 // saidOfScaling reads what the service has said of its roles.

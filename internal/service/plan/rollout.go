@@ -65,7 +65,7 @@ type Running struct {
 	// PickerRuns tells whether an endpoint picker with a configuration of that hash is available in the Deployment of the key, and
 	// all others are being deleted.
 	PickerRuns func(k key.Key, hash string) bool
-	// MayStop tells whether the ScaledObject of that key lets its role go to 0.
+	// MayStop tells whether the ScaledObject of that key lets its role go to 0 for lack of requests.
 	MayStop func(key.Key) bool
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string

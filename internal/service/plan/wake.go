@@ -51,7 +51,8 @@ func (r *Role) staysAwake() bool {
 
 // holdAwake keeps a replica of a role that may stop from now on, until requests can wait for it. KEDA stops a role that
 // nobody uses as soon as its minimum is 0, and the former endpoint picker would refuse what comes next, and show no queue
-// that starts the role again. Once the minimum is 0, a later change of the endpoint picker starts nothing.
+// that starts the role again. Once it may stop so, a later change of the endpoint picker starts nothing. A role that other
+// triggers have stopped so far is held, too: no endpoint picker had to let requests wait for it.
 func (p *Plan) holdAwake(running *Running) {
 	for _, r := range p.Roles {
 		if a := r.Autoscaler; a != nil && a.Min == 0 && r.scaling.Target != nil && !running.MayStop(key.Autoscaler(a.Kind, r.Name)) {
@@ -166,12 +167,20 @@ func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input) {
 		}
 	}
 	a.Triggers = append(a.Triggers, v1alpha1.ScalingTrigger{
-		Type: "prometheus", Name: "requests", MetricType: autoscalingv2.AverageValueMetricType,
+		Type: "prometheus", Name: requestsTrigger, MetricType: autoscalingv2.AverageValueMetricType,
 		Metadata: map[string]string{
 			"serverAddress": in.Scaling.Prometheus.ServerAddress, "query": strings.Join(terms, " + "),
 			"threshold": never, "activationThreshold": "0", "ignoreNullValues": "false",
 		},
 	})
+}
+
+// requestsTrigger is the name of the trigger that addWake adds.
+const requestsTrigger = "requests"
+
+// CountsRequests tells whether a trigger is one that addWake adds. Tenants name triggers as they like.
+func CountsRequests(t v1alpha1.ScalingTrigger) bool {
+	return t.Type == "prometheus" && t.Name == requestsTrigger && t.Metadata["threshold"] == never
 }
 
 // recently is the time in which Prometheus has read a metric twice, and KEDA has at least once. By default KEDA does so

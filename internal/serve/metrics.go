@@ -41,6 +41,9 @@ var kinds = map[string]string{
 // reasons are the values of the label reason.
 var reasons = []string{composite.ReasonInvalidSpec, composite.ReasonInvalidInput, composite.ReasonNameConflict, composite.ReasonTooLarge, other}
 
+// nearlyTooLarge is a size of responses that the alert InferenceFunctionResponsesLarge goes by.
+const nearlyTooLarge = 3 << 20
+
 // Metrics are the function's own. No label has what a tenant has written, and each has few values. So there
 // is nothing about single services: the function keeps nothing between calls, and could not tell
 // which of them are gone.
@@ -66,7 +69,7 @@ func NewMetrics() *Metrics {
 		duration: histogram("fusioninfer_function_call_duration_seconds", "How long a call took from its decoded request to its response.",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}),
 		size: histogram("fusioninfer_function_response_size_bytes", "Size of encoded responses. Crossplane takes at most 4 MiB.",
-			prometheus.ExponentialBuckets(4<<10, 2, 11)),
+			append(prometheus.ExponentialBuckets(4<<10, 2, 10), nearlyTooLarge, 4<<20)),
 	}
 	for kind := range kinds {
 		m.start(kinds[kind])

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -143,6 +146,40 @@ func TestResponseSize(t *testing.T) {
 	m.HandleRPC(m.TagRPC(t.Context(), &stats.RPCTagInfo{}), &stats.OutPayload{Length: 5000}) // A call of another service, such as reflection.
 	if got := series(t, m)["response_size_bytes{InferenceService}"]; got != 1 {
 		t.Errorf("%v sizes are counted, want 1", got)
+	}
+}
+
+// TestSizeOfAlert proves that an alert goes by a bucket that there is, and that responses which nearly are too large are above it.
+func TestSizeOfAlert(t *testing.T) {
+	rules, err := os.ReadFile(filepath.Join("..", "..", "package", "monitoring", "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(rules), `fusioninfer_function_response_size_bytes_bucket{le="`)
+	bound, _, _ := strings.Cut(after, `"`)
+	cases := map[string]struct {
+		reason string
+		size   int
+		// below are the responses in that bucket.
+		below string
+	}{
+		"Usual": {reason: "There is room for more.", size: 2 << 20, below: "1"},
+		"Large": {reason: "There is little room.", size: composite.MaxAnswer, below: "0"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m, registry := NewMetrics(), prometheus.NewRegistry()
+			registry.MustRegister(m)
+			ctx := m.TagRPC(t.Context(), &stats.RPCTagInfo{})
+			m.Answered(ctx, callOf("InferenceService", nil), time.Second, nil)
+			m.HandleRPC(ctx, &stats.OutPayload{Length: tc.size})
+			w := httptest.NewRecorder()
+			promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			want := `fusioninfer_function_response_size_bytes_bucket{kind="InferenceService",le="` + bound + `"} ` + tc.below + "\n"
+			if !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s Want %s", tc.reason, want)
+			}
+		})
 	}
 }
 

@@ -17,7 +17,7 @@ test-all: test ## Run every test and check: make test, then make test-rest. An h
 
 # The longest parts come first. Parts wait for much of their time, so several run at once. They do without go vet: the part lint has
 # the same checks for all modules, and go vet would read all dependencies of each.
-PARTS = test-e2e-traffic test-e2e-own test-e2e-fleet test-e2e-shared test-simulation lint test-e2e-kueue test-race test-controlplane test-fuzz test-crossplane test-packages test-bench test-epp
+PARTS = test-e2e-traffic test-e2e-own test-e2e-fleet test-e2e-shared test-simulation lint test-e2e-kueue test-race test-controlplane test-fuzz test-crossplane test-packages test-bench test-epp test-queries
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: test-rest
@@ -59,6 +59,10 @@ test-epp: ## Load the endpoint picker configurations with the loaders of the end
 	cd test/epp/v1.2.1 && $(GO) test -vet=off ./...
 	cd test/epp/v1.5.0 && $(GO) test -vet=off ./...
 
+.PHONY: test-queries
+test-queries: ## Evaluate what targets measure, and the alerts, with Prometheus's own library.
+	cd test/tools/prometheus && $(GO) test -vet=off ./...
+
 .PHONY: golden
 golden: ## Write the goldens of the examples. Read the difference.
 	$(GO) test ./example -run TestExamples -update
@@ -75,7 +79,7 @@ check-generated: ## Fail if a generated file is stale.
 # shared one, lint would fail after another clone was deleted.
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 # The modules that have code of the project.
-LINTED = . test/bench test/controlplane test/crossplane test/epp/v1.2.1 test/epp/v1.5.0 test/packages
+LINTED = . test/bench test/controlplane test/crossplane test/epp/v1.2.1 test/epp/v1.5.0 test/packages test/tools/prometheus
 
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml. The first run builds them, which takes minutes.

@@ -32,7 +32,8 @@ type PodMonitors struct {
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// Interval between two scrapes, such as 30s. By default Prometheus has its own. Dashboards, alerts and targets look at
-	// rates over 5 minutes, so beyond 2 minutes they may have no result.
+	// rates over 5 minutes, so beyond 2 minutes they may have no result. Targets count an engine for three intervals after
+	// it was read, and for at least a minute.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,4}(ms|s|m)$`
 	Interval string `json:"interval,omitempty"`

@@ -87,8 +87,9 @@ func known(t *testing.T) table {
 	return all
 }
 
-// What of an expression is no metric.
+// What of an expression is no metric. A matcher may name several.
 var (
+	several  = regexp.MustCompile(`\{__name__=~"([^"]*)"[^}]*\}`)
 	textual  = regexp.MustCompile(`"[^"]*"`)
 	matchers = regexp.MustCompile(`\{[^}]*\}`)
 	ranges   = regexp.MustCompile(`\[[^\]]*\]`)
@@ -100,6 +101,7 @@ var (
 
 // metrics returns the names of the series of an expression.
 func metrics(expr string) []string {
+	expr = several.ReplaceAllStringFunc(expr, func(s string) string { return strings.ReplaceAll(several.FindStringSubmatch(s)[1], "|", " ") })
 	for _, m := range []*regexp.Regexp{textual, matchers, ranges, labelled, called, number} {
 		expr = m.ReplaceAllString(expr, " ")
 	}
@@ -132,8 +134,8 @@ func (all table) check(t *testing.T, where, expr string) {
 }
 
 func TestMetricsOfExpressions(t *testing.T) {
-	const expr = `histogram_quantile(0.95, sum by (le, role) (rate(a:b_bucket{x="y{}",z=~"a|b"}[5m]))) or up{a!=""} == 0 and 3e6 > c_total * on (cluster) group_right () d`
-	if got := strings.Join(metrics(expr), " "); got != "a:b_bucket up c_total d" {
+	const expr = `histogram_quantile(0.95, sum by (le, role) (rate(a:b_bucket{x="y{}",z=~"a|b"}[5m]))) or up{a!=""} == 0 and 3e6 > c_total * on (cluster) group_right () d + sum({__name__=~"a:e|a:f",x="y"})`
+	if got := strings.Join(metrics(expr), " "); got != "a:b_bucket up c_total d a:e a:f" {
 		t.Errorf("the metrics are %s", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -154,7 +155,7 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 		Type: "prometheus", Name: "target", MetricType: autoscalingv2.AverageValueMetricType,
 		Metadata: map[string]string{
 			"serverAddress": in.Scaling.Prometheus.ServerAddress,
-			"query":         query[target.Name](p.seriesOf(r.Name)),
+			"query":         query[target.Name](p.seriesOf(r.Name), freshness(in)),
 			"threshold":     strconv.Itoa(int(*target.Value)),
 			// By default KEDA takes a result without series for 0, and would scale down to the minimum
 			// whenever Prometheus has lost the engines (pkg/scalers/prometheus_scaler.go of v2.21.0).
@@ -238,28 +239,38 @@ var externalMetrics = map[string]string{
 // HorizontalPodAutoscaler counts ready pods in its own namespace, and does nothing without any
 // (pkg/controller/podautoscaler/replica_calculator.go of Kubernetes v1.36). Pods may run in other clusters.
 //
-// A query gives nothing if Prometheus has no series of the role. Then nothing scales.
-type query func(selector string) string
+// A query gives nothing if Prometheus has no series of the role, or reads none of them any more. Then nothing scales. Engines
+// that it has read within the time of fresh count.
+type query func(selector, fresh string) string
 
 // queries of the engines that are known. test/tools/metrics has the tables of their metrics.
 var queries = map[launch.Engine]map[string]query{
 	launch.EngineVLLM: {
-		"waitingRequests":              sumOf("vllm:num_requests_waiting"),
+		"waitingRequests":              sumOf(waitingMetrics[launch.EngineVLLM]...),
 		"runningRequests":              sumOf(runningMetric[launch.EngineVLLM]),
 		"kvCacheUtilizationPercent":    percentOf("vllm:kv_cache_usage_perc"),
-		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineVLLM], window),
-		"timeToFirstTokenMilliseconds": timeOf("vllm:time_to_first_token_seconds"),
+		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineVLLM]),
+		"timeToFirstTokenMilliseconds": timeOf("vllm:time_to_first_token_seconds", runningMetric[launch.EngineVLLM]),
 	},
 	launch.EngineSGLang: {
-		"waitingRequests":              sumOf("sglang:num_queue_reqs"),
+		"waitingRequests":              sumOf(waitingMetrics[launch.EngineSGLang]...),
 		"runningRequests":              sumOf(runningMetric[launch.EngineSGLang]),
 		"kvCacheUtilizationPercent":    percentOf("sglang:token_usage"),
-		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineSGLang], window),
-		"timeToFirstTokenMilliseconds": timeOf("sglang:time_to_first_token_seconds"),
+		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineSGLang]),
+		"timeToFirstTokenMilliseconds": timeOf("sglang:time_to_first_token_seconds", runningMetric[launch.EngineSGLang]),
 	},
 }
 
 var (
+	// waitingMetrics are the gauges with the requests that wait in an engine. In a decode engine of SGLang a request waits for
+	// memory first, and is in the queue of the scheduler once it has its KV cache (disaggregation/decode.py of v0.5.18). What
+	// waits for the other engine does not count: more replicas of this one would not help. Such are the requests in the
+	// transfer queue of decode, which wait for prefill, and those in the bootstrap queue of prefill (until v0.5.9 its prealloc
+	// queue), which wait for memory of decode. In the inflight queue of prefill its work is done.
+	waitingMetrics = map[launch.Engine][]string{
+		launch.EngineVLLM:   {"vllm:num_requests_waiting"},
+		launch.EngineSGLang: {"sglang:num_queue_reqs", "sglang:num_decode_prealloc_queue_reqs"},
+	}
 	// runningMetric is the gauge with the requests that an engine works on. An engine has it once it answers.
 	runningMetric = map[launch.Engine]string{launch.EngineVLLM: "vllm:num_requests_running", launch.EngineSGLang: "sglang:num_running_reqs"}
 	// tokensMetric is the counter of the tokens that an engine has generated.
@@ -269,26 +280,66 @@ var (
 // window is the time of which rates are the mean.
 const window = "[5m]"
 
-func sumOf(metric string) query {
-	return func(s string) string { return "sum(" + metric + s + ")" }
+// ranks are the labels by which gauges of one engine differ: that of vLLM (v1/metrics/loggers.py of v0.28.0), and those of
+// SGLang (observability/metrics_collector.py of v0.5.18). All others tell engines apart. One may be a label of a Prometheus, such as
+// cluster: two clusters may have pods of the same name.
+const ranks = "engine, dp_rank, tp_rank, pp_rank, moe_ep_rank, priority"
+
+// scrapes is for how many intervals an engine counts that Prometheus no longer reads.
+const scrapes = 3
+
+// freshness is how long an engine counts after Prometheus has read it. When an engine leaves a cluster, its PodMonitor goes with
+// it. Then Prometheus does not note that the engine is gone (scrapePool.stop in scrape.go of v3.12.0), and has its last values
+// for five minutes. Some three intervals are what it takes to note that a pod is gone. By default Prometheus reads once in a
+// minute. What it writes elsewhere may be some seconds late.
+func freshness(in *inputv1alpha1.Input) string {
+	every := time.Minute
+	if m := in.Monitoring.PodMonitors; m != nil && m.Interval != "" {
+		every, _ = time.ParseDuration(m.Interval) // Validation refuses what is none.
+	}
+	return fmt.Sprintf("[%ds]", int(max(time.Minute, scrapes*every).Seconds()))
+}
+
+// series is the selector of the series of any of the metrics. One that an engine lacks adds nothing.
+func series(selector string, metrics ...string) string {
+	if len(metrics) == 1 {
+		return metrics[0] + selector
+	}
+	return `{__name__=~"` + strings.Join(metrics, "|") + `",` + strings.TrimPrefix(selector, "{")
+}
+
+// freshOnly are the series of gauges that Prometheus has read lately. The gauges say which engines Prometheus knows to be gone:
+// a function over a range does not.
+func freshOnly(series, fresh string) string {
+	return series + " and last_over_time(" + series + fresh + ")"
+}
+
+func sumOf(metrics ...string) query {
+	return func(s, fresh string) string { return "sum(" + freshOnly(series(s, metrics...), fresh) + ")" }
 }
 
 // percentOf is about a gauge from 0 to 1. An engine may have several, one for each data-parallel rank.
 func percentOf(metric string) query {
-	return func(s string) string { return "100 * sum(avg by (namespace, pod) (" + metric + s + "))" }
+	return func(s, fresh string) string {
+		return "100 * sum(avg without (" + ranks + ") (" + freshOnly(metric+s, fresh) + "))"
+	}
 }
 
-func rateOf(metric, in string) query {
-	return func(s string) string { return "sum(rate(" + metric + s + in + "))" }
+// rateOf is about a counter. What was counted in the window was counted, whether the engine is still there or not.
+func rateOf(metric string) query {
+	return func(s, _ string) string { return sumOfRates(metric+s, window) }
 }
+
+func sumOfRates(series, in string) string { return "sum(rate(" + series + in + "))" }
 
 // timeOf is about a histogram of seconds. Without requests its quantile is NaN, which no comparison lets pass.
-// Then 0 counts, if the engines have metrics at all. The number of engines makes it a sum.
-func timeOf(metric string) query {
-	return func(s string) string {
+// Then 0 counts, if the engines have metrics at all. The number of engines makes it a sum. They are counted by a gauge, whose
+// labels are known: those of the histogram may be any, by --tokenizer-metrics-allowed-custom-labels of SGLang.
+func timeOf(metric, gauge string) query {
+	return func(s, fresh string) string {
 		return "((1000 * histogram_quantile(0.95, sum by (le) (rate(" + metric + "_bucket" + s + window + "))) >= 0)" +
-			" or 0 * sum(rate(" + metric + "_count" + s + window + ")))" +
-			" * count(group by (namespace, pod) (" + metric + "_count" + s + "))"
+			" or 0 * " + sumOfRates(metric+"_count"+s, window) + ")" +
+			" * count(group without (" + ranks + ") (" + freshOnly(gauge+s, fresh) + "))"
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
@@ -42,8 +44,13 @@ func refused(t *testing.T, reason, want string, err error) bool {
 	return err != nil
 }
 
+// fresh is the sum of the gauges of engines that Prometheus has read within a time.
+func fresh(gauge, within string) string {
+	return "sum(" + gauge + " and last_over_time(" + gauge + within + "))"
+}
+
 func TestAutoscaler(t *testing.T) {
-	const waiting = `sum(vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"})`
+	waiting := fresh(`vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]")
 	const replicated = "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"
 	trigger := func(query, threshold string) []v1alpha1.ScalingTrigger {
 		return []v1alpha1.ScalingTrigger{{Type: "prometheus", Name: "target", MetricType: "AverageValue", Metadata: map[string]string{
@@ -58,7 +65,15 @@ func TestAutoscaler(t *testing.T) {
 	}{
 		"None":   {reason: "Without any of them there is only the scale target.", spec: scaledBy(vllmPod, `maxReplicas: 4`)},
 		"Target": {reason: "KEDA divides the sum by the threshold.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(waiting, "3")}},
-		"SGLang": {reason: "Each engine has metrics of its own.", spec: scaledBy(sglangPod, `minReplicas: 2, maxReplicas: 4, target: {runningRequests: 30}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 2, Max: 4, Triggers: trigger(`sum(sglang:num_running_reqs{inferenceservice_namespace="ns",inferenceservice="svc",role="w"})`, "30")}},
+		"SGLang": {reason: "Each engine has metrics of its own.", spec: scaledBy(sglangPod, `minReplicas: 2, maxReplicas: 4, target: {runningRequests: 30}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 2, Max: 4, Triggers: trigger(fresh(`sglang:num_running_reqs{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]"), "30")}},
+		"Interval": {
+			reason: "Engines count for three intervals.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {runningRequests: 3}`), input: `{` + strings.Replace(prometheus, "podMonitors: {}", "podMonitors: {interval: 40s}", 1) + `}`,
+			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(`vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[120s]"), "3")},
+		},
+		"Queues": {
+			reason: "Requests wait in several queues of SGLang.", spec: scaledBy(sglangPod, `maxReplicas: 4, target: {waitingRequests: 3}`), input: `{` + prometheus + `}`,
+			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(`{__name__=~"sglang:num_queue_reqs|sglang:num_decode_prealloc_queue_reqs",inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]"), "3")},
+		},
 		"HPA": {
 			reason: "An adapter serves the metric. Prometheus is its matter.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {kvCacheUtilizationPercent: 80}`),
 			input: `{monitoring: {podMonitors: {}}, scaling: {provider: HPA}}`,
@@ -169,7 +184,8 @@ func released(t *testing.T, engine string) map[string]string {
 	return all
 }
 
-var series = regexp.MustCompile(`[a-z_]+:[a-z_]+`)
+// named is the name of a metric, with the function of a range that it is in.
+var named = regexp.MustCompile(`(?:([a-z_]+)\()?([a-z_]+:[a-z_]+)`)
 
 // TestQueries proves that every target has a query for every known engine, and an external metric, and that all
 // releases of the engine have what it reads.
@@ -182,27 +198,49 @@ func TestQueries(t *testing.T) {
 				t.Errorf("%s: nothing measures %s", name, f.Name)
 				continue
 			}
-			q := queries[engine][f.Name](`{role="r"}`)
-			found := series.FindAllString(q, -1)
+			q := queries[engine][f.Name](`{role="r"}`, "[3m]")
+			found := named.FindAllStringSubmatch(q, -1)
 			for _, m := range found {
-				base, want := m, "gauge"
+				base, want := m[2], "gauge"
 				switch {
-				case strings.HasSuffix(m, "_bucket"), strings.HasSuffix(m, "_count"):
-					base, want = strings.TrimSuffix(strings.TrimSuffix(m, "_bucket"), "_count"), "histogram"
-				case strings.Contains(q, "rate("):
+				case strings.HasSuffix(base, "_bucket"), strings.HasSuffix(base, "_count"):
+					base, want = strings.TrimSuffix(strings.TrimSuffix(base, "_bucket"), "_count"), "histogram"
+				case m[1] == "rate":
 					want = "counter"
 				}
 				if metrics[base] != want {
-					t.Errorf("%s: %s is a %s of all releases, want %s: %s", f.Name, m, metrics[base], want, q)
+					t.Errorf("%s: %s is a %s of all releases, want %s: %s", f.Name, m[2], metrics[base], want, q)
 				}
 			}
-			if len(found) == 0 || strings.Count(q, `{role="r"}`) != len(found) {
+			// Each selector is by role, and so are those of several names.
+			if selectors := strings.Count(q, "{"); len(found) == 0 || strings.Count(q, `role="r"}`) != selectors {
 				t.Errorf("%s: some series are not selected by role: %s", f.Name, q)
 			}
 			if strings.Contains(q, "vector(") {
 				t.Errorf("%s has a value without series, so a role without metrics would scale: %s", f.Name, q)
 			}
 		}
+	}
+}
+
+// TestFreshness proves that an engine counts until Prometheus has failed to read it several times.
+func TestFreshness(t *testing.T) {
+	cases := map[string]struct {
+		reason, interval, want string
+	}{
+		"Default": {reason: "That of Prometheus is a minute.", want: "[180s]"},
+		"Often":   {reason: "What is written elsewhere may be late.", interval: "5s", want: "[60s]"},
+		"Usual":   {reason: "It is three intervals.", interval: "30s", want: "[90s]"},
+		"Seldom":  {reason: "It is three intervals, too.", interval: "2m", want: "[360s]"},
+		"Odd":     {reason: "PromQL has whole seconds here.", interval: "25500ms", want: "[76s]"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := &inputv1alpha1.Input{Monitoring: inputv1alpha1.MonitoringSettings{PodMonitors: &inputv1alpha1.PodMonitors{Interval: tc.interval}}}
+			if diff := cmp.Diff(tc.want, freshness(in)); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 
@@ -237,16 +275,23 @@ func TestRulesOfAdapter(t *testing.T) {
 	if err := yaml.Unmarshal(b, &config); err != nil {
 		t.Fatal(err)
 	}
-	either := regexp.MustCompile(`\{__name__=~"([^"|]+)\|([^"|]+)",<<\.LabelMatchers>>\}`)
+	either := regexp.MustCompile(`\{__name__=~"([^"]+)",<<\.LabelMatchers>>\}`)
+	// of is a query that reads the metrics of one engine only.
+	of := func(q, prefix string) string {
+		return either.ReplaceAllStringFunc(q, func(selector string) string {
+			names := strings.Split(either.FindStringSubmatch(selector)[1], "|")
+			return series(`{s}`, slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })...)
+		})
+	}
 	got := map[string]string{}
 	for _, r := range config.ExternalRules {
-		got["vLLM "+r.Name.As] = either.ReplaceAllString(r.MetricsQuery, "$1{s}")
-		got["SGLang "+r.Name.As] = either.ReplaceAllString(r.MetricsQuery, "$2{s}")
+		got["vLLM "+r.Name.As] = of(r.MetricsQuery, "vllm:")
+		got["SGLang "+r.Name.As] = of(r.MetricsQuery, "sglang:")
 	}
-	want := map[string]string{}
+	want, unset := map[string]string{}, freshness(&inputv1alpha1.Input{})
 	for target, name := range externalMetrics {
-		want["vLLM "+name] = queries[launch.EngineVLLM][target]("{s}")
-		want["SGLang "+name] = queries[launch.EngineSGLang][target]("{s}")
+		want["vLLM "+name] = queries[launch.EngineVLLM][target]("{s}", unset)
+		want["SGLang "+name] = queries[launch.EngineSGLang][target]("{s}", unset)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("package/monitoring/prometheus-adapter.yaml: -want +got\n%s", diff)

@@ -156,14 +156,20 @@ const never = "1000000000"
 //
 // Without pods there are no metrics of engines, and before the first request there is none of the queue. Both
 // count as 0. If Prometheus has lost the engines, the target has no result. If it does not read the endpoint
-// picker, or cannot, this trigger has none. KEDA then stops nothing.
+// picker, or cannot, this trigger has none. KEDA then stops nothing. Values count for as long as Prometheus has
+// them, not only while they are fresh: they are gone no sooner than those of the target, and what has left keeps
+// the role awake for some minutes at most.
 func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input) {
 	router, minutes := p.seriesOf(p.Router.Name), recently(in)
-	terms := []string{"(" + sumOf(epp.QueueSize(p.Router.Dialect))(router) + " or 0 * sum(up" + router + " == 1))"}
+	terms := []string{"(sum(" + epp.QueueSize(p.Router.Dialect) + router + ") or 0 * sum(up" + router + " == 1))"}
 	for _, r := range p.Router.behindPool(p.Roles) {
-		engine, of := queries[r.engine], p.seriesOf(r.Name)
-		for _, q := range []query{engine["waitingRequests"], engine["runningRequests"], rateOf(tokensMetric[r.engine], "["+minutes+"]"), youngerThan(minutes, runningMetric[r.engine])} {
-			terms = append(terms, "("+q(of)+" or vector(0))")
+		of := p.seriesOf(r.Name)
+		running, generated := runningMetric[r.engine]+of, tokensMetric[r.engine]+of
+		for _, term := range []string{
+			"sum(" + series(of, waitingMetrics[r.engine]...) + ")", "sum(" + running + ")",
+			sumOfRates(generated, "["+minutes+"]"), youngerThan(minutes, running),
+		} {
+			terms = append(terms, "("+term+" or vector(0))")
 		}
 	}
 	a.Triggers = append(a.Triggers, v1alpha1.ScalingTrigger{
@@ -195,6 +201,6 @@ func recently(in *inputv1alpha1.Input) string {
 }
 
 // youngerThan counts the series that were not there some time ago.
-func youngerThan(ago, metric string) query {
-	return func(s string) string { return fmt.Sprintf("count(%[1]s unless %[1]s offset %[2]s)", metric+s, ago) }
+func youngerThan(ago, series string) string {
+	return fmt.Sprintf("count(%[1]s unless %[1]s offset %[2]s)", series, ago)
 }

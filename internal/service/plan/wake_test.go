@@ -89,7 +89,7 @@ func TestWake(t *testing.T) {
 			want := []v1alpha1.ScalingTrigger{
 				{Type: "prometheus", Name: "target", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "3", "activationThreshold": "1000000000",
-					"query": `sum(vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"})`,
+					"query": fresh(`vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]"),
 				}},
 				{Type: "prometheus", Name: "requests", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "1000000000", "activationThreshold": "0",

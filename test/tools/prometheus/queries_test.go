@@ -1,0 +1,261 @@
+// Package prometheus proves with Prometheus's own library what the queries of targets and the alerts of
+// package/monitoring say.
+package prometheus
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"sigs.k8s.io/yaml"
+)
+
+// What selects the series of the role that a test is about.
+const selected = `inferenceservice_namespace="team",inferenceservice="chat",role="worker"`
+
+// decode reads a file of package/monitoring.
+func decode(t *testing.T, name string, into any) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "package", "monitoring", filepath.Base(name)))
+	if err == nil {
+		err = yaml.Unmarshal(b, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// external returns the query of an external metric. KEDA asks the same: see TestRulesOfAdapter.
+func external(t *testing.T, name string) string {
+	t.Helper()
+	var config struct {
+		ExternalRules []struct {
+			Name         struct{ As string } `json:"name"`
+			MetricsQuery string              `json:"metricsQuery"`
+		} `json:"externalRules"`
+	}
+	decode(t, "prometheus-adapter.yaml", &config)
+	for _, r := range config.ExternalRules {
+		if r.Name.As == name {
+			return strings.ReplaceAll(r.MetricsQuery, "<<.LabelMatchers>>", selected)
+		}
+	}
+	t.Fatalf("there is no external metric %s", name)
+	return ""
+}
+
+// alert returns the expression of an alert.
+func alert(t *testing.T, name string) string {
+	t.Helper()
+	var config struct {
+		Spec struct {
+			Groups []struct {
+				Rules []struct{ Alert, Expr string }
+			}
+		}
+	}
+	decode(t, "rules.yaml", &config)
+	for _, g := range config.Spec.Groups {
+		for _, r := range g.Rules {
+			if r.Alert == name {
+				return r.Expr
+			}
+		}
+	}
+	t.Fatalf("there is no alert %s", name)
+	return ""
+}
+
+// wakes is the query that says whether a role of an example is to run.
+func wakes(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "example", "scaling-from-zero", "rendered.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for doc := range strings.SplitSeq(string(b), "\n---\n") {
+		var scaled struct {
+			Spec struct {
+				Triggers []struct {
+					Name     string
+					Metadata struct{ Query string }
+				}
+			}
+		}
+		if !strings.Contains(doc, "kind: ScaledObject\n") {
+			continue
+		}
+		if err := yaml.Unmarshal([]byte(doc), &scaled); err != nil {
+			t.Fatal(err)
+		}
+		for _, trigger := range scaled.Spec.Triggers {
+			if trigger.Name == "requests" {
+				return trigger.Metadata.Query
+			}
+		}
+	}
+	t.Fatal("the example has no trigger for requests")
+	return ""
+}
+
+// evaluate returns the values of an expression after a time, without their labels. SERIES is what selects a role, and SGLANG
+// is what all series of an engine of SGLang have besides.
+func evaluate(t *testing.T, series, expr string, after time.Duration) []float64 {
+	t.Helper()
+	load := strings.NewReplacer("SERIES", selected, "SGLANG", `engine_type="unified",tp_rank="0",pp_rank="0",moe_ep_rank="0"`).Replace(series)
+	storage := promqltest.LoadedStorage(t, "load 30s\n"+load)
+	engine := promqltest.NewTestEngine(t, false, 0, 1e6)
+	q, err := engine.NewInstantQuery(context.Background(), storage, nil, expr, time.Unix(0, 0).Add(after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	v, err := q.Exec(context.Background()).Vector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []float64
+	for _, s := range v {
+		all = append(all, s.F)
+	}
+	return all
+}
+
+// rounded ignores what calculations with floating points lose.
+var rounded = cmpopts.EquateApprox(0, 1e-9)
+
+// TestExternalMetrics proves what targets measure.
+func TestExternalMetrics(t *testing.T) {
+	const (
+		waiting, running, percent = "fusioninfer_waiting_requests", "fusioninfer_running_requests", "fusioninfer_kv_cache_utilization_percent"
+		tokens, firstToken        = "fusioninfer_tokens_per_second", "fusioninfer_time_to_first_token_milliseconds"
+
+		// left is an engine that Prometheus no longer looks for after ten minutes. No staleness marker ends its series.
+		left = ` 4x20 _x40`
+		// gone is one that Prometheus has seen go.
+		gone = ` 4x20 stale`
+		// ends is when both are gone.
+		ends = 10 * time.Minute
+	)
+	// requests are an engine's histogram of requests, each of which got its first token in half a second.
+	requests := func(labels string) string {
+		of := "{SERIES," + labels
+		return "vllm:time_to_first_token_seconds_bucket" + of + `,le="0.5"} 0+1x60` +
+			"\nvllm:time_to_first_token_seconds_bucket" + of + `,le="+Inf"} 0+1x60` +
+			"\nvllm:time_to_first_token_seconds_count" + of + `} 0+1x60`
+	}
+	cases := map[string]struct {
+		reason, metric, series string
+		after                  time.Duration
+		want                   []float64
+	}{
+		"Sum":        {reason: "Each engine counts.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"} 1x60` + "\n" + `vllm:num_requests_running{SERIES,pod="b"} 2x60`, after: ends, want: []float64{3}},
+		"OtherRole":  {reason: "Each role has its own.", metric: running, series: `vllm:num_requests_running{inferenceservice_namespace="team",inferenceservice="chat",role="other"} 1x60`, after: ends},
+		"Missing":    {reason: "Nothing moves.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"}` + left, after: ends + 4*time.Minute},
+		"Late":       {reason: "Prometheus has missed two scrapes of the usual minute.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"}` + left, after: ends + 2*time.Minute + 50*time.Second, want: []float64{4}},
+		"Left":       {reason: "The PodMonitor went with the pods.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a",cluster="east"}` + left + "\n" + `vllm:num_requests_running{SERIES,pod="a",cluster="west"} 2x60`, after: ends + 4*time.Minute, want: []float64{2}},
+		"Gone":       {reason: "It does not count until its series is too old.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"}` + gone + "\n" + `vllm:num_requests_running{SERIES,pod="b"} 2x60`, after: ends + time.Minute, want: []float64{2}},
+		"LeftQueue":  {reason: "Nothing waits there any more.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"}` + left + "\n" + `sglang:num_queue_reqs{SERIES,SGLANG,pod="b"} 2x60`, after: ends + 4*time.Minute, want: []float64{2}},
+		"LeftCache":  {reason: "It has no cache any more.", metric: percent, series: `vllm:kv_cache_usage_perc{SERIES,pod="a"}` + left + "\n" + `vllm:kv_cache_usage_perc{SERIES,pod="b"} 0.5x60`, after: ends + 4*time.Minute, want: []float64{50}},
+		"DataRanks":  {reason: "Both are of one engine.", metric: percent, series: `vllm:kv_cache_usage_perc{SERIES,pod="a",engine="0"} 0.25x60` + "\n" + `vllm:kv_cache_usage_perc{SERIES,pod="a",engine="1"} 0.75x60`, after: ends, want: []float64{50}},
+		"AllRanks":   {reason: "So they are in SGLang.", metric: percent, series: `sglang:token_usage{SERIES,pod="a",dp_rank="0",tp_rank="0",moe_ep_rank="0"} 0.25x60` + "\n" + `sglang:token_usage{SERIES,pod="a",dp_rank="1",tp_rank="2",moe_ep_rank="2"} 0.75x60`, after: ends, want: []float64{50}},
+		"TwoPods":    {reason: "The HorizontalPodAutoscaler divides the sum.", metric: percent, series: `vllm:kv_cache_usage_perc{SERIES,pod="a",engine="0"} 0.25x60` + "\n" + `vllm:kv_cache_usage_perc{SERIES,pod="b",engine="0"} 0.75x60`, after: ends, want: []float64{100}},
+		"TwoCopies":  {reason: "Only an external label tells the copies of a replica apart.", metric: percent, series: `vllm:kv_cache_usage_perc{SERIES,namespace="n",pod="a",engine="0",cluster="east"} 0.25x60` + "\n" + `vllm:kv_cache_usage_perc{SERIES,namespace="n",pod="a",engine="0",cluster="west"} 0.75x60`, after: ends, want: []float64{100}},
+		"Decode":     {reason: "A request waits for memory before it is in the queue of the scheduler.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60` + "\n" + `sglang:num_decode_prealloc_queue_reqs{SERIES,SGLANG,pod="a"} 5x60`, after: ends, want: []float64{6}},
+		"Transfer":   {reason: "It waits for prefill.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60` + "\n" + `sglang:num_decode_transfer_queue_reqs{SERIES,SGLANG,pod="a"} 5x60`, after: ends, want: []float64{1}},
+		"Bootstrap":  {reason: "It waits for decode.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60` + "\n" + `sglang:num_prefill_bootstrap_queue_reqs{SERIES,SGLANG,pod="a"} 5x60`, after: ends, want: []float64{1}},
+		"NoPrealloc": {reason: "What an engine lacks does not matter.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60`, after: ends, want: []float64{1}},
+		"Tokens":     {reason: "What was generated counts for as long as it is in the window.", metric: tokens, series: `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x60`, after: ends, want: []float64{1}},
+		"FirstToken": {reason: "The number of engines makes it a sum.", metric: firstToken, series: requests(`pod="a",engine="0"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0"} 0x60` + "\n" + `vllm:num_requests_running{SERIES,pod="b",engine="0"} 0x60`, after: ends, want: []float64{950}},
+		"FirstTokenCopies": {
+			reason: "Both copies of a replica are engines. One that has left is none.", metric: firstToken,
+			series: requests(`pod="a",engine="0",cluster="east"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0",cluster="east"} 0x60` + "\n" +
+				`vllm:num_requests_running{SERIES,pod="a",engine="0",cluster="west"} 0x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0",cluster="north"}` + left,
+			after: ends + 4*time.Minute, want: []float64{950},
+		},
+		"FirstTokenIdle": {
+			reason: "Without requests it is 0.", metric: firstToken, after: ends, want: []float64{0},
+			series: `vllm:time_to_first_token_seconds_bucket{SERIES,pod="a",le="+Inf"} 7x60` + "\n" + `vllm:time_to_first_token_seconds_count{SERIES,pod="a"} 7x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 0x60`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, evaluate(t, tc.series, external(t, tc.metric), tc.after), rounded); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWakes proves when a role that may stop is to run.
+func TestWakes(t *testing.T) {
+	const (
+		router = `inferenceservice_namespace="team",inferenceservice="chat",role="router"`
+		up     = `up{` + router + `,pod="r"} 1x60`
+		// asleep are the series of an engine that Prometheus has seen go.
+		asleep = up + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x20 stale` + "\n" + `vllm:num_requests_waiting{SERIES,pod="a"} 0x20 stale`
+		ends   = 20 * time.Minute
+	)
+	idle := up + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 0x60` + "\n" + `vllm:num_requests_waiting{SERIES,pod="a"} 0x60`
+	cases := map[string]struct {
+		reason, series string
+		after          time.Duration
+		want           []float64
+	}{
+		"Asleep":   {reason: "Nobody uses it.", series: asleep, after: ends, want: []float64{0}},
+		"Idle":     {reason: "Nobody uses it, either.", series: idle, after: ends, want: []float64{0}},
+		"Waits":    {reason: "A request waits in the endpoint picker.", series: asleep + "\n" + `inference_extension_flow_control_queue_size{` + router + `,pod="r"} 1x60`, after: ends, want: []float64{1}},
+		"Runs":     {reason: "A request is being answered.", series: up + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x60`, after: ends, want: []float64{1}},
+		"Started":  {reason: "It has been there for a minute.", series: up + "\n" + `vllm:num_requests_running{SERIES,pod="a"} _x18 0x60`, after: 10 * time.Minute, want: []float64{1}},
+		"Lost":     {reason: "What Prometheus has read last keeps the role awake for longer than its target has a result.", series: up + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x20 _x40`, after: 14 * time.Minute, want: []float64{1}},
+		"NoRouter": {reason: "A request may wait unseen.", series: `vllm:num_requests_running{SERIES,pod="a"} 0x60`, after: ends},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, evaluate(t, tc.series, wakes(t), tc.after), rounded); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestAlerts proves when alerts fire whose expressions are not plain. What is left of the expression says so.
+func TestAlerts(t *testing.T) {
+	const (
+		queues, large = "InferenceServiceQueues", "InferenceFunctionResponsesLarge"
+		ends          = 30 * time.Minute
+	)
+	// responses are the buckets at 2 MiB, 3 MiB and 4 MiB, as increases in 30 seconds.
+	responses := func(two, three, four string) string {
+		of := `fusioninfer_function_response_size_bytes_bucket{kind="InferenceService",pod="f",le=`
+		return of + `"2.097152e+06"} 0+` + two + "x60\n" + of + `"3.145728e+06"} 0+` + three + "x60\n" + of + `"4.194304e+06"} 0+` + four + "x60\n" +
+			of + `"+Inf"} 0+` + four + "x60\n" + `fusioninfer_function_response_size_bytes_count{kind="InferenceService",pod="f"} 0+` + four + "x60"
+	}
+	cases := map[string]struct {
+		reason, alert, series string
+		want                  []float64
+	}{
+		"Queue":       {reason: "It is above ten.", alert: queues, series: `vllm:num_requests_waiting{SERIES,pod="a",engine="0"} 11x60`, want: []float64{11}},
+		"ShortQueue":  {reason: "It is the mean of the engines.", alert: queues, series: `vllm:num_requests_waiting{SERIES,pod="a",engine="0"} 11x60` + "\n" + `vllm:num_requests_waiting{SERIES,pod="b",engine="0"} 1x60`},
+		"RankQueues":  {reason: "The ranks of an engine share its requests.", alert: queues, series: `vllm:num_requests_waiting{SERIES,pod="a",engine="0"} 6x60` + "\n" + `vllm:num_requests_waiting{SERIES,pod="a",engine="1"} 6x60`, want: []float64{12}},
+		"RanksSGLang": {reason: "So they do in SGLang.", alert: queues, series: `sglang:num_queue_reqs{SERIES,pod="a",dp_rank="0",tp_rank="0"} 6x60` + "\n" + `sglang:num_queue_reqs{SERIES,pod="a",dp_rank="1",tp_rank="1"} 6x60`, want: []float64{12}},
+		"Decode":      {reason: "Most requests wait for memory.", alert: queues, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60` + "\n" + `sglang:num_decode_prealloc_queue_reqs{SERIES,SGLANG,pod="a"} 11x60`, want: []float64{12}},
+
+		"Half":  {reason: "All responses are a little above 2 MiB.", alert: large, series: responses("0", "10", "10")},
+		"Small": {reason: "All responses are small.", alert: large, series: responses("10", "10", "10")},
+		"One":   {reason: "One response of a thousand is near the limit: that of one service.", alert: large, series: responses("1000", "1000", "1001"), want: []float64{60}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, evaluate(t, tc.series, alert(t, tc.alert), ends), rounded); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

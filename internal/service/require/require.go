@@ -99,11 +99,14 @@ func Cluster(name string) string { return "cluster/" + name }
 // definition. No composed kind is one of these.
 func Definition(o kube.Object) string { return kindOf + definitionName(o) }
 
-// definitionName is the name of the definition of an object's kind. The plural of every
-// composed kind ends with an s.
+// definitionName is the name of the definition of an object's kind. It begins with the plural of the kind.
 func definitionName(o kube.Object) string {
 	group, _, _ := strings.Cut(o.APIVersion(), "/")
-	return strings.ToLower(o.Kind()) + "s." + group
+	singular := strings.ToLower(o.Kind())
+	if stem, is := strings.CutSuffix(singular, "entry"); is {
+		return stem + "entries." + group
+	}
+	return singular + "s." + group
 }
 
 // clusters requires what a service reads of the fleet. It requires the profiles of all clusters: the

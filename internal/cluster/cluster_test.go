@@ -113,7 +113,7 @@ func TestEntrypoint(t *testing.T) {
 	const spec = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}], entrypoint: {gatewayRef: {name: gw, namespace: gateways}, port: 8080}}\n"
 	const known = "status: {entrypoint: {address: {type: Hostname, value: known.example.com}, port: 80}}\n"
 	observes := func(addresses string) string {
-		return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {kind: Gateway, status: {addresses: [" + addresses + "]}}}}}"
+		return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {kind: Gateway, metadata: {name: gw, namespace: gateways}, status: {addresses: [" + addresses + "]}}}}}"
 	}
 	cases := map[string]struct {
 		reason, xr, gateway string
@@ -125,11 +125,17 @@ func TestEntrypoint(t *testing.T) {
 		"Both":       {reason: "Every gateway can send requests to an IP address.", gateway: observes("{type: Hostname, value: gw.example.com}, {type: IPAddress, value: 10.0.0.1}"), want: v1alpha1.IPEntrypoint("10.0.0.1", 8080)},
 		"Internal":   {reason: "Such a name leads into the control plane.", gateway: observes("{type: Hostname, value: kubernetes.default.svc}, {type: Hostname, value: localhost}")},
 		"OtherType":  {reason: "Names of other types are no DNS names.", gateway: observes("{type: NamedAddress, value: gw.example.com}")},
-		"Unreadable": {reason: "The last known address stays.", xr: known, gateway: "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'False'}]}}", want: v1alpha1.HostnameEntrypoint("known.example.com", 8080)},
+		"Unreadable": {reason: "The last known address stays.", xr: known, gateway: "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'False'}]}}", want: v1alpha1.HostnameEntrypoint("known.example.com", 80)},
+		"NotYet":     {reason: "Before an edit, the entrypoint was something else.", xr: known, want: v1alpha1.HostnameEntrypoint("known.example.com", 80)},
+		"Former":     {reason: "The Object still has the Gateway from before an edit.", xr: known, gateway: strings.Replace(observes("{value: 10.0.0.1}"), "name: gw", "name: former", 1), want: v1alpha1.HostnameEntrypoint("known.example.com", 80)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			req := request(t, spec+tc.xr, map[string]string{"object/gateway": tc.gateway}, nil)
+			observed := map[string]string{}
+			if tc.gateway != "" {
+				observed["object/gateway"] = tc.gateway
+			}
+			req := request(t, spec+tc.xr, observed, nil)
 			c, errs := parse(incomingtest.Request(t, req))
 			if errs != nil {
 				t.Fatal(errs)
@@ -196,7 +202,7 @@ func withRunning(request string) string {
 }
 
 func member(name string, more string) string {
-	return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {metadata: {name: " + name + "}, " + more + " status: {allocatable: {nvidia.com/gpu: '8'}, conditions: [{type: Ready, status: 'True'}]}}}}}"
+	return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {metadata: {name: " + name + ", labels: {a: b, c: d}}, " + more + " status: {allocatable: {nvidia.com/gpu: '8'}, conditions: [{type: Ready, status: 'True'}]}}}}}"
 }
 
 const collection = "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: ObservedObjectCollection, status: {conditions: [{type: Synced, status: 'True'}], membershipLabel: {m: c}}}"
@@ -530,6 +536,15 @@ func TestRun(t *testing.T) {
 				nodesOf("q"): {member("a", ""), member("c", ""), strings.ReplaceAll(member("d", ""), "type: Ready, status: 'True'", "type: Ready, status: Unknown")},
 			},
 			want: outcome{ledger: "{}", version: "7", free: "16/16 nvidia.com/gpu"},
+		},
+		"NodesOfBefore": {
+			reason:   "After an edit of its labels, a pool is observed with nodes that lack them.",
+			xr:       withSelectors,
+			observed: there("object/nodes/p", collection, "object/nodes/q", collection),
+			required: map[string][]string{
+				requests: nil, nodesOf("p"): {member("a", ""), strings.Replace(member("b", ""), "a: b", "a: former", 1), strings.Replace(member("c", ""), "a: b, ", "", 1)}, nodesOf("q"): {},
+			},
+			want: outcome{ledger: "{}", version: "7", free: "8/8 nvidia.com/gpu"},
 		},
 		"Hold": {
 			reason:   "A cluster on hold keeps its reservations, and reserves nothing new.",

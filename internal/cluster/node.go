@@ -9,8 +9,9 @@ import (
 // A node is the part of a Node that is read.
 type node struct {
 	Metadata struct {
-		Name              string `json:"name"`
-		DeletionTimestamp string `json:"deletionTimestamp"`
+		Name              string            `json:"name"`
+		Labels            map[string]string `json:"labels"`
+		DeletionTimestamp string            `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec struct {
 		Unschedulable bool `json:"unschedulable"`
@@ -25,6 +26,16 @@ type node struct {
 }
 
 var nodeView = incoming.NewView[node]()
+
+// in tells whether the node has all labels of a pool.
+func (n *node) in(labels map[string]string) bool {
+	for k, v := range labels {
+		if has, ok := n.Metadata.Labels[k]; !ok || has != v {
+			return false
+		}
+	}
+	return true
+}
 
 // takesPods tells whether a scheduler assigns pods to the node.
 func (n *node) takesPods() bool {

@@ -253,7 +253,7 @@ func (r *observedState) readPools(req incoming.Request, c *parsed) {
 			r.free.Pools = append(r.free.Pools, capacity.NewPool(p.Name, p.NodeSelector, each))
 			continue
 		}
-		found, why := r.readNodes(req, c, p.Name, taken)
+		found, why := r.readNodes(req, c, p, taken)
 		if why != "" {
 			r.unknown = append(r.unknown, fmt.Sprintf("pool %s: %s", p.Name, why))
 			r.unread[p.Name] = true
@@ -262,14 +262,15 @@ func (r *observedState) readPools(req incoming.Request, c *parsed) {
 	}
 }
 
-// readNodes returns the nodes of a pool that take pods, or why they are not known.
-func (r *observedState) readNodes(req incoming.Request, c *parsed, pool string, taken map[string]bool) ([]capacity.NodeClass, string) {
-	collection := req.Observed(c.keys().Nodes(pool))
+// readNodes returns the nodes of a pool that take pods, or why they are not known. After an edit of its
+// nodeSelector, the collection may still have nodes without these labels.
+func (r *observedState) readNodes(req incoming.Request, c *parsed, pool *v1alpha1.Pool, taken map[string]bool) ([]capacity.NodeClass, string) {
+	collection := req.Observed(c.keys().Nodes(pool.Name))
 	if s := remote.Synced(collection); s.Reason == remote.NotCreated {
 		return nil, s.Message
 	}
 	// A collection that cannot be read any more still has the members that it had.
-	members, resolved := req.Required(nodesOf(pool))
+	members, resolved := req.Required(nodesOf(pool.Name))
 	if !resolved {
 		if s := remote.Synced(collection); !s.Readable() {
 			return nil, cannotRead("them", collection)
@@ -283,7 +284,7 @@ func (r *observedState) readNodes(req incoming.Request, c *parsed, pool string, 
 			return nil, "not all of them have been read yet"
 		}
 		n := node{}
-		if len(nodeView.Read(obj, &n)) > 0 || taken[n.Metadata.Name] || !n.takesPods() {
+		if len(nodeView.Read(obj, &n)) > 0 || taken[n.Metadata.Name] || !n.in(pool.NodeSelector) || !n.takesPods() {
 			continue
 		}
 		taken[n.Metadata.Name] = true
@@ -294,6 +295,10 @@ func (r *observedState) readNodes(req incoming.Request, c *parsed, pool string, 
 
 // An addressed object is the part of a Gateway that is read.
 type addressed struct {
+	Metadata struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"metadata"`
 	Status struct {
 		Addresses []struct {
 			Type  v1alpha1.AddressType `json:"type"`
@@ -305,8 +310,8 @@ type addressed struct {
 var gatewayView = incoming.NewView[addressed]()
 
 // readEntrypoint finds where requests reach the cluster. It prefers an IP address to a DNS name,
-// because every gateway can send requests to it. The last known address is kept while the
-// Gateway cannot be read.
+// because every gateway can send requests to it. The last known address and its port are kept while the
+// Gateway cannot be read. After an edit, the Object may still have the former Gateway.
 func (r *observedState) readEntrypoint(c *parsed) {
 	e := c.Spec.Entrypoint
 	if e == nil {
@@ -319,6 +324,11 @@ func (r *observedState) readEntrypoint(c *parsed) {
 	gateway, state := r.unwrap(c.keys().Gateway())
 	g := addressed{}
 	_ = gatewayView.Read(gateway, &g) // What cannot be decoded is no address.
+	if ref := e.GatewayRef; g.Metadata.Name != ref.Name || g.Metadata.Namespace != ref.Namespace {
+		if g = (addressed{}); state.Readable() {
+			state = remote.State{Reason: remote.NotCreated, Message: "it has not been read yet"}
+		}
+	}
 	for _, a := range g.Status.Addresses {
 		if v1alpha1.UnusableAddress(a.Value) == "" {
 			r.entrypoint = v1alpha1.IPEntrypoint(a.Value, *e.Port)
@@ -336,6 +346,6 @@ func (r *observedState) readEntrypoint(c *parsed) {
 		r.noAddress = cannotRead("it", r.req.Observed(c.keys().Gateway()))
 	}
 	if known := c.Status.Entrypoint; !state.Readable() && known != nil {
-		r.entrypoint = &v1alpha1.EntrypointStatus{Address: known.Address, Port: *e.Port}
+		r.entrypoint = known
 	}
 }

@@ -89,7 +89,7 @@ func clusters() []Case {
 		return object{
 			"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object", "metadata": object{"name": fmt.Sprint("n", i)},
 			"status": object{"conditions": list{object{"type": "Synced", "status": "True"}}, "atProvider": object{"manifest": object{
-				"kind": "Node", "metadata": object{"name": fmt.Sprint("n", i)},
+				"kind": "Node", "metadata": object{"name": fmt.Sprint("n", i), "labels": object{"a": "b"}},
 				"status": object{"allocatable": allocatable, "conditions": list{object{"type": "Ready", "status": "True"}}},
 			}}},
 		}

@@ -223,6 +223,61 @@ func TestAssign(t *testing.T) {
 				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
 			},
 		},
+		"NeverReadyRefused": {
+			reason: "After a refusal, it asks the next cluster with room beside the one that it waits for, and no other.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(lateStart),
+				named("west", east(almostFull, func(c *Candidate) { c.Requested, c.Answered = map[key.GroupID]bool{"0": true}, true })),
+				named("north", east(almostFull)), named("south", east()),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west, south", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+				"north": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
+				"south": asked,
+			},
+		},
+		"DrainNoRoom": {
+			reason: "What has to leave its home waits in the queue of each cluster.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(running, drained), named("west", east(almostFull)), named("north", east(almostFull))},
+			want: map[string]outcome{
+				"east":  drains,
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"NotRecordedBeside": {
+			reason: "Nothing is removed before it was recorded that the home is the cluster of the XR, which has no name.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{named("", east(running)), named("west", east(running, drained))},
+			want:       map[string]outcome{"": runsThere, "west": drains},
+		},
+		"NeitherRoutable": {
+			reason: "It is left although no requests can be sent to the other one, because none reach this one either.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{east(running, drained, unroutable), named("west", east(running, unroutable, func(c *Candidate) { c.Ready = nil }))},
+			want:       map[string]outcome{"east": drains, "west": runsThere},
+		},
+		"OwnRoute": {
+			reason: "Requests reach a cluster outside of the fleet by a route of its own.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running, drained, unroutable, func(c *Candidate) { c.OutsideFleet = true }),
+				named("west", east(running, unroutable)),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and cannot be left: west has no entrypoint to which requests can be sent", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
+			},
+		},
+		"OutsideFleet": {
+			reason: "A cluster outside of the fleet runs everything, and reserves nothing.",
+			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
+			candidates: []Candidate{east(func(c *Candidate) { c.OutsideFleet, c.Free = true, capacity.Free{} })},
+			want:       map[string]outcome{"east": runsThere},
+		},
 		"FailedToStart": {
 			reason: "What never became ready serves nobody, so it is removed as soon as the record names another home.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: map[key.GroupID]reservation.Home{"0": {Cluster: "west", Epoch: 2, FailedIn: "east"}},
@@ -1033,17 +1088,30 @@ func TestServesWhileLeaving(t *testing.T) {
 	}
 }
 
-// TestLeavesByGroup proves that a group leaves a cluster that receives requests while another
-// group serves them there.
+// TestLeavesByGroup proves which groups leave a cluster that receives requests. It is drained, and the first group is ready in west.
 func TestLeavesByGroup(t *testing.T) {
 	all, half := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0"), set("0/prefill/0", "0/decode/0")
-	got := Assign(Problem{Policy: v1alpha1.PlacementSpread, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{
-		{Weight: 1, StopPolicy: v1alpha1.StopDrain, Present: all, Reserved: all, Ready: all, MayReceiveTraffic: true},
-		{Name: "west", Weight: 1, Present: half, Reserved: half, Ready: half, RouterReady: true, ReceivesTraffic: true},
-	}, Homes: homeIn("west", "0")}).Decisions
-	want := []key.ReplicaID{"1/decode/0", "1/prefill/0"}
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got[0].Run))); diff != "" || !got[0].Serves {
-		t.Errorf("it serves: %t, want true; it runs: -want, +got:\n%s", got[0].Serves, diff)
+	cases := map[string]struct {
+		reason string
+		ready  map[key.ReplicaID]bool
+		want   []key.ReplicaID
+	}{
+		"OtherServes":   {reason: "The second group serves here.", ready: all, want: []key.ReplicaID{"1/decode/0", "1/prefill/0"}},
+		"OtherNotReady": {reason: "The first group is the last one that serves here.", ready: half, want: []key.ReplicaID{"0/decode/0", "0/prefill/0", "1/decode/0", "1/prefill/0"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Assign(Problem{Policy: v1alpha1.PlacementSpread, Groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{
+				{Weight: 1, StopPolicy: v1alpha1.StopDrain, Present: all, Reserved: all, Ready: tc.ready, MayReceiveTraffic: true},
+				{Name: "west", Weight: 1, Present: half, Reserved: half, Ready: half, RouterReady: true, ReceivesTraffic: true},
+			}, Homes: homeIn("west", "0")}).Decisions
+			if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(got[0].Run))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if got[0].Serves != (name == "OtherServes") {
+				t.Errorf("%s It serves: %t", tc.reason, got[0].Serves)
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
@@ -36,7 +37,9 @@ func TestExtra(t *testing.T) {
 		reserved []key.ReplicaID
 		change   schedulingtest.Change
 		further  []reservation.ReplicaRequest
-		want     decided
+		// later changes what is wanted and read after the capacity was requested.
+		later func(*scheduling.Demand, *scheduling.Snapshot)
+		want  decided
 	}{
 		"Waits": {
 			reason: "It has no capacity so far, and the service is placed all the same.", exist: all[:1], reserved: all[:1],
@@ -61,6 +64,16 @@ func TestExtra(t *testing.T) {
 		"WantedFirst": {
 			reason: "A wanted replica has no capacity so far.", exist: all[:1], reserved: all[:1], further: []reservation.ReplicaRequest{nine},
 			want: decided{State: v1alpha1.StatePlaced, Run: all[:1], Requested: []key.ReplicaID{"worker/0", "worker/9"}, Pending: []key.ReplicaID{"worker/9"}, RunsInRequest: all[:1]},
+		},
+		"Unread": {
+			reason: "Its capacity was requested, and no answer is read.", exist: all[:1], reserved: all[:1],
+			later: func(_ *scheduling.Demand, s *scheduling.Snapshot) { s.Unanswered = map[string]bool{"east": true} },
+			want:  decided{State: v1alpha1.StatePlaced, Run: all[:1], Requested: all, RunsInRequest: all[:1]},
+		},
+		"Changed": {
+			reason: "What was reserved is for other pods, and nobody waits for those that are wanted now.", exist: all[:1], reserved: all,
+			later: func(d *scheduling.Demand, _ *scheduling.Snapshot) { d.PodRequirements = gpus(2) },
+			want:  decided{State: v1alpha1.StatePlaced, Run: all[:1], Requested: all, RunsInRequest: all[:1]},
 		},
 		"Absent": {
 			reason: "The service does not run there.", reserved: nil,
@@ -91,7 +104,13 @@ func TestExtra(t *testing.T) {
 					snapshot.Request.Clusters["east"].Groups[i].Replicas[j].Generation = 1
 				}
 			}
+			if tc.later != nil {
+				tc.later(demand, &snapshot)
+			}
 			r := scheduling.Schedule(demand, &snapshot)
+			if diff := cmp.Diff([]reservation.ReplicaRequest{two, three}, demand.Extra["east"][0].Replicas); diff != "" {
+				t.Errorf("what is demanded has changed: -want, +got:\n%s", diff)
+			}
 			a, at := r.Assignments[0], r.Request.Clusters["east"]
 			got := decided{State: a.State, Run: slices.Sorted(maps.Keys(a.Run)), Partial: slices.Sorted(maps.Keys(a.Partial)), Pending: a.Pending, RunsInRequest: at.Running}
 			for _, r := range reservation.Replicas(at.Groups) {
@@ -99,6 +118,75 @@ func TestExtra(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestExtraNotWanted proves how long the pods of a rollout stay where nothing is wanted any more. The service has moved
+// from east to west, and east has a replica of the rollout.
+func TestExtraNotWanted(t *testing.T) {
+	type decided struct {
+		State           v1alpha1.PlacementState
+		Reason, Message string
+		Run             []key.ReplicaID
+		Serves          bool
+	}
+	drain := func(s *scheduling.Snapshot) { s.Clusters["east"].Spec.StopPolicy = v1alpha1.StopDrain }
+	const leaves = "no replica is wanted here any more, and the cluster is left once no gateway sends requests to it"
+	extra := []key.ReplicaID{"worker/1"}
+	cases := map[string]struct {
+		reason  string
+		exist   []key.ReplicaID
+		noExtra bool
+		change  func(*scheduling.Snapshot)
+		want    decided
+	}{
+		"Stays": {reason: "A gateway may send requests there, and west answers.", exist: extra, change: func(*scheduling.Snapshot) {}, want: decided{
+			State: v1alpha1.StateLeaving, Reason: scheduling.ReasonNotNeeded, Message: leaves, Run: extra,
+		}},
+		"NoPicker": {reason: "Nothing else answers, because the endpoint picker in west does not run.", exist: extra, change: func(s *scheduling.Snapshot) {
+			s.States["west"].RouterReady = false
+		}, want: decided{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonNotNeeded, Message: leaves, Run: extra, Serves: true}},
+		"NotReady": {reason: "Nothing else answers, because nothing is ready in west.", exist: extra, change: func(s *scheduling.Snapshot) {
+			s.States["west"].Ready = nil
+		}, want: decided{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonNotNeeded, Message: leaves, Run: extra, Serves: true}},
+		"OtherForgotten": {reason: "What is ready in west gets no requests, because west is abandoned.", exist: extra, change: func(s *scheduling.Snapshot) {
+			drain(s)
+			s.Clusters["west"].Spec.StopPolicy = v1alpha1.StopAbandon
+		}, want: decided{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonNotNeeded, Message: leaves, Run: extra, Serves: true}},
+		"NoRequests": {reason: "No gateway sends requests there.", exist: extra, change: func(s *scheduling.Snapshot) {
+			s.MayReceiveTraffic = nil
+		}, want: decided{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNotNeeded, Message: "it runs in west"}},
+		"NoRollout": {reason: "Nothing is left there.", noExtra: true, change: func(*scheduling.Snapshot) {}, want: decided{
+			State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNotNeeded, Message: "it runs in west",
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/0")))
+			snapshot.Request.Homes = map[key.GroupID]reservation.Home{"0": {Cluster: "west", Epoch: 2, Started: true}}
+			snapshot.States["east"], snapshot.States["west"] = schedulingtest.Existing(tc.exist...), schedulingtest.Existing("worker/0")
+			snapshot.States["west"].Notes = scheduling.Notes{"worker/0": {HomeEpoch: 2}}
+			backend := naming.FleetBackend(schedulingtest.Service.Name, "east")
+			snapshot.ReceivesTraffic[backend], snapshot.MayReceiveTraffic = true, map[string]bool{backend: true}
+			snapshot.ReceivesTraffic[naming.FleetBackend(schedulingtest.Service.Name, "west")] = true
+			tc.change(&snapshot)
+			demand := &scheduling.Demand{
+				ServiceID: schedulingtest.Service, Placement: inUS(v1alpha1.PlacementFailover), PodRequirements: gpus(8), Groups: oneWorker, HasRouter: true, HasFleetRoute: true,
+				Extra: map[string][]reservation.ReplicaGroup{"east": {{Name: "worker/1", Replicas: []reservation.ReplicaRequest{{Name: "worker/1", Pods: map[string]int64{"worker/leader": 1}}}}}},
+			}
+			if tc.noExtra {
+				demand.Extra = nil
+			}
+			for _, a := range scheduling.Schedule(demand, &snapshot).Assignments {
+				if a.Name != "east" {
+					continue
+				}
+				got := decided{a.State, a.Reason, a.Message, slices.Sorted(maps.Keys(a.Run)), a.Serves}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				}
 			}
 		})
 	}

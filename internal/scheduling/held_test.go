@@ -46,6 +46,9 @@ func TestHeld(t *testing.T) {
 		"UnreadGone": {reason: "It does not start again by a grant that is not known.", gpus: 4, changes: []func(*scheduling.Snapshot){unread, func(s *scheduling.Snapshot) {
 			s.States["east"] = schedulingtest.Existing()
 		}}, want: decided{Pending: w}},
+		"UnreadAlone": {reason: "Nothing of the service exists there, and no grant is known.", gpus: 8, changes: []func(*scheduling.Snapshot){unread, func(s *scheduling.Snapshot) {
+			s.States, s.Clusters["east"].Status.Reservations = nil, nil
+		}}, want: decided{Pending: w}},
 		"Outside":    {reason: "A cluster that has left the fleet grants nothing, so nothing is held there, and nothing noted.", placement: outside, gpus: 4, changes: []func(*scheduling.Snapshot){forget, noted}, want: decided{Run: w}},
 		"Deselected": {reason: "What leaves such a cluster keeps its pods and its note, because nobody grants a change.", placement: placementIn("west"), gpus: 4, changes: []func(*scheduling.Snapshot){forget, noted}, want: decided{Run: w, Held: w, PodsHash: "former"}},
 	}

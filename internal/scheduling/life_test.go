@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -240,6 +242,74 @@ func TestFailedCopy(t *testing.T) {
 			}
 			if stays := len(s.Decisions[0].Run) > 0; stays != tc.stays {
 				t.Errorf("the copy in east stays: %t, want %t", stays, tc.stays)
+			}
+		})
+	}
+}
+
+// TestHomes proves what is recorded of the homes of groups. Each group has a prefill and a decode replica, and west has reserved all.
+func TestHomes(t *testing.T) {
+	all := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0")
+	late := map[key.ReplicaID]time.Time{"0/prefill/0": simNow.Add(-day)}
+	drain := func(p *Problem) { p.Candidates[0].StopPolicy = v1alpha1.StopDrain }
+	unroutable := func(p *Problem) { p.Candidates[0].NoEntrypoint, p.Candidates[1].Present = true, all }
+	answers := func(p *Problem) { p.Candidates[0].Ready = all }
+	nowhere := func(p *Problem) {
+		drain(p)
+		p.Candidates[1].StopPolicy = v1alpha1.StopDrain
+	}
+	home := func(cluster string, epoch int64) reservation.Home {
+		return reservation.Home{Cluster: cluster, Epoch: epoch}
+	}
+	failed := func(h reservation.Home, in string) reservation.Home {
+		h.FailedIn = in
+		return h
+	}
+	started := func(h reservation.Home) reservation.Home {
+		h.Started = true
+		return h
+	}
+	type homes = map[key.GroupID]reservation.Home
+	sleeping := []reservation.ReplicaGroup{{Name: "0"}}
+	cases := map[string]struct {
+		reason  string
+		groups  []reservation.ReplicaGroup
+		before  homes
+		changes []func(*Problem)
+		want    homes
+	}{
+		"TimedOut":  {reason: "It could not answer in east.", groups: numbered(1), before: homes{"0": home("east", 1)}, want: homes{"0": failed(home("west", 2), "east")}},
+		"Drained":   {reason: "East is left for another reason.", groups: numbered(1), before: homes{"0": home("east", 1)}, changes: []func(*Problem){drain}, want: homes{"0": home("west", 2)}},
+		"Answered":  {reason: "It has answered in east before.", groups: numbered(1), before: homes{"0": started(home("east", 1))}, changes: []func(*Problem){unroutable}, want: homes{"0": home("west", 2)}},
+		"Answers":   {reason: "It answers in east now, where no requests can be sent.", groups: numbered(1), before: homes{"0": home("east", 1)}, changes: []func(*Problem){unroutable, answers}, want: homes{"0": home("west", 2)}},
+		"Elsewhere": {reason: "The second group was not in east, so it did not fail there.", groups: numbered(2), before: homes{"0": home("east", 1), "1": home("north", 4)}, want: homes{"0": failed(home("west", 2), "east"), "1": home("west", 5)}},
+		"Returns":   {reason: "It answers where it could not in time.", groups: numbered(1), before: homes{"0": failed(home("west", 2), "east")}, changes: []func(*Problem){answers}, want: homes{"0": home("west", 2)}},
+		"FailedGone": {
+			reason: "The cluster in which it failed is no longer a member.", groups: numbered(1), before: homes{"0": failed(home("west", 2), "north")}, want: homes{"0": failed(home("west", 2), "north")},
+		},
+		"Joins": {
+			reason: "A group that joins one which has started has no start time-out.", groups: numbered(2), before: homes{"0": started(home("west", 1))},
+			want: homes{"0": started(home("west", 1)), "1": started(home("west", 1))},
+		},
+		"JoinsNothing": {
+			reason: "One that joins a group which has not started has one.", groups: numbered(2), before: homes{"0": home("west", 1)},
+			want: homes{"0": home("west", 1), "1": home("west", 1)},
+		},
+		"Sleeps":      {reason: "A group without replicas keeps its record where it has nowhere to go.", groups: sleeping, before: homes{"0": home("east", 3)}, changes: []func(*Problem){nowhere}, want: homes{"0": home("east", 3)}},
+		"SleepsNew":   {reason: "It has no record so far.", groups: sleeping, changes: []func(*Problem){nowhere}, want: homes{}},
+		"RunsNowhere": {reason: "One with replicas starts anew, because nothing of it exists.", groups: numbered(1), before: homes{"0": home("east", 3)}, changes: []func(*Problem){nowhere, func(p *Problem) { p.Candidates[0].Present = nil }}, want: homes{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Problem{
+				Policy: v1alpha1.PlacementFailover, Groups: tc.groups, PodRequirements: requirements, Homes: tc.before, FailoverAfter: 5 * minute, StartTimeout: time.Hour, Now: simNow,
+				Candidates: []Candidate{{Name: "east", Present: all, Created: late, RouterReady: true}, {Name: "west", Reserved: all, RouterReady: true}},
+			}
+			for _, change := range tc.changes {
+				change(&p)
+			}
+			if diff := cmp.Diff(tc.want, Assign(p).Homes); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

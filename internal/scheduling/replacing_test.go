@@ -46,6 +46,15 @@ func TestReplacing(t *testing.T) {
 		"Again": {"It comes back with less before its former pods have stopped. Its object is being deleted, and is not observed.", 4, []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
 			s.Request.Clusters, s.States["east"] = nil, schedulingtest.Existing()
 		}}, said{Replacing: true}},
+		"New": {"Nothing of it was requested, granted or made so far.", 8, []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			s.Request.Clusters, s.Clusters["east"].Status.Reservations, s.States = nil, nil, nil
+		}}, said{}},
+		"Unknown": {"It exists, and was neither requested nor granted.", 8, []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			s.Request.Clusters, s.Clusters["east"].Status.Reservations = nil, nil
+		}}, said{Held: true, Replacing: true}},
+		"NotRead": {"It was requested otherwise. It may run, although neither a grant nor an object was read.", 4, []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
+			s.Clusters["east"].Status.Reservations, s.States = nil, nil
+		}}, said{Replacing: true, Runs: 5}},
 		"Lost": {"Without the last request, it is not known what runs.", 8, []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) { s.Request = nil }}, said{Held: true, Replacing: true}},
 	}
 	for name, tc := range cases {
@@ -67,7 +76,11 @@ func TestReplacing(t *testing.T) {
 			for _, change := range tc.changes {
 				change(&snapshot)
 			}
-			got := scheduling.Schedule(demand(tc.gpus), &snapshot).Request.Clusters["east"].Groups[0].Replicas[0]
+			result := scheduling.Schedule(demand(tc.gpus), &snapshot)
+			got := result.Request.Clusters["east"].Groups[0].Replicas[0]
+			if diff := cmp.Diff(map[key.ReplicaID]int64{"worker/0": got.Generation}, result.Assignments[0].Generations); diff != "" {
+				t.Errorf("%s The generation that is rendered: -want, +got:\n%s", tc.reason, diff)
+			}
 			if diff := cmp.Diff(tc.want, said{got.Held, got.Replacing, got.Runs}); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

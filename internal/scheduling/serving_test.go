@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,6 +38,59 @@ func TestUnknownServes(t *testing.T) {
 			var got []bool
 			for _, d := range Assign(Problem{Policy: tc.policy, Groups: []reservation.ReplicaGroup{group("0", 1, 1)}, PodRequirements: requirements, Candidates: []Candidate{east, west}}).Decisions {
 				got = append(got, d.Serves)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestServes proves which of two clusters get requests. Both have both groups, and all of it is ready.
+func TestServes(t *testing.T) {
+	first, second, all := set("0/prefill/0", "0/decode/0"), set("1/prefill/0", "1/decode/0"), set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0")
+	since := simNow.Add(-time.Minute)
+	has := func(c *Candidate, replicas map[key.ReplicaID]bool) {
+		c.Present, c.Ready, c.Reserved = replicas, replicas, replicas
+	}
+	drained := func(east, _ *Candidate) { east.StopPolicy = v1alpha1.StopDrain }
+	abandoned := func(east, _ *Candidate) { east.StopPolicy = v1alpha1.StopAbandon }
+	const replicate, spread = v1alpha1.PlacementReplicate, v1alpha1.PlacementSpread
+	cases := map[string]struct {
+		reason  string
+		policy  v1alpha1.PlacementPolicy
+		homes   map[key.GroupID]reservation.Home
+		changes []func(east, west *Candidate)
+		want    map[string]bool
+	}{
+		"Starts": {reason: "Nothing exists in east so far.", policy: replicate, changes: []func(east, west *Candidate){func(east, _ *Candidate) {
+			east.Present, east.Ready = nil, nil
+		}}, want: map[string]bool{"west": true}},
+		"Unreachable": {reason: "East is out of reach, and west answers.", policy: replicate, changes: []func(east, west *Candidate){func(east, _ *Candidate) { east.Unreachable = &since }}, want: map[string]bool{"west": true}},
+		"OnlyCopy":    {reason: "East is out of reach, and its copy is the only one.", policy: replicate, changes: []func(east, west *Candidate){func(east, west *Candidate) { east.Unreachable = &since; has(west, nil) }}, want: map[string]bool{"east": true}},
+		"Abandoned":   {reason: "East is forgotten, although its copy is the only one.", policy: replicate, changes: []func(east, west *Candidate){abandoned, func(_, west *Candidate) { has(west, nil) }}, want: map[string]bool{}},
+		"Moved":       {reason: "All of it answers in west.", policy: spread, homes: homeIn("west", "0", "1"), changes: []func(east, west *Candidate){drained}, want: map[string]bool{"west": true}},
+		"HomeDrained": {reason: "The first group has its home in east, where it answers.", policy: spread, homes: homeIn("east", "0"), changes: []func(east, west *Candidate){drained, func(_, west *Candidate) { has(west, second) }}, want: map[string]bool{"east": true, "west": true}},
+		"SilentHome":  {reason: "The group with its home in east answers nothing, and the other one answers in west.", policy: spread, homes: homeIn("east", "1"), changes: []func(east, west *Candidate){drained, func(east, west *Candidate) { east.Ready = nil; has(west, first) }}, want: map[string]bool{"west": true}},
+		"NothingElse": {reason: "The group in east is not ready, and is in no other cluster.", policy: spread, changes: []func(east, west *Candidate){drained, func(east, west *Candidate) {
+			east.Present, east.Ready = first, nil
+			has(west, second)
+		}}, want: map[string]bool{"east": true, "west": true}},
+		"NoEntrypoint": {reason: "No requests can be sent to west.", policy: spread, homes: homeIn("west", "0", "1"), changes: []func(east, west *Candidate){drained, func(_, west *Candidate) { west.NoEntrypoint = true }}, want: map[string]bool{"east": true, "west": true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			east := Candidate{Name: "east", Weight: 1, Present: all, Ready: all, Reserved: all, RouterReady: true, ReceivesTraffic: true, MayReceiveTraffic: true}
+			west := east
+			west.Name = "west"
+			for _, change := range tc.changes {
+				change(&east, &west)
+			}
+			got := map[string]bool{}
+			for _, d := range Assign(Problem{Policy: tc.policy, Groups: numbered(2), PodRequirements: requirements, Candidates: []Candidate{east, west}, Homes: tc.homes, Now: simNow, FailoverAfter: time.Hour}).Decisions {
+				if d.Serves {
+					got[d.Name] = true
+				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

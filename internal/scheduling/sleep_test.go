@@ -43,7 +43,15 @@ func TestSleeps(t *testing.T) {
 		"AloneNotReady": {reason: "The endpoint picker comes back.", alone: true, change: func(c *Candidate) {
 			c.StopPolicy, c.MayReceiveTraffic, c.ReceivesTraffic, c.RouterReady = v1alpha1.StopDrain, false, false, false
 		}, want: states{"a": leaving, "b": not}},
-		"Abandoned":        {reason: "It is forgotten.", change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopAbandon }, want: states{"a": not, "b": placed}},
+		"AloneUnroutable": {reason: "It has no other place, and no requests can be sent to it.", alone: true, change: func(c *Candidate) {
+			c.StopPolicy, c.MayReceiveTraffic, c.NoEntrypoint = v1alpha1.StopDrain, false, true
+		}, want: states{"a": not, "b": not}},
+		"DrainedTraffic":  {reason: "Requests can wait elsewhere, and a gateway may still send some here.", receives: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": leaving, "b": placed}},
+		"Abandoned":       {reason: "It is forgotten.", change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopAbandon }, want: states{"a": not, "b": placed}},
+		"UnreachableGone": {reason: "Nothing of the service exists there.", change: func(c *Candidate) { brief(c); c.Exists = false }, want: states{"a": not, "b": placed}},
+		"DrainedUnknown": {reason: "It cannot be read, and is read again later, so it is not left.", change: func(c *Candidate) {
+			c.Unknown, c.StopPolicy = "x", v1alpha1.StopDrain
+		}, want: states{"a": placed, "b": not}},
 		"Stopped":          {reason: "spec.replicas is 0.", noGroups: true, change: func(c *Candidate) { c.StopPolicy = v1alpha1.StopDrain }, want: states{"a": not, "b": not}},
 		"Replicate":        {reason: "It sleeps in both.", policy: v1alpha1.PlacementReplicate, want: states{"a": placed, "b": placed}},
 		"ReplicateBriefly": {reason: "The copy in a stays.", policy: v1alpha1.PlacementReplicate, change: brief, want: states{"a": placed, "b": placed}},
@@ -78,6 +86,44 @@ func TestSleeps(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestQueueLeaves proves what is said of a cluster where requests wait, and which the service leaves. It slept in a, which
+// is drained, and moves to b.
+func TestQueueLeaves(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(a, b *Candidate)
+		want   string
+	}{
+		"Requests":   {reason: "A gateway sends requests to a.", change: func(a, _ *Candidate) { a.MayReceiveTraffic = true }, want: "the cluster is drained, and is left once no gateway sends requests there"},
+		"NoRequests": {reason: "No gateway does, and requests wait in a.", change: func(_, _ *Candidate) {}, want: "the cluster is drained, and is left once requests can wait elsewhere"},
+		"Unroutable": {reason: "No requests can be sent to b.", change: func(a, b *Candidate) {
+			a.MayReceiveTraffic, b.NoEntrypoint, b.RouterReady = true, true, true
+		}, want: "the cluster is drained, and cannot be left: b has no entrypoint to which requests can be sent"},
+		"TakenOver": {reason: "Requests can wait in b.", change: func(_, b *Candidate) { b.ReceivesTraffic, b.RouterReady = true, true }, want: "the cluster is drained"},
+		"Alone":     {reason: "There is no other place.", change: func(_, b *Candidate) { b.StopPolicy = v1alpha1.StopDrain }, want: "the cluster is drained, and is left once requests can wait elsewhere"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, b := Candidate{Name: "a", Exists: true, StopPolicy: v1alpha1.StopDrain}, Candidate{Name: "b"}
+			tc.change(&a, &b)
+			got := Assign(Problem{
+				Policy: v1alpha1.PlacementFailover, Waits: true, Groups: []reservation.ReplicaGroup{{Name: "0"}, {Name: "1"}},
+				Homes:      map[key.GroupID]reservation.Home{"0": {Cluster: "a", Epoch: 2, Started: true}, "1": {Cluster: "a", Epoch: 2, Started: true}},
+				Candidates: []Candidate{a, b},
+			}).Decisions[0]
+			if diff := cmp.Diff(tc.want, got.Message); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if got.State != v1alpha1.StateLeaving {
+				return
+			}
+			if diff := cmp.Diff([]reservation.ReplicaGroup{{Name: "0"}, {Name: "1"}}, got.Groups); diff != "" {
+				t.Errorf("%s It is requested that the groups wait there: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -24,6 +24,8 @@ func TestExtra(t *testing.T) {
 		Requested     []key.ReplicaID
 		Pending       []key.ReplicaID
 		RunsInRequest []key.ReplicaID
+		// Pinned are the replicas whose pods go to one pool.
+		Pinned []key.ReplicaID
 	}
 	one := reservation.ReplicaRequest{Name: "worker/0", Pods: map[string]int64{"worker/leader": 1}}
 	two, three, nine := one, one, one
@@ -47,7 +49,7 @@ func TestExtra(t *testing.T) {
 		},
 		"Whole": {
 			reason: "All of it is reserved.", exist: all[:1], reserved: all,
-			want: decided{State: v1alpha1.StatePlaced, Run: all, Requested: all, RunsInRequest: all},
+			want: decided{State: v1alpha1.StatePlaced, Run: all, Requested: all, RunsInRequest: all, Pinned: all[1:]},
 		},
 		"Part": {
 			reason: "A part of it does not start.", exist: all[:1], reserved: all[:2],
@@ -87,8 +89,9 @@ func TestExtra(t *testing.T) {
 				tc.change(east)
 			}
 			for i := range east.Status.Reservations[0].Replicas {
-				east.Status.Reservations[0].Replicas[i].Generation = 1
+				east.Status.Reservations[0].Replicas[i].Generation, east.Status.Reservations[0].Replicas[i].Pool = 1, "h100"
 			}
+			east.Status.Pools[0].NodeSelector = map[string]string{"gpu": "h100"}
 			snapshot := schedulingtest.Snapshot(east)
 			if len(tc.exist) > 0 {
 				snapshot.States["east"] = schedulingtest.Existing(tc.exist...)
@@ -112,7 +115,12 @@ func TestExtra(t *testing.T) {
 				t.Errorf("what is demanded has changed: -want, +got:\n%s", diff)
 			}
 			a, at := r.Assignments[0], r.Request.Clusters["east"]
-			got := decided{State: a.State, Run: slices.Sorted(maps.Keys(a.Run)), Partial: slices.Sorted(maps.Keys(a.Partial)), Pending: a.Pending, RunsInRequest: at.Running}
+			got := decided{State: a.State, Run: slices.Sorted(maps.Keys(a.Run)), Partial: slices.Sorted(maps.Keys(a.Partial)), Pending: a.Pending, RunsInRequest: at.Running, Pinned: slices.Sorted(maps.Keys(a.Pins))}
+			for r := range a.Run {
+				if note := a.Notes[r].PodsHash; !a.Held[r] && note != reservation.PodsHashes(demand.PodRequirements, oneWorker)["worker/0"] {
+					t.Errorf("%s The object of %s notes %q.", tc.reason, r, note)
+				}
+			}
 			for _, r := range reservation.Replicas(at.Groups) {
 				got.Requested = append(got.Requested, r.Name)
 			}

@@ -54,6 +54,11 @@ func TestOutage(t *testing.T) {
 		"OneOfTwo":  {reason: "Half of the fleet is not most of it.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west")}, want: leaves},
 		"Alone":     {reason: "A single cluster says nothing about the others.", fleet: []*v1alpha1.InferenceCluster{east()}, want: leaves},
 		"Most":      {reason: "Two of three were lost within some minutes.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(52)), schedulingtest.Cluster("south")}, want: stays},
+		"TwoOfFour": {reason: "Half of the fleet is not most of it, however many these are.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(52)), schedulingtest.Cluster("south"), schedulingtest.Cluster("north")}, want: leaves},
+		"MostOfTheRest": {
+			reason: "A cluster that was lost before does not count as one that can be reached.", want: stays,
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(52)), schedulingtest.Cluster("south"), schedulingtest.Cluster("north", lost(600))},
+		},
 		"Shared":    {reason: "Two of the three are one real cluster.", fleet: []*v1alpha1.InferenceCluster{east(uid("one")), schedulingtest.Cluster("west", lost(52), uid("one")), schedulingtest.Cluster("south")}, want: leaves},
 		"Later":     {reason: "Another cluster was lost long after this one.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(10)), schedulingtest.Cluster("south")}, want: leaves},
 		"Before":    {reason: "A cluster that was lost before was not of the fleet any more.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(600)), schedulingtest.Cluster("south")}, want: leaves},

@@ -57,12 +57,18 @@ func TestPartsMoveOn(t *testing.T) {
 func TestMovesInParts(t *testing.T) {
 	groups := []reservation.ReplicaGroup{oneReplica("w/0"), oneReplica("w/1"), oneReplica("w/2")}
 	all := set("w/0", "w/1", "w/2")
+	const requested = "capacity was requested, and the cluster has not answered yet"
 	cases := map[string]struct {
 		reason string
 		policy v1alpha1.PlacementPolicy
 		room   int
 		west   Candidate
-		want   []key.ReplicaID
+		// added are groups that run nowhere so far, and missing one that west has not reserved.
+		added   []reservation.ReplicaGroup
+		missing key.ReplicaID
+		want    []key.ReplicaID
+		// because is the message, if it is not that of a move in parts.
+		because string
 	}{
 		"NoSizes":   {reason: "A service whose groups were not measured moves at once.", policy: v1alpha1.PlacementFailover, want: []key.ReplicaID{"w/0", "w/1", "w/2"}},
 		"AllFit":    {reason: "There is room for two copies.", policy: v1alpha1.PlacementFailover, room: 60, want: []key.ReplicaID{"w/0", "w/1", "w/2"}},
@@ -70,16 +76,21 @@ func TestMovesInParts(t *testing.T) {
 		"Spread":    {reason: "Groups with homes of their own wait in the same way.", policy: v1alpha1.PlacementSpread, room: 59, want: []key.ReplicaID{"w/0", "w/1"}},
 		"NoneFits":  {reason: "The first one starts, so that the answer is refused with a reason.", policy: v1alpha1.PlacementFailover, room: 30, want: []key.ReplicaID{"w/0"}},
 		"OneMoves":  {reason: "What moves already is not stopped, and nothing joins it.", policy: v1alpha1.PlacementFailover, room: 30, west: Candidate{Present: set("w/1")}, want: []key.ReplicaID{"w/1"}},
+		"Added":     {reason: "A group that runs nowhere else starts at once, because nothing would make room for it.", policy: v1alpha1.PlacementFailover, room: 59, added: []reservation.ReplicaGroup{oneReplica("w/3")}, want: []key.ReplicaID{"w/0", "w/3"}},
+		"Pending":   {reason: "A group that is not reserved takes no room.", policy: v1alpha1.PlacementFailover, room: 50, missing: "w/1", want: []key.ReplicaID{"w/0", "w/2"}, because: requested},
+		"Both":      {reason: "What is said first is that a group waits for its capacity.", policy: v1alpha1.PlacementFailover, room: 40, missing: "w/1", want: []key.ReplicaID{"w/0"}, because: requested},
 		"Replicate": {reason: "Each cluster has a copy, so nothing would make room.", policy: v1alpha1.PlacementReplicate, room: 30, want: []key.ReplicaID{"w/0", "w/1", "w/2"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			free := capacity.Free{Pools: []capacity.Pool{nodes("h100", 4, 8)}}
+			reserved := set("w/0", "w/1", "w/2", "w/3")
+			delete(reserved, tc.missing)
 			p := Problem{
-				Policy: tc.policy, Groups: groups, PodRequirements: requirements, Homes: homeIn("west", "w/0", "w/1", "w/2"), Room: tc.room, Seed: "uid",
+				Policy: tc.policy, Groups: slices.Concat(groups, tc.added), PodRequirements: requirements, Homes: homeIn("west", "w/0", "w/1", "w/2"), Room: tc.room, Seed: "uid",
 				Candidates: []Candidate{
 					{Name: "east", Weight: 1, StopPolicy: v1alpha1.StopDrain, Present: all, Ready: all, ReceivesTraffic: true, RouterReady: true, Free: free},
-					{Name: "west", Weight: 1, Present: tc.west.Present, Reserved: all, ReceivesTraffic: true, Free: free},
+					{Name: "west", Weight: 1, Present: tc.west.Present, Reserved: reserved, ReceivesTraffic: true, Free: free},
 				},
 			}
 			if tc.room > 0 {
@@ -92,8 +103,19 @@ func TestMovesInParts(t *testing.T) {
 			if diff := cmp.Diff(all, got[0].Run); diff != "" {
 				t.Errorf("what runs stays until it runs elsewhere\n-want, +got:\n%s", diff)
 			}
-			if moves := len(tc.want) < len(all); moves != (got[1].Reason == ReasonMovesInParts) || len(got[1].Pending) != len(all)-len(tc.want) {
-				t.Errorf("got the reason %q and %d pending replicas", got[1].Reason, len(got[1].Pending))
+			waits := len(p.Groups) - len(tc.want)
+			if len(got[1].Pending) != waits {
+				t.Errorf("%s %v are pending", tc.reason, got[1].Pending)
+			}
+			message := tc.because
+			if waits > 0 && message == "" {
+				message = "an answer to Crossplane has no room for two copies of everything, so each group starts here once one before it has left its former cluster"
+			}
+			if diff := cmp.Diff(message, got[1].Message); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if (got[1].Reason == ReasonMovesInParts) != (waits > 0 && tc.because == "") {
+				t.Errorf("%s got the reason %q", tc.reason, got[1].Reason)
 			}
 		})
 	}

@@ -33,6 +33,8 @@ func TestLostRequest(t *testing.T) {
 		"Renamed":    {reason: "The placement has another name for it.", clusters: []v1alpha1.PlacementCluster{entry("new", "east")}, config: "east-config", grants: true, want: []string{"old is east"}},
 		"NoGrants":   {reason: "The cluster has granted nothing.", clusters: []v1alpha1.PlacementCluster{entry("west", "west")}, config: "east-config", want: []string{"west is west", "old is , deselected"}},
 		"Other":      {reason: "It is another cluster.", clusters: []v1alpha1.PlacementCluster{entry("west", "west")}, config: "other-config", grants: true, want: []string{"west is west", "old is , deselected"}},
+		"OtherNamed": {reason: "It is not the cluster that has the grants, although that is named.", clusters: []v1alpha1.PlacementCluster{entry("east", "east")}, config: "other-config", grants: true, want: []string{"east is east", "old is , deselected"}},
+		"NameTaken":  {reason: "The placement has its name for another cluster.", clusters: []v1alpha1.PlacementCluster{entry("old", "west")}, config: "east-config", grants: true, want: []string{"west is west", "old is east, deselected"}},
 		"Both":       {reason: "The placement names it in both ways, and its objects are those of the configuration.", clusters: []v1alpha1.PlacementCluster{outside, entry("east", "east")}, config: "east-config", grants: true, want: []string{"old is ", "east is east"}},
 		"Outside":    {reason: "The placement names the configuration itself.", clusters: []v1alpha1.PlacementCluster{outside, entry("west", "west")}, config: "east-config", grants: true, want: []string{"old is ", "west is west"}},
 	}
@@ -82,5 +84,49 @@ func TestLostRequestKeepsGrants(t *testing.T) {
 	}
 	if diff := cmp.Diff(requested{Running: []key.ReplicaID{"worker/0"}, Namespace: "ns"}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestLostGeneration proves that a request which replaces a lost one has a generation that nothing was granted for before.
+func TestLostGeneration(t *testing.T) {
+	granted := func(generation int64) func(*scheduling.Snapshot) {
+		return func(s *scheduling.Snapshot) {
+			schedulingtest.Reserved("worker/0")(s.Clusters["west"])
+			s.Clusters["west"].Status.Reservations[0].Replicas[0].Generation = generation
+		}
+	}
+	pending := func(uid string, generation int64) func(*scheduling.Snapshot) {
+		return func(s *scheduling.Snapshot) {
+			s.Clusters["west"].Status.Pending = []v1alpha1.PendingRequest{{UID: uid, Namespace: "ns", Name: "svc", Generation: generation}}
+		}
+	}
+	told := func(generation int64) func(*scheduling.Snapshot) {
+		return func(s *scheduling.Snapshot) {
+			s.States["east"] = schedulingtest.Existing("worker/0")
+			s.States["east"].Told = map[key.ReplicaID]scheduling.Told{"worker/0": {Generation: generation}}
+		}
+	}
+	cases := map[string]struct {
+		reason  string
+		changes []func(*scheduling.Snapshot)
+		want    int64
+	}{
+		"New":     {reason: "Nothing was answered.", want: 1},
+		"Granted": {reason: "A cluster has granted the generation 5.", changes: []func(*scheduling.Snapshot){granted(5)}, want: 6},
+		"Pending": {reason: "A cluster has refused the generation 7.", changes: []func(*scheduling.Snapshot){granted(5), pending("uid", 7)}, want: 8},
+		"Other":   {reason: "What another service waits for does not count.", changes: []func(*scheduling.Snapshot){granted(5), pending("other", 7)}, want: 6},
+		"Told":    {reason: "An object has the generation 9.", changes: []func(*scheduling.Snapshot){granted(5), told(9)}, want: 10},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"), schedulingtest.Cluster("west"))
+			for _, change := range tc.changes {
+				change(&snapshot)
+			}
+			result := scheduling.Schedule(&scheduling.Demand{ServiceID: schedulingtest.Service, Placement: placementIn("east"), Groups: oneWorker, PodRequirements: gpus(8)}, &snapshot)
+			if diff := cmp.Diff(tc.want, result.Request.Generation); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

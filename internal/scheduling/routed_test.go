@@ -20,10 +20,21 @@ func TestRoutedBeforeLeft(t *testing.T) {
 		// refusedHere tells that it is refused where it is as well.
 		refusedHere bool
 		stays       bool
+		// change changes what is known besides.
+		change func(*scheduling.Demand, *scheduling.Snapshot)
 	}{
-		"Routed":     {reason: "Its gateway leads to the pods.", routed: true},
-		"NotRouted":  {reason: "Its gateway answers 404.", stays: true},
-		"Refused":    {reason: "Its gateway refuses the route.", routed: true, refused: true, stays: true},
+		"Routed":    {reason: "Its gateway leads to the pods.", routed: true},
+		"NotRouted": {reason: "Its gateway answers 404.", stays: true},
+		"Refused":   {reason: "Its gateway refuses the route.", routed: true, refused: true, stays: true},
+		"NoPicker":  {reason: "Its endpoint picker does not run.", routed: true, stays: true, change: func(_ *scheduling.Demand, s *scheduling.Snapshot) { s.States["west"].RouterReady = false }},
+		"NoRouter": {reason: "The service has no endpoint picker.", routed: true, change: func(d *scheduling.Demand, s *scheduling.Snapshot) {
+			d.HasRouter, s.States["west"].RouterReady = false, false
+		}},
+		"OwnRoutes": {reason: "Without a fleet route, its endpoint picker suffices.", change: func(d *scheduling.Demand, _ *scheduling.Snapshot) { d.HasFleetRoute = false }},
+		"NotSent":   {reason: "The fleet route sends nothing there so far.", routed: true, stays: true, change: func(_ *scheduling.Demand, s *scheduling.Snapshot) { clear(s.ReceivesTraffic) }},
+		"NoEntrypoint": {reason: "It has no entrypoint any more.", routed: true, stays: true, change: func(_ *scheduling.Demand, s *scheduling.Snapshot) {
+			s.Clusters["west"].Status.Entrypoint = nil
+		}},
 		"BothRefuse": {reason: "No request is answered here either.", routed: true, refused: true, refusedHere: true},
 	}
 	for name, tc := range cases {
@@ -41,11 +52,14 @@ func TestRoutedBeforeLeft(t *testing.T) {
 			for _, name := range []string{"east", "west"} {
 				placement.Clusters = append(placement.Clusters, placementIn(name).Clusters...)
 			}
-			r := scheduling.Schedule(&scheduling.Demand{
+			demand := &scheduling.Demand{
 				ServiceID: schedulingtest.Service, Placement: placement, PodRequirements: gpus(8), HasRouter: true, HasFleetRoute: true,
 				Groups: []reservation.ReplicaGroup{{Name: "0", Replicas: oneWorker[0].Replicas}},
-			}, &snapshot)
-			if got := r.Assignments[0].Run["worker/0"]; got != tc.stays {
+			}
+			if tc.change != nil {
+				tc.change(demand, &snapshot)
+			}
+			if got := scheduling.Schedule(demand, &snapshot).Assignments[0].Run["worker/0"]; got != tc.stays {
 				t.Errorf("%s The former copy stays: got %t, want %t", tc.reason, got, tc.stays)
 			}
 		})

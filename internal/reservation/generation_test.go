@@ -175,6 +175,7 @@ func TestReserved(t *testing.T) {
 		"Withdrawn": {reason: "Capacity for a replica that is not requested may have been granted to another service.", requested: map[string]int64{"w/0": 1}, granted: grants{"w/0": 1, "w/1": 1}, want: set("w/0")},
 		"Pending":   {reason: "A replica that was not granted is pending.", requested: map[string]int64{"w/0": 1, "w/1": 1}, granted: grants{"w/1": 1}, want: set("w/1")},
 		"Lost":      {reason: "A request that was lost starts anew, and never below what was answered.", requested: map[string]int64{"w/0": 1}, granted: grants{"w/0": 7}, want: set("w/0")},
+		"Former":    {reason: "A request without generations, which an earlier version wrote, is not granted by nothing.", requested: map[string]int64{"w/0": 0, "w/1": 0}, granted: grants{"w/1": 0}, want: set("w/1")},
 		"Nothing":   {reason: "Nothing is requested.", granted: grants{"w/1": 1}, want: set()},
 	}
 	for name, tc := range cases {

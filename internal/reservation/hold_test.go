@@ -63,6 +63,7 @@ func TestWithdrawn(t *testing.T) {
 		"Claims":     {reason: "It may run, whatever the request claims that does not request it.", result: seen(runs, time.Minute, nil, running(one, "0/0", "0/1"), b), replicas: 2, ends: ends},
 		"OneBack":    {reason: "The other one came back meanwhile, and runs.", result: seen(seen(seen(runs, time.Minute, nil, withoutGroups(a), b), time.Minute+time.Second, nil, running(one, "0/0"), b), ends, none, running(one, "0/0"), b), replicas: 1},
 		"AgainOlder": {reason: "It is requested again before its grant went to an older service.", result: seen(withdrawn, time.Hour, none, a, created(b, "2026-03-01T09:00:00Z")), replicas: 2},
+		"AgainGone":  {reason: "It keeps its grant although nothing of it runs any more, and an older service wants the room.", result: seen(withdrawn, time.Hour, none, running(a, "0/0"), created(request("b", 4, 1), "2026-03-01T09:00:00Z")), replicas: 2},
 		"Again":      {reason: "It is requested again, and has its grant.", result: seen(withdrawn, time.Hour, none, a, b), replicas: 2},
 		"All":        {reason: "All are withdrawn and gone.", result: seen(seen(runs, time.Minute, nil, withoutGroups(a), b), ends, none, withoutGroups(a), b), replicas: 0},
 	}
@@ -280,6 +281,24 @@ func TestGiveBack(t *testing.T) {
 		return grantedTo(Reserve(Input{Cluster: here, Free: free, Ledger: ledger, Requests: []CapacityRequest{a, created(request("b", 8, 1), "2026-03-01T09:00:00Z")}, NotSchedulable: stopped, Now: noon}))
 	}
 	a, b := map[string]bool{"a": true}, map[string]bool{"b": true}
+	// inUse has the replica left, and some workloads.
+	inUse := func(replicas map[key.ReplicaID]bool) map[string]bool {
+		left := withGenerations(required(request("a", 5, 2), 2), 1, 2)
+		left.Left = map[string][]key.ReplicaID{here: {"0/0"}}
+		in := Input{Cluster: here, Free: free, Ledger: ledger, Requests: []CapacityRequest{left, created(request("b", 8, 1), "2026-03-01T09:00:00Z")}, InUse: map[ServiceID]map[key.ReplicaID]bool{left.ServiceID(): replicas}, Now: noon}
+		in.Ledger.Waiting = []Waiting{{ServiceID: left.ServiceID(), Since: noon.Add(-Grace)}}
+		return grantedTo(Reserve(in))
+	}
+	// second has a group of two replicas, of which the first one runs, and the second one was granted other pods than it wants now.
+	second := func() map[string]bool {
+		grows := running(required(withGenerations(request("a", 4, 2), 1, 2), 2), "0/0")
+		grows.PodRequirements["large"] = *capacitytest.Requirements(9, 1)
+		grows.Clusters[here].Groups[0].Replicas[1].Pods = map[string]int64{"large": 1}
+		return grantedTo(Reserve(Input{
+			Cluster: here, Free: free, Requests: []CapacityRequest{grows, created(request("b", 4, 1), "2026-03-01T09:00:00Z")}, Now: noon,
+			Ledger: Ledger{Services: []Service{withGeneration(withGPUs(reserved("a", "0/0", "0/1"), 4), 1)}, Waiting: []Waiting{{ServiceID: grows.ServiceID(), Since: noon.Add(-Grace)}}},
+		}))
+	}
 	stopped = "the cluster is on hold"
 	onHold := after(Grace, grown)
 	stopped = ""
@@ -288,17 +307,22 @@ func TestGiveBack(t *testing.T) {
 		got    map[string]bool
 		want   map[string]bool
 	}{
-		"Soon":    {reason: "It may start at this moment, because the change comes after it was granted.", got: after(Grace-time.Second, grown), want: a},
-		"Later":   {reason: "It has not started, and does not without the rest.", got: after(Grace, grown), want: b},
-		"Runs":    {reason: "It has started before it grew.", got: after(Grace, running(grown, "0/0")), want: a},
-		"Starts":  {reason: "It starts with what it has.", got: after(Grace, withGenerations(required(request("a", 5, 2), 1), 1, 2)), want: a},
-		"Changed": {reason: "What it was granted was for other pods.", got: after(Grace, withGenerations(required(request("a", 9, 1), 1), 2)), want: b},
-		"Alone":   {reason: "So it was for a replica that starts without others.", got: after(Grace, withGenerations(request("a", 9, 1), 2)), want: b},
-		"Whole":   {reason: "All groups start together.", got: after(Grace, allOrNothing(withGenerations(request("a", 5, 1, 1), 1))), want: b},
-		"Groups":  {reason: "Each group starts by itself.", got: after(Grace, withGenerations(request("a", 5, 1, 1), 1)), want: a},
-		"OnHold":  {reason: "Nobody else gets the room.", got: onHold, want: a},
-		"Refused": {reason: "It runs, and would not be granted anew.", got: after(Grace, notAllowed(running(grown, "0/0"))), want: a},
-		"Covers":  {reason: "A replica that starts without others has what it needs.", got: after(Grace, withGenerations(request("a", 5, 2), 1, 2)), want: a},
+		"Soon":      {reason: "It may start at this moment, because the change comes after it was granted.", got: after(Grace-time.Second, grown), want: a},
+		"Later":     {reason: "It has not started, and does not without the rest.", got: after(Grace, grown), want: b},
+		"Runs":      {reason: "It has started before it grew.", got: after(Grace, running(grown, "0/0")), want: a},
+		"Starts":    {reason: "It starts with what it has.", got: after(Grace, withGenerations(required(request("a", 5, 2), 1), 1, 2)), want: a},
+		"Changed":   {reason: "What it was granted was for other pods.", got: after(Grace, withGenerations(required(request("a", 9, 1), 1), 2)), want: b},
+		"Alone":     {reason: "So it was for a replica that starts without others.", got: after(Grace, withGenerations(request("a", 9, 1), 2)), want: b},
+		"Whole":     {reason: "All groups start together.", got: after(Grace, allOrNothing(withGenerations(request("a", 5, 1, 1), 1))), want: b},
+		"Groups":    {reason: "Each group starts by itself.", got: after(Grace, withGenerations(request("a", 5, 1, 1), 1)), want: a},
+		"OnHold":    {reason: "Nobody else gets the room.", got: onHold, want: a},
+		"Refused":   {reason: "It runs, and would not be granted anew.", got: after(Grace, notAllowed(running(grown, "0/0"))), want: a},
+		"LeftRuns":  {reason: "It may have left, and has workloads.", got: inUse(map[key.ReplicaID]bool{"0/0": true}), want: a},
+		"LeftAny":   {reason: "It is not known of which replica the workloads are.", got: inUse(map[key.ReplicaID]bool{"": true}), want: a},
+		"LeftOther": {reason: "Another replica has workloads.", got: inUse(map[key.ReplicaID]bool{"0/1": true}), want: b},
+		"LeftGone":  {reason: "It has no workloads.", got: inUse(map[key.ReplicaID]bool{}), want: b},
+		"Second":    {reason: "What was granted of a group that runs is kept, while a change of it does not fit.", got: second(), want: a},
+		"Covers":    {reason: "A replica that starts without others has what it needs.", got: after(Grace, withGenerations(request("a", 5, 2), 1, 2)), want: a},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -326,6 +350,11 @@ func TestMissing(t *testing.T) {
 	missing := at(first, time.Minute, b)
 	const ends = time.Minute + Grace
 	runs := seen(some, missing, ends+time.Second, b)
+	missingBoth := func(a, c time.Duration) Ledger {
+		first, second := withGPUs(reserved("a", "0/0"), 4), withGPUs(reserved("c", "0/0"), 4)
+		first.MissingSince, second.MissingSince = noon.Add(a), noon.Add(c)
+		return Ledger{Services: []Service{first, second}}
+	}
 	cases := map[string]struct {
 		reason string
 		result Result
@@ -333,18 +362,20 @@ func TestMissing(t *testing.T) {
 		// ends is when the grace time ends, after noon.
 		ends time.Duration
 	}{
-		"Once":      {reason: "It is missing for one call.", result: missing, want: map[string]bool{"a": true}, ends: ends},
-		"Still":     {reason: "It is missing for less than the grace time.", result: at(missing, ends-time.Second, b), want: map[string]bool{"a": true}, ends: ends},
-		"Long":      {reason: "It is missing for the grace time, and has no workloads.", result: at(missing, ends, b), want: map[string]bool{"b": true}},
-		"Runs":      {reason: "It has workloads, and the grace time starts anew.", result: runs, want: map[string]bool{"a": true}, ends: ends + time.Second + Grace},
-		"RunsSoon":  {reason: "Within the grace time nothing is written.", result: seen(some, missing, ends-time.Second, b), want: map[string]bool{"a": true}, ends: ends},
-		"RunsLong":  {reason: "It has workloads, whatever time passes.", result: seen(some, runs, 1000*time.Hour, b), want: map[string]bool{"a": true}, ends: 1000*time.Hour + Grace},
-		"Stopped":   {reason: "Its workloads have just gone.", result: at(runs, ends+Grace, b), want: map[string]bool{"a": true}, ends: ends + time.Second + Grace},
-		"Ended":     {reason: "Its workloads are gone for the grace time.", result: at(runs, ends+time.Second+Grace, b), want: map[string]bool{"b": true}},
-		"Unknown":   {reason: "It is not known whether it has workloads, and no time tells when it will be.", result: seen(nil, missing, 1000*time.Hour, b), want: map[string]bool{"a": true}},
-		"Back":      {reason: "It comes back, and the grace time starts anew.", result: at(at(missing, 2*time.Minute, a, b), ends, b), want: map[string]bool{"a": true}, ends: ends + Grace},
-		"Withdrawn": {reason: "It does not request the replica any more.", result: seen(some, first, time.Minute, withdrawn, b), want: map[string]bool{"b": true}},
-		"Future":    {reason: "A ledger of a clock that was ahead keeps nothing for ever.", result: at(at(at(first, time.Hour, b), time.Minute, b), ends, b), want: map[string]bool{"b": true}},
+		"Once":       {reason: "It is missing for one call.", result: missing, want: map[string]bool{"a": true}, ends: ends},
+		"Still":      {reason: "It is missing for less than the grace time.", result: at(missing, ends-time.Second, b), want: map[string]bool{"a": true}, ends: ends},
+		"Long":       {reason: "It is missing for the grace time, and has no workloads.", result: at(missing, ends, b), want: map[string]bool{"b": true}},
+		"Runs":       {reason: "It has workloads, and the grace time starts anew.", result: runs, want: map[string]bool{"a": true}, ends: ends + time.Second + Grace},
+		"RunsSoon":   {reason: "Within the grace time nothing is written.", result: seen(some, missing, ends-time.Second, b), want: map[string]bool{"a": true}, ends: ends},
+		"RunsLong":   {reason: "It has workloads, whatever time passes.", result: seen(some, runs, 1000*time.Hour, b), want: map[string]bool{"a": true}, ends: 1000*time.Hour + Grace},
+		"Stopped":    {reason: "Its workloads have just gone.", result: at(runs, ends+Grace, b), want: map[string]bool{"a": true}, ends: ends + time.Second + Grace},
+		"Ended":      {reason: "Its workloads are gone for the grace time.", result: at(runs, ends+time.Second+Grace, b), want: map[string]bool{"b": true}},
+		"Unknown":    {reason: "It is not known whether it has workloads, and no time tells when it will be.", result: seen(nil, missing, 1000*time.Hour, b), want: map[string]bool{"a": true}},
+		"Back":       {reason: "It comes back, and the grace time starts anew.", result: at(at(missing, 2*time.Minute, a, b), ends, b), want: map[string]bool{"a": true}, ends: ends + Grace},
+		"Withdrawn":  {reason: "It does not request the replica any more.", result: seen(some, first, time.Minute, withdrawn, b), want: map[string]bool{"b": true}},
+		"FirstEnds":  {reason: "Of two that are missing, the first decides.", result: at(at(Result{Ledger: missingBoth(0, 30*time.Second)}, time.Minute, b), 61*time.Second, b), want: map[string]bool{"a": true, "c": true}, ends: Grace},
+		"SecondEnds": {reason: "The order of the ledger does not matter.", result: at(at(Result{Ledger: missingBoth(30*time.Second, 0)}, time.Minute, b), 61*time.Second, b), want: map[string]bool{"a": true, "c": true}, ends: Grace},
+		"Future":     {reason: "A ledger of a clock that was ahead keeps nothing for ever.", result: at(at(at(first, time.Hour, b), time.Minute, b), ends, b), want: map[string]bool{"b": true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -415,6 +446,7 @@ func TestHold(t *testing.T) {
 		"Never":   {reason: "It does not fit the empty cluster.", requests: []CapacityRequest{required(created(request("large", 8, 3), "2026-03-01T09:00:00Z"), 3), request("b", 8, 1)}, waiting: waiting("large", 60), want: map[string]bool{"used": true, "b": true}},
 		"NotHere": {reason: "It is not allowed.", requests: []CapacityRequest{notAllowed(large), request("b", 8, 1)}, waiting: waiting("large", 60), want: map[string]bool{"used": true, "b": true}},
 		"Gone":    {reason: "The one that waited does not exist any more.", requests: []CapacityRequest{large, request("b", 8, 1)}, waiting: waiting("gone", 60), want: map[string]bool{"used": true, "b": true}},
+		"Equal":   {reason: "An equal request of an older service did not fit either, and has not waited.", requests: []CapacityRequest{nodes(created(request("z", 8, 1), "2026-03-01T08:00:00Z"), 2), nodes(created(request("large", 8, 1), "2026-03-01T09:00:00Z"), 2), request("b", 8, 1)}, waiting: waiting("large", 10), want: map[string]bool{"used": true}},
 		"Age":     {reason: "The time that a tenant writes says nothing of how long it waits.", requests: []CapacityRequest{created(large, "1970-01-01T00:00:00Z"), request("b", 8, 1)}, want: map[string]bool{"used": true, "b": true}},
 	}
 	for name, tc := range cases {
@@ -460,9 +492,14 @@ func TestHoldBeside(t *testing.T) {
 			requests: []CapacityRequest{early(required(request("a", 8, 2), 2)), required(request("b", 8, 2), 2), request("c", 8, 1)},
 			want:     []string{"8 of 16 nvidia.com/gpu free in pool p, 8 short" + held, "8 of 16 nvidia.com/gpu free in pool p, 8 short" + while},
 		},
+		"One": {
+			reason: "A group that has started needs room for one further replica first, although it requires both.", nodes: 2, ledger: []Service{withGPUs(reserved("a", "0/0"), 5), withGPUs(reserved("c", "0/0"), 8)},
+			requests: []CapacityRequest{early(running(required(request("a", 5, 3), 3), "0/0")), request("b", 3, 1), request("c", 8, 1)},
+			want:     []string{"3 of 16 nvidia.com/gpu free in pool p, 2 short" + held, "0 of 16 nvidia.com/gpu free in pool p, 3 short" + while},
+		},
 		"Got": {
-			reason: "It gets something in this call, and waits anew for the rest.", nodes: 1,
-			requests: []CapacityRequest{early(request("a", 4, 3))}, want: []string{"0 of 8 nvidia.com/gpu free in pool p, 4 short"},
+			reason: "It gets something in this call, and waits anew for the rest.", nodes: 2, ledger: []Service{withGPUs(reserved("c", "0/0"), 8)},
+			requests: []CapacityRequest{early(request("a", 4, 3)), request("c", 8, 1)}, want: []string{"0 of 16 nvidia.com/gpu free in pool p, 4 short"},
 		},
 	}
 	for name, tc := range cases {

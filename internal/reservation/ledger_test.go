@@ -73,6 +73,7 @@ func TestLedger(t *testing.T) {
 	}{
 		"Empty":           {reason: "A cluster without grants.", text: `{}`},
 		"Full":            {reason: "Everything that a ledger has.", text: `{"services":[{"namespace":"n","name":"s","uid":"u","missingSince":"2026-03-01T12:00:00Z","shapes":[{"requests":{"cpu":1000},"nodeSelector":{"a":"b"}},{}],"grants":[{"generation":3,"pods":[0,2],"replicas":["w/0","w/1"]},{"replicas":["w/2"]}]}],"waiting":[{"namespace":"n","name":"s","uid":"u","since":"2026-03-01T12:00:00Z"}]}`},
+		"Zero":            {reason: "An amount of zero is none.", text: `{"services":[{"namespace":"n","name":"s","uid":"u","shapes":[{"requests":{"cpu":1000,"memory":0}}],"grants":[{"pods":[1],"replicas":["w/0"]}]}]}`},
 		"Text":            {reason: "It is not JSON.", text: `{`, want: "unexpected end of JSON input"},
 		"List":            {reason: "It is not an object.", text: `[]`, want: "cannot unmarshal array"},
 		"Negative":        {reason: "A negative amount would add capacity.", text: `{"services":[{"name":"s","shapes":[{"requests":{"cpu":-1}}],"grants":[]}]}`, want: "shape 0: have a negative amount of cpu"},
@@ -103,6 +104,13 @@ func TestLedger(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s\n%v", tc.reason, err)
 			}
+			for _, s := range l.Services {
+				for _, shape := range s.Shapes {
+					if _, has := shape.Requests["memory"]; has {
+						t.Errorf("%s It has %v", tc.reason, shape.Requests)
+					}
+				}
+			}
 			one, _, _ := EncodeLedger(&l)
 			again, err := DecodeLedger(one)
 			if err != nil {
@@ -113,7 +121,8 @@ func TestLedger(t *testing.T) {
 			}
 		})
 	}
-	for _, b := range [][]byte{nil, []byte("[]"), {0x1f, 0x8b}} {
+	whole, _, _ := EncodeLedger(&Ledger{})
+	for _, b := range [][]byte{nil, []byte("[]"), {0x1f, 0x8b}, whole[:len(whole)-1]} {
 		if _, err := DecodeLedger(b); err == nil {
 			t.Errorf("%q is not a ledger", b)
 		}

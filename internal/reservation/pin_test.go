@@ -97,6 +97,14 @@ func TestPools(t *testing.T) {
 			free: twoPools(1, 1), ledger: []Service{small()}, requests: []CapacityRequest{request("1", 4, 1)},
 			want: map[string]string{"1 0/0": ""},
 		},
+		"a grant without a pool that grows gets none": {
+			free: twoPools(1, 1), ledger: []Service{small()}, requests: []CapacityRequest{grown(request("1", 8, 1))},
+			want: map[string]string{"1 0/0": ""},
+		},
+		"a grant with a pool that grows before it runs gets one again": {
+			free: twoPools(1, 1), ledger: []Service{pinnedTo(small(), "b")}, requests: []CapacityRequest{grown(request("1", 8, 1))},
+			want: map[string]string{"1 0/0": "a"},
+		},
 		"what runs in its pool keeps it": {
 			free: twoPools(1, 1), ledger: []Service{pinnedTo(small(), "b")}, requests: []CapacityRequest{runningIn(request("1", 4, 1), "b", "0/0")},
 			want: map[string]string{"1 0/0": "b"},
@@ -243,6 +251,12 @@ func TestPinnedPodsCount(t *testing.T) {
 			free: twoPools(1, 1), ledger: []Service{pinnedTo(withGPUs(reserved("3", "0/0"), 4), "a")},
 			requests: []CapacityRequest{request("1", 4, 1), grown(runningIn(request("3", 8, 1), "a", "0/0")), request("9", 9, 1)},
 			pending:  "what was reserved before is kept: 0 of 8 nvidia.com/gpu free in pool a, 4 short8 of 16 nvidia.com/gpu free in pools a, b, 1 short",
+		},
+		"nodes of both pools are gone": {
+			free:     twoPools(1, 1),
+			ledger:   []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1"), 8), "b"), pinnedTo(withGPUs(reserved("2", "0/0", "0/1"), 7), "a"), pinnedTo(withGPUs(reserved("3", "0/0", "0/1"), 6), "a")},
+			requests: []CapacityRequest{request("1", 8, 2), request("2", 7, 2), request("3", 6, 2)},
+			short:    []string{"a", "b"},
 		},
 		"its pool was renamed":      {free: renamed, ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1)}},
 		"its pool has other labels": {free: relabelled, ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1)}},

@@ -61,7 +61,9 @@ func TestQuotas(t *testing.T) {
 		services []Service
 		requests []CapacityRequest
 		stopped  string
-		want     want
+		// waits and waitsToo are services that have waited for long.
+		waits, waitsToo string
+		want            want
 	}{
 		"Within": {
 			reason: "What is within the quota is granted, and the other namespace has none.",
@@ -209,6 +211,61 @@ func TestQuotas(t *testing.T) {
 			requests: []CapacityRequest{of("a", running(request("a", 8, 1), "0/0")), of("b", request("b", 8, 1))},
 			want:     want{granted: map[string]int{"a": 1}, pending: []string{"b: on hold"}},
 		},
+		"Exchanged": {
+			reason: "What is given back in exchange counts no longer.",
+			gpus:   16, quotas: map[string]Quota{"a": gpuQuota(0, 8, 0)},
+			services: []Service{grantedIn("a", withGPUs(reserved("a1", "0/0"), 6))},
+			requests: []CapacityRequest{
+				of("a", created(requesting(grown(request("a1", 0, 1)), 2, 9), old)), of("a", request("a2", 2, 1)), of("a", created(request("a3", 4, 1), "2026-03-01T10:30:00Z")), of("a", created(request("a4", 3, 1), younger)),
+			},
+			want: want{granted: map[string]int{"a1": 1, "a2": 1, "a3": 1}, pending: []string{"a4: namespace a has 8 of the 8 nvidia.com/gpu that its quota allows, and 3 more are requested"}},
+		},
+		"HeldBeforeYounger": {
+			reason: "Quota is held for an older service before a younger one is served that would be within it.",
+			gpus:   32, quotas: map[string]Quota{"a": gpuQuota(0, 16, 0)}, waits: "a1",
+			services: []Service{grantedIn("a", withGPUs(reserved("used", "0/0", "0/1"), 6))},
+			requests: []CapacityRequest{of("a", required(created(request("a1", 8, 2), old), 2)), of("a", request("used", 6, 2)), of("a", created(request("a2", 4, 1), younger))},
+			want: want{granted: map[string]int{"used": 2}, pending: []string{
+				"a1: namespace a has 12 of the 16 nvidia.com/gpu that its quota allows, and 16 more are requested. Quota is held for it",
+				"a2: namespace a has 12 of the 16 nvidia.com/gpu that its quota allows, and 4 more are requested, while 16 are held for an older service",
+			}},
+		},
+		"HeldWithoutNominal": {
+			reason: "A resource without a nominal quota is not limited, whatever may be borrowed of it.",
+			gpus:   32, quotas: map[string]Quota{"a": {Nominal: capacity.Resources{capacitytest.GPU: 16000}, Borrowing: capacity.Resources{capacitytest.GPU: 0, capacitytest.CPU: 0}}}, waits: "a1",
+			services: []Service{grantedIn("a", withGPUs(reserved("used", "0/0", "0/1"), 6))},
+			requests: []CapacityRequest{of("a", required(created(request("a1", 8, 2), old), 2)), of("a", request("used", 6, 2))},
+			want:     want{granted: map[string]int{"used": 2}, pending: []string{"a1: namespace a has 12 of the 16 nvidia.com/gpu that its quota allows, and 16 more are requested. Quota is held for it"}},
+		},
+		"HeldForOne": {
+			reason: "Quota is held for one service of a namespace, although room is held for another one.",
+			gpus:   16, quotas: map[string]Quota{"a": gpuQuota(0, 16, 0)}, waits: "a1", waitsToo: "a2",
+			services: []Service{grantedIn("a", withGPUs(reserved("used", "0/0"), 6))},
+			requests: []CapacityRequest{
+				of("a", required(created(request("a1", 6, 2), old), 2)), of("a", nodes(created(requesting(request("a2", 0, 1), 0, 64), "2026-03-01T09:00:00Z"), 3)), of("a", request("used", 6, 1)),
+			},
+			want: want{granted: map[string]int{"used": 1}, pending: []string{
+				"a2: 191 of 192 cpu free in pool p, 1 short. Room is held for it",
+				"a1: namespace a has 6 of the 16 nvidia.com/gpu that its quota allows, and 12 more are requested. Quota is held for it",
+			}},
+		},
+		"BorrowsBesideShort": {
+			reason: "A replica that may borrow does so, although another one of its group has no room.",
+			gpus:   16, quotas: map[string]Quota{"a": gpuQuota(0, 0, -1)},
+			requests: []CapacityRequest{of("a", func() CapacityRequest {
+				r := request("a", 8, 2)
+				r.PodRequirements["large"] = *capacitytest.Requirements(0, 100)
+				r.Clusters[here].Groups[0].Replicas[1].Pods = map[string]int64{"large": 1}
+				return r
+			}())},
+			want: want{granted: map[string]int{"a": 1}, pending: []string{"a: 1 pod does not fit: no node has 100 cpu free, although the nodes together have enough"}},
+		},
+		"HeldOnlyBeyond": {
+			reason: "No quota is held for what may borrow it, so a younger one within the nominal quota is served first.",
+			gpus:   16, quotas: map[string]Quota{"a": gpuQuota(0, 8, -1)}, waits: "a1",
+			requests: []CapacityRequest{of("a", required(created(request("a1", 8, 2), old), 2)), of("a", created(request("a2", 8, 1), younger))},
+			want:     want{granted: map[string]int{"a2": 1}, pending: []string{"a1: 8 of 16 nvidia.com/gpu free in pool p, 8 short. Room is held for it"}},
+		},
 		"SmallerPasses": {
 			reason: "A request that its quota refuses does not stop those after it.",
 			gpus:   16, quotas: map[string]Quota{"a": gpuQuota(9, 8, 0)},
@@ -218,10 +275,16 @@ func TestQuotas(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			result := Reserve(Input{
+			in := Input{
 				Cluster: here, Free: pool(capacitytest.Nodes(tc.gpus/8, 8, 64), capacitytest.Nodes(1, 0, 64)), Ledger: Ledger{Services: tc.services},
 				Requests: tc.requests, Quotas: tc.quotas, NotSchedulable: tc.stopped, Now: noon,
-			})
+			}
+			for i := range tc.requests {
+				if id := tc.requests[i].ServiceID(); id.UID == tc.waits || id.UID == tc.waitsToo {
+					in.Ledger.Waiting = append(in.Ledger.Waiting, Waiting{ServiceID: id, Since: noon.Add(-time.Hour)})
+				}
+			}
+			result := Reserve(in)
 			got := want{granted: replicasGranted(result)}
 			for _, p := range result.Pending {
 				got.pending = append(got.pending, p.UID+": "+p.Message)
@@ -269,6 +332,9 @@ func TestHoldQuota(t *testing.T) {
 			for _, p := range result.Pending {
 				if p.UID == "large" {
 					message = p.Message
+				}
+				if room := strings.Contains(p.Message, "while room is held"); room != (name == "Borrow" && p.UID == "small" || name == "NoRoom" && p.UID == "other") {
+					t.Errorf("%s %s is pending: %s", tc.reason, p.UID, p.Message)
 				}
 				if held := strings.Contains(p.Message, "while 16 are held for an older service"); held != ((name == "Long" || name == "NoRoom") && p.UID == "small") {
 					t.Errorf("%s %s is pending: %s", tc.reason, p.UID, p.Message)

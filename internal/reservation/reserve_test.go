@@ -185,6 +185,12 @@ func nodes(req CapacityRequest, n int64) CapacityRequest {
 	return req
 }
 
+// requesting has the pods request some GPUs and CPUs.
+func requesting(req CapacityRequest, gpus, cpus int64) CapacityRequest {
+	req.PodRequirements["w"] = *capacitytest.Requirements(gpus, cpus)
+	return req
+}
+
 const keptBefore = "what was reserved before is kept: "
 
 func TestReserve(t *testing.T) {
@@ -586,6 +592,86 @@ func TestReserve(t *testing.T) {
 				pending: map[string]string{"b": "more is reserved than the cluster has"},
 			},
 		},
+		"Exchanged": {
+			reason:       "What an older service gives back in exchange goes to those after it, although an equal request before it did not fit.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{withGPUs(reserved("b", "0/0"), 6)},
+			requests: []CapacityRequest{
+				created(request("a", 5, 1), "2026-03-01T08:00:00Z"), created(requesting(grown(request("b", 0, 1)), 2, 9), "2026-03-01T09:00:00Z"), request("c", 5, 1),
+			},
+			want: want{
+				reservations: []Service{withGeneration(reserved("b", "0/0"), 1), reserved("c", "0/0")},
+				pending:      map[string]string{"a": "2 of 8 nvidia.com/gpu free in pool p, 3 short"},
+			},
+		},
+		"ExchangedTogether": {
+			reason:       "So it does if more is granted together with the exchange.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 16, 64)},
+			reservations: []Service{withGPUs(reserved("b", "0/0"), 6)},
+			requests: []CapacityRequest{
+				created(request("x", 1, 1), "2026-03-01T06:00:00Z"), created(request("y", 1, 1), "2026-03-01T07:00:00Z"), created(request("a", 11, 1), "2026-03-01T08:00:00Z"),
+				created(requesting(grown(request("b", 0, 1)), 2, 9), "2026-03-01T09:00:00Z"), created(request("d", 1, 1), "2026-03-01T10:00:00Z"), created(request("e", 11, 1), "2026-03-01T11:00:00Z"),
+			},
+			want: want{
+				reservations: []Service{withGeneration(reserved("b", "0/0"), 1), reserved("x", "0/0"), reserved("y", "0/0"), reserved("d", "0/0"), reserved("e", "0/0")},
+				pending:      map[string]string{"a": "8 of 16 nvidia.com/gpu free in pool p, 3 short"},
+			},
+		},
+		"EqualInPart": {
+			reason:       "A group that needs only a part of what did not fit before gets that, before a younger service.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{withGPUs(reserved("used", "0/0"), 4)},
+			requests: []CapacityRequest{
+				created(required(request("a", 4, 2), 2), "2026-03-01T08:00:00Z"), created(request("b", 4, 2), "2026-03-01T09:00:00Z"), request("c", 4, 1), request("used", 4, 1),
+			},
+			want: want{
+				reservations: []Service{withGPUs(reserved("used", "0/0"), 4), reserved("b", "0/0")},
+				pending: map[string]string{
+					"a": "4 of 8 nvidia.com/gpu free in pool p, 4 short", "b": "0 of 8 nvidia.com/gpu free in pool p, 4 short", "c": "0 of 8 nvidia.com/gpu free in pool p, 4 short",
+				},
+			},
+		},
+		"FirstReason": {
+			reason:       "A service says why its first group waits.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{withGPUs(reserved("used", "0/0"), 6)},
+			requests: []CapacityRequest{request("used", 6, 1), func() CapacityRequest {
+				r := nodes(request("a", 3, 1, 1), 1)
+				r.Clusters[here].Groups[0].Replicas[0].Pods = map[string]int64{"w": 2}
+				return r
+			}()},
+			want: want{reservations: []Service{withGPUs(reserved("used", "0/0"), 6)}, pending: map[string]string{"a": "2 of 8 nvidia.com/gpu free in pool p, 4 short"}},
+		},
+		"OneLine": {
+			reason:         "What a cluster says is one line of a status.",
+			nodes:          []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			requests:       []CapacityRequest{request("a", 1, 1)},
+			notSchedulable: "the cluster is drained:\nmaintenance",
+			want:           want{pending: map[string]string{"a": "the cluster is drained: maintenance"}},
+		},
+		"WholeMinimum": {
+			reason:   "An all-or-nothing request starts with the required replicas of all groups, if it has some.",
+			nodes:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			requests: []CapacityRequest{allOrNothing(required(request("a", 3, 2, 2), 1))},
+			want:     want{reservations: []Service{reserved("a", "0/0", "1/0")}, pending: map[string]string{"a": "2 of 8 nvidia.com/gpu free in pool p, 1 short"}},
+		},
+		"RequiredLargerAndAdded": {
+			reason:       "A required replica grows although one that is added does not fit beside it: the group has started.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{withGPUs(reserved("a", "0/0"), 2)},
+			requests:     []CapacityRequest{required(grown(request("a", 5, 2)), 2)},
+			want:         want{reservations: []Service{withGeneration(reserved("a", "0/0"), 1)}, pending: map[string]string{"a": "3 of 8 nvidia.com/gpu free in pool p, 2 short"}},
+		},
+		"ReplacedUnknown": {
+			reason:       "While it is not known what runs, a grant without a generation covers all of it.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{requested(withGPUs(reserved("a", "0/0"), 6), 3)},
+			requests:     []CapacityRequest{replacing(nodes(withGenerations(request("a", 3, 1), 2), 4)), request("b", 4, 1)},
+			want: want{
+				reservations: []Service{requested(withGPUs(reserved("a", "0/0"), 6), 3)}, grows: []string{"s-a"},
+				pending: map[string]string{"a": keptBefore + "2 of 8 nvidia.com/gpu free in pool p, 7 short", "b": "2 of 8 nvidia.com/gpu free in pool p, 2 short"},
+			},
+		},
 		"RequestsElsewhere": {
 			reason:       "A service that requests capacity of other clusters only has no reservation here.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
@@ -691,4 +777,42 @@ func allNames(req CapacityRequest) []key.ReplicaID {
 		all = append(all, r.Name)
 	}
 	return all
+}
+
+// TestFull proves what a cluster whose ledger takes no further grants still does. The service has one grant.
+func TestFull(t *testing.T) {
+	type outcome struct {
+		Granted map[key.ReplicaID]int64
+		Pending []key.ReplicaID
+	}
+	cases := map[string]struct {
+		reason  string
+		request CapacityRequest
+		want    outcome
+	}{
+		"Same":          {reason: "A grant stays.", request: request("a", 4, 1), want: outcome{Granted: map[key.ReplicaID]int64{"0/0": 0}}},
+		"Added":         {reason: "Nothing is granted.", request: request("a", 4, 2), want: outcome{Granted: map[key.ReplicaID]int64{"0/0": 0}, Pending: []key.ReplicaID{"0/1"}}},
+		"Runs":          {reason: "Nor is what runs without a grant.", request: running(request("a", 4, 2), "0/0", "0/1"), want: outcome{Granted: map[key.ReplicaID]int64{"0/0": 0}, Pending: []key.ReplicaID{"0/1"}}},
+		"NewGeneration": {reason: "A new generation of the same pods would be a further grant.", request: grown(request("a", 4, 1)), want: outcome{Granted: map[key.ReplicaID]int64{"0/0": 0}, Pending: []key.ReplicaID{"0/0"}}},
+		"Smaller":       {reason: "Pods that request less free some room.", request: grown(request("a", 3, 1)), want: outcome{Granted: map[key.ReplicaID]int64{"0/0": 1}}},
+		"Withdrawn":     {reason: "What is withdrawn is freed.", request: withoutGroups(request("a", 4, 1)), want: outcome{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			result := Reserve(Input{
+				Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: Ledger{Services: []Service{withGPUs(reserved("a", "0/0"), 4)}},
+				Requests: []CapacityRequest{tc.request}, NotSchedulable: "its ledger is full", Full: true, Now: noon,
+			})
+			got := outcome{}
+			for i := range result.Services {
+				got.Granted = generations(&result.Services[i])
+			}
+			for _, p := range result.Pending {
+				got.Pending = append(got.Pending, p.Replicas...)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
 }

@@ -31,6 +31,8 @@ func TestDecodeRequest(t *testing.T) {
 		"NoCluster":          {reason: "An entry for no cluster would be expanded for nothing.", text: change(`"names":["us-east"]`, `"names":[]`), want: "there is an entry for no cluster"},
 		"TwoEntries":         {reason: "A cluster reads one entry.", text: change(`["us-east"]`, `["us-east","us-east"]`), want: `there are two entries for cluster "us-east"`},
 		"UnknownField":       {reason: "Unknown fields of later versions are ignored.", text: change(`"uid"`, `"younger":{},"uid"`)},
+		"Zero":               {reason: "An amount of zero is none.", text: change(`1000`, `1000,"cpu":0`)},
+		"Repeated":           {reason: "Whoever reads the first name reads something else than who reads the last.", text: change(`"uid":"u"`, `"uid":"other","uid":"u"`), want: "it repeats a name, or is not UTF-8"},
 		"Empty":              {reason: "The ConfigMap does not have the key.", text: "", want: "unexpected end of JSON input"},
 		"NoUID":              {reason: "A reservation needs an owner.", text: change(`"uid":"u",`, ``), want: `the UID "", namespace "team" and name "s" of the service are required`},
 		"NoNamespace":        {reason: "A request counts for its namespace.", text: change(`"namespace":"team",`, ``), want: `the UID "u", namespace "" and name "s" of the service are required`},

@@ -21,6 +21,8 @@ func TestGrantsToStatus(t *testing.T) {
 		{Generation: 1, Pods: []int64{3}, Pin: &capacity.Pin{Pool: "h100"}, Replicas: []key.ReplicaID{"w/3"}},
 		{Generation: 1, Pods: []int64{1, 1}, Replicas: []key.ReplicaID{"w/4"}},
 		{Generation: 1, Pin: &capacity.Pin{Pool: "h100"}, Replicas: []key.ReplicaID{"w/5"}},
+		// It has pods from before besides those that it requests, which are the same as those of the first ones.
+		{Generation: 1, Pods: []int64{2, 1}, Requested: []int64{2}, Replicas: []key.ReplicaID{"w/6"}},
 	}}
 	got := scheduling.GrantsToStatus(s)
 	two := s.PodsHash(&s.Grants[0])
@@ -30,6 +32,7 @@ func TestGrantsToStatus(t *testing.T) {
 		{Role: "w", Indexes: []int32{3}, Generation: 1, Nodes: 3, Pool: "h100", PodsHash: s.PodsHash(&s.Grants[2])},
 		{Role: "w", Indexes: []int32{4}, Generation: 1, Nodes: 2, PodsHash: s.PodsHash(&s.Grants[3])},
 		{Role: "w", Indexes: []int32{5}, Generation: 1, Pool: "h100"},
+		{Role: "w", Indexes: []int32{6}, Generation: 1, Nodes: 3, PodsHash: two},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

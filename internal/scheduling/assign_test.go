@@ -1013,6 +1013,96 @@ func TestAssign(t *testing.T) {
 				"west": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in east, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
+		"RefusedByLast": {
+			reason: "It moves whichever of the clusters comes last.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{named("west", east()), east(lateStart, running, func(c *Candidate) { c.Refused = true })},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": asked,
+			},
+		},
+		"RefusedBesideDrained": {
+			reason: "Nothing moves for a cluster that takes nothing new, although its gateways accept the service.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(lateStart, running, func(c *Candidate) { c.Refused = true }), named("west", east(drained))},
+			want: map[string]outcome{
+				"east": runsThere,
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonDraining, Message: "the cluster is drained"},
+			},
+		},
+		"RecordedNothing": {
+			reason: "A recorded home where nothing of it exists, and nothing is reserved, is none.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(), named("west", east(reservedThere))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": runsThere,
+			},
+		},
+		"UnreachableNothing": {
+			reason: "It does not wait for a cluster that is out of reach, and where no replica exists.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(reservedThere, func(c *Candidate) { c.Unreachable, c.Exists = ago(time.Minute), true }), named("west", east())},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z"},
+				"west": asked,
+			},
+		},
+		"LostBeside": {
+			reason: "No record does not mean that the home is the cluster of the XR, which has no name.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{named("", east(half)), named("west", east(running))},
+			want: map[string]outcome{
+				"":     {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/prefill/0"}, NoTraffic: true},
+				"west": runsThere,
+			},
+		},
+		"HomeNoRoom": {
+			reason: "A home without room for the rest changes to a cluster that has all that exists.",
+			policy: v1alpha1.PlacementFailover, groups: withRest, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(half, func(c *Candidate) { c.Free = capacity.Free{} }), named("west", east(running))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonNotNeeded, Message: "it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/prefill/0"}, NoTraffic: true},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, Pending: 1},
+			},
+		},
+		"DrainPartElsewhere": {
+			reason: "What has to leave asks a cluster that can be used, and has a part of it.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(running, drained), named("west", east(half))},
+			want: map[string]outcome{
+				"east": drains,
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.ReplicaID{"0/prefill/0"}, Pending: 1},
+			},
+		},
+		"MinimumReserved": {
+			reason: "It starts where its required replicas are reserved.",
+			policy: v1alpha1.PlacementFailover, groups: withRest,
+			candidates: []Candidate{east(), named("west", east(reservedThere))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, Pending: 1},
+			},
+		},
+		"FormerMessage": {
+			reason: "What the cluster said of replicas that are no longer pending is not said.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.PendingMessage = "8 short" })},
+			want:       map[string]outcome{"east": runsThere},
+		},
+		"SpreadTakesRoom": {
+			reason: "What is missing of a group takes room in its home, so the next one does not fit there.",
+			policy: v1alpha1.PlacementSpread, groups: twoGroups, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(half, func(c *Candidate) { c.Weight, c.Free = 9, capacity.Free{Pools: []capacity.Pool{nodes("h100", 2, 8)}} }),
+				named("west", east()),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Run: []key.ReplicaID{"0/prefill/0"}, Pending: 1},
+				"west": asked,
+			},
+		},
 		"SpreadByWeight": {
 			reason: "Groups are spread three to one, like the weights. A group is in one cluster.",
 			policy: v1alpha1.PlacementSpread, groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1), group("2", 1, 1), group("3", 1, 1)},

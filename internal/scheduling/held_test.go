@@ -25,6 +25,7 @@ func TestHeld(t *testing.T) {
 	last := func(s *scheduling.Snapshot) *reservation.ReplicaRequest {
 		return &s.Request.Clusters["east"].Groups[0].Replicas[0]
 	}
+	two := []key.ReplicaID{"worker/0", "worker/1"}
 	unread := func(s *scheduling.Snapshot) { s.Unanswered = map[string]bool{"east": true} }
 	outside := &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: "east", ProviderConfigRef: &v1alpha1.ProviderConfigRef{Name: "own"}}}}
 	forget := func(s *scheduling.Snapshot) { s.Request.Clusters = nil }
@@ -33,8 +34,10 @@ func TestHeld(t *testing.T) {
 		reason    string
 		placement *v1alpha1.Placement
 		gpus      int64
-		changes   []func(*scheduling.Snapshot)
-		want      decided
+		// replicas that exist. Empty means the first one.
+		replicas []key.ReplicaID
+		changes  []func(*scheduling.Snapshot)
+		want     decided
 	}{
 		"Abandoned": {reason: "Nobody grants a change in an abandoned cluster.", gpus: 8, changes: []func(*scheduling.Snapshot){func(s *scheduling.Snapshot) {
 			s.Clusters["east"].Spec.StopPolicy = v1alpha1.StopAbandon
@@ -51,14 +54,21 @@ func TestHeld(t *testing.T) {
 		}}, want: decided{Pending: w}},
 		"Outside":    {reason: "A cluster that has left the fleet grants nothing, so nothing is held there, and nothing noted.", placement: outside, gpus: 4, changes: []func(*scheduling.Snapshot){forget, noted}, want: decided{Run: w}},
 		"Deselected": {reason: "What leaves such a cluster keeps its pods and its note, because nobody grants a change.", placement: placementIn("west"), gpus: 4, changes: []func(*scheduling.Snapshot){forget, noted}, want: decided{Run: w, Held: w, PodsHash: "former"}},
+		"DeselectedBoth": {reason: "That holds for each replica.", placement: placementIn("west"), gpus: 4, replicas: two, changes: []func(*scheduling.Snapshot){forget, func(s *scheduling.Snapshot) {
+			s.States["east"].Notes = scheduling.Notes{two[0]: {PodsHash: "former"}, two[1]: {PodsHash: "former"}}
+		}}, want: decided{Run: two, Held: two, PodsHash: "former"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved(w...)), schedulingtest.Cluster("west"))
-			demand := func(n int64) *scheduling.Demand {
-				return &scheduling.Demand{ServiceID: schedulingtest.Service, Placement: placementIn("east"), PodRequirements: gpus(n), Groups: schedulingtest.Requested(nil, "east", 0, w...).Clusters["east"].Groups}
+			replicas := tc.replicas
+			if replicas == nil {
+				replicas = w
 			}
-			snapshot.States["east"] = schedulingtest.Existing(w...)
+			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved(replicas...)), schedulingtest.Cluster("west"))
+			demand := func(n int64) *scheduling.Demand {
+				return &scheduling.Demand{ServiceID: schedulingtest.Service, Placement: placementIn("east"), PodRequirements: gpus(n), Groups: schedulingtest.Requested(nil, "east", 0, replicas...).Clusters["east"].Groups}
+			}
+			snapshot.States["east"] = schedulingtest.Existing(replicas...)
 			snapshot.Request = scheduling.Schedule(demand(8), &snapshot).Request
 			last(&snapshot).Held = false
 			for _, change := range tc.changes {

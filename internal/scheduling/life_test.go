@@ -295,6 +295,22 @@ func TestHomes(t *testing.T) {
 			reason: "One that joins a group which has not started has one.", groups: numbered(2), before: homes{"0": home("west", 1)},
 			want: homes{"0": home("west", 1), "1": home("west", 1)},
 		},
+		"NoTimeout":  {reason: "Without a start time-out it may take any time.", groups: numbered(1), before: homes{"0": home("east", 1)}, changes: []func(*Problem){func(p *Problem) { p.StartTimeout = 0 }}, want: homes{"0": home("east", 1)}},
+		"OutOfReach": {reason: "It may answer where that cannot be seen.", groups: numbered(1), before: homes{"0": home("east", 1)}, changes: []func(*Problem){func(p *Problem) { p.Candidates[0].Unreachable = &simNow }}, want: homes{"0": home("east", 1)}},
+		"NotAlone":   {reason: "Where each replica answers alone, none answers before one is ready.", groups: numbered(1), before: homes{"0": home("east", 1)}, changes: []func(*Problem){func(p *Problem) { p.AnswerAlone = map[string]bool{"prefill": true, "decode": true} }}, want: homes{"0": failed(home("west", 2), "east")}},
+		"JoinsLate": {
+			reason: "A group that comes from another home has its time-out from now on.", groups: numbered(2), before: homes{"0": started(home("east", 1)), "1": home("north", 4)},
+			changes: []func(*Problem){func(p *Problem) {
+				p.Candidates[0].Created = map[key.ReplicaID]time.Time{"1/prefill/0": simNow.Add(-day)}
+			}}, want: homes{"0": started(home("east", 1)), "1": started(home("east", 5))},
+		},
+		"MovesReady": {
+			reason: "The first group answers in west already. The second one has not started there.", groups: numbered(2), before: homes{"0": home("east", 1), "1": home("east", 1)},
+			changes: []func(*Problem){drain, func(p *Problem) {
+				p.Candidates[1].Present, p.Candidates[1].Ready = set("0/prefill/0", "0/decode/0"), set("0/prefill/0", "0/decode/0")
+			}}, want: homes{"0": started(home("west", 2)), "1": home("west", 2)},
+		},
+		"LostDrained": {reason: "Without a record, it has its home where it exists, although that is drained.", groups: numbered(1), changes: []func(*Problem){drain, func(p *Problem) { p.Candidates[1].Reserved = nil }}, want: homes{"0": home("east", 1)}},
 		"Sleeps":      {reason: "A group without replicas keeps its record where it has nowhere to go.", groups: sleeping, before: homes{"0": home("east", 3)}, changes: []func(*Problem){nowhere}, want: homes{"0": home("east", 3)}},
 		"SleepsNew":   {reason: "It has no record so far.", groups: sleeping, changes: []func(*Problem){nowhere}, want: homes{}},
 		"RunsNowhere": {reason: "One with replicas starts anew, because nothing of it exists.", groups: numbered(1), before: homes{"0": home("east", 3)}, changes: []func(*Problem){nowhere, func(p *Problem) { p.Candidates[0].Present = nil }}, want: homes{}},

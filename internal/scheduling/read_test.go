@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 	type outcome struct {
 		State           v1alpha1.PlacementState
 		Reason, Message string
-		Run             []key.ReplicaID
+		Run, Pending    []key.ReplicaID
 	}
 	type change = func(*scheduling.Demand, *scheduling.Snapshot)
 	w := []key.ReplicaID{"worker/0"}
@@ -86,7 +86,7 @@ func TestRead(t *testing.T) {
 	const missing = "there is no InferenceCluster east, or none with a profile in fleet.namespace of the Input"
 	notPlaced := outcome{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonUnknown, Message: missing}
 	notNeeded := outcome{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNotNeeded, Message: "capacity is requested in west"}
-	asked := outcome{State: v1alpha1.StatePending, Reason: scheduling.ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet"}
+	asked := outcome{State: v1alpha1.StatePending, Reason: scheduling.ReasonRequested, Message: "capacity was requested, and the cluster has not answered yet", Pending: w}
 	cases := map[string]struct {
 		reason  string
 		changes []change
@@ -116,6 +116,9 @@ func TestRead(t *testing.T) {
 			}
 			s.Request.Homes = map[key.GroupID]reservation.Home{"0": {Cluster: "west", Epoch: 1, Started: true}}
 		}}, want: notNeeded},
+		"NoCluster": {reason: "A second worker is wanted, and the only cluster is drained. It is pending there.", changes: []change{alone, runs, stop(v1alpha1.StopDrain), func(d *scheduling.Demand, _ *scheduling.Snapshot) {
+			d.Groups = []reservation.ReplicaGroup{{Name: "0", Replicas: []reservation.ReplicaRequest{oneWorker[0].Replicas[0], {Name: "worker/1", Pods: oneWorker[0].Replicas[0].Pods}}}}
+		}}, want: outcome{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: w, Pending: []key.ReplicaID{"worker/1"}}},
 		"Used":          {reason: "Others use what runs there.", changes: []change{runs, stop(v1alpha1.StopDrain), usedIn("east")}, want: outcome{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonDraining, Message: "the cluster is drained, and is left once nothing there uses it", Run: w}},
 		"UsedElsewhere": {reason: "They use what runs in another one.", changes: []change{runs, stop(v1alpha1.StopDrain), usedIn("west")}, want: outcome{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: w}},
 		"OutOfScope":    {reason: "The service may start in west only.", changes: []change{inScope(scheduling.Scope{Names: []string{"west"}})}, want: outcome{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNoCache, Message: "there is no model cache"}},
@@ -127,7 +130,7 @@ func TestRead(t *testing.T) {
 		}}, want: asked},
 		"Pending": {reason: "The cluster says what is short.", changes: []change{alone, func(_ *scheduling.Demand, s *scheduling.Snapshot) {
 			s.Clusters["east"].Status.Pending = []v1alpha1.PendingRequest{{UID: "uid", Namespace: "ns", Name: "svc", Message: "8 short"}}
-		}}, want: outcome{State: v1alpha1.StatePending, Reason: scheduling.ReasonNotReserved, Message: "8 short"}},
+		}}, want: outcome{State: v1alpha1.StatePending, Reason: scheduling.ReasonNotReserved, Message: "8 short", Pending: w}},
 		"NotAllowed": {reason: "The tenant cannot find out that there is such a cluster.", changes: []change{alone, theirs}, want: notPlaced},
 		"NotAllowedBeside": {reason: "What runs beside the XR says nothing of it.", changes: []change{alone, theirs, func(_ *scheduling.Demand, s *scheduling.Snapshot) {
 			s.Request, s.States[""] = schedulingtest.RequestOf(), schedulingtest.Existing(w...)
@@ -155,7 +158,7 @@ func TestRead(t *testing.T) {
 				t.Fatalf("%s Nothing is decided about east.", tc.reason)
 			}
 			a := &result.Assignments[i]
-			if diff := cmp.Diff(tc.want, outcome{a.State, a.Reason, a.Message, slices.Sorted(maps.Keys(a.Run))}); diff != "" {
+			if diff := cmp.Diff(tc.want, outcome{a.State, a.Reason, a.Message, slices.Sorted(maps.Keys(a.Run)), a.Pending}); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if _, named := result.Request.Clusters[""]; named {

@@ -252,6 +252,16 @@ func TestPinnedPodsCount(t *testing.T) {
 			requests: []CapacityRequest{request("1", 4, 1), grown(runningIn(request("3", 8, 1), "a", "0/0")), request("9", 9, 1)},
 			pending:  "what was reserved before is kept: 0 of 8 nvidia.com/gpu free in pool a, 4 short8 of 16 nvidia.com/gpu free in pools a, b, 1 short",
 		},
+		"nodes of its pool are gone, and others are counted elsewhere": {
+			free: twoPools(1, 1), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1", "0/2"), 3), "a"), withGPUs(reserved("3", "0/0"), 2)},
+			requests: []CapacityRequest{request("1", 3, 3), request("3", 2, 1), request("4", 8, 1)},
+			pending:  "6 of 16 nvidia.com/gpu free in pools a, b, 2 short", short: []string{"a"},
+		},
+		"nodes of its pool are gone, and others need what is left there": {
+			free: twoPools(1, 1), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1", "0/2"), 3), "a"), withGPUs(reserved("3", "0/0"), 8), withGPUs(reserved("4", "0/0"), 1)},
+			requests: []CapacityRequest{request("1", 3, 3), request("3", 8, 1), request("4", 1, 1), request("5", 1, 1)},
+			pending:  "0 of 16 nvidia.com/gpu free in pools a, b, 1 short", short: []string{"a"},
+		},
 		"nodes of both pools are gone": {
 			free:     twoPools(1, 1),
 			ledger:   []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1"), 8), "b"), pinnedTo(withGPUs(reserved("2", "0/0", "0/1"), 7), "a"), pinnedTo(withGPUs(reserved("3", "0/0", "0/1"), 6), "a")},

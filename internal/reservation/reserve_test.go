@@ -118,6 +118,15 @@ func started(s Service) Service {
 	return s
 }
 
+// leaving says of all grants that the request lacks the replicas since noon.
+func leaving(s Service) Service {
+	s.MissingSince = noon
+	for i := range s.Grants {
+		s.Grants[i].Leaving = true
+	}
+	return s
+}
+
 // withGeneration sets the generation of all grants.
 func withGeneration(s Service, generation int64) Service {
 	s.Grants = slices.Clone(s.Grants)
@@ -670,6 +679,16 @@ func TestReserve(t *testing.T) {
 			want: want{
 				reservations: []Service{requested(withGPUs(reserved("a", "0/0"), 6), 3)}, grows: []string{"s-a"},
 				pending: map[string]string{"a": keptBefore + "2 of 8 nvidia.com/gpu free in pool p, 7 short", "b": "2 of 8 nvidia.com/gpu free in pool p, 2 short"},
+			},
+		},
+		"RestoredLeft": {
+			reason:       "So are those of a replica that may still run, and comes back before it is known that it does not.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{leaving(started(reserved("a", "0/0")))},
+			requests:     []CapacityRequest{request("a", 4, 1), request("b", 8, 1)},
+			want: want{
+				reservations: []Service{leaving(started(reserved("a", "0/0")))},
+				pending:      map[string]string{"b": "4 of 8 nvidia.com/gpu free in pool p, 4 short"},
 			},
 		},
 		"RequestsElsewhere": {

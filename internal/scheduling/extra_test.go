@@ -121,6 +121,11 @@ func TestExtra(t *testing.T) {
 					t.Errorf("%s The object of %s notes %q.", tc.reason, r, note)
 				}
 			}
+			for _, g := range at.Groups {
+				if len(g.Replicas) == 0 {
+					t.Errorf("%s Nothing is requested of group %s, which the request has.", tc.reason, g.Name)
+				}
+			}
 			for _, r := range reservation.Replicas(at.Groups) {
 				got.Requested = append(got.Requested, r.Name)
 			}

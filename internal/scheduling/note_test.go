@@ -120,6 +120,8 @@ func TestHomeComesBack(t *testing.T) {
 		reason string
 		home   reservation.Home
 		change func(*scheduling.Snapshot)
+		// groups of the service. Empty means one worker.
+		groups []reservation.ReplicaGroup
 		want   outcome
 	}{
 		"Stale":   {reason: "A cache still has the object from before.", home: reservation.Home{Cluster: "east", Epoch: 3}, change: written(0), want: outcome{WestRuns: true, East: 3, West: 2}},
@@ -127,6 +129,13 @@ func TestHomeComesBack(t *testing.T) {
 		"Written": {reason: "It was written since.", home: reservation.Home{Cluster: "east", Epoch: 3}, change: written(3), want: outcome{East: 3}},
 		"First":   {reason: "Nothing is left from before the first home.", home: reservation.Home{Cluster: "east", Epoch: 1}, change: written(0), want: outcome{}},
 		"Lost":    {reason: "The record was lost, and starts anew.", home: reservation.Home{Cluster: "east", Epoch: 1}, change: written(7), want: outcome{WestRuns: true, West: 2}},
+		"StaleBoth": {reason: "That holds for each group.", home: reservation.Home{Cluster: "east", Epoch: 3}, groups: []reservation.ReplicaGroup{
+			oneWorker[0], {Name: "1", Replicas: []reservation.ReplicaRequest{{Name: "worker/1", Pods: map[string]int64{"worker/leader": 1}}}},
+		}, change: func(s *scheduling.Snapshot) {
+			s.Request.Homes["1"] = s.Request.Homes["0"]
+			s.States["east"], s.States["west"] = schedulingtest.Existing("worker/0", "worker/1"), schedulingtest.Existing("worker/0", "worker/1")
+			s.States["west"].Notes = scheduling.Notes{"worker/0": {HomeEpoch: 2}, "worker/1": {HomeEpoch: 2}}
+		}, want: outcome{WestRuns: true, East: 3, West: 2}},
 		"Updating": {reason: "It was written since, and its pods are being replaced.", home: reservation.Home{Cluster: "east", Epoch: 3}, change: func(s *scheduling.Snapshot) {
 			written(3)(s)
 			s.States["east"].Updating = map[key.ReplicaID]bool{"worker/0": true}
@@ -140,8 +149,12 @@ func TestHomeComesBack(t *testing.T) {
 			snapshot.States["east"], snapshot.States["west"] = schedulingtest.Existing("worker/0"), schedulingtest.Existing("worker/0")
 			snapshot.States["west"].Notes = scheduling.Notes{"worker/0": {HomeEpoch: 2}}
 			tc.change(&snapshot)
+			groups := tc.groups
+			if groups == nil {
+				groups = oneWorker
+			}
 			result := scheduling.Schedule(&scheduling.Demand{
-				ServiceID: schedulingtest.Service, Placement: inUS(v1alpha1.PlacementFailover), Groups: oneWorker, PodRequirements: gpus(8),
+				ServiceID: schedulingtest.Service, Placement: inUS(v1alpha1.PlacementFailover), Groups: groups, PodRequirements: gpus(8),
 			}, &snapshot)
 			east, west := &result.Assignments[0], &result.Assignments[1]
 			if !east.Run["worker/0"] {

@@ -115,8 +115,7 @@ func TestTargets(t *testing.T) {
 		"GoneRenamed": {reason: "The request has it under another name.", placement: named, changes: []func(*scheduling.Snapshot){gone, func(s *scheduling.Snapshot) {
 			s.Request = schedulingtest.RequestedAs("us-east", "other")
 		}}, want: scheduling.Target{Cluster: "east", Namespace: "ns"}},
-		"GoneLost": {reason: "The request is lost, and nothing exists.", placement: named, changes: []func(*scheduling.Snapshot){gone, func(s *scheduling.Snapshot) { s.Request = nil }}, want: scheduling.Target{Cluster: "east", Namespace: "ns"}},
-		"Outside":  {reason: "An entry with a configuration says itself how the cluster is reached.", placement: outside, changes: []func(*scheduling.Snapshot){forget, exists(ref(kind, "old"), "theirs")}, want: scheduling.Target{Cluster: "east", Namespace: "ns", ProviderConfig: ref(kind, "new")}},
+		"Outside": {reason: "An entry with a configuration says itself how the cluster is reached.", placement: outside, changes: []func(*scheduling.Snapshot){forget, exists(ref(kind, "old"), "theirs")}, want: scheduling.Target{Cluster: "east", Namespace: "ns", ProviderConfig: ref(kind, "new")}},
 		"Left": {reason: "The placement names it no longer, and its objects name no namespace.", placement: placementIn("west"), changes: []func(*scheduling.Snapshot){exists(ref(kind, "us-east-config"), ""), func(s *scheduling.Snapshot) {
 			at := s.Request.Clusters["us-east"]
 			at.Namespace = "theirs"

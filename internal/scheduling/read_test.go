@@ -186,7 +186,6 @@ func TestEntrypoints(t *testing.T) {
 		"IP":            {reason: "It is what the cluster reports.", reported: ip("192.0.2.1"), known: ip("192.0.2.9"), want: reached{At: "192.0.2.1"}},
 		"Empty":         {reason: "An address without a value is none, so the last known one counts.", reported: ip(""), known: ip("192.0.2.9"), want: reached{At: "192.0.2.9"}},
 		"NotReported":   {reason: "The same holds if nothing is reported.", known: ip("192.0.2.9"), want: reached{At: "192.0.2.9"}},
-		"Never":         {reason: "Nothing is known."},
 		"Name":          {reason: "The route leads to DNS names.", reported: v1alpha1.HostnameEntrypoint("a.example", 80), hostnames: key.HostnameEntry, want: reached{At: "a.example"}},
 		"NameUnused":    {reason: "The route does not lead to DNS names.", reported: v1alpha1.HostnameEntrypoint("a.example", 80), want: reached{Unused: "a.example"}},
 		"NameNoRoute":   {reason: "Without a fleet route, nobody misses it.", reported: v1alpha1.HostnameEntrypoint("a.example", 80), noRoute: true},

@@ -127,11 +127,20 @@ func (p *scheduler) unroutableTarget(i int) string {
 	return ""
 }
 
-// mayServeCopy tells whether a cluster that cannot be read may still serve its copy of the
-// service, so that its traffic stays. It does not if it stopped receiving traffic before.
+// mayServeCopy tells whether a cluster that takes nothing new may still serve its copy of the service, so that its traffic stays: it
+// cannot be read, or what was edited would have the copy elsewhere. It does not if it stopped receiving traffic before.
 func (p *scheduler) mayServeCopy(i int) bool {
 	c := &p.Candidates[i]
-	return p.Policy == v1alpha1.PlacementReplicate && p.eligibility[i].reason == ReasonUnknown && !c.Deselected && c.StopPolicy != v1alpha1.StopDrain
+	if p.Policy != v1alpha1.PlacementReplicate || c.Deselected || c.StopPolicy == v1alpha1.StopDrain {
+		return false
+	}
+	switch p.eligibility[i].reason {
+	case "":
+		return false
+	case ReasonUnknown, ReasonGang, c.OutOfScope:
+		return true
+	}
+	return false
 }
 
 // servedElsewhere tells whether all that exists in a cluster is ready to serve in others that

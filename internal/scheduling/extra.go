@@ -23,11 +23,15 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 		d, c, extra := &decisions[i], &candidates[i], v.demand.Extra[members[i].target.Cluster]
 		// Where replicas wait for their capacity, extra ones may be all that serves.
 		if len(d.Run) == 0 && d.State != v1alpha1.StatePending {
-			if len(extra) == 0 || !c.MayReceiveTraffic || d.Abandoned {
+			switch {
+			case len(extra) == 0, d.Abandoned && c.Orphaned, !d.Abandoned && !c.MayReceiveTraffic:
 				continue
+			case d.Abandoned:
+				d.State = v1alpha1.StateLeaving // It is forgotten only once its Objects keep what they made.
+			default:
+				d.State, d.Reason, d.Serves = v1alpha1.StateLeaving, ReasonNotNeeded, !served
+				d.Message = "no replica is wanted here any more, and the cluster is left once no gateway sends requests to it"
 			}
-			d.State, d.Reason, d.Serves = v1alpha1.StateLeaving, ReasonNotNeeded, !served
-			d.Message = "no replica is wanted here any more, and the cluster is left once no gateway sends requests to it"
 		}
 		d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}
 		for _, group := range extra {

@@ -171,6 +171,13 @@ func TestExtraNotWanted(t *testing.T) {
 		"NoRequests": {reason: "No gateway sends requests there.", exist: extra, change: func(s *scheduling.Snapshot) {
 			s.MayReceiveTraffic = nil
 		}, want: decided{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNotNeeded, Message: "it runs in west"}},
+		"Abandoned": {reason: "Its Objects are not orphaned so far: deleting them would delete what runs.", exist: extra, change: func(s *scheduling.Snapshot) {
+			s.Clusters["east"].Spec.StopPolicy = v1alpha1.StopAbandon
+		}, want: decided{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonAbandoned, Message: "the cluster is abandoned", Run: extra}},
+		"Forgotten": {reason: "Its Objects are orphaned.", exist: extra, change: func(s *scheduling.Snapshot) {
+			s.Clusters["east"].Spec.StopPolicy = v1alpha1.StopAbandon
+			s.States["east"].Orphaned = true
+		}, want: decided{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonAbandoned, Message: "the cluster is abandoned"}},
 		"NoRollout": {reason: "Nothing is left there.", noExtra: true, change: func(*scheduling.Snapshot) {}, want: decided{
 			State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNotNeeded, Message: "it runs in west",
 		}},

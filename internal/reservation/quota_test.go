@@ -95,6 +95,15 @@ func TestQuotas(t *testing.T) {
 			requests: []CapacityRequest{of("a", request("a1", 8, 1)), of("a", request("a2", 8, 1)), of("b", request("b", 8, 1))},
 			want:     want{granted: map[string]int{"a1": 1, "b": 1}, pending: []string{"a2: namespace a has 8 of the 8 nvidia.com/gpu that its quota allows, and 8 more are requested"}},
 		},
+		"ExchangedInOrder": {
+			reason: "Quota that an exchange gives back goes to the next service, and not to a younger one.",
+			gpus:   16, quotas: map[string]Quota{"a": gpuQuota(0, 8, 0)},
+			services: []Service{grantedIn("a", withGPUs(reserved("a1", "0/0"), 6))},
+			requests: []CapacityRequest{
+				of("a", created(requesting(grown(request("a1", 0, 1)), 2, 9), "2026-03-01T08:00:00Z")), of("a", created(request("a2", 6, 1), "2026-03-01T10:00:00Z")), of("a", created(request("a3", 2, 1), "2026-03-01T11:00:00Z")),
+			},
+			want: want{granted: map[string]int{"a1": 1, "a2": 1}, pending: []string{"a3: namespace a has 8 of the 8 nvidia.com/gpu that its quota allows, and 2 more are requested"}},
+		},
 		"NominalFirst": {
 			reason: "A request within the nominal quota comes before an older one that borrows, whatever the priority of that.",
 			gpus:   16, quotas: map[string]Quota{"a": gpuQuota(5, 8, -1), "b": gpuQuota(0, 8, 0)},

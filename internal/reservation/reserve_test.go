@@ -613,6 +613,19 @@ func TestReserve(t *testing.T) {
 				pending:      map[string]string{"a": "2 of 8 nvidia.com/gpu free in pool p, 3 short"},
 			},
 		},
+		"ExchangedInOrder": {
+			reason:       "What an exchange gives back goes to the next one that fits, although an equal request before did not, and not to a younger one.",
+			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 8, 64)},
+			reservations: []Service{withGPUs(reserved("b", "0/0"), 6)},
+			requests: []CapacityRequest{
+				created(request("z", 100, 1), "2026-03-01T06:00:00Z"), created(request("a", 6, 1), "2026-03-01T08:00:00Z"), created(requesting(grown(request("b", 0, 1)), 2, 9), "2026-03-01T09:00:00Z"),
+				created(request("c", 6, 1), "2026-03-01T10:00:00Z"), created(request("d", 2, 1), "2026-03-01T11:00:00Z"),
+			},
+			want: want{
+				reservations: []Service{withGeneration(reserved("b", "0/0"), 1), reserved("c", "0/0")},
+				pending:      map[string]string{"z": "2 of 8 nvidia.com/gpu free in pool p, 98 short", "a": "2 of 8 nvidia.com/gpu free in pool p, 4 short", "d": "0 of 8 nvidia.com/gpu free in pool p, 2 short"},
+			},
+		},
 		"ExchangedTogether": {
 			reason:       "So it does if more is granted together with the exchange.",
 			nodes:        []capacity.NodeClass{capacitytest.Nodes(1, 16, 64)},

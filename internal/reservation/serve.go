@@ -161,7 +161,8 @@ func (b *book) serveUnits(units []unit) {
 				all = append(all, u.wants...)
 			}
 		}
-		if !b.grantAll(all) {
+		// What gives room or quota back may make a unit fit that comes after it, and before others.
+		if len(hopeless) > 0 && slices.ContainsFunc(all, func(w want) bool { return !w.pods.covers(w.before) }) || !b.grantAll(all) {
 			return false
 		}
 		for _, u := range hopeless {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // writeCaches writes where the weights of a ModelCache are, and how far each cluster is.
@@ -20,6 +21,6 @@ func writeCaches(b *strings.Builder, xr object) {
 		if i == 0 {
 			fmt.Fprintln(b, "\n  CLUSTER\tSTATE\tWHY")
 		}
-		fmt.Fprintf(b, "  %s\t%s\t%s\n", at.Cluster, at.State, at.Message)
+		fmt.Fprintf(b, "  %s\t%s\t%s\n", text.Cluster(at.Cluster), at.State, at.Message)
 	}
 }

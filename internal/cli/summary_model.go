@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // writeModel writes in which pools a model is, with which priority and targets.
@@ -26,7 +28,7 @@ func writeModel(b *strings.Builder, r *rendered) {
 			first = false
 		}
 		pool, _, _ := unstructured.NestedString(inner.Object, "spec", "poolRef", "name")
-		fmt.Fprintf(b, "  %s\t%s\t%s\n", pool, cluster, targetsOf(rules))
+		fmt.Fprintf(b, "  %s\t%s\t%s\n", pool, text.Cluster(cluster), targetsOf(rules))
 	}
 }
 

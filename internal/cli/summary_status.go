@@ -10,6 +10,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // writeFleet writes which services run in each cluster, and which wait for capacity.
@@ -39,15 +40,15 @@ func writePlacement(b *strings.Builder, xr object) {
 	list, _, _ := unstructured.NestedSlice(xr.Object, "status", "clusters")
 	for i, c := range list {
 		m, _ := c.(map[string]any)
-		text := func(f string) string { v, _, _ := unstructured.NestedString(m, f); return v }
+		field := func(f string) string { v, _, _ := unstructured.NestedString(m, f); return v }
 		of := v1alpha1.ClusterStatus{}
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(m, &of) // The function wrote it.
 		if i == 0 {
 			fmt.Fprintln(b, "\nPlacement")
 			fmt.Fprintln(b, "  CLUSTER\tSTATE\tASSIGNED\tWHY")
 		}
-		why := strings.Trim(text("reason")+": "+text("message"), ": ")
-		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\n", text("name"), text("state"), replicaText(of.Assigned), why)
+		why := strings.Trim(field("reason")+": "+field("message"), ": ")
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\n", text.Cluster(field("name")), field("state"), replicaText(of.Assigned), why)
 	}
 }
 

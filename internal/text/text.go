@@ -3,6 +3,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,12 @@ const (
 	// maxLine is how many bytes of another controller's message are repeated.
 	maxLine = 256
 )
+
+// controlPlane is the cluster of an XR, where people read it.
+const controlPlane = "the control plane's cluster"
+
+// Cluster returns the name of a cluster for people. The cluster of the XR has none in a placement.
+func Cluster(name string) string { return cmp.Or(name, controlPlane) }
 
 // List joins items for the message of a condition, without duplicates.
 func List(items []string) string { return Join(items, MaxMessage) }

@@ -27,6 +27,13 @@ func TestJoinErrors(t *testing.T) {
 	}
 }
 
+func TestCluster(t *testing.T) {
+	got := []string{Cluster("us-east"), Cluster("")}
+	if diff := cmp.Diff([]string{"us-east", "the control plane's cluster"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 func TestValue(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -9,8 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -99,6 +101,29 @@ func TestOneLine(t *testing.T) {
 	}
 	if got := text.OneLine("a" + strings.Repeat("é", 200)); got != "a"+strings.Repeat("é", 127)+"..." {
 		t.Errorf("a message is cut between characters: %q", got)
+	}
+}
+
+func TestEvaluatePlaced(t *testing.T) {
+	deselected := scheduling.Decision{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonDeselected, Message: "the placement no longer names or selects it"}
+	named := deselected
+	named.Name = "east"
+	cases := map[string]struct {
+		reason string
+		of     scheduling.Decision
+		want   string
+	}{
+		"Cluster":      {"A cluster has the name of the placement.", named, "False NotSelected: east: the placement no longer names or selects it"},
+		"ControlPlane": {"The cluster of the XR has no name there.", deselected, "False NotSelected: the control plane's cluster: the placement no longer names or selects it"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := running(newScene(t))
+			s.plan.Schedule = &scheduling.Result{Assignments: []scheduling.Assignment{{Decision: tc.of}}}
+			if diff := cmp.Diff(tc.want, conditionLine(s.evaluate(), IsPlaced)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

@@ -98,7 +98,7 @@ func (e *evaluator) placed() composite.Condition {
 	for i := range e.plan.Schedule.Assignments {
 		d := &e.plan.Schedule.Assignments[i]
 		has = has || len(d.Run) > 0 || d.State == v1alpha1.StatePlaced
-		message := d.Name + ": " + text.OneLine(d.Message)
+		message := text.Cluster(d.Name) + ": " + text.OneLine(d.Message)
 		switch w := e.waitIn(d.Name, d.State, d.Reason, text.OneLine(d.Message)); {
 		case len(d.Pending) > 0 || d.State == v1alpha1.StateLeaving:
 			missing = append(missing, message)
@@ -106,7 +106,7 @@ func (e *evaluator) placed() composite.Condition {
 				reason = d.Reason
 			}
 		case w != nil && w.ofKueue:
-			missing = append(missing, d.Name+": "+w.message)
+			missing = append(missing, text.Cluster(d.Name)+": "+w.message)
 			reason = cmp.Or(reason, w.reason)
 		case d.State == v1alpha1.StateNotPlaced && d.Reason != scheduling.ReasonNotNeeded:
 			other = append(other, message)

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -206,11 +205,11 @@ func without(clusters []string, excluded func(string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(clusters), excluded)
 }
 
-// names lists clusters. The cluster of the XR has no name in a placement.
+// names lists clusters.
 func names(clusters []string) string {
 	all := make([]string, 0, len(clusters))
 	for _, c := range clusters {
-		all = append(all, cmp.Or(c, "the control plane's cluster"))
+		all = append(all, text.Cluster(c))
 	}
 	return text.Names(all, maxNamed)
 }

@@ -53,6 +53,7 @@ func TestPlanExitCodes(t *testing.T) {
 	}{
 		"Stays":     {"Nothing runs in the new cluster, which is abandoned at once.", input, []string{"--abandon", "us-north", "--change", "example/plan/new-cluster.yaml"}, 0},
 		"Moves":     {"The other services have room.", input, []string{"--delete", "team-b/qwen", "--drain", "us-south"}, 2},
+		"Deleted":   {"What is in the lost cluster of a deleted service waits for it, and the fleet settles meanwhile.", input, []string{"--delete", "team-b/mistral", "--lose", "us-south"}, 2},
 		"Changes":   {"All replicas restart where they are.", input, []string{"--change", "example/plan/new-image.yaml"}, 2},
 		"Grown":     {"No node has room for the pods.", input, []string{"--change", "example/plan/larger-pods.yaml"}, 3},
 		"NotPlaced": {"There is no room for the new service.", input, []string{"--change", "example/plan/new-service.yaml"}, 3},
@@ -150,6 +151,50 @@ spec: {serviceName: chat, roleName: worker, replicas: 3, current: {replicas: 3}}
 			out, errs, code := function.Command(t, "plan", file, "--input", "plan/input.yaml", "--drain", "west", "--detailed-exitcode")
 			if code != tc.code || (errs != "") != (code == 1) || !strings.Contains(out, tc.want+" nvidia.com/gpu") {
 				t.Errorf("%s\nwant exit code %d and %s GPUs free before, got %d\n%s%s", tc.reason, tc.code, tc.want, code, errs, out)
+			}
+		})
+	}
+}
+
+// TestPlanControlPlane names the cluster of the control plane, which has no name in a placement, where services come from it
+// or go to it.
+func TestPlanControlPlane(t *testing.T) {
+	const placement = "placement: {policy: Failover, clusterSelector: {}}"
+	service := func(placed string) string {
+		return fmt.Sprintf(`---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceService
+metadata: {name: chat, namespace: team}
+spec:
+  roles: [{name: worker, componentType: worker, template: {spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.11.0", args: [--model=a/b, --tensor-parallel-size=8], resources: {limits: {nvidia.com/gpu: "8"}}}]}}}]
+  %s
+`, placed)
+	}
+	cluster := func(nodes int) string {
+		return fmt.Sprintf("{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east}, spec: {providerConfigRef: {name: east}, pools: [{name: a, nodeCount: %d, allocatable: {nvidia.com/gpu: 8}}]}}\n", nodes)
+	}
+	cases := map[string]struct {
+		reason         string
+		nodes          int
+		before, change string
+		want           string
+	}{
+		"Joins":  {"A service joins the fleet.", 1, "", placement, "~ team/chat the control plane's cluster east the control plane's cluster: the placement does not name or select it"},
+		"Waits":  {"It stays while the fleet has no room.", 0, "", placement, "! team/chat the control plane's cluster the control plane's cluster (cannot leave) east: "},
+		"Leaves": {"A service leaves the fleet.", 1, placement, "", "~ team/chat east the control plane's cluster east: the placement does not name or select it"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fleet, change := filepath.Join(dir, "fleet.yaml"), filepath.Join(dir, "change.yaml")
+			for file, text := range map[string]string{fleet: cluster(tc.nodes) + service(tc.before), change: service(tc.change)} {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, errs, code := function.Command(t, "plan", fleet, "--change", change)
+			if code != 0 || errs != "" || !strings.Contains(strings.Join(strings.Fields(out), " "), tc.want) {
+				t.Errorf("%s\nwant %q, got exit code %d\n%s%s", tc.reason, tc.want, code, errs, out)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // A picture is what people read of a settled fleet.
@@ -22,6 +23,8 @@ type picture struct {
 	pods map[identity]map[string]runningPods
 	// pending is what waits for capacity in the clusters.
 	pending []pendingChange
+	// deleting are the Objects that wait for a cluster that does not answer.
+	deleting []object
 }
 
 func (s *simulation) picture() picture {
@@ -36,8 +39,13 @@ func (s *simulation) picture() picture {
 		list, _, _ := unstructured.NestedSlice(o.Object, "status", "pending")
 		for _, i := range list {
 			m, _ := i.(map[string]any)
-			text := func(f string) string { t, _ := m[f].(string); return t }
-			p.pending = append(p.pending, pendingChange{text("namespace"), text("name"), id.name, text("message")})
+			field := func(f string) string { t, _ := m[f].(string); return t }
+			p.pending = append(p.pending, pendingChange{field("namespace"), field("name"), id.name, field("message")})
+		}
+	}
+	for _, at := range s.store.objects {
+		if at.object.GetDeletionTimestamp() != nil {
+			p.deleting = append(p.deleting, at.object)
 		}
 	}
 	return p
@@ -71,7 +79,8 @@ type serviceChange struct {
 	Change string      `json:"change"`
 	Before []placement `json:"before,omitempty"`
 	After  []placement `json:"after,omitempty"`
-	// Why has the reasons of clusters that the service leaves, or is not placed in, and what becomes of its pods.
+	// Why has the reasons of clusters that the service leaves, or is not placed in, and what becomes of its pods. Of a deleted
+	// service, it has the clusters that nothing can be deleted from.
 	Why []string `json:"why,omitempty"`
 }
 
@@ -143,7 +152,7 @@ func compareService(id identity, before, after picture) *serviceChange {
 	}
 	switch {
 	case !exists:
-		s.Change = changeDeleted
+		s.Change, s.Why = changeDeleted, after.stays(was)
 		return s
 	case after.refused[id] != "":
 		s.Change = changeRefused // What runs of it stays as it is, and nobody knows where it would run.
@@ -200,17 +209,18 @@ func (p picture) why(s *serviceChange, is object, refused string, incomplete boo
 	}
 	var all []string
 	for _, c := range clustersOf(is) {
+		name := text.Cluster(c.Name)
 		switch waits := p.waits(is, c.Name); {
-		case (left[c.Name] || incomplete) && c.Reason != "":
-			all = append(all, c.Name+": "+cmp.Or(c.Message, c.Reason))
+		case (left[name] || incomplete) && c.Reason != "":
+			all = append(all, name+": "+cmp.Or(c.Message, c.Reason))
 		case incomplete && waits != "":
-			all = append(all, c.Name+": "+waits)
+			all = append(all, name+": "+waits)
 		}
-		delete(left, c.Name)
+		delete(left, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		reason := "the placement does not name or select it"
-		if _, exists := p.clusters[identity{v1alpha1.Group, v1alpha1.KindInferenceCluster, "", nameOf(is, name)}]; !exists {
+		if _, exists := p.clusters[identity{v1alpha1.Group, v1alpha1.KindInferenceCluster, "", nameOf(is, name)}]; !exists && name != text.Cluster("") {
 			reason = "the cluster is deleted"
 		}
 		all = append(all, name+": "+reason)
@@ -218,8 +228,30 @@ func (p picture) why(s *serviceChange, is object, refused string, incomplete boo
 	return all
 }
 
-// placements returns the clusters in which something of a service runs.
+// stays names the clusters out of reach in which a deleted service stays until they answer.
+func (p picture) stays(was object) []string {
+	in := map[config]bool{}
+	for _, o := range p.deleting {
+		if ref, _ := configOfObject(o); controlledBy(o, was) {
+			in[ref] = true
+		}
+	}
+	var all []string
+	for id, c := range p.clusters {
+		if in[configOfCluster(c)] {
+			all = append(all, id.name+": out of reach, so its objects wait there until the cluster answers")
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// placements returns the clusters in which something of a service runs. One without a placement runs beside the control
+// plane, and its status lists no clusters.
 func (p picture) placements(o object) []placement {
+	if isService(o) && !inFleet(o) && p.refused[identityOf(o)] == "" {
+		return []placement{{Cluster: text.Cluster(""), State: v1alpha1.StatePlaced}}
+	}
 	var all []placement
 	lost := map[string]bool{}
 	for id, c := range p.clusters {
@@ -229,7 +261,7 @@ func (p picture) placements(o object) []placement {
 		if c.State != v1alpha1.StatePlaced && c.State != v1alpha1.StateLeaving {
 			continue
 		}
-		at := placement{Cluster: cmp.Or(c.Name, "the control plane"), State: c.State, Assigned: replicaText(c.Assigned), OutOfReach: lost[nameOf(o, c.Name)]}
+		at := placement{Cluster: text.Cluster(c.Name), State: c.State, Assigned: replicaText(c.Assigned), OutOfReach: lost[nameOf(o, c.Name)]}
 		if len(c.Assigned) == 1 && len(c.Assigned[0].Indexes) == 0 && c.Assigned[0].Role == "" && !grouped(o) {
 			at.Assigned = "" // It is the whole service.
 		}

@@ -42,7 +42,7 @@ type stored struct {
 }
 
 // A store has the objects of a control plane. It knows nothing of what is in them, except for
-// the metadata.
+// the metadata, and for the times in ledgers.
 type store struct {
 	objects map[identity]*stored
 	// kinds has the identities of each kind.
@@ -89,7 +89,24 @@ func (s *store) put(o object) (bool, error) {
 		s.kinds[kind] = map[identity]bool{}
 	}
 	s.kinds[kind][id] = true
-	return before == nil || !bytes.Equal(aTime.ReplaceAll(before.text, nil), aTime.ReplaceAll(text, nil)), nil
+	return before == nil || !bytes.Equal(timeless(before.object, before.text), timeless(o, text)), nil
+}
+
+// timeless returns the text of an object without times, and without the generation, which counts what has only newer times,
+// too. The ledger of a cluster has times as well: since when the request of a service is missing is noted anew as long as
+// Objects of the service are there. It is compressed.
+func timeless(o object, text []byte) []byte {
+	o = *o.DeepCopy()
+	o.SetResourceVersion("")
+	o.SetGeneration(0)
+	// A ledger that cannot be read is compared as it is: the function says what is wrong with it.
+	if ledger, is, err := ledgerOf(o); is && err == nil {
+		o.Object["binaryData"] = ledger
+	}
+	if known, err := json.Marshal(o.Object); err == nil {
+		text = known
+	}
+	return aTime.ReplaceAll(text, nil)
 }
 
 // remove removes an object.

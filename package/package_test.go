@@ -470,12 +470,17 @@ var core = []rbacv1.PolicyRule{
 	{APIGroups: []string{group}, Resources: []string{"inferenceroles"}, Verbs: []string{"*"}},
 }
 
-// protection is the group of Crossplane's own kinds that are composed. They exist only where
-// Crossplane runs.
+// protection is the group of Crossplane's own kinds that are composed.
 const protection = "protection.crossplane.io"
 
-// group is that of the packages' own kinds. Those that are composed exist only where Crossplane runs, too.
+// group is that of the packages' own kinds.
 const group = "fusioninfer.io"
+
+// besides are the groups of what exists only where Crossplane runs.
+var besides = map[string]bool{protection: true, group: true}
+
+// fleetBackends are where fleet routes lead to. These are beside Crossplane, too.
+const fleetBackends = "serviceentries"
 
 // TestRBAC checks that Crossplane has exactly the permissions that it needs to apply the
 // rendered examples.
@@ -505,7 +510,6 @@ func TestRBAC(t *testing.T) {
 	// In another cluster, provider-kubernetes needs what Crossplane needs here, and what
 	// InferenceClusters observe. Namespaces are created there and never deleted. Services observe
 	// pods that may fail, and Kueue's Workloads.
-	remote := &rbacv1.ClusterRole{}
 	clusters := map[need]bool{}
 	for _, v := range []string{"get", "list", "watch", "patch"} {
 		clusters[need{v, "", "nodes"}] = true
@@ -516,23 +520,23 @@ func TestRBAC(t *testing.T) {
 	for _, v := range []string{"create", "update"} {
 		clusters[need{v, "", "namespaces"}] = true
 	}
-	strict(t, []byte(documents(t, "install", "rbac-remote.yaml")[1]), remote)
+	remote := bound(t, "rbac.yaml", "rbac-remote.yaml", "rbac-remote-istio.yaml")
 
 	var missing, lacking, unused []need
 	for n := range needed {
 		if !allows(granted, n) && !allows(core, n) {
 			missing = append(missing, n)
 		}
-		if n.group != protection && n.group != group && !allows(granted, n) && !allows(remote.Rules, n) {
+		if !besides[n.group] && n.resource != fleetBackends && !allows(remote, n) {
 			lacking = append(lacking, n)
 		}
 	}
 	for n := range clusters {
-		if !allows(remote.Rules, n) {
+		if !allows(remote, n) {
 			lacking = append(lacking, n)
 		}
 	}
-	for _, r := range append(granted, remote.Rules...) {
+	for _, r := range append(granted, remote...) {
 		for _, n := range needs(r) {
 			if !needed[n] && !clusters[n] {
 				unused = append(unused, n)
@@ -548,6 +552,37 @@ func TestRBAC(t *testing.T) {
 	if len(unused) > 0 {
 		t.Errorf("Crossplane has permissions that it does not need: %v", unused)
 	}
+}
+
+// bound returns the rules that the files bind to the account of provider-kubernetes.
+func bound(t *testing.T, files ...string) []rbacv1.PolicyRule {
+	t.Helper()
+	account := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "inferenceservices", Namespace: "kube-system"}}
+	roles, names := map[string][]rbacv1.PolicyRule{}, []string{}
+	for _, f := range files {
+		for _, doc := range documents(t, "install", f) {
+			role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+			switch {
+			case strings.Contains(doc, "\nkind: ClusterRole\n"):
+				strict(t, []byte(doc), role)
+				roles[role.Name] = role.Rules
+			case strings.Contains(doc, "\nkind: ClusterRoleBinding\n"):
+				strict(t, []byte(doc), binding)
+				if diff := cmp.Diff(account, binding.Subjects); diff != "" {
+					t.Errorf("%s binds %s to another account: -want, +got:\n%s", f, binding.Name, diff)
+				}
+				names = append(names, binding.RoleRef.Name)
+			}
+		}
+	}
+	var all []rbacv1.PolicyRule
+	for _, name := range names {
+		if roles[name] == nil {
+			t.Errorf("a binding refers to the ClusterRole %s, which is in none of %v", name, files)
+		}
+		all = append(all, roles[name]...)
+	}
+	return all
 }
 
 // rendered returns the permissions that the rendered examples need.

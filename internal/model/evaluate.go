@@ -173,7 +173,7 @@ func (r *observedState) answered(p *parsed, missing, unknown []string) composite
 	case r.service == nil:
 		return no(reasonNoService, fmt.Sprintf("there is no %s in namespace %s", name, p.identity.Namespace))
 	case r.service.Status.ModelRouting == nil:
-		return no(reasonNotRouted, name+" has no router that goes by the names of models: it needs servedModels, prefill and decode, an endpointPickerConfig of "+modelroute.Group+", or an endpoint picker of dialect LLMD in the Composition's input")
+		return no(reasonNotRouted, name+" has no router that goes by the names of models: "+modelroute.Routers)
 	case len(r.pools) == 0:
 		return no(reasonNoPool, name+" has no InferencePool yet")
 	case len(missing) > 0:

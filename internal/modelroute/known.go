@@ -28,5 +28,8 @@ func (k KnownNames) Unknown(m *Model) []string {
 // InCacheOnly says of targets that engines answer only with an adapter that is loaded at run time.
 const InCacheOnly = "only if its spec.adapterCache has directories of these names: give each target an adapter, or "
 
+// Routers says which routers go by the names of models.
+const Routers = "it needs servedModels, prefill and decode, an endpointPickerConfig of " + Group + ", or an endpoint picker of dialect LLMD in the Composition's input"
+
 // Remedy says what to do about a target that no engine answers.
 const Remedy = "write the name of an adapter in --lora-modules, or the name of the engines' own model"

@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -221,6 +223,37 @@ roles:
 				t.Errorf("role %s has %d volumes, and runs %q", r.Name, n, pod.words())
 			}
 		}
+	}
+}
+
+// TestWarnOfUnusedAdapters warns where no request can ask for an adapter by the name of a model.
+func TestWarnOfUnusedAdapters(t *testing.T) {
+	warning := []Warning{{"spec.adapterCache", "no request gets to an adapter by the name of its InferenceModel, because the router does not go by the names of models: " +
+		"it needs servedModels, prefill and decode, an endpointPickerConfig of llm-d.ai, or an endpoint picker of dialect LLMD in the Composition's input"}}
+	worker := adapted(`model: {uri: "hf://Qwen/Qwen3-8B"}`, "image: vllm")
+	const config = `endpointPickerConfig: "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins: [{type: max-score-picker}]\nschedulingProfiles: [{name: default, plugins: [{pluginRef: max-score-picker}]}]"`
+	cases := map[string]struct {
+		reason, spec, input string
+		want                []Warning
+	}{
+		"Default":      {"The default endpoint picker knows no names.", worker + "- {name: r, componentType: router}", "", warning},
+		"ServedModels": {"Names of the service's own choose the other one.", worker + "- {name: r, componentType: router, servedModels: [{name: Qwen/Qwen3-8B}]}", "", nil},
+		"Config":       {"So does a configuration of its dialect.", worker + "- {name: r, componentType: router, " + config + "}", "", nil},
+		"Input":        {"So does the platform team.", worker + "- {name: r, componentType: router}", "endpointPicker: {dialect: LLMD, image: x}", nil},
+		"NoRouter":     {"Without a router, requests ask engines for adapters by their own names.", worker, "", nil},
+		"NoCache":      {"There are no adapters.", strings.Replace(worker, "adapterCache: {size: 20Gi}\n", "", 1) + "- {name: r, componentType: router}", "", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, tc.spec, tc.input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.DeleteFunc(p.Warnings, func(w Warning) bool { return w.Path != "spec.adapterCache" })
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

@@ -64,6 +64,18 @@ func modelNames(behind []*Role) launch.Names {
 // InferenceObjectives and InferenceModelRewrites.
 func (r *Router) KnowsModels() bool { return r.Dialect == modelroute.Dialect }
 
+// warnOfAdapters warns of adapters that no request gets to by the name of an InferenceModel. That spec.adapterCache does not
+// choose the endpoint picker is for services that have one already: another image would restart it.
+func (r *Router) warnOfAdapters(spec *v1alpha1.InferenceServiceSpec) []Warning {
+	if spec.AdapterCache == nil || r.KnowsModels() {
+		return nil
+	}
+	return []Warning{{
+		Path:    field.NewPath("spec", "adapterCache").String(),
+		Message: "no request gets to an adapter by the name of its InferenceModel, because the router does not go by the names of models: " + modelroute.Routers,
+	}}
+}
+
 // warnOfTargets warns of targets of models that no engine answers. Which adapters are in spec.adapterCache is not
 // known here.
 func (r *Router) warnOfTargets(path *field.Path, models []v1alpha1.ServedModel) []Warning {

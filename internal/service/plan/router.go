@@ -52,6 +52,7 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 	r.Names = modelNames(r.behindPool(serving))
 	r.ScreensBoth = needEachOther(serving) && !hasType(spec, v1alpha1.ComponentTypeWorker)
 	r.FailureMode = cmp.Or(picker.FailureMode, r.failureMode(&role, spec, serving))
+	warnings = append(warnings, r.warnOfAdapters(spec)...)
 	warnings = append(warnings, r.warnOfTargets(path.Child("servedModels"), role.ServedModels)...)
 	warnings = append(warnings, planConnector(path, picker.KVConnector, serving)...)
 	warnings = append(warnings, r.warnOfReplicas(path)...)

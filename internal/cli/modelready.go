@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -9,7 +10,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
 
 // maxLoads is how often the function is called until the weights are loaded. It makes a claim first, then a
@@ -40,7 +41,7 @@ func loaded(ctx context.Context, fn Runner, g *given, rsp *fnv1.RunFunctionRespo
 	if then.observed == nil {
 		then.observed = map[string]object{}
 	}
-	shared, err := then.loadShared(ctx, fn)
+	shared, err := then.loadShared(ctx, fn, rsp)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,16 +65,33 @@ func loaded(ctx context.Context, fn Runner, g *given, rsp *fnv1.RunFunctionRespo
 	return &then, rsp, nil
 }
 
+// sharedCache returns the ModelCaches that a service reads, and whether it names one.
+func (g *given) sharedCache(rsp *fnv1.RunFunctionResponse) (found []object, named bool) {
+	sel, named := rsp.GetRequirements().GetResources()[require.ModelCache]
+	if !named || ofCache(g.xr) {
+		return nil, false
+	}
+	return find(g.cluster, sel), true
+}
+
+// missingCache says which ModelCache has to be among the required objects for the roles of a service to be there.
+func (g *given) missingCache(rsp *fnv1.RunFunctionResponse) string {
+	if found, named := g.sharedCache(rsp); !named || len(found) > 0 {
+		return ""
+	}
+	name, _, _ := unstructured.NestedString(g.xr.Object, "spec", "model", "cacheRef", "name")
+	_, namespace := serviceOf(g.xr)
+	return fmt.Sprintf("--required has no ModelCache %s/%s, so the roles wait for its weights, and are not here. Pass a file with the ModelCache by --required.", namespace, name)
+}
+
 // loadShared gives the ModelCache that a service names the status that it has with its weights loaded. It tells
 // whether there is such a ModelCache among the required objects.
-func (g *given) loadShared(ctx context.Context, fn Runner) (bool, error) {
-	name, _, _ := unstructured.NestedString(g.xr.Object, "spec", "model", "cacheRef", "name")
-	i := slices.IndexFunc(g.cluster, func(o object) bool {
-		return o.GroupVersionKind().Group == v1alpha1.Group && o.GetKind() == v1alpha1.KindModelCache && o.GetName() == name && o.GetNamespace() == g.xr.GetNamespace()
-	})
-	if name == "" || i < 0 || ofCache(g.xr) {
+func (g *given) loadShared(ctx context.Context, fn Runner, rsp *fnv1.RunFunctionResponse) (bool, error) {
+	found, _ := g.sharedCache(rsp)
+	if len(found) == 0 {
 		return false, nil
 	}
+	i := slices.IndexFunc(g.cluster, func(o object) bool { return identityOf(o) == identityOf(found[0]) })
 	cache := &given{xr: asXR(*g.cluster[i].DeepCopy()), input: g.input, observed: map[string]object{}, cluster: g.cluster}
 	rsp, err := call(ctx, fn, cache)
 	if err != nil {

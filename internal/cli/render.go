@@ -42,7 +42,7 @@ type Render struct {
 	Simulate         bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
 	Format           string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
 	Strict           bool     `help:"Exit with 1 if a field is unknown, as kubectl apply does. Without it, that is a warning."`
-	AssumeModelReady bool     `help:"Render as if the weights of the model were in their cache. --explain does so by itself, and a summary shows which roles wait for them."`
+	AssumeModelReady bool     `help:"Render as if the weights of the model were in their cache. A ModelCache has to be among the required objects. --explain does so by itself, and a summary shows which roles wait for them."`
 	Explain          bool     `help:"Write instead where each value of the roles comes from: the spec, the serving profile that it names, or the function, which adds to the pods."`
 }
 
@@ -66,6 +66,9 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 		return err
 	}
 	if r.AssumeModelReady || r.Explain {
+		if missing := given.missingCache(rsp); missing != "" {
+			_, _ = fmt.Fprintln(s.Err, "warning: "+missing)
+		}
 		if given, rsp, err = loaded(ctx, fn, given, rsp); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ test: ## Run the unit, golden, property and wire tests. At most ten minutes on a
 	$(GO) test -timeout 20m ./...
 
 .PHONY: test-all
-test-all: test ## Run every test and check: make test, then make test-rest. An hour on a fresh machine, then 15 minutes.
+test-all: test ## Run every test and check: make test, then make test-rest. An hour and a quarter on a fresh machine, then three quarters of an hour.
 	@$(MAKE) --no-print-directory test-rest
 
 # The longest parts come first. Parts wait for much of their time, so several run at once. They do without go vet: the part lint has

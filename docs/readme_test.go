@@ -72,6 +72,32 @@ func TestSentences(t *testing.T) {
 	}
 }
 
+// TestNeeds compares what a cluster needs in the README with the same in docs/operations.md: the components, and the versions
+// that are not in a table of their own.
+func TestNeeds(t *testing.T) {
+	t.Chdir("..")
+	link := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	needs := func(file string) map[string]string {
+		_, section, _ := strings.Cut(read(t, file), "# What a cluster needs\n")
+		_, table, _ := strings.Cut(section, "|---|")
+		table, _, _ = strings.Cut(table, "\n\n")
+		all := map[string]string{}
+		for _, line := range strings.Split(table, "\n")[1:] {
+			cells := strings.Split(link.ReplaceAllString(line, "$1"), " | ")
+			name, version := strings.TrimPrefix(cells[0], "| "), cells[1]
+			if strings.HasPrefix(name, "a gateway") {
+				version = ""
+			}
+			all[name] = version
+		}
+		return all
+	}
+	readme, operations := needs("README.md"), needs("docs/operations.md")
+	if diff := cmp.Diff(readme, operations); diff != "" || len(readme) < 10 {
+		t.Errorf("-README.md, +docs/operations.md:\n%s", diff)
+	}
+}
+
 // blocks are the blocks of code in a language.
 func blocks(doc, language string) []string {
 	var all []string

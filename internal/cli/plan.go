@@ -28,7 +28,7 @@ type Plan struct {
 	Composition []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Composition of services or of clusters. Can be repeated."`
 
 	All              bool   `help:"Show services that stay as they are, too."`
-	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves or changes its pods, 2 if some do, and 3 if one can no longer be placed completely, or a new one cannot. 1 is an error, or a service that is refused."`
+	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves or changes its pods, 2 if some do, and 3 if one can no longer be placed completely, or a new one cannot. 1 is an error, or a service that is refused. Build the command for that: go run exits with 1 in place of 2 and 3."`
 	Format           string `enum:"yaml,json,summary" default:"summary" help:"summary, yaml or json. A summary is for people."`
 }
 

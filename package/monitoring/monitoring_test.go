@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/yaml"
@@ -249,6 +250,40 @@ func TestRules(t *testing.T) {
 	}
 	if rules.Kind != "PrometheusRule" || n < 10 {
 		t.Errorf("%s with %d alerts", rules.Kind, n)
+	}
+}
+
+// TestPodMonitor proves that the function's PodMonitor selects its pods and the port of its metrics, as Crossplane v2.4.2 makes
+// them (internal/controller/pkg/runtime/runtime.go: MetricsPortName, and podSelectors there).
+func TestPodMonitor(t *testing.T) {
+	type manifest struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Name, Namespace string
+		} `json:"metadata"`
+		Spec struct {
+			Selector            struct{ MatchLabels map[string]string }
+			PodMetricsEndpoints []map[string]string
+		} `json:"spec"`
+	}
+	parse := func(path string) manifest {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(b), "\n---\n")
+		m := manifest{}
+		if err := yaml.Unmarshal([]byte(first), &m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	function, want := parse("../install/function.yaml"), manifest{Kind: "PodMonitor"}
+	want.Metadata.Name, want.Metadata.Namespace = "function-inferenceservice", "crossplane-system"
+	want.Spec.Selector.MatchLabels = map[string]string{"pkg.crossplane.io/function": function.Metadata.Name}
+	want.Spec.PodMetricsEndpoints = []map[string]string{{"port": "metrics"}}
+	if diff := cmp.Diff(want, parse("pod-monitor.yaml")); diff != "" || function.Kind != "Function" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

@@ -554,6 +554,53 @@ func TestRBAC(t *testing.T) {
 	}
 }
 
+// TestTenantRole checks that app teams may write what they create and nothing else: no status, no cluster of the fleet, and of
+// the roles with scaling only the number of replicas. The kinds are those of both packages.
+func TestTenantRole(t *testing.T) {
+	created, scaled := map[string][]string{}, map[string][]string{}
+	for _, dir := range []string{"xr", "claim"} {
+		for _, f := range []string{"definition.yaml", "model-definition.yaml", "cache-definition.yaml", "role-definition.yaml"} {
+			xrd := &xpv1.CompositeResourceDefinition{}
+			strict(t, read(t, dir, f), xrd)
+			plural := xrd.Spec.Names.Plural
+			if xrd.Spec.ClaimNames != nil {
+				plural = xrd.Spec.ClaimNames.Plural
+			}
+			if f != "role-definition.yaml" {
+				created[dir] = append(created[dir], plural)
+			}
+			if s := xrd.Spec.Versions[0].Subresources; s != nil && s.Scale != nil {
+				scaled[dir] = append(scaled[dir], plural+"/scale")
+			}
+		}
+	}
+	if diff := cmp.Diff([]any{created["xr"], scaled["xr"]}, []any{created["claim"], scaled["claim"]}); diff != "" {
+		t.Errorf("teams create different kinds: -xr, +claim:\n%s", diff)
+	}
+	want := map[need]bool{}
+	allow := func(resources []string, verbs ...string) {
+		for _, r := range resources {
+			for _, v := range verbs {
+				want[need{v, group, r}] = true
+			}
+		}
+	}
+	allow(created["xr"], verbs...)
+	allow(scaled["xr"], "get", "update", "patch")
+	allow([]string{"inferenceroles"}, "get", "list", "watch")
+	role := &rbacv1.ClusterRole{}
+	strict(t, read(t, "install", "rbac-tenant.yaml"), role)
+	got := map[need]bool{}
+	for _, r := range role.Rules {
+		for _, n := range needs(r) {
+			got[n] = true
+		}
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(need{})); diff != "" || len(role.Labels) > 0 {
+		t.Errorf("the role has the labels %v, by which others might get it, or other permissions: -want, +got:\n%s", role.Labels, diff)
+	}
+}
+
 // bound returns the rules that the files bind to the account of provider-kubernetes.
 func bound(t *testing.T, files ...string) []rbacv1.PolicyRule {
 	t.Helper()

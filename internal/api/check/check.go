@@ -156,6 +156,14 @@ func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 	return errs
 }
 
+// ResourceName checks the name of a resource, such as nvidia.com/gpu.
+func ResourceName(path *field.Path, name string) field.ErrorList {
+	if msgs := validation.IsQualifiedName(name); len(msgs) > 0 {
+		return field.ErrorList{field.Invalid(path, text.Value(name), msgs[0])}
+	}
+	return nil
+}
+
 // Amounts checks the names and quantities of a list of resources.
 func Amounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
 	var errs field.ErrorList

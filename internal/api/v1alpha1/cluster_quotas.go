@@ -3,7 +3,6 @@ package v1alpha1
 import (
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -96,15 +95,22 @@ func validateResourceQuota(path *field.Path, r *ResourceQuota) field.ErrorList {
 	if r.Name == "" {
 		return field.ErrorList{field.Required(path.Child("name"), "must be the name of a resource, such as nvidia.com/gpu")}
 	}
-	var errs field.ErrorList
+	errs := check.ResourceName(path.Child("name"), r.Name)
 	nominal := path.Child("nominalQuota")
 	if r.NominalQuota == nil {
 		errs = append(errs, field.Required(nominal, "must be an amount, which may be 0"))
 	} else {
-		errs = append(errs, check.Amounts(nominal, corev1.ResourceList{corev1.ResourceName(r.Name): *r.NominalQuota})...)
+		errs = append(errs, notNegative(nominal, *r.NominalQuota)...)
 	}
-	if b := r.BorrowingLimit; b != nil && b.Sign() < 0 {
-		errs = append(errs, field.Invalid(path.Child("borrowingLimit"), text.Value(b.String()), "must not be negative"))
+	if r.BorrowingLimit != nil {
+		errs = append(errs, notNegative(path.Child("borrowingLimit"), *r.BorrowingLimit)...)
 	}
 	return errs
+}
+
+func notNegative(path *field.Path, q resource.Quantity) field.ErrorList {
+	if q.Sign() >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, text.Value(q.String()), "must not be negative")}
 }

@@ -223,14 +223,15 @@ func TestValidateCluster(t *testing.T) {
 		},
 		"QuotaResources": {
 			reason: "Each resource has one quota. The schema does not check the sign of quantities.",
-			doc:    inCluster(`quotas: [{namespaces: [a], resources: [{name: cpu, nominalQuota: -1, borrowingLimit: "-1"}, {name: cpu, nominalQuota: 1}, {name: "", nominalQuota: 1}, {name: pods}]}]`),
+			doc:    inCluster(`quotas: [{namespaces: [a], resources: [{name: cpu, nominalQuota: -1, borrowingLimit: "-1"}, {name: cpu, nominalQuota: 1}, {name: "", nominalQuota: 1}, {name: pods}, {name: a/b/c, nominalQuota: 1}]}]`),
 			schema: []string{"spec.quotas[0].resources[1]", "spec.quotas[0].resources[2].name", "spec.quotas[0].resources[3].nominalQuota"},
 			want: []string{
-				`spec.quotas[0].resources[0].nominalQuota[cpu]: Invalid value: "-1": must not be negative`,
+				`spec.quotas[0].resources[0].nominalQuota: Invalid value: "-1": must not be negative`,
 				`spec.quotas[0].resources[0].borrowingLimit: Invalid value: "-1": must not be negative`,
 				`spec.quotas[0].resources[1].name: Duplicate value: "cpu": must differ from spec.quotas[0].resources[0].name, which is the same`,
 				`spec.quotas[0].resources[2].name: Required value: must be the name of a resource, such as nvidia.com/gpu`,
 				`spec.quotas[0].resources[3].nominalQuota: Required value: must be an amount, which may be 0`,
+				`spec.quotas[0].resources[4].name: Invalid value: "a/b/c": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
 			},
 		},
 		"Sharing": {

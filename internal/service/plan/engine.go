@@ -130,12 +130,24 @@ func (p *rolePlanner) template(doc *kube.Document, path *field.Path) *PodTemplat
 			t.modelWord = max(word, insertedWord(before, t.words()))
 		}
 	}
-	if p.model != nil && t != nil && len(errs) == 0 {
-		add(p.withModel)
+	// What the service adds has problems of its own, which are told together with those of the template.
+	addOrCheck := func(with func(*PodTemplate, *field.Path) (*kube.Document, *field.Error)) {
+		if len(errs) == 0 {
+			add(with)
+		} else if !engineInDoubt(errs, t.enginePath(path)) {
+			if _, err := with(t, path); err != nil {
+				errs = append(errs, err)
+			}
+		}
 	}
-	if p.adapters != nil && t != nil && len(errs) == 0 {
-		p.warnOfAdapterVariables(t, path)
-		add(p.withAdapters)
+	if p.model != nil && t != nil {
+		addOrCheck(p.withModel)
+	}
+	if p.adapters != nil && t != nil {
+		if len(errs) == 0 {
+			p.warnOfAdapterVariables(t, path)
+		}
+		addOrCheck(p.withAdapters)
 	}
 	if t != nil && len(errs) == 0 && p.endsInTime(t) > 0 {
 		add(p.withShutdown)
@@ -146,6 +158,18 @@ func (p *rolePlanner) template(doc *kube.Document, path *field.Path) *PodTemplat
 	p.warnings = append(p.warnings, warnings...)
 	p.errs = append(p.errs, errs...)
 	return t
+}
+
+// engineInDoubt tells whether there are errors about what says which engine a container runs, and with which flags. What is
+// made of that would then be wrong, too.
+func engineInDoubt(errs field.ErrorList, engine *field.Path) bool {
+	for _, part := range []string{"name", "image", "command", "args"} {
+		at := engine.Child(part).String()
+		if slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == at || strings.HasPrefix(e.Field, at+"[") }) {
+			return true
+		}
+	}
+	return false
 }
 
 // insertedWord is the index of the word that was put between others, or 0. In a script, and at the end of

@@ -65,6 +65,16 @@ func TestModel(t *testing.T) {
 			reason: "Two models cannot be loaded.", model: claim, template: `{spec: {containers: [{name: vllm, image: vllm, args: [--model=other]}]}}`,
 			want: want{Err: `spec.roles[0].template.spec.containers[0].args: Invalid value: "--model=other": it names the model "other", and so does spec.model: leave one of them out`},
 		},
+		"NamedAndMore": {
+			reason: "Other problems of the template are told with it.", model: claim,
+			template: `{spec: {containers: [{name: vllm, image: vllm, imagePullPolicy: always, args: [--model=other]}]}}`,
+			want: want{Err: `[spec.roles[0].template.spec.containers[0].imagePullPolicy: Unsupported value: "always": supported values: "Always", "IfNotPresent", "Never", ` +
+				`spec.roles[0].template.spec.containers[0].args: Invalid value: "--model=other": it names the model "other", and so does spec.model: leave one of them out]`},
+		},
+		"NoImage": {
+			reason: "Which engine the image starts is not known, and no other problem.", model: claim, template: `{spec: {containers: [{name: engine}]}}`,
+			want: want{Err: `spec.roles[0].template.spec.containers[0].image: Required value: must be set: Kubernetes creates no pod without it`},
+		},
 		"Mounted": {
 			reason: "Two volumes cannot be mounted there.", model: claim,
 			template: `{spec: {volumes: [{name: w, emptyDir: {}}], containers: [{name: vllm, image: vllm, volumeMounts: [{name: w, mountPath: /mnt/models/}]}]}}`,

@@ -2,7 +2,9 @@ package service
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,5 +144,14 @@ func TestEntrypointBecomesHostname(t *testing.T) {
 	route, objects = backends(fn.Run(t, req))
 	if diff := cmp.Diff([][]string{want, {byName}}, [][]string{route, objects}); diff != "" {
 		t.Errorf("The former Service goes.\n-want, +got:\n%s", diff)
+	}
+
+	maps.DeleteFunc(req.GetObserved().GetResources(), func(k string, _ *fnv1.Resource) bool {
+		return k == byIP || k == key.FleetSlice("us-west", false).String()
+	})
+	delete(kube.Lookup(req.GetInput(), "fleet").GetStructValue().Fields, "hostnameBackends")
+	const refused = "fleet.hostnameBackends: Required value: must go on being set: clients come by the fleet route to these clusters, whose entrypoints are DNS names: us-west. To remove that, remove the router, or set the replicas of all roles to 0 first"
+	if got := fixture.Fatals(fn.Run(t, req)); !strings.HasSuffix(got, refused) {
+		t.Errorf("got %q, want %q", got, refused)
 	}
 }

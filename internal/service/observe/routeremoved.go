@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // routesRemoved finds HTTPRoutes that would be deleted although the service keeps its router, and is not stopped. Clients would get
@@ -20,6 +21,10 @@ func (r *ObservedState) routesRemoved() field.ErrorList {
 			return field.ErrorList{field.Required(field.NewPath("input", "fleet", "parentRefs"),
 				"must go on naming a gateway: clients come by the fleet route"+remedy)}
 		}
+		if in := r.lostHostnames(); len(in) > 0 {
+			return field.ErrorList{field.Required(field.NewPath("input", "fleet", "hostnameBackends"),
+				"must go on being set: clients come by the fleet route to these clusters, whose entrypoints are DNS names: "+text.Names(in, maxNames)+remedy)}
+		}
 		return nil
 	}
 	for i := range r.plan.Clusters {
@@ -30,6 +35,27 @@ func (r *ObservedState) routesRemoved() field.ErrorList {
 		}
 	}
 	return nil
+}
+
+// lostHostnames returns the clusters to which the fleet route leads by a DNS name, although the platform team sets no way to such names
+// any more. Then the route would lead nowhere.
+func (r *ObservedState) lostHostnames() []string {
+	if r.plan.FleetRoute == nil || r.plan.FleetRoute.Hostnamed != "" {
+		return nil
+	}
+	led := map[string]bool{}
+	for _, k := range r.req.ObservedKeys() {
+		if cluster, _, is := k.FleetHostnameOf(); is && r.stays(k) {
+			led[cluster] = true
+		}
+	}
+	var all []string
+	for i := range r.plan.Schedule.Assignments {
+		if a := &r.plan.Schedule.Assignments[i]; led[a.Target.Cluster] && a.Entrypoint == nil && a.MayReceiveTraffic && len(a.Run) > 0 {
+			all = append(all, a.Name)
+		}
+	}
+	return all
 }
 
 // stays tells whether an object exists, and is not being deleted.

@@ -84,6 +84,8 @@ type Decision struct {
 	Partial map[key.ReplicaID]bool
 	// Serves tells that the fleet route should send requests there.
 	Serves bool
+	// TakenOver tells that other clusters answer, or let wait, what is requested here.
+	TakenOver bool
 	// AllOrNothing tells that all groups have to fit at once.
 	AllOrNothing bool
 	// AwaitsFailover tells that the cluster is out of reach, and that the service leaves it if
@@ -226,6 +228,7 @@ func (p *scheduler) decide(i int) Decision {
 	// A cluster keeps its traffic for groups that are assigned to it and exist there. Groups that
 	// are only pending there do not count.
 	stays := !p.eligibility[i].mustLeave && slices.ContainsFunc(p.assigned[i], c.present)
+	d.TakenOver = p.takenOver(i) && p.allReplaced(i)
 	d.Serves = len(d.Run) > 0 && c.StopPolicy != v1alpha1.StopAbandon && (stays || p.mayServeCopy(i) || !p.servedElsewhere(i))
 	return d
 }

@@ -24,7 +24,12 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 		return true
 	}
 	// The last ready group stays until no more requests can reach the cluster.
-	return c.MayReceiveTraffic && !slices.ContainsFunc(p.Groups, func(o reservation.ReplicaGroup) bool { return p.canAnswer(&o, i) && !p.replaced(i, &o) })
+	return c.MayReceiveTraffic && p.allReplaced(i)
+}
+
+// allReplaced tells whether all that answers in a cluster is ready in others.
+func (p *scheduler) allReplaced(i int) bool {
+	return !slices.ContainsFunc(p.Groups, func(g reservation.ReplicaGroup) bool { return p.canAnswer(&g, i) && !p.replaced(i, &g) })
 }
 
 // keepsQueue tells whether requests may wait in a cluster in which nothing of the service is to run any more. The

@@ -25,12 +25,15 @@ func (v *view) candidate(m member) Candidate {
 		c.RouterReady = c.RouterReady || at.RouterReady && (at.Routed() || !v.demand.HasFleetRoute)
 		c.Refused = at.Refused()
 	}
-	// A service that leaves the fleet also loses its fleet route.
-	if v.demand.HasFleetRoute && InFleet(v.demand.Placement) {
-		c.NoEntrypoint, c.ReceivesTraffic = v.entrypoint(m) == nil, false
+	if v.demand.HasFleetRoute {
+		receives := false
 		for _, backend := range v.backends(m) {
-			c.ReceivesTraffic = c.ReceivesTraffic || v.snapshot.ReceivesTraffic[backend]
+			receives = receives || v.snapshot.ReceivesTraffic[backend]
 			c.MayReceiveTraffic = c.MayReceiveTraffic || v.snapshot.MayReceiveTraffic[backend]
+		}
+		// A service that leaves the fleet goes where no fleet route leads.
+		if InFleet(v.demand.Placement) {
+			c.NoEntrypoint, c.ReceivesTraffic = v.entrypoint(m) == nil, receives
 		}
 	}
 	c.ReceivesTraffic = c.ReceivesTraffic && c.RouterReady && !c.NoEntrypoint

@@ -155,7 +155,7 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 		// (internal/controller/apiextensions/claim/syncer_ssa.go of crossplane).
 		st.ObservedGeneration = e.plan.Service.Generation
 	}
-	if e.plan.FleetRoute != nil {
+	if r := e.plan.FleetRoute; r != nil && !r.Ends {
 		st.URL = e.url(e.local())
 	}
 	noneStays := !slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return !c.Leaving && !c.Unschedulable })

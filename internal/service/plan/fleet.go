@@ -25,6 +25,7 @@ func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, de
 	p.planUnschedulable(spec)
 	if p.FleetRoute != nil {
 		p.FleetRoute.Backends = p.backends(snapshot)
+		p.endFleetRoute(spec.Placement)
 	}
 }
 

@@ -59,6 +59,8 @@ func TestFleet(t *testing.T) {
 		Clusters map[string]clusterPlan
 		Requests map[string]int
 		Weights  map[string]int32
+		// Ends tells that the route is left out.
+		Ends     bool
 		Deferred int
 	}
 	cases := map[string]struct {
@@ -245,14 +247,39 @@ func TestFleet(t *testing.T) {
 				Requests: map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
 			},
 		},
+		"LeavesTheFleet": {
+			reason: "A service without placement keeps its fleet route until it is ready in the cluster of its XR.",
+			snapshot: func() scheduling.Snapshot {
+				w := runs(runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"))), "east", "worker/0", "worker/1"), "", "worker/0", "worker/1")
+				w.Request, w.MayReceiveTraffic = schedulingtest.RequestedAs("east", "east"), receives("east")
+				delete(w.States[""].Ready, "worker/1")
+				return w
+			}(),
+			want: want{
+				Clusters: map[string]clusterPlan{"": {Runs: []string{"worker/0", "worker/1"}}, "east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}},
+				Requests: map[string]int{"east": 1}, Weights: map[string]int32{"east": 2},
+			},
+		},
 		"OutOfTheFleet": {
-			reason: "A service without placement leaves the fleet, and its route, once it runs in the cluster of its XR.",
+			reason: "Then the route goes, and the copy stays as long as there is one.",
 			snapshot: func() scheduling.Snapshot {
 				w := runs(runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"))), "east", "worker/0", "worker/1"), "", "worker/0", "worker/1")
 				w.Request, w.MayReceiveTraffic = schedulingtest.RequestedAs("east", "east"), receives("east")
 				return w
 			}(),
-			want: want{Clusters: map[string]clusterPlan{"": {Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{}},
+			want: want{
+				Clusters: map[string]clusterPlan{"": {Runs: []string{"worker/0", "worker/1"}}, "east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}},
+				Requests: map[string]int{"east": 1}, Weights: map[string]int32{"east": 0}, Ends: true,
+			},
+		},
+		"WithoutRoute": {
+			reason: "Without the route, the copy goes.",
+			snapshot: func() scheduling.Snapshot {
+				w := runs(runs(schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0", "worker/1"))), "east", "worker/0", "worker/1"), "", "worker/0", "worker/1")
+				w.Request = schedulingtest.RequestedAs("east", "east")
+				return w
+			}(),
+			want: want{Clusters: map[string]clusterPlan{"": {Runs: []string{"worker/0", "worker/1"}}}, Requests: map[string]int{}, Ends: true},
 		},
 		"NoGateways": {
 			reason:    "Where no entrypoint is known, the fleet route does not keep a copy in a cluster.",
@@ -324,7 +351,7 @@ func TestFleet(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			got := want{Clusters: map[string]clusterPlan{}, Requests: map[string]int{}, Deferred: len(p.Deferred)}
+			got := want{Clusters: map[string]clusterPlan{}, Requests: map[string]int{}, Deferred: len(p.Deferred), Ends: p.FleetRoute.Ends}
 			for _, d := range p.Clusters {
 				is := clusterPlan{Config: d.Target.ProviderConfig.Name, Pending: len(d.Pending), NotStarted: d.NotStarted, Leaving: d.Leaving}
 				for r := range d.Replicas() {

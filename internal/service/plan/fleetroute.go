@@ -30,6 +30,8 @@ type FleetRoute struct {
 	// Backends in the order of the placement: the clusters in which the service runs, or requests wait for
 	// it, and those that may still receive traffic.
 	Backends []Backend
+	// Ends tells that the service has left the fleet, and answers elsewhere. The route goes, and the copies that it led to follow.
+	Ends bool
 	// Hostnamed is the way in which the route leads to DNS names. Empty means that it does not.
 	Hostnamed key.Hostname
 }
@@ -87,6 +89,21 @@ func (p *Plan) fleetRoute(in *inputv1alpha1.Input) *FleetRoute {
 		ClosedPaths: r.ClosedPaths,
 		Hostnamed:   hostnamed[in.Fleet.HostnameBackends],
 	}
+}
+
+// endFleetRoute ends the route of a service that leaves the fleet, once what it led to is answered elsewhere. No fleet route leads
+// there. So the copies stay until the route is gone, and another HTTPRoute with the same host names gets the requests at once.
+func (p *Plan) endFleetRoute(placement *v1alpha1.Placement) {
+	if scheduling.InFleet(placement) {
+		return
+	}
+	p.FleetRoute.Ends = !slices.ContainsFunc(p.Schedule.Assignments, func(a scheduling.Assignment) bool {
+		return a.MayReceiveTraffic && !a.Abandoned && !a.TakenOver
+	})
+	p.Warnings = append(p.Warnings, Warning{
+		Path:    "spec.placement",
+		Message: "the service leaves the fleet, and its fleet route goes once it answers elsewhere: clients that came by the fleet's gateways have to follow status.url",
+	})
 }
 
 // hostnamed are the ways to DNS names, by the setting of the Input.

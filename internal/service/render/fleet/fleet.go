@@ -45,8 +45,10 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 	if p.FleetRoute == nil {
 		return all, nil
 	}
-	if err := add(key.FleetRoute, route(p)); err != nil {
-		return nil, err
+	if !p.FleetRoute.Ends {
+		if err := add(key.FleetRoute, route(p)); err != nil {
+			return nil, err
+		}
 	}
 	for i := range p.FleetRoute.Backends {
 		b := &p.FleetRoute.Backends[i]

@@ -20,6 +20,14 @@ import (
 // LabelDisaggregatedRole tells llm-d's endpoint picker whether a pod runs prefill or decode.
 const LabelDisaggregatedRole = "llm-d.ai/role"
 
+// LabelEngineType tells endpoint pickers whose metrics a pod has. They take a pod without it for one of vLLM
+// (pkg/epp/framework/plugins/datalayer/extractor/metrics of GAIE v1.5.0). llm-d's reads llm-d.ai/engine-type first, and
+// then this one (the same directory of llm-d-router v0.10.0).
+const LabelEngineType = "inference.networking.k8s.io/engine-type"
+
+// engineTypeSGLang is the value of LabelEngineType for SGLang.
+const engineTypeSGLang = "sglang"
+
 // A rolePlanner plans one role.
 type rolePlanner struct {
 	spec  v1alpha1.Role
@@ -279,12 +287,21 @@ func (p *rolePlanner) environment() {
 			t.Env = append(t.Env, t.missing(tracing(p.input.Monitoring.Tracing, p.role.Name))...)
 		}
 	}
-	if !p.paired {
-		return
+	label := func(k, v string) {
+		if p.role.PodLabels == nil {
+			p.role.PodLabels = map[string]string{}
+		}
+		p.role.PodLabels[k] = v
 	}
-	p.role.PodLabels = map[string]string{LabelDisaggregatedRole: "prefill"}
-	if p.role.Type == v1alpha1.ComponentTypeDecoder {
-		p.role.PodLabels[LabelDisaggregatedRole] = "decode"
+	if p.engineOf(&p.role.Leader) == launch.EngineSGLang {
+		label(LabelEngineType, engineTypeSGLang)
+	}
+	switch {
+	case !p.paired:
+	case p.role.Type == v1alpha1.ComponentTypeDecoder:
+		label(LabelDisaggregatedRole, "decode")
+	default:
+		label(LabelDisaggregatedRole, "prefill")
 	}
 }
 

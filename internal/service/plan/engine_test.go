@@ -262,9 +262,19 @@ func TestPlanRole(t *testing.T) {
 			template: `{spec: {containers: [{name: x, image: vllm-and-sglang, command: [python3, -m, sglang.launch_server], args: [--model-path, M, --host, 0.0.0.0, --port, "8000"]}]}}`,
 			pairs:    true,
 			want: want{
-				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8200, Sidecar: sglangSidecar, PodLabels: map[string]string{"llm-d.ai/role": "decode"}},
+				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8200, Sidecar: sglangSidecar, PodLabels: map[string]string{"llm-d.ai/role": "decode", "inference.networking.k8s.io/engine-type": "sglang"}},
 				leader:    pod{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path", "M", "--host", "0.0.0.0", "--port", "8200"}, SharedMemory: true},
 				worker:    pod{SharedMemory: true},
+				resources: map[string]string{},
+			},
+		},
+		"SGLang": {
+			reason:   "Endpoint pickers would look for vLLM's metrics otherwise.",
+			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker},
+			template: `{spec: {containers: [{name: x, image: x, command: [python3, -m, sglang.launch_server], args: [--model-path, M, --host, 0.0.0.0, --port, "8000"]}]}}`,
+			want: want{
+				role:   Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000, PodLabels: map[string]string{"inference.networking.k8s.io/engine-type": "sglang"}},
+				leader: pod{SharedMemory: true}, worker: pod{SharedMemory: true},
 				resources: map[string]string{},
 			},
 		},

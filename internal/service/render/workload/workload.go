@@ -178,7 +178,10 @@ func newTemplate(doc *structpb.Struct, labels map[string]string) *template {
 		delete(all.GetFields(), k)
 	}
 	for k, v := range labels {
-		all.Fields[k] = structpb.NewStringValue(v)
+		// The user may know better which metrics the engine has.
+		if _, own := all.GetFields()[k]; !own || k != plan.LabelEngineType {
+			all.Fields[k] = structpb.NewStringValue(v)
+		}
 	}
 	return &template{spec: doc.GetFields()["spec"], metadata: metadata}
 }

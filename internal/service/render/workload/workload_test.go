@@ -371,6 +371,33 @@ func TestSpecHash(t *testing.T) {
 	}
 }
 
+// TestEngineType proves that the engine type that a template names stays, and that the function names it otherwise.
+func TestEngineType(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, leader, worker, wantLeader, wantWorker string }{
+		"None":      {reason: "The function's is on all pods.", wantLeader: "sglang", wantWorker: "sglang"},
+		"Both":      {reason: "An engine of the user's own has metrics of its own.", leader: "mine", worker: "mine", wantLeader: "mine", wantWorker: "mine"},
+		"OnlyOther": {reason: "Each template is asked.", worker: "mine", wantLeader: "sglang", wantWorker: "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := func(own string) plan.PodTemplate {
+				metadata := "metadata: {labels: {a: b}}"
+				if own != "" {
+					metadata = "metadata: {labels: {" + plan.LabelEngineType + ": " + own + "}}"
+				}
+				return pods(t, metadata+qwen)
+			}
+			r := &plan.Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 2, Leader: template(tc.leader), Worker: template(tc.worker), Port: 8000, EnginePort: 8000}
+			r.PodLabels = map[string]string{plan.LabelEngineType: "sglang"}
+			of := func(template string) string {
+				return kube.Lookup(render(t, service("s", r))[0].Resource, "spec", "leaderWorkerTemplate", template, "metadata", "labels", plan.LabelEngineType).GetStringValue()
+			}
+			if diff := cmp.Diff([]string{tc.wantLeader, tc.wantWorker}, []string{of("leaderTemplate"), of("workerTemplate")}); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestTemplateUntouched proves that rendering changes nothing in the plan, whose documents are
 // shared with the request.
 func TestTemplateUntouched(t *testing.T) {

@@ -76,6 +76,7 @@ func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs
 		p.environment()
 		p.lifecycle()
 		p.warnOfLifecycle()
+		p.role.line = p.engineLine(&p.role.Leader, p.leaderPath())
 		p.metrics()
 		p.checkPodResources()
 		p.warn()

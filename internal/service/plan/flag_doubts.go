@@ -84,7 +84,6 @@ func (l *engineLine) pathOf(names ...string) *field.Path {
 // warnOfFlags warns of flags that the engine does not have or cannot use, of sizes that do not fit the
 // GPUs, and of nodes that do not know of each other.
 func (p *rolePlanner) warnOfFlags() {
-	p.role.line = p.engineLine(&p.role.Leader, p.leaderPath())
 	p.warnOfProblems(p.role.line)
 	if p.ownLeader() {
 		p.warnOfProblems(p.engineLine(&p.role.Worker, p.path.Child("template")))

@@ -23,21 +23,38 @@ type Metrics struct {
 	HTTPS bool
 }
 
-// metrics decides where the leaders of the role are scraped. SGLang has metrics only if it is told to.
-// A target that never answers would hide those that no longer do.
+// metrics decides where the leaders of the role are scraped. A target that never answers would hide those that
+// no longer do.
 func (p *rolePlanner) metrics() {
 	leader := &p.role.Leader
+	why, certain := p.withoutMetrics(leader)
+	if certain {
+		p.role.noMetrics = why
+	}
 	switch {
 	case p.input.Monitoring.PodMonitors == nil, p.hidden(leader) != "":
 		return
-	case p.engineOf(leader) == launch.EngineSGLang && !leader.mentions("enable-metrics"):
+	case why != "":
 		p.warnings = append(p.warnings, Warning{
 			Path:    leader.enginePath(p.leaderPath()).Child("args").String(),
-			Message: "the engine is not monitored: SGLang serves metrics only with --enable-metrics",
+			Message: "the engine is not monitored: " + why,
 		})
 		return
 	}
 	p.role.Metrics = &Metrics{Container: leader.engine().Name, Port: p.role.EnginePort, HTTPS: launch.ListenerOf(leader.command()).TLS}
+}
+
+// withoutMetrics says why an engine serves no metrics of its own. SGLang has them only if it is told to, and vLLM
+// unless it is told not to. It is certain if all flags of the engine are seen that may change it.
+func (p *rolePlanner) withoutMetrics(t *PodTemplate) (why string, certain bool) {
+	l := p.role.line
+	switch {
+	case p.engineOf(t) == launch.EngineSGLang && !t.mentions("enable-metrics"):
+		return "SGLang serves metrics only with --enable-metrics", l != nil && !l.Open
+	case l != nil && l.engine == launch.EngineVLLM && l.Has("--disable-log-stats"):
+		return "vLLM serves no metrics with --disable-log-stats", true
+	}
+	return "", false
 }
 
 // firstTracing is the first release of vLLM in the tables whose image has OpenTelemetry

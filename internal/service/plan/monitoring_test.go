@@ -39,15 +39,19 @@ func TestMetrics(t *testing.T) {
 		container string
 		off       bool
 		want      *Metrics
-		warned    bool
+		warned    string
 	}{
-		"Off":       {reason: "The platform team wants none.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.19.0`, off: true},
-		"Worker":    {reason: "At its port, though the template declares none.", kind: v1alpha1.ComponentTypeWorker, container: `name: main, image: vllm/vllm-openai:v0.19.0, args: [--port=9000]`, want: &Metrics{Container: "main", Port: 9000}},
-		"Decode":    {reason: "At the engine, not at the routing sidecar.", kind: decoder, container: `name: vllm, image: vllm/vllm-openai:v0.19.0`, want: &Metrics{Container: "vllm", Port: 8200}},
-		"TLS":       {reason: "The engine serves TLS.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.19.0, args: [--ssl-certfile=/c]`, want: &Metrics{Container: "vllm", Port: 8000, HTTPS: true}},
-		"Localhost": {reason: "Nobody outside of the pod reaches it.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.19.0, args: [--host=127.0.0.1]`},
-		"SGLang":    {reason: "SGLang has none without the flag.", kind: v1alpha1.ComponentTypeWorker, container: `name: main, image: lmsysorg/sglang:v0.5.18, command: [python3, -m, sglang.launch_server, --host=0.0.0.0]`, warned: true},
-		"SGLangOn":  {reason: "With the flag it has.", kind: v1alpha1.ComponentTypeWorker, container: `name: main, image: lmsysorg/sglang:v0.5.18, command: [python3, -m, sglang.launch_server, --host=0.0.0.0, --enable-metrics]`, want: &Metrics{Container: "main", Port: 8000}},
+		"Off":        {reason: "The platform team wants none.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.19.0`, off: true},
+		"Worker":     {reason: "At its port, though the template declares none.", kind: v1alpha1.ComponentTypeWorker, container: `name: main, image: vllm/vllm-openai:v0.19.0, args: [--port=9000]`, want: &Metrics{Container: "main", Port: 9000}},
+		"Decode":     {reason: "At the engine, not at the routing sidecar.", kind: decoder, container: `name: vllm, image: vllm/vllm-openai:v0.19.0`, want: &Metrics{Container: "vllm", Port: 8200}},
+		"TLS":        {reason: "The engine serves TLS.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.19.0, args: [--ssl-certfile=/c]`, want: &Metrics{Container: "vllm", Port: 8000, HTTPS: true}},
+		"Localhost":  {reason: "Nobody outside of the pod reaches it.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.19.0, args: [--host=127.0.0.1]`},
+		"SGLang":     {reason: "SGLang has none without the flag.", kind: v1alpha1.ComponentTypeWorker, container: `name: main, image: lmsysorg/sglang:v0.5.18, command: [python3, -m, sglang.launch_server, --host=0.0.0.0]`, warned: "SGLang serves metrics only with --enable-metrics"},
+		"SGLangOn":   {reason: "With the flag it has.", kind: v1alpha1.ComponentTypeWorker, container: `name: main, image: lmsysorg/sglang:v0.5.18, command: [python3, -m, sglang.launch_server, --host=0.0.0.0, --enable-metrics]`, want: &Metrics{Container: "main", Port: 8000}},
+		"NoStats":    {reason: "vLLM has none with the flag.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.19.0, args: [--disable_log_stats]`, warned: "vLLM serves no metrics with --disable-log-stats"},
+		"Script":     {reason: "Nor in a script.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.19.0, command: [sh, -c, exec vllm serve m --disable-log-stats]`, warned: "vLLM serves no metrics with --disable-log-stats"},
+		"NoRequests": {reason: "It logs less, and has metrics.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.10.0, args: [--disable-log-requests]`, want: &Metrics{Container: "vllm", Port: 8000}},
+		"NoStatsOff": {reason: "Nobody wants any.", kind: v1alpha1.ComponentTypeWorker, container: `name: vllm, image: vllm/vllm-openai:v0.19.0, args: [--disable-log-stats]`, off: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -59,12 +63,14 @@ func TestMetrics(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Metrics); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
-			warned := false
+			warned := ""
 			for _, w := range warnings {
-				warned = warned || strings.Contains(w.Message, "--enable-metrics")
+				if why, ok := strings.CutPrefix(w.Message, "the engine is not monitored: "); ok {
+					warned = why
+				}
 			}
-			if warned != tc.warned {
-				t.Errorf("%s It is warned: %v", tc.reason, warned)
+			if diff := cmp.Diff(tc.warned, warned); diff != "" {
+				t.Errorf("%s\nwarning: -want +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

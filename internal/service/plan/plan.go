@@ -298,6 +298,8 @@ type Role struct {
 	replicaResources, leaderRequests, workerRequests corev1.ResourceList
 	// line is the command line of the leader's engine. It is nil if the engine is not known.
 	line *engineLine
+	// noMetrics says why the engine serves no metrics. It is empty if it does, or if that is not known.
+	noMetrics string
 }
 
 // A PodTemplate is a template of the user and the changes that rendering makes to it.

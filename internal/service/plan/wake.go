@@ -121,6 +121,9 @@ func (p *Plan) checkWake(r *Role, in *inputv1alpha1.Input) field.ErrorList {
 	if to := p.spec.Placement; to != nil && to.Policy == v1alpha1.PlacementSpread {
 		refuse("with the policy Spread: a request waits in the endpoint picker of one cluster, and the first replica may start in another. Use the policy Failover")
 	}
+	if r.noMetrics != "" {
+		refuse("and an engine whose metrics the endpoint picker cannot read, so that requests wait for ever: " + r.noMetrics)
+	}
 	for _, other := range p.Router.behindPool(p.Roles) {
 		if other != r && other.Type != v1alpha1.ComponentTypePrefiller && other.staysAwake() {
 			refuse(fmt.Sprintf("beside the role %s, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none", other.Name))

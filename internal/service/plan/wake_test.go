@@ -46,6 +46,14 @@ func TestWake(t *testing.T) {
 			reason: "This endpoint picker looks for pods first.", roles: router + ", " + worker, input: `, endpointPicker: {dialect: GAIE, image: "registry/epp:v1.2.1"}`,
 			refused: at + "with the endpoint picker registry/epp:v1.2.1: requests are known to wait in v1.5.0 and later",
 		},
+		"NoStats": {
+			reason: "A picker that reads no metrics sends no request to the engine.", roles: router + ", " + strings.Replace(worker, "--model=m", "--model=m, --disable-log-stats", 1),
+			refused: at + "and an engine whose metrics the endpoint picker cannot read, so that requests wait for ever: vLLM serves no metrics with --disable-log-stats",
+		},
+		"SGLangNoMetrics": {
+			reason: "SGLang has none without a flag.", roles: router + ", " + strings.Replace(strings.Replace(worker, vllmPod, sglangPod, 1), ", --enable-metrics", "", 1),
+			refused: at + "and an engine whose metrics the endpoint picker cannot read, so that requests wait for ever: SGLang serves metrics only with --enable-metrics",
+		},
 		"Beside": {
 			reason: "The other role answers all requests.", roles: router + ", " + worker + `, {name: always, componentType: worker, template: ` + vllmPod + `}`,
 			refused: at + "beside the role always, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none",
@@ -99,6 +107,23 @@ func TestWake(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, p.Roles[0].Autoscaler.Triggers); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWakeUnknown proves that a role may stop whose engine is not known to have no metrics.
+func TestWakeUnknown(t *testing.T) {
+	for name, command := range map[string]string{
+		"Script":    "[/start.sh, --host=0.0.0.0]",
+		"File":      "[python3, -m, sglang.launch_server, --host=0.0.0.0, --config=/c.yaml]",
+		"Variables": "[python3, -m, sglang.launch_server, --host=0.0.0.0, $(MODEL), $(MORE)]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := build(t, `{roles: [{name: router, componentType: router}, {name: w, componentType: worker, scaling: {minReplicas: 0, maxReplicas: 4, target: {waitingRequests: 3}},
+				template: {spec: {containers: [{name: main, image: lmsysorg/sglang:v0.5.18, command: `+command+`}]}}}]}`, `{`+prometheus+`}`)
+			if err != nil {
+				t.Error(err)
 			}
 		})
 	}

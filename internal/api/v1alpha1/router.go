@@ -37,8 +37,8 @@ type EndpointPicker struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// KVConnector is the protocol over which decode pods fetch the KV cache from prefill
-	// pods. Its values are those of the routing sidecar: nixlv2, shared-storage, sglang or
-	// mooncake. It has to match the arguments of the engines. Defaults to
+	// pods. Its values are those of the routing sidecar: nixlv2, shared-storage, sglang,
+	// mooncake or, from v0.10.0 on, offloading. It has to match the arguments of the engines. Defaults to
 	// sidecar.kvConnector in the Input, which fits the engine by default. It is an argument of the sidecar, so a change of it
 	// restarts the prefill and decode pods.
 	// +optional

@@ -2,10 +2,13 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 )
 
 // TestWarnOfDisagreement plans prefill and decode engines that differ.
@@ -32,7 +35,7 @@ func TestWarnOfDisagreement(t *testing.T) {
 		"LargerBlocks":    {reason: "Decode may have blocks of several of prefill.", prefill: vllm + ", m, --block-size=64, " + nixl, decode: vllm + ", m, --block-size=128, " + nixl},
 		"Dtype":           {prefill: vllm + ", m, --kv-cache-dtype, fp8, " + nixl, decode: vllm + ", m, " + nixl, path: ".args", want: `the KV cache dtype is "auto" here and "fp8" in the role p, so ` + cannot + `: set the same in both`},
 		"SameDtype":       {reason: "The model's own may be this one.", prefill: vllm + ", m, --kv-cache-dtype, bfloat16, " + nixl, decode: vllm + ", m, " + nixl},
-		"Connector":       {prefill: vllm + ", m, " + nixl, decode: vllm + `, m, --kv-transfer-config.kv_connector, MooncakeConnector`, path: ".command[3]", want: `the KV connector is "MooncakeConnector" here and "NixlConnector" in the role p, so ` + cannot + `: set the same in both`},
+		"Connector":       {prefill: vllm + ", m, " + nixl, decode: vllm + `, m, --kv-transfer-config.kv_connector, LMCacheConnectorV1`, path: ".command[3]", want: `the KV connector is "LMCacheConnectorV1" here and "NixlConnector" in the role p, so ` + cannot + `: set the same in both`},
 		"MultiConnector":  {prefill: vllm + ", m, " + nixl, decode: vllm + `, m, --kv-transfer-config, '{"kv_connector":"MultiConnector"}'`},
 		"Broken":          {prefill: vllm + ", m, " + nixl, decode: vllm + `, m, --kv-transfer-config, '{'`},
 		"Variable":        {prefill: vllm + ", $(MODEL), --block-size, $(SIZE), " + nixl, decode: vllm + ", m, --block-size, '16', " + nixl},
@@ -151,6 +154,9 @@ func TestWarnOfEngineVersions(t *testing.T) {
 // TestWarnOfSidecarConnectors plans decode whose routing sidecar speaks the protocol of some engine.
 func TestWarnOfSidecarConnectors(t *testing.T) {
 	const vllm, sglang = "vllm, serve, m", "python3, -m, sglang.launch_server, --model-path, m, --port, '8000'"
+	const ends = "which ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0 does not know, so it ends and decode never serves: " +
+		"set endpointPicker.kvConnector of the router to one of nixlv2, shared-storage, sglang, mooncake, offloading"
+	with := func(connector string) string { return `, --kv-transfer-config, '{"kv_connector":"` + connector + `"}'` }
 	const tail = ": leave endpointPicker.kvConnector of the router and sidecar.kvConnector of the Input out, or set "
 	for name, tc := range map[string]struct{ command, connector, want string }{
 		"SGLang":      {sglang, "", ""},
@@ -160,6 +166,15 @@ func TestWarnOfSidecarConnectors(t *testing.T) {
 		"VLLMOwn":     {vllm, "kvConnector: mooncake", ""},
 		"VLLMOther":   {vllm, "kvConnector: sglang", `the routing sidecar's KV connector is "sglang", which is not for vLLM` + tail + `"nixlv2"`},
 		"NotKnown":    {"mine, --port, '8000'", "kvConnector: sglang", ""},
+		"Word":        {vllm, "kvConnector: nixl", `the routing sidecar's KV connector is "nixl", ` + ends},
+		"WordOfAny":   {"mine, --port, '8000'", "kvConnector: lmcache", `the routing sidecar's KV connector is "lmcache", ` + ends},
+		"Offloading":  {vllm + with("OffloadingConnector"), "kvConnector: offloading", ""},
+		"Storage":     {vllm + with("ExampleConnector"), "kvConnector: shared-storage", ""},
+		"NIXL":        {vllm + with("NixlConnector"), "", ""},
+		"Multi":       {vllm + with("MultiConnector"), "", ""},
+		"NoMooncake":  {vllm + with("MooncakeConnector"), "", `the routing sidecar's KV connector is "nixlv2", and that of the engine is MooncakeConnector: set endpointPicker.kvConnector of the router to "mooncake"`},
+		"NoStorage":   {vllm + with("SharedStorageConnector"), "kvConnector: sglang", `the routing sidecar's KV connector is "sglang", and that of the engine is SharedStorageConnector: set endpointPicker.kvConnector of the router to "shared-storage"`},
+		"Swapped":     {vllm + with("OffloadingConnector"), "kvConnector: mooncake", `the routing sidecar's KV connector is "mooncake", and that of the engine is OffloadingConnector: set endpointPicker.kvConnector of the router to "offloading"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			role := func(name, of string) string {
@@ -173,6 +188,30 @@ func TestWarnOfSidecarConnectors(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("want %q, got %q", tc.want, got)
+			}
+		})
+	}
+}
+
+// TestConnectorsOf proves that only the images are judged whose protocols are known.
+func TestConnectorsOf(t *testing.T) {
+	older := []string{"nixlv2", "shared-storage", "sglang", "mooncake"}
+	newer := append(slices.Clone(older), "offloading")
+	for name, tc := range map[string]struct {
+		image string
+		want  []string
+	}{
+		"Default": {inputv1alpha1.DefaultSidecarImage, newer},
+		"Mirror":  {"registry.example.com:5000/mirror/llm-d-router-disagg-sidecar:v0.10.1@sha256:ab", newer},
+		"Before":  {"ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.9.0", older},
+		"Later":   {"ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.11.0", nil},
+		"Latest":  {"ghcr.io/llm-d/llm-d-router-disagg-sidecar:latest", nil},
+		"Other":   {"example.com/sidecar:v0.10.0", nil},
+		"Former":  {"ghcr.io/llm-d/llm-d-routing-sidecar:v0.8.0", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, connectorsOf(tc.image)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -131,16 +132,82 @@ func (p *rolePlanner) warnOfSidecar(c *corev1.Container) {
 	})
 }
 
-// warnOfSidecarConnectors warns of routing sidecars that do not speak the protocol of their engine.
+// A sidecarConnector is a protocol of llm-d's routing sidecar.
+type sidecarConnector struct {
+	name string
+	// since is its first release.
+	since imageref.Version
+	// engines are the connectors of vLLM which need it, and work with no other one.
+	engines []string
+}
+
+// sidecarConnectors are all of them (supportedKVConnectors in pkg/sidecar/proxy/options.go of llm-d-router v0.9.0 and
+// v0.10.0). The sidecar ends if it gets another one.
+var sidecarConnectors = []sidecarConnector{
+	{name: inputv1alpha1.DefaultKVConnector},
+	{name: "shared-storage", engines: []string{"SharedStorageConnector", "ExampleConnector"}},
+	{name: connectorSGLang},
+	{name: "mooncake", engines: []string{"MooncakeConnector"}},
+	{name: "offloading", since: imageref.Version{0, 10, 0}, engines: []string{"OffloadingConnector"}},
+}
+
+// sidecarImage is the name of llm-d's image of the routing sidecar.
+const sidecarImage = "llm-d-router-disagg-sidecar"
+
+// The protocols of the releases from the first one on, and before the second one, are known.
+var (
+	firstSidecar = imageref.Version{0, 9, 0}
+	afterSidecar = imageref.Version{0, 11, 0}
+)
+
+// connectorsOf returns the protocols of a routing sidecar, or nil if they are not known.
+func connectorsOf(image string) []string {
+	name, tag := imageref.Split(image)
+	v, known := imageref.ParseVersion(tag)
+	if !known || name != sidecarImage || v.Compare(firstSidecar) < 0 || v.Compare(afterSidecar) >= 0 {
+		return nil
+	}
+	var all []string
+	for _, c := range sidecarConnectors {
+		if v.Compare(c.since) >= 0 {
+			all = append(all, c.name)
+		}
+	}
+	return all
+}
+
+// warnOfSidecarConnectors warns of routing sidecars that do not start with their protocol, or do not speak that
+// of their engine.
 func (p *Plan) warnOfSidecarConnectors() {
 	for _, r := range p.Roles {
-		if r.Sidecar == nil || r.engine == "" || (r.Sidecar.Connector == connectorSGLang) == (r.engine == launch.EngineSGLang) {
+		if r.Sidecar == nil {
 			continue
 		}
-		p.Warnings = append(p.Warnings, Warning{
-			Path: r.path.String(),
-			Message: fmt.Sprintf("the routing sidecar's KV connector is %q, which is not for %s: leave endpointPicker.kvConnector of the router and sidecar.kvConnector of the Input out, or set %q",
-				r.Sidecar.Connector, r.engine, connectorFor(r.engine)),
-		})
+		if why := r.doubtConnector(); why != "" {
+			p.Warnings = append(p.Warnings, Warning{
+				Path:    r.path.String(),
+				Message: fmt.Sprintf("the routing sidecar's KV connector is %q, ", r.Sidecar.Connector) + why,
+			})
+		}
 	}
+}
+
+// doubtConnector says what is wrong with the protocol of the role's routing sidecar, and what helps.
+func (r *Role) doubtConnector() string {
+	const fields = "endpointPicker.kvConnector of the router"
+	s := r.Sidecar
+	if known := connectorsOf(s.Image); known != nil && !slices.Contains(known, s.Connector) {
+		return fmt.Sprintf("which %s does not know, so it ends and decode never serves: set %s to one of %s", text.Value(s.Image), fields, strings.Join(known, ", "))
+	}
+	if r.line != nil && r.engine == launch.EngineVLLM {
+		own, _ := connectorOf(r.line)
+		i := slices.IndexFunc(sidecarConnectors, func(c sidecarConnector) bool { return slices.Contains(c.engines, own.Value) })
+		if i >= 0 && s.Connector != sidecarConnectors[i].name {
+			return fmt.Sprintf("and that of the engine is %s: set %s to %q", own.Value, fields, sidecarConnectors[i].name)
+		}
+	}
+	if r.engine == "" || (s.Connector == connectorSGLang) == (r.engine == launch.EngineSGLang) {
+		return ""
+	}
+	return fmt.Sprintf("which is not for %s: leave %s and sidecar.kvConnector of the Input out, or set %q", r.engine, fields, connectorFor(r.engine))
 }

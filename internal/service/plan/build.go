@@ -42,6 +42,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	p.warnWithoutRouter()
 	p.Warnings = append(p.Warnings, warnOfPlacement(spec.Placement)...)
 	p.warnOfDisagreement()
+	p.planBootstrap()
 	p.warnOfSidecarConnectors()
 	p.warnOfContext(spec.ProfileName, in)
 	p.warnOfPartition(spec.Replicas)

@@ -342,6 +342,8 @@ type Sidecar struct {
 	Resources *corev1.ResourceRequirements
 	// PoolOnly restricts prefill requests to pods of the service's pool.
 	PoolOnly bool
+	// BootstrapPort is where prefill of SGLang offers its KV cache. 0 is the sidecar's default.
+	BootstrapPort int32
 	// ServiceAccount of the pods.
 	ServiceAccount string
 	// AsRoot tells that containers of the pods run as root by default.

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
@@ -130,6 +133,57 @@ func (p *rolePlanner) warnOfSidecar(c *corev1.Container) {
 		Path:    p.leaderPath().Child("spec").String(),
 		Message: "container " + text.Cut(c.Name, maxCommand) + " sends prefill requests wherever a client's header x-prefiller-host-port says: add --" + ssrfProtection + " and --inference-pool={namespace}/{pool}, and let its service account list and watch the pool and pods",
 	})
+}
+
+// bootstrapPort is where prefill of SGLang offers its KV cache. The routing sidecar tells decode this port, unless a
+// variable says another one (pkg/sidecar/proxy/connector_sglang.go of llm-d-router v0.10.0).
+const (
+	bootstrapPort     = 8998
+	flagBootstrapPort = "--disaggregation-bootstrap-port"
+)
+
+// bootstrap returns the port at which prefill of SGLang offers its KV cache, or 0 if it is not known.
+func (r *Role) bootstrap() int32 {
+	if r.Type != v1alpha1.ComponentTypePrefiller || r.line == nil || r.line.engine != launch.EngineSGLang {
+		return 0
+	}
+	g, given := r.line.Get(flagBootstrapPort)
+	if !given && !r.line.Open {
+		return bootstrapPort
+	}
+	n, err := strconv.ParseInt(g.Value, 10, 32)
+	if err != nil || n < 1 || n > check.MaxPort {
+		return 0
+	}
+	return int32(n)
+}
+
+// planBootstrap has the routing sidecars tell decode of SGLang at which port prefill offers its KV cache. They know
+// one port for all prefill pods.
+func (p *Plan) planBootstrap() {
+	name, port := "", int32(0)
+	for _, r := range p.Roles {
+		n := r.bootstrap()
+		switch {
+		case n == 0 || n == port:
+		case port == 0:
+			name, port = r.Name, n
+		default:
+			p.Warnings = append(p.Warnings, Warning{
+				Path: r.line.pathOf(flagBootstrapPort).String(),
+				Message: fmt.Sprintf("prefill offers its KV cache at port %d here and at port %d in the role %s, and the routing sidecars tell decode one port for both: set the same %s in both",
+					n, port, name, flagBootstrapPort),
+			})
+		}
+	}
+	if port == bootstrapPort {
+		return
+	}
+	for _, r := range p.Roles {
+		if r.Sidecar != nil && r.Sidecar.Connector == connectorSGLang {
+			r.Sidecar.BootstrapPort = port
+		}
+	}
 }
 
 // A sidecarConnector is a protocol of llm-d's routing sidecar.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -130,6 +131,57 @@ func TestConnector(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.warnings, warnings); diff != "" {
 				t.Errorf("%s\nwarnings: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestBootstrapPort proves that the routing sidecars name the port at which prefill offers its KV cache.
+func TestBootstrapPort(t *testing.T) {
+	const flag = ", --disaggregation-bootstrap-port"
+	differ := func(path, here, there string) []Warning {
+		return []Warning{{Path: "spec.roles[1].template.spec.containers[0]." + path, Message: "prefill offers its KV cache at port " + here + " here and at port " + there +
+			" in the role p, and the routing sidecars tell decode one port for both: set the same --disaggregation-bootstrap-port in both"}}
+	}
+	cases := map[string]struct {
+		reason       string
+		first, other string
+		connector    string
+		want         int32
+		warnings     []Warning
+	}{
+		"None":     {reason: "Both have the same default."},
+		"Default":  {reason: "No pod changes for it.", first: flag + ", '8998'", other: flag + "=8998"},
+		"Own":      {reason: "Decode would ask at another port.", first: flag + ", '9000'", other: flag + "=9000", want: 9000},
+		"Last":     {reason: "The engine takes the last one.", first: flag + "=8999" + flag + "=9000", other: flag + "=9000", want: 9000},
+		"Differ":   {reason: "One of the two cannot be right.", first: flag + "=9000", other: flag + "=9001", want: 9000, warnings: differ("command[4]", "9001", "9000")},
+		"OneOwn":   {reason: "The other one has the default.", first: flag + "=9000", want: 9000, warnings: differ("args", "8998", "9000")},
+		"OtherOwn": {reason: "The order of the roles does not matter.", other: flag + "=9000", warnings: differ("command[4]", "9000", "8998")},
+		"Variable": {reason: "Nobody knows it before the engine starts.", first: flag + ", $(PORT)", other: flag + ", $(PORT)"},
+		"File":     {reason: "The file may have it.", first: flag + "=9000", other: ", --config=/c.yaml", want: 9000},
+		"NoPort":   {reason: "The engine refuses it.", first: flag + "=70000", other: flag + "=70000"},
+		"Protocol": {reason: "Only this protocol has the port.", first: flag + "=9000", other: flag + "=9000", connector: "kvConnector: nixlv2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := func(name, kind, flags string) string {
+				return `{name: ` + name + `, componentType: ` + kind + `, template: {spec: {containers: [{name: main, image: x, readinessProbe: {exec: {command: [ok]}}, command: [python3, -m, sglang.launch_server, --model-path=m` + flags + `]}]}}}`
+			}
+			p, err := build(t, `{roles: [`+role("p", "prefiller", tc.first)+`, `+role("q", "prefiller", tc.other)+`, `+role("d", "decoder", "")+`, {name: r, componentType: router, endpointPicker: {`+tc.connector+`}}]}`, `{}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, p.Roles[2].Sidecar.BootstrapPort); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			var got []Warning
+			for _, w := range p.Warnings {
+				if strings.Contains(w.Message, "KV cache at port") {
+					got = append(got, w)
+				}
+			}
+			if diff := cmp.Diff(tc.warnings, got); diff != "" {
+				t.Errorf("%s\nwarnings: -want +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

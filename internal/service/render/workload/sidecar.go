@@ -28,6 +28,8 @@ const (
 
 	envNamespace = "POD_NAMESPACE"
 	envService   = "INFERENCE_SERVICE"
+	// envBootstrapPort is a variable of llm-d's routing sidecar.
+	envBootstrapPort = "SGLANG_BOOTSTRAP_PORT"
 )
 
 // addSidecar adds the routing sidecar of decode pods. It is a restartable init container, so it
@@ -45,6 +47,9 @@ func addSidecar(s *plan.Sidecar, r *plan.Role, spec *structpb.Struct) error {
 		WithPorts(apply.ContainerPort().WithContainerPort(r.Port)).
 		WithRestartPolicy(corev1.ContainerRestartPolicyAlways).
 		WithSecurityContext(sidecarSecurity(s))
+	if s.BootstrapPort > 0 {
+		c.WithEnv(apply.EnvVar().WithName(envBootstrapPort).WithValue(strconv.Itoa(int(s.BootstrapPort))))
+	}
 	if s.Tracing != nil {
 		c.WithArgs("--tracing=true")
 		for _, e := range s.Tracing {

@@ -218,7 +218,7 @@ func goldens(t testing.TB) map[string]struct {
 	second := func(p *plan.PodTemplate) { p.Engine = 1 }
 	all := worker("all", 1, 2, pods(t, everything, second, runs("leader"), nixl), pods(t, everything, second, runs("worker"), headless, nixl))
 	all.EnginePort, all.RayPort, all.Scheduler = 8200, 6379, plan.SchedulerVolcano
-	all.Sidecar = &plan.Sidecar{Image: "sidecar:v1", Connector: "nixlv2", AsRoot: true, Resources: &corev1.ResourceRequirements{
+	all.Sidecar = &plan.Sidecar{Image: "sidecar:v1", Connector: "sglang", BootstrapPort: 9000, AsRoot: true, Resources: &corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")},
 		Limits:   corev1.ResourceList{"memory": resource.MustParse("128Mi")},
 	}}

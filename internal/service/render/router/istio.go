@@ -27,14 +27,14 @@ type tlsSettings struct {
 }
 
 // destinationRule makes Istio use TLS to the endpoint picker, whose certificate is self-signed
-// and cannot be verified.
+// and cannot be verified. Istio completes the short name of the Service with the rule's namespace and with its own domain.
 func (r *rendering) destinationRule() destinationRule {
 	return destinationRule{
 		APIVersion: plan.GroupIstio + "/v1",
 		Kind:       "DestinationRule",
 		Metadata:   r.meta(r.cluster.EPPName()),
 		Spec: destinationRuleSpec{
-			Host:          r.cluster.EPPName() + "." + r.cluster.Target.Namespace + ".svc.cluster.local",
+			Host:          r.cluster.EPPName(),
 			TrafficPolicy: trafficPolicy{TLS: tlsSettings{Mode: "SIMPLE", InsecureSkipVerify: true}},
 		},
 	}

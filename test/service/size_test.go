@@ -81,15 +81,16 @@ func TestRequestTooLarge(t *testing.T) {
 	fn := function.Start(t)
 	cluster := fixture.YAML(t, "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east, uid: e}, spec: {providerConfigRef: {name: east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}}")
 	refused := func(roles int) string {
-		spec := "placement: {clusters: [{name: east, inferenceClusterRef: {name: east}}]}\nroles:\n"
+		var spec strings.Builder
+		spec.WriteString("placement: {clusters: [{name: east, inferenceClusterRef: {name: east}}]}\nroles:\n")
 		for i := range roles {
 			var labels []string
 			for j := range 200 {
 				labels = append(labels, fmt.Sprintf("example.com/%s%d: %[1]s%[2]d", strings.Repeat("x", 50), j))
 			}
-			spec += fmt.Sprintf("- {name: w%d, componentType: worker, template: {spec: {nodeSelector: {%s}, containers: [{name: vllm, image: i, args: [--model, m]}]}}}\n", i, strings.Join(labels, ", "))
+			fmt.Fprintf(&spec, "- {name: w%d, componentType: worker, template: {spec: {nodeSelector: {%s}, containers: [{name: vllm, image: i, args: [--model, m]}]}}}\n", i, strings.Join(labels, ", "))
 		}
-		req := fixture.Request(t, fixture.Service(spec), "")
+		req := fixture.Request(t, fixture.Service(spec.String()), "")
 		req.RequiredResources = fixture.Fleet(t, kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "uid").GetStringValue(), cluster)
 		return fixture.Fatals(fn.Run(t, req))
 	}

@@ -124,7 +124,7 @@ func (s *Service) place() error {
 		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(),
 		LastFailure: state.LastFailure, Crashes: state.Crashes(),
 		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns,
-		MayStop: state.MayStop, Loader: s.renderer.Loader(), Weights: state.Weights, Size: sizeOf(s.renderer), Room: roomForReplicas,
+		MayStop: state.MayStop, Loader: s.renderer.Loader(), HasAdapterClaim: state.HasAdapterClaim(), Weights: state.Weights, Size: sizeOf(s.renderer), Room: roomForReplicas,
 	}
 	s.problems = s.plan.Place(running)
 	if err := s.invalid(); err != nil {

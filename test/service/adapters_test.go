@@ -78,6 +78,87 @@ func TestAdapters(t *testing.T) {
 	l.want("Nobody mounts it.", none, replica, replica)
 }
 
+// TestAdaptersClosed proves that no client loads adapters after spec.adapterCache was removed, as long as an engine may
+// accept that: until each replica has the newest template and serves, and the claim has gone.
+func TestAdaptersClosed(t *testing.T) {
+	const claim = "persistentvolumeclaim/adapters"
+	const router = "\n  - {name: r, componentType: router, httproute: {parentRefs: [{name: gw}]RULES}}\n"
+	route := func(xr, rules string) string {
+		return strings.TrimRight(xr, " \n") + strings.Replace(router, "RULES", rules, 1)
+	}
+	paused := func(xr string) string { return xr + "  rollout: {paused: true}\n" }
+	with, without := route(withAdapters(), ""), route(withoutAdapters(), "")
+	full := route(withoutAdapters(), ", rules: [{}"+strings.Repeat(", {}", 15)+"]")
+	cases := map[string]struct {
+		reason string
+		// specs from call to call. After each one, replicas get ready.
+		specs []string
+		// leaves tells that the claim does not go before the last call. lost are what somebody deletes after each one.
+		leaves bool
+		lost   []string
+		want   string
+		err    string
+	}{
+		"Never":   {reason: "There is nothing to load.", specs: []string{without, without}, want: "open open"},
+		"Removed": {reason: "One replica after the other is replaced, and then the claim goes.", specs: []string{with, without, without, without, without}, want: "closed closed closed closed open"},
+		"Paused":  {reason: "Former replicas go on.", specs: []string{with, paused(without), paused(without), paused(without), paused(without)}, want: "closed closed closed closed closed"},
+		"Leaves":  {reason: "Pods that end hold the claim.", specs: []string{with, without, without, without, without, without}, leaves: true, want: "closed closed closed closed closed closed"},
+		"FullRoute": {
+			reason: "The route keeps room for the rule.", specs: []string{with, full}, want: "closed",
+			err: "nothing was changed: spec.roles[1].httproute.rules: Invalid value: 16: must wait until no engine has spec.adapterCache any more and its claim is gone, " +
+				"or the router's httproute may have at most 15 rules: the function adds a rule that keeps clients from loading adapters",
+		},
+		"LostStatus": {reason: "The claim is enough.", specs: []string{with, paused(without), paused(without)}, lost: []string{"status"}, want: "closed closed closed"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, tc.specs[0])
+			var got []string
+			for _, spec := range tc.specs {
+				l.spec(spec)
+				before := l.req.GetObserved().GetResources()[claim]
+				if why := fixture.Fatals(l.fn.Run(l, l.req)); why != "" {
+					if diff := cmp.Diff(tc.err, why); diff != "" {
+						t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+					}
+					break
+				}
+				l.call()
+				if tc.leaves && before != nil {
+					l.req.Observed.Resources[claim] = before
+				}
+				l.settle()
+				l.set("PersistentVolumeClaim", bound)
+				got = append(got, l.loadingPaths())
+				for _, lost := range tc.lost {
+					if lost == "status" {
+						l.req.Observed.Composite.Resource = kube.With(l.req.GetObserved().GetComposite().GetResource(), structpb.NewNullValue(), lost)
+					}
+					delete(l.req.GetObserved().GetResources(), lost)
+				}
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// loadingPaths tells whether the route passes on requests that load adapters.
+func (l *loading) loadingPaths() string {
+	l.Helper()
+	rules := kube.Lookup(l.req.GetObserved().GetResources()["httproute"].GetResource(), "spec", "rules").GetListValue().GetValues()
+	if len(rules) == 0 {
+		l.Fatal("there is no route")
+	}
+	for _, r := range rules {
+		if f := r.GetStructValue().GetFields(); f["backendRefs"] == nil && strings.Contains(kube.Text(r.GetStructValue()), "/v1/load_lora_adapter") {
+			return "closed"
+		}
+	}
+	return "open"
+}
+
 // TestAdaptersStay proves that the claim stays as it is, whatever else changes.
 func TestAdaptersStay(t *testing.T) {
 	spec := func(size, storage string, replicas string) string {

@@ -38,6 +38,11 @@ func (r *ObservedState) formerAdapters() formerAdapters {
 	return former.Status.AdapterCache
 }
 
+// HasAdapterClaim tells that a claim for adapters exists in some cluster, or that its cluster was told to make it.
+func (r *ObservedState) HasAdapterClaim() bool {
+	return slices.ContainsFunc(r.req.ObservedKeys(), plan.IsForAdapters)
+}
+
 // adapterStatus says where InferenceModels load adapters. It is nil without spec.adapterCache.
 func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
 	a := e.plan.Adapters

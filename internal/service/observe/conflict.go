@@ -60,6 +60,7 @@ func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList 
 	errs = append(errs, r.routesRemoved()...)
 	errs = append(errs, r.pickedApart()...)
 	errs = append(errs, r.adapterCacheChanged()...)
+	errs = append(errs, r.plan.RefuseFullRoute()...)
 	return append(errs, r.requestsTurn(objects)...)
 }
 

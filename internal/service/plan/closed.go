@@ -19,18 +19,44 @@ var loadingPaths = []string{"/adapters", "/adapters/", "/v1/load_lora_adapter", 
 // close keeps requests that load adapters from passing the router's routes.
 func (r *Router) close() field.ErrorList {
 	r.ClosedPaths = leadingTo(loadingPaths, r.rules)
-	at, remedy := field.NewPath("spec", "adapterCache"), ": the function adds a rule that keeps clients from loading adapters"
+	return r.checkClosed(field.NewPath("spec", "adapterCache"), "be left out")
+}
+
+// checkClosed refuses a route that has no room for the rule with the closed paths. other is what may be done in place of a smaller route.
+func (r *Router) checkClosed(at *field.Path, other string) field.ErrorList {
+	const remedy = ": the function adds a rule that keeps clients from loading adapters"
 	matches := len(r.ClosedPaths)
 	for i := range r.rules {
 		matches += max(len(r.rules[i].Matches), 1)
 	}
 	switch {
 	case len(r.rules) >= maxRouteRules:
-		return field.ErrorList{field.Invalid(at, len(r.rules), fmt.Sprintf("must be left out, or the router's httproute may have at most %d rules%s", maxRouteRules-1, remedy))}
+		return field.ErrorList{field.Invalid(at, len(r.rules), fmt.Sprintf("must %s, or the router's httproute may have at most %d rules%s", other, maxRouteRules-1, remedy))}
 	case len(r.ClosedPaths) > maxRuleMatches, matches > maxRouteMatches:
-		return field.ErrorList{field.Invalid(at, matches, fmt.Sprintf("must be left out, or the router's httproute needs fewer matches%s. All rules may have at most %d matches, and that rule %d", remedy, maxRouteMatches, maxRuleMatches))}
+		return field.ErrorList{field.Invalid(at, matches, fmt.Sprintf("must %s, or the router's httproute needs fewer matches%s. All rules may have at most %d matches, and that rule %d", other, remedy, maxRouteMatches, maxRuleMatches))}
 	}
 	return nil
+}
+
+// keepClosed keeps these paths closed after spec.adapterCache was removed, as long as an engine may load adapters. Pods that
+// end hold the claim, and it is only deleted once no replica can have a former template.
+func (p *Plan) keepClosed(running *Running) {
+	p.FormerAdapters = p.Adapters == nil && running.HasAdapterClaim
+	if !p.FormerAdapters || p.Router == nil {
+		return
+	}
+	p.Router.ClosedPaths = leadingTo(loadingPaths, p.Router.rules)
+	if p.FleetRoute != nil {
+		p.FleetRoute.ClosedPaths = p.Router.ClosedPaths
+	}
+}
+
+// RefuseFullRoute refuses a route without room for the paths that stay closed after spec.adapterCache was removed.
+func (p *Plan) RefuseFullRoute() field.ErrorList {
+	if !p.FormerAdapters || p.Router == nil {
+		return nil
+	}
+	return p.Router.checkClosed(p.Router.path.Child("httproute", "rules"), "wait until no engine has spec.adapterCache any more and its claim is gone")
 }
 
 // refuseRootPath refuses engines that answer the closed paths below others, too.

@@ -67,6 +67,44 @@ func TestClosedPaths(t *testing.T) {
 	}
 }
 
+// TestKeepClosed proves that the service's routes keep paths closed after spec.adapterCache was removed, as long as there is a
+// claim for adapters.
+func TestKeepClosed(t *testing.T) {
+	closed := []string{"/adapters", "/adapters/", "/v1/load_lora_adapter", "/v1/unload_lora_adapter"}
+	cases := map[string]struct {
+		reason          string
+		claim, noRouter bool
+		want            [][]string
+	}{
+		"Claim":    {reason: "Engines may mount it.", claim: true, want: [][]string{closed, closed}},
+		"NoClaim":  {reason: "No engine can.", want: [][]string{nil, nil}},
+		"NoRouter": {reason: "Without a router there is no route.", claim: true, noRouter: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := strings.Replace(adapted("", "image: vllm, command: [vllm, serve, m]"), "adapterCache: {size: 20Gi}", "", 1)
+			if !tc.noRouter {
+				spec += "- {name: r, componentType: router, httproute: {parentRefs: [{name: gw}]}}\n"
+			}
+			p, err := build(t, spec, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got [][]string
+			if p.Router != nil {
+				p.FleetRoute = &FleetRoute{}
+			}
+			p.keepClosed(&Running{HasAdapterClaim: tc.claim})
+			if p.Router != nil {
+				got = [][]string{p.Router.ClosedPaths, p.FleetRoute.ClosedPaths}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestClosedRule shows the rule for paths that are not passed on.
 func TestClosedRule(t *testing.T) {
 	match := func(t, path string) any { return map[string]any{"path": map[string]any{"type": t, "value": path}} }

@@ -37,6 +37,8 @@ type Plan struct {
 	Downloads bool
 	// Adapters is the claim for LoRA adapters. Nil without spec.adapterCache.
 	Adapters *Adapters
+	// FormerAdapters tells that engines may load adapters although spec.adapterCache was removed.
+	FormerAdapters bool
 	// Shared is the ModelCache that spec.model names. Nil if it names none.
 	Shared *SharedCache
 	// LoadsOnDemand tells that a ModelCache is loaded only where services use it.

@@ -69,6 +69,8 @@ type Running struct {
 	MayStop func(key.Key) bool
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string
+	// HasAdapterClaim tells that a claim for adapters exists in some cluster.
+	HasAdapterClaim bool
 	// Weights returns what is known of the weights in a cluster. It is nil where nothing is.
 	Weights func(*ClusterPlan) WeightsView
 }
@@ -79,6 +81,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.Rollout.Now = running.Now
 	p.surge(running)
 	p.load(running) // Extra replicas wait for weights, too.
+	p.keepClosed(running)
 	p.recover(running)
 	units := p.units(running)
 	p.Rollout.Gaps = p.gaps(units)

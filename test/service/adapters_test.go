@@ -384,6 +384,55 @@ func TestAdaptersRank(t *testing.T) {
 	}
 }
 
+// TestAdaptersRankInRollout follows the rank that InferenceModels go by, from call to call. After each call, what is released
+// gets ready. While a replica has a former template, adapters have to fit both.
+func TestAdaptersRankInRollout(t *testing.T) {
+	const paused = "paused"
+	cases := map[string]struct {
+		reason string
+		// ranks are the flags from call to call. A rollout may be paused from a call on.
+		ranks []string
+		want  []string
+	}{
+		"First":   {reason: "Nothing has served before.", ranks: []string{"64", "64", "64"}, want: []string{"64", "64", "64"}},
+		"Raised":  {reason: "The former replicas refuse rank 128.", ranks: []string{"64", "64", "128", "128", "128"}, want: []string{"64", "64", "64", "64", "128"}},
+		"Paused":  {reason: "They stay.", ranks: []string{"64", "64", "128 " + paused, "128 " + paused, "128 " + paused}, want: []string{"64", "64", "64", "64", "64"}},
+		"Lowered": {reason: "The new replicas refuse rank 64.", ranks: []string{"64", "64", "32", "32", "32"}, want: []string{"64", "64", "32 (64)", "32 (64)", "32 (64)"}},
+		"Back":    {reason: "One replica has rank 32 so far, and the other one is held until it is known to have rank 64.", ranks: []string{"64", "64", "32", "64", "64", "64"}, want: []string{"64", "64", "32 (64)", "32 (64)", "32 (64)", "64"}},
+		"Unknown": {reason: "The former replicas refuse rank 128, whatever the new ones do.", ranks: []string{"64", "64", "$(RANK)", "$(RANK)", "$(RANK)"}, want: []string{"64", "64", "64", "64", "0 (64)"}},
+		"Known":   {reason: "What the former replicas refuse is not known.", ranks: []string{"$(RANK)", "$(RANK)", "64", "64", "64"}, want: []string{"0", "0", "64", "64", "64"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			with := func(rank string) string {
+				rank, pause := strings.CutSuffix(rank, " "+paused)
+				xr := strings.Replace(withAdapters(), "image: vllm}", `image: vllm/vllm-openai:v0.27.1, args: [--max-lora-rank, "`+rank+`"]}`, 1)
+				if pause {
+					xr = strings.TrimRight(xr, " \n") + "\n  rollout: {paused: true}\n"
+				}
+				return xr
+			}
+			l := begin(t, with(tc.ranks[0]))
+			var got []string
+			for _, rank := range tc.ranks {
+				l.spec(with(rank))
+				l.call()
+				l.settle()
+				l.set("PersistentVolumeClaim", bound)
+				st := kube.Lookup(l.req.GetObserved().GetComposite().GetResource(), "status", "adapterCache").GetStructValue().GetFields()
+				now := fmt.Sprint(st["maxRank"].GetNumberValue())
+				if before := st["formerMaxRank"].GetNumberValue(); before > 0 {
+					now += fmt.Sprintf(" (%v)", before)
+				}
+				got = append(got, now)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // noWarnings is what the condition NoWarnings says, with its message.
 func noWarnings(rsp *fnv1.RunFunctionResponse) string {
 	i := slices.IndexFunc(rsp.GetConditions(), func(c *fnv1.Condition) bool { return c.GetType() == "NoWarnings" })

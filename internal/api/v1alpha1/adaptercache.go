@@ -59,7 +59,8 @@ type AdapterCacheStatus struct {
 	ModelSource string `json:"modelSource,omitempty"`
 
 	// MaxRank is the highest rank of an adapter that all engines serve, by --max-lora-rank. An adapter
-	// with a higher one is not loaded. Absent if the engines' commands do not say it.
+	// with a higher one is not loaded. During a rollout it is the lower one of the former rank and the
+	// new one. Absent if the engines' commands do not say it.
 	// +optional
 	MaxRank int32 `json:"maxRank,omitempty"`
 

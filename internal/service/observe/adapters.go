@@ -50,7 +50,7 @@ func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
 		return nil
 	}
 	st := &v1alpha1.AdapterCacheStatus{
-		ModelName: a.ModelName, ModelSource: e.plan.ModelSource(), MaxRank: a.MaxRank, FormerMaxRank: e.state.formerMaxRank(),
+		ModelName: a.ModelName, ModelSource: e.plan.ModelSource(), MaxRank: e.state.maxRank(), FormerMaxRank: e.state.formerMaxRank(e.state.maxRank()),
 		RunAsUser: a.User, RunAsGroup: a.Group, FSGroup: a.VolumeGroup,
 		TokenSecretRef: a.TokenSecretRef, CredentialsSecretRef: a.CredentialsSecretRef,
 	}
@@ -77,7 +77,7 @@ func (r *ObservedState) adapterClaim(c *plan.ClusterPlan, former []v1alpha1.Adap
 		return nil
 	case claim.UID == "" && i < 0, claim.UID != "" && !claim.Bound:
 		return nil
-	case i < 0 && c.WithoutAdapters:
+	case i < 0 && c.HasFormer:
 		return nil
 	case claim.UID == "":
 		at.UID = former[i].UID
@@ -132,10 +132,25 @@ func (r *ObservedState) otherModel() *field.Error {
 	return nil
 }
 
-// formerMaxRank is the highest rank that engines have served while there is a claim, if they no longer serve it.
-func (r *ObservedState) formerMaxRank() int32 {
+// maxRank is the highest rank that all engines serve, or 0 if that is not known. While a replica has a former template, adapters
+// have to fit that one and the newest. If one of the two ranks is not known, the other one counts: without any, InferenceModels
+// would take adapters of every rank.
+func (r *ObservedState) maxRank() int32 {
+	newest, former := r.plan.Adapters.MaxRank, r.formerAdapters().MaxRank
+	mixed := slices.ContainsFunc(r.plan.Clusters, func(c plan.ClusterPlan) bool { return c.HasFormer })
+	switch {
+	case !mixed || former <= 0:
+		return newest
+	case newest == 0:
+		return former
+	}
+	return min(former, newest)
+}
+
+// formerMaxRank is the highest rank that engines have served while there is a claim, if that is more than a rank.
+func (r *ObservedState) formerMaxRank(rank int32) int32 {
 	former := r.formerAdapters()
-	if most := max(former.MaxRank, former.FormerMaxRank); len(former.Clusters) > 0 && most > r.plan.Adapters.MaxRank {
+	if most := max(former.MaxRank, former.FormerMaxRank); len(former.Clusters) > 0 && most > rank {
 		return most
 	}
 	return 0
@@ -147,7 +162,8 @@ func (e *evaluator) lowerRank() []plan.Warning {
 	if e.plan.Adapters == nil || e.plan.Adapters.MaxRank == 0 {
 		return nil
 	}
-	now, before := e.plan.Adapters.MaxRank, e.state.formerMaxRank()
+	now := e.plan.Adapters.MaxRank
+	before := e.state.formerMaxRank(now)
 	if before == 0 {
 		return nil
 	}

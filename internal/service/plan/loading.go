@@ -141,7 +141,7 @@ func (p *Plan) load(running *Running) {
 			}
 		}
 		c.AdapterClaim = p.adapterClaim(c, adapters, running)
-		c.WithoutAdapters = c.hasFormer(running)
+		c.HasFormer = c.hasFormer(running)
 		if p.Weights != nil {
 			c.loadNewest(p, newest, &view, running)
 			c.await(running)

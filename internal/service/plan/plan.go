@@ -151,8 +151,9 @@ type ClusterPlan struct {
 	Caches []Cache
 	// AdapterClaim is the claim for LoRA adapters here. It is nil if there is none to be.
 	AdapterClaim *Cache
-	// WithoutAdapters tells that replicas may run which do not mount that claim yet.
-	WithoutAdapters bool
+	// HasFormer tells that a replica is there that does not have the newest template. It may not mount that claim yet, or serve other
+	// ranks of adapters.
+	HasFormer bool
 	// Loading is how the newest weights get here. It is nil without a cache.
 	Loading *Loading
 

@@ -133,11 +133,16 @@ func (r *observedState) unknownTargets(p *parsed) []string {
 	if !m.Complete && !m.AdapterCacheOnly {
 		return nil
 	}
-	adapters := slices.Clone(m.AdapterNames)
+	known, cached := modelroute.Known(m.ServedNames, m.AdapterNames), r.adapterCache() != nil
 	for i := range r.adapters {
-		adapters = append(adapters, r.adapters[i].target)
+		known[r.adapters[i].target] = cached
 	}
-	return modelroute.Known(m.ServedNames, adapters).Unknown(&p.model)
+	return known.Unknown(&p.model)
+}
+
+// lacksCache tells that a target gets requests and has an adapter, and the service has no claim for adapters.
+func (r *observedState) lacksCache() bool {
+	return r.adapterCache() == nil && slices.ContainsFunc(r.adapters, func(a adapter) bool { return a.used })
 }
 
 func (r *observedState) noWarnings(unknown []string) composite.Condition {
@@ -156,7 +161,11 @@ func (r *observedState) whyUnknown(unknown []string) string {
 	if !r.service.Status.ModelRouting.Complete {
 		return "engines of the service answer these " + modelroute.InCacheOnly + modelroute.Remedy + ": " + text.List(shown)
 	}
-	return "no engine of the service answers these: " + text.List(shown) + ": " + modelroute.Remedy
+	remedy := modelroute.Remedy
+	if r.lacksCache() {
+		remedy = "the service" + noCache
+	}
+	return "no engine of the service answers these: " + text.List(shown) + ": " + remedy
 }
 
 // answered tells whether requests for the name are answered.
@@ -178,6 +187,8 @@ func (r *observedState) answered(p *parsed, missing, unknown []string) composite
 		return no(reasonNoPool, name+" has no InferencePool yet")
 	case len(missing) > 0:
 		return no(reasonNotCreated, text.List(missing))
+	case r.lacksCache():
+		return no(reasonNoAdapterCache, name+noCache)
 	case len(unknown) > 0 && !r.service.Status.ModelRouting.Complete:
 		return composite.Condition{Type: Answered, Status: composite.Unknown, Reason: reasonUnknownTargets, Message: r.whyUnknown(unknown)}
 	case len(unknown) > 0:

@@ -25,6 +25,9 @@ const (
 	reasonNoAdapterCache = "NoAdapterCache"
 )
 
+// noCache says of a service that no adapter can be loaded for it, and what to do.
+const noCache = " has no spec.adapterCache into which an adapter could be loaded: have it added there, or leave out spec.targets[].adapter and name adapters of the engines' --lora-modules"
+
 // adaptersLoaded tells whether the adapters are loaded, and else what is in the way.
 func (r *observedState) adaptersLoaded(p *parsed, left deferred) composite.Condition {
 	no := func(reason, message string) composite.Condition {
@@ -39,7 +42,7 @@ func (r *observedState) adaptersLoaded(p *parsed, left deferred) composite.Condi
 	case r.service == nil:
 		return no(reasonNoService, fmt.Sprintf("there is no %s in namespace %s", name, p.identity.Namespace))
 	case r.adapterCache() == nil:
-		return no(reasonNoAdapterCache, name+" has no spec.adapterCache into which an adapter could be loaded: have it added there, or leave out spec.targets[].adapter and name adapters of the engines' --lora-modules")
+		return no(reasonNoAdapterCache, name+noCache)
 	case len(r.pools) == 0:
 		return no(reasonNoPool, name+" has no InferencePool yet")
 	}

@@ -183,12 +183,15 @@ func TestAdaptersStay(t *testing.T) {
 		change func(*run)
 		want   string
 	}{
-		"NoService":  {"Nothing is known of the service.", func(r *run) { r.w = world{"service": {}, "pool": {pool}} }, serving + ", ServiceNotFound, ServiceNotFound"},
-		"NoCache":    {"The service gives its claim up.", func(r *run) { r.w = alone(ready + routing) }, serving + ", NoAdapterCache, Answered"},
+		"NoService": {"Nothing is known of the service.", func(r *run) { r.w = world{"service": {}, "pool": {pool}} }, serving + ", ServiceNotFound, ServiceNotFound"},
+		"NoCache":   {"The service gives its claim up.", func(r *run) { r.w = alone(ready + routing) }, serving + ", NoAdapterCache, NoAdapterCache"},
+		"Removed": {"It had one, and former engines may still serve adapters.", func(r *run) {
+			r.w = alone(ready + "adapterCache: {modelName: acme/base}, " + routing)
+		}, serving + ", NoAdapterCache, NoAdapterCache"},
 		"NoClaim":    {"The claim is not bound for a moment.", func(r *run) { r.w = alone(ready + claims()) }, serving + ", Loaded, Answered"},
 		"NewClaim":   {"A claim that was made anew is empty, and is filled again.", func(r *run) { r.w = alone(ready + claims("=u2")) }, "Job v1#1, Job v2#1, " + serving + ", Loading, Answered"},
 		"OtherClaim": {"A claim of another name is not the service's.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u2"), claimName, "data")) }, serving + ", Loaded, Answered"},
-		"Root":       {"A user who may read everything is none that the service says.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u2"), "runAsUser: 1", "runAsUser: 0")) }, serving + ", NoAdapterCache, Answered"},
+		"Root":       {"A user who may read everything is none that the service says.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u2"), "runAsUser: 1", "runAsUser: 0")) }, serving + ", NoAdapterCache, NoAdapterCache"},
 		"OtherModel": {"Adapters for another model are others.", func(r *run) { r.w = alone(ready + strings.ReplaceAll(claims("=u1"), "acme/base", "acme/next")) }, "Job v1#2, Job v2#2, " + serving + ", Loading, Answered"},
 		"Edited": {"A rewrite that cannot be read is made right, and Jobs look for what it names.", func(r *run) {
 			o := r.req.GetObserved().GetResources()[rewrite]
@@ -204,6 +207,47 @@ func TestAdaptersStay(t *testing.T) {
 			tc.change(r)
 			r.call()
 			if diff := cmp.Diff(tc.want, r.state()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestNoAdapterCache proves that a target with an adapter is not said to be answered if the service has no claim for it, whatever its
+// engines answer besides.
+func TestNoAdapterCache(t *testing.T) {
+	const noCache = " has no spec.adapterCache into which an adapter could be loaded: have it added there, or leave out spec.targets[].adapter and name adapters of the engines' --lora-modules"
+	const open = "modelRouting: {servedNames: [base]}"
+	base := ", targets: [{name: base, weight: 1}, "
+	cases := map[string]struct{ reason, service, targets, warnings, answered string }{
+		"Adapter": {
+			reason: "The engines' own adapter of that name is another one.", service: routing, targets: `{name: v1, weight: 1, adapter: {uri: "hf://acme/v1"}}]`,
+			warnings: "spec.targets: no engine of the service answers these: v1: the service" + noCache, answered: "NoAdapterCache service chat" + noCache,
+		},
+		"Open": {
+			reason: "What the engines answer besides is not known, and no adapter is loaded there.", service: open, targets: `{name: v1, weight: 1, adapter: {uri: "hf://acme/v1"}}]`,
+			answered: "NoAdapterCache service chat" + noCache,
+		},
+		"Unused":  {reason: "No request goes to it.", service: routing, targets: `{name: v1, weight: 0, adapter: {uri: "hf://acme/v1"}}]`, answered: "Answered "},
+		"Engines": {reason: "The engines have it.", service: routing, targets: `{name: v1, weight: 1}]`, answered: "Answered "},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := begin(t, routing, base[:len(base)-2]+"]")
+			r.call()
+			r.w = alone(ready + tc.service)
+			r.spec(base + tc.targets)
+			r.call()
+			var got []string
+			for _, c := range r.rsp.GetConditions() {
+				switch c.GetType() {
+				case "NoWarnings":
+					got = append(got, c.GetMessage())
+				case "Answered":
+					got = append(got, c.GetReason()+" "+c.GetMessage())
+				}
+			}
+			if diff := cmp.Diff([]string{tc.warnings, tc.answered}, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

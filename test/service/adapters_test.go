@@ -96,19 +96,19 @@ func TestAdaptersClosed(t *testing.T) {
 		// leaves tells that the claim does not go before the last call. lost are what somebody deletes after each one.
 		leaves bool
 		lost   []string
-		want   string
+		want   []string
 		err    string
 	}{
-		"Never":   {reason: "There is nothing to load.", specs: []string{without, without}, want: "open open"},
-		"Removed": {reason: "One replica after the other is replaced, and then the claim goes.", specs: []string{with, without, without, without, without}, want: "closed closed closed closed open"},
-		"Paused":  {reason: "Former replicas go on.", specs: []string{with, paused(without), paused(without), paused(without), paused(without)}, want: "closed closed closed closed closed"},
-		"Leaves":  {reason: "Pods that end hold the claim.", specs: []string{with, without, without, without, without, without}, leaves: true, want: "closed closed closed closed closed closed"},
+		"Never":   {reason: "There is nothing to load.", specs: []string{without, without}, want: []string{"open", "open"}},
+		"Removed": {reason: "One replica after the other is replaced, and then the claim goes.", specs: []string{with, without, without, without, without}, want: []string{"closed", "closed", "closed", "closed", "open"}},
+		"Paused":  {reason: "Former replicas go on.", specs: []string{with, paused(without), paused(without), paused(without), paused(without)}, want: []string{"closed", "closed", "closed", "closed", "closed"}},
+		"Leaves":  {reason: "Pods that end hold the claim.", specs: []string{with, without, without, without, without, without}, leaves: true, want: []string{"closed", "closed", "closed", "closed", "closed", "closed"}},
 		"FullRoute": {
-			reason: "The route keeps room for the rule.", specs: []string{with, full}, want: "closed",
+			reason: "The route keeps room for the rule.", specs: []string{with, full}, want: []string{"closed"},
 			err: "nothing was changed: spec.roles[1].httproute.rules: Invalid value: 16: must wait until no engine has spec.adapterCache any more and its claim is gone, " +
 				"or the router's httproute may have at most 15 rules: the function adds a rule that keeps clients from loading adapters",
 		},
-		"LostStatus": {reason: "The claim is enough.", specs: []string{with, paused(without), paused(without)}, lost: []string{"status"}, want: "closed closed closed"},
+		"LostStatus": {reason: "The claim is enough.", specs: []string{with, paused(without), paused(without)}, lost: []string{"status"}, want: []string{"closed", "closed", "closed"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAdaptersClosed(t *testing.T) {
 					delete(l.req.GetObserved().GetResources(), lost)
 				}
 			}
-			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -213,7 +213,7 @@ func TestAdaptersStay(t *testing.T) {
 // TestAdaptersChanged proves that a claim which exists has to be what the spec says, and that the service
 // keeps it until then. The schema refuses such a change, too.
 func TestAdaptersChanged(t *testing.T) {
-	const again = ": remove adapterCache, wait until the rollout is complete, and add it again"
+	const again = ": remove adapterCache, wait until the rollout is complete, and add it again. Requests for adapters fail meanwhile"
 	cases := map[string]struct{ reason, change, want string }{
 		"Mode":    {"A claim keeps its mode.", "size: 20Gi, accessMode: ReadWriteOnce", `nothing was changed: spec.adapterCache.accessMode: Invalid value: "ReadWriteOnce": must be "ReadWriteMany", as the claim ` + claimed + " has it" + again},
 		"Class":   {"A claim keeps its class.", "size: 20Gi, storageClassName: fast", `nothing was changed: spec.adapterCache.storageClassName: Invalid value: "fast": must be "nfs", as the claim ` + claimed + " has it" + again},
@@ -326,6 +326,102 @@ func TestAdaptersSource(t *testing.T) {
 			}
 			l.spec(with(tc.is))
 			if diff := cmp.Diff(tc.want, fixture.Fatals(l.fn.Run(l, l.req))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestAdaptersRemoved follows a service whose adapters get requests, after spec.adapterCache was removed. As long as the claim
+// is there, the model stays, and the service warns.
+func TestAdaptersRemoved(t *testing.T) {
+	const (
+		qwen, base = `"hf://Qwen/Qwen3-8B"`, `"hf://acme/base"`
+		cached     = `, cache: {size: 1Gi}`
+		warns      = "FALSE Suspicious spec.adapterCache: was removed, and each replica that is replaced loses its adapters: requests for InferenceModels that have some fail there. " +
+			"Give these models other targets, or add adapterCache again"
+		none    = "TRUE NothingSuspicious"
+		known   = " map[modelName:Qwen/Qwen3-8B modelSource:hf://Qwen/Qwen3-8B]"
+		refused = "nothing was changed: spec.model: Forbidden: must stay hf://Qwen/Qwen3-8B while engines serve adapters of spec.adapterCache, and is hf://acme/base: an adapter is for one model. "
+		wait    = refused + "Remove adapterCache first, and change the model once the rollout is complete. Or make another service, or set replicas to 0 first"
+	)
+	with := func(uri string) string { return strings.Replace(withAdapters(), qwen, uri, 1) }
+	without := func(uri string) string { return strings.Replace(withoutAdapters(), qwen, uri, 1) }
+	paused := func(xr string) string { return strings.TrimRight(xr, " \n") + "\n  rollout: {paused: true}\n" }
+	named := func(xr, model string) string {
+		xr = strings.Replace(xr, `model: {uri: "hf://Qwen/Qwen3-8B", name: qwen}`, "", 1)
+		return strings.Replace(xr, "image: vllm}", "image: vllm, args: [--model, "+model+"]}", 1)
+	}
+	stopped := func(xr string) string { return strings.Replace(xr, "replicas: 2", "replicas: 0", 1) }
+	cases := map[string]struct {
+		reason, first string
+		// unbound tells that the claim has no volume.
+		unbound     bool
+		specs, want []string
+	}{
+		"Alone": {
+			reason: "The warning and the model stay until no engine can serve adapters.", first: with(qwen),
+			specs: []string{without(qwen), without(qwen), without(qwen), without(qwen)}, want: []string{warns + known, warns + known, warns + known, none},
+		},
+		"Unbound": {reason: "No adapter was loaded.", first: with(qwen), unbound: true, specs: []string{without(base)}, want: []string{none}},
+		"Other":   {reason: "Former replicas serve adapters of the former model.", first: with(qwen), specs: []string{without(base)}, want: []string{wait}},
+		"Later":   {reason: "They do so as long as the rollout takes.", first: with(qwen), specs: []string{paused(without(qwen)), paused(without(base))}, want: []string{warns + known, wait}},
+		"Again": {
+			reason: "They do so if adapterCache is back.", first: with(qwen), specs: []string{paused(without(qwen)), paused(with(base))},
+			want: []string{warns + known, strings.Replace(refused, "hf://", "", 2) + "Make another service, or set replicas to 0 first"},
+		},
+		"After": {
+			reason: "They are gone.", first: with(qwen), specs: []string{without(qwen), without(qwen), without(qwen), without(qwen), without(base)},
+			want: []string{warns + known, warns + known, warns + known, none, none},
+		},
+		"Path": {
+			reason: "Without adapterCache, the model of a cache has another path.", first: with(qwen + cached), specs: []string{without(qwen + cached)},
+			want: []string{warns + strings.Replace(known, "Qwen/Qwen3-8B", "/mnt/models", 1)},
+		},
+		"OtherInCache": {reason: "Another model of a cache has another source.", first: with(qwen + cached), specs: []string{without(base + cached)}, want: []string{wait}},
+		"Named": {
+			reason: "Without spec.model, the names count.", first: named(withAdapters(), "Qwen/Qwen3-8B"), specs: []string{named(withoutAdapters(), "acme/base")},
+			want: []string{strings.ReplaceAll(wait, "hf://", "")},
+		},
+		"NamedAlone": {
+			reason: "They do not change.", first: named(withAdapters(), "Qwen/Qwen3-8B"), specs: []string{named(withoutAdapters(), "Qwen/Qwen3-8B")},
+			want: []string{warns + " map[modelName:Qwen/Qwen3-8B]"},
+		},
+		"Stopped": {reason: "Nothing serves.", first: with(qwen), specs: []string{stopped(with(qwen)), stopped(without(base))}, want: []string{none, warns + known}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			released := func(xr string) string {
+				return strings.Replace(xr, "image: vllm", "image: vllm/vllm-openai:v0.27.1", 1)
+			}
+			l := begin(t, released(tc.first))
+			for range 5 {
+				l.call()
+				l.settle()
+				l.set("Job", complete)
+				if !tc.unbound {
+					l.set("PersistentVolumeClaim", bound)
+				}
+			}
+			var got []string
+			for _, spec := range tc.specs {
+				l.spec(released(spec))
+				rsp := l.fn.Run(l, l.req)
+				if fixture.IsFatal(rsp) {
+					got = append(got, fixture.Fatals(rsp))
+					break
+				}
+				said := noWarnings(rsp)
+				l.call()
+				l.settle()
+				l.set("Job", complete)
+				st := kube.Lookup(l.req.GetObserved().GetComposite().GetResource(), "status", "adapterCache").GetStructValue()
+				if m := kube.AsMap(st); len(m) > 0 && m["runAsUser"] == nil {
+					said += fmt.Sprint(" ", m)
+				}
+				got = append(got, said)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -13,8 +13,8 @@ import (
 // An AdapterCache is a claim for LoRA adapters, in each cluster that the service runs in. InferenceModels
 // say which adapters are loaded into it.
 // +kubebuilder:validation:XValidation:rule="self.size == oldSelf.size",fieldPath=".size",message="cannot be changed: the engines mount the claim; to grow it, change the PersistentVolumeClaim itself, in each cluster"
-// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="cannot be changed: remove adapterCache, wait until the rollout is complete, and add it again"
-// +kubebuilder:validation:XValidation:rule="has(self.accessMode) == has(oldSelf.accessMode) && (!has(self.accessMode) || self.accessMode == oldSelf.accessMode)",fieldPath=".accessMode",message="cannot be changed: remove adapterCache, wait until the rollout is complete, and add it again"
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="cannot be changed: remove adapterCache, wait until the rollout is complete, and add it again; requests for adapters fail meanwhile"
+// +kubebuilder:validation:XValidation:rule="has(self.accessMode) == has(oldSelf.accessMode) && (!has(self.accessMode) || self.accessMode == oldSelf.accessMode)",fieldPath=".accessMode",message="cannot be changed: remove adapterCache, wait until the rollout is complete, and add it again; requests for adapters fail meanwhile"
 type AdapterCache struct {
 	// Size of the claim, at least 1Mi. It has to hold all adapters, and those that replace
 	// them. It cannot be changed.
@@ -47,7 +47,8 @@ type AdapterCache struct {
 	CredentialsSecretRef *SecretRef `json:"credentialsSecretRef,omitempty"`
 }
 
-// An AdapterCacheStatus says where the adapters of InferenceModels are loaded, and how.
+// An AdapterCacheStatus says where the adapters of InferenceModels are loaded, and how. After adapterCache was
+// removed, it has only the model, until no engine can serve adapters any more.
 type AdapterCacheStatus struct {
 	// ModelName is the model as the commands of the engines have it: a name in a hub, or a path. An
 	// adapter has to have it as base_model_name_or_path.
@@ -70,13 +71,17 @@ type AdapterCacheStatus struct {
 	FormerMaxRank int32 `json:"formerMaxRank,omitempty"`
 
 	// RunAsUser is the user of the Jobs that load adapters, as far as possible that of the engines.
-	RunAsUser int64 `json:"runAsUser"`
+	// Absent without spec.adapterCache: no adapter is loaded then.
+	// +optional
+	RunAsUser int64 `json:"runAsUser,omitempty"`
 
 	// RunAsGroup is the group of these Jobs.
-	RunAsGroup int64 `json:"runAsGroup"`
+	// +optional
+	RunAsGroup int64 `json:"runAsGroup,omitempty"`
 
 	// FSGroup is the group of their volumes.
-	FSGroup int64 `json:"fsGroup"`
+	// +optional
+	FSGroup int64 `json:"fsGroup,omitempty"`
 
 	// TokenSecretRef is the one of the spec.
 	// +optional

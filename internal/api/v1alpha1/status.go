@@ -23,7 +23,7 @@ type InferenceServiceStatus struct {
 	// +optional
 	Model *ModelStatus `json:"model,omitempty"`
 
-	// AdapterCache says where InferenceModels load adapters. Absent without spec.adapterCache.
+	// AdapterCache says where InferenceModels load adapters. Absent without spec.adapterCache and its claims.
 	// +optional
 	AdapterCache *AdapterCacheStatus `json:"adapterCache,omitempty"`
 

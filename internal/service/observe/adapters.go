@@ -9,6 +9,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -26,8 +27,15 @@ type formerAdapters struct {
 	ModelSource   string                        `json:"modelSource"`
 	MaxRank       int32                         `json:"maxRank"`
 	FormerMaxRank int32                         `json:"formerMaxRank"`
+	RunAsUser     int64                         `json:"runAsUser"`
 	Clusters      []v1alpha1.AdapterClaimStatus `json:"clusters"`
 }
+
+// removed tells that spec.adapterCache was removed while requests may have gone to its adapters.
+func (f *formerAdapters) removed() bool { return f.ModelName != "" && f.RunAsUser == 0 }
+
+// served tells that requests may have gone to adapters.
+func (f *formerAdapters) served() bool { return len(f.Clusters) > 0 || f.removed() }
 
 var adapterView = incoming.NewCompositeView[adapterStatus]()
 
@@ -43,10 +51,14 @@ func (r *ObservedState) HasAdapterClaim() bool {
 	return slices.ContainsFunc(r.req.ObservedKeys(), plan.IsForAdapters)
 }
 
-// adapterStatus says where InferenceModels load adapters. It is nil without spec.adapterCache.
+// adapterStatus says where InferenceModels load adapters. Without spec.adapterCache it has only the model of the adapters that
+// engines may serve, or is nil.
 func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
 	a := e.plan.Adapters
 	if a == nil {
+		if former := e.state.formerAdapters(); e.plan.FormerAdapters && former.served() {
+			return &v1alpha1.AdapterCacheStatus{ModelName: former.ModelName, ModelSource: former.ModelSource}
+		}
 		return nil
 	}
 	st := &v1alpha1.AdapterCacheStatus{
@@ -108,15 +120,26 @@ func (r *ObservedState) adapterCacheChanged() field.ErrorList {
 
 // otherModel refuses that engines which load adapters get another model. Each adapter has the name of the model in
 // it. So in a rollout either the former replicas or the new ones would refuse requests for adapters. Models in claims
-// and images have one name, so where they come from counts, too. An earlier version has not said that.
+// and images have one name, so where they come from counts, too. An earlier version has not said that. Former replicas go on serving
+// adapters after spec.adapterCache was removed.
 func (r *ObservedState) otherModel() *field.Error {
-	a, former := r.plan.Adapters, r.formerAdapters()
-	if a == nil || len(former.Clusters) == 0 {
+	former := r.formerAdapters()
+	if !former.served() || former.removed() && r.adapterClaimsGo() {
 		return nil
 	}
-	was, is := former.ModelName, a.ModelName
-	if was == is {
-		was, is = former.ModelSource, r.plan.ModelSource()
+	was, is, wait := former.ModelSource, r.plan.ModelSource(), ""
+	switch a := r.plan.Adapters; {
+	case a != nil && former.ModelName != a.ModelName:
+		was, is = former.ModelName, a.ModelName
+	case a != nil:
+	case !r.plan.FormerAdapters:
+		return nil
+	default:
+		wait = "Remove adapterCache first, and change the model once the rollout is complete. Or make"
+		// Without adapters, the same model may have another path.
+		if was == "" || is == "" {
+			was, is = former.ModelName, r.plan.OtherModel(former.ModelName)
+		}
 	}
 	if was == "" || is == "" || was == is {
 		return nil
@@ -124,12 +147,29 @@ func (r *ObservedState) otherModel() *field.Error {
 	for _, replica := range r.plan.Replicas() {
 		if r.mayServe(replica.Key) {
 			return field.Forbidden(field.NewPath("spec", "model"), fmt.Sprintf(
-				"must stay %s while engines serve adapters of spec.adapterCache, and is %s: an adapter is for one model. "+
-					"Make another service, or %s",
-				text.Value(was), text.Value(is), r.stopFirst("replicas", r.roleNames()...)))
+				"must stay %s while engines serve adapters of spec.adapterCache, and is %s: an adapter is for one model. %s another service, or %s",
+				text.Value(was), text.Value(is), cmp.Or(wait, "Make"), r.stopFirst("replicas", r.roleNames()...)))
 		}
 	}
 	return nil
+}
+
+// adapterClaimsGo tells that all claims for adapters are being deleted, because no replica can have a former template.
+func (r *ObservedState) adapterClaimsGo() bool {
+	return !slices.ContainsFunc(r.req.ObservedKeys(), func(k key.Key) bool { return plan.IsForAdapters(k) && !r.claim(k).Deleting })
+}
+
+// losesAdapters warns of requests for adapters that replicas without spec.adapterCache refuse.
+func (e *evaluator) losesAdapters() []plan.Warning {
+	former := e.state.formerAdapters()
+	if !e.plan.FormerAdapters || !former.served() || e.state.adapterClaimsGo() {
+		return nil
+	}
+	return []plan.Warning{{
+		Path: field.NewPath("spec", "adapterCache").String(),
+		Message: "was removed, and each replica that is replaced loses its adapters: requests for InferenceModels that have some fail there. " +
+			"Give these models other targets, or add adapterCache again",
+	}}
 }
 
 // maxRank is the highest rank that all engines serve, or 0 if that is not known. While a replica has a former template, adapters

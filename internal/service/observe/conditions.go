@@ -85,7 +85,7 @@ func (e *evaluator) conditions() []composite.Condition {
 }
 
 func (e *evaluator) noWarnings() composite.Condition {
-	warnings := append(slices.Clone(e.plan.Warnings), e.lowerRank()...)
+	warnings := slices.Concat(e.plan.Warnings, e.lowerRank(), e.losesAdapters())
 	if len(warnings) == 0 {
 		return composite.Condition{Type: NoWarnings, Status: composite.True, Reason: ReasonNoneFound}
 	}

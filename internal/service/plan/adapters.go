@@ -137,6 +137,18 @@ func (a *Adapters) findModel(roles []*Role) field.ErrorList {
 	return errs
 }
 
+// OtherModel returns a model that a role loads, if its command has another name for it. Paths of weights that are mounted do not tell
+// which model is there.
+func (p *Plan) OtherModel(name string) string {
+	mounted := func(m string) bool { return m == modelsPath || strings.HasPrefix(m, modelsPath+"/") }
+	for _, r := range p.Roles {
+		if r.model != "" && r.model != name && !mounted(name) && !mounted(r.model) {
+			return r.model
+		}
+	}
+	return ""
+}
+
 // defaultRank is the highest rank that vLLM serves without --max-lora-rank (vllm/config/lora.py).
 const defaultRank = 16
 
@@ -196,7 +208,7 @@ func (p *Plan) RefuseOtherClaim(claim *ClaimView) field.ErrorList {
 		return nil
 	}
 	at := field.NewPath("spec", "adapterCache")
-	const again = " has it: remove adapterCache, wait until the rollout is complete, and add it again"
+	const again = " has it: remove adapterCache, wait until the rollout is complete, and add it again. Requests for adapters fail meanwhile"
 	var errs field.ErrorList
 	if size, err := kube.ParseQuantity(claim.Size); err == nil && c.Size.Cmp(size) > 0 {
 		errs = append(errs, field.Invalid(at.Child("size"), text.Value(c.Size.String()), fmt.Sprintf(

@@ -356,6 +356,10 @@ func TestQueries(t *testing.T) {
 			ready:    []map[string]any{{"phase": "Running"}, {"phase": "Completed"}},
 			notReady: []map[string]any{{"phase": "Inqueue"}, {"phase": "Unknown"}},
 		},
+		"PersistentVolumeClaim.": {
+			ready:    []map[string]any{{"phase": "Bound"}},
+			notReady: []map[string]any{{"phase": "Pending"}, {"phase": "Lost"}},
+		},
 		"Pod.": {
 			notReady: []map[string]any{{"conditions": conditions("Ready", "True")}},
 		},

@@ -104,7 +104,8 @@ const (
 // queries say when an Object is ready. While an Object is not ready, provider-kubernetes polls
 // its remote object every 30 seconds. Afterwards it does so every 10 minutes (--poll), unless it
 // watches it. So an Object becomes ready only when the status of the remote object has all that
-// the function waits for. A pod is observed only while it may fail, so its Object is never ready.
+// the function waits for. A pod is observed only while it may fail, so its Object is never ready. A claim
+// may get its volume with its first pod, and nothing waits for its Object.
 var queries = map[string]string{
 	"LeaderWorkerSet.leaderworkerset.x-k8s.io":  condition("Available"),
 	"Deployment.apps":                           condition("Available"),
@@ -113,6 +114,7 @@ var queries = map[string]string{
 	"InferencePool.inference.networking.k8s.io": accepted,
 	kindWorkload + "." + groupKueue:             condition("Admitted"),
 	kindPod + ".":                               neverReady,
+	kindClaim + ".":                             `has(object.status) && has(object.status.phase) && object.status.phase == "Bound"`,
 	"Job.batch":                                 condition("Complete"),
 	"PodGroup.scheduling.volcano.sh":            `has(object.status) && has(object.status.phase) && object.status.phase in ["Running", "Completed"]`,
 }

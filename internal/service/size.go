@@ -142,12 +142,21 @@ func sizesOfRoles(p *plan.Plan, renderer *render.Renderer, sizes map[key.Key]int
 	return all, nil
 }
 
-// maxRequest is the most bytes of a capacity request. Each cluster reads those of all services in one call, and takes no more than
-// 64 MiB. A service that fits into an answer of 4 MiB has less, because a replica has ten times as much there.
-const maxRequest = 256 << 10
+const (
+	// maxRequest is the most bytes of a capacity request of which nothing exists. Each cluster reads the requests of all services in
+	// one call, and takes no more than 64 MiB. The 1,500 replicas that fit into an answer of 4 MiB request some 300 KiB.
+	maxRequest = 384 << 10
+	// existingReplica is how many bytes each replica adds to that which exists: a service that moves requests it in two clusters.
+	existingReplica = 256
+	// maxConfigMap is the most bytes of any request. An API server takes 1 MiB of data in a ConfigMap.
+	maxConfigMap = 1<<20 - 16<<10
+)
+
+// maxRequestOf is the most bytes of the capacity request of a service with some replicas.
+func maxRequestOf(existing int) int { return min(maxRequest+existing*existingReplica, maxConfigMap) }
 
 // requestedReplica is more than what a replica takes in a capacity request that has its shape already.
-const requestedReplica = 128
+const requestedReplica = 192
 
 // requestTooLarge refuses a service whose capacity request no ConfigMap can hold, or no cluster
 // reads.
@@ -167,13 +176,19 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d replicas", n),
 			fmt.Sprintf("makes a capacity request that is too large: at most %d replicas in all clusters. Use fewer replicas or fewer clusters", reservation.MaxRequested))}
 	}
+	existing := 0
+	for i := range p.Schedule.Assignments {
+		if at := p.Schedule.Assignments[i].Existing; at != nil {
+			existing += len(at.Present)
+		}
+	}
 	for _, o := range objects {
 		if o.Key != key.CapacityRequest {
 			continue
 		}
-		if size := proto.Size(o.Resource) + (n-requested)*requestedReplica; size > maxRequest {
+		if size, most := proto.Size(o.Resource)+(n-requested)*requestedReplica, maxRequestOf(existing); size > most {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", size),
-				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes. Use fewer replicas or fewer clusters", maxRequest))}
+				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes. Use fewer replicas or fewer clusters", most))}
 		}
 	}
 	return nil

@@ -47,3 +47,12 @@ func TestComingObjects(t *testing.T) {
 		})
 	}
 }
+
+// TestMaxRequestOf proves that the request of a service which moves may name each replica in two clusters.
+func TestMaxRequestOf(t *testing.T) {
+	for existing, want := range map[int]int{0: 393216, 1: 393472, 1500: 777216, 9000: 1032192} {
+		if got := maxRequestOf(existing); got != want {
+			t.Errorf("with %d replicas: got %d, want %d", existing, got, want)
+		}
+	}
+}

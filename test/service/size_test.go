@@ -94,10 +94,10 @@ func TestRequestTooLarge(t *testing.T) {
 		req.RequiredResources = fixture.Fleet(t, kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "uid").GetStringValue(), cluster)
 		return fixture.Fatals(fn.Run(t, req))
 	}
-	if got := refused(8); got != "" {
-		t.Errorf("want no Fatal for a request of some 200 KiB, got %.300s", got)
+	if got := refused(12); got != "" {
+		t.Errorf("want no Fatal for a request of some 300 KiB, got %.300s", got)
 	}
-	if got := refused(12); !strings.Contains(got, "makes a capacity request that is too large: at most 262144 bytes") {
-		t.Errorf("want a Fatal for a request of some 300 KiB, got %.300q", got)
+	if got := refused(18); !strings.Contains(got, "makes a capacity request that is too large: at most 393216 bytes") {
+		t.Errorf("want a Fatal for a request of some 450 KiB, got %.300q", got)
 	}
 }

@@ -44,6 +44,7 @@ func TestGangIsMadeAgain(t *testing.T) {
 	pair := fmt.Sprintf(twoPairs, "v1")
 	const none, minimumFirst, paused = "schedulingStrategy: {gang: {mode: None}}\n", "schedulingStrategy: {gang: {mode: MinimumFirst}}\n", "rollout: {paused: true}"
 	newer := strings.ReplaceAll(pair, "v1", "v2")
+	own := strings.ReplaceAll(pair, "template: {spec", `template: {metadata: {annotations: {"scheduling.k8s.io/group-name": theirs}}, spec`)
 	cases := map[string]struct {
 		before, after string
 		gangs         int
@@ -53,6 +54,7 @@ func TestGangIsMadeAgain(t *testing.T) {
 		"Ended":        {pair, newer + none, 2},
 		"Never":        {pair + none, newer + none, 0},
 		"NotYet":       {pair + none, newer, 0},
+		"Another":      {own + none, strings.ReplaceAll(own, "v1", "v2") + none, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

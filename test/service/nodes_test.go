@@ -2,9 +2,12 @@ package service
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // TestNodesChange shows a change of how many nodes a replica has. It reaches one replica after the other,
@@ -40,5 +43,25 @@ func TestNodesChange(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestBudgetWhileNodesChange proves that the PodDisruptionBudget counts the pods that held replicas have, although the subgroups of
+// the gang have fewer by then. Otherwise one drain could evict several replicas.
+func TestBudgetWhileNodesChange(t *testing.T) {
+	const role = "roles: [{name: w, componentType: worker, replicas: 3, multinode: {nodeCount: %d}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}]\nrollout: {partition: %d}\n"
+	for _, strategy := range []string{"", "schedulingStrategy: {gang: {mode: MinimumFirst}}"} {
+		w := newWorld(t, fmt.Sprintf(role, 4, 0)+strategy)
+		w.rollOut(fmt.Sprintf(role, 4, 0) + strategy)
+		w.rollOut(fmt.Sprintf(role, 2, 2) + strategy)
+		got := map[string]float64{}
+		for key, r := range w.req.GetObserved().GetResources() {
+			if strings.HasPrefix(key, "poddisruptionbudget") {
+				got[key] = kube.Lookup(r.GetResource(), "spec", "minAvailable").GetNumberValue()
+			}
+		}
+		if diff := cmp.Diff(map[string]float64{"poddisruptionbudget/role/w": 4 + 4 + 2 - 1}, got); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", strategy, diff)
+		}
 	}
 }

@@ -43,6 +43,9 @@ type set struct {
 	size                              float64
 }
 
+// theirs is a PodGroup that the user has made.
+const theirs = "theirs"
+
 // broken is an image whose pods never become ready.
 const broken = "broken"
 
@@ -94,7 +97,7 @@ func (w *world) step() *fnv1.RunFunctionResponse {
 // again after an eviction.
 func (w *world) checkGangs() {
 	w.tb.Helper()
-	exist := map[string]bool{"": true}
+	exist := map[string]bool{"": true, theirs: true}
 	for key, r := range w.req.GetObserved().GetResources() {
 		if strings.HasPrefix(key, "podgroup") {
 			exist[kube.Lookup(r.GetResource(), "metadata", "name").GetStringValue()] = true
@@ -134,7 +137,7 @@ func (w *world) schedules(s *set) bool {
 		}
 		return pods >= kube.Lookup(spec, "minMember").GetNumberValue()
 	}
-	return s.gang == ""
+	return s.gang == "" || s.gang == theirs
 }
 
 // follow lets one set follow its spec, and returns it with its status.

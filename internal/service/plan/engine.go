@@ -25,6 +25,9 @@ const LabelDisaggregatedRole = "llm-d.ai/role"
 // then this one (the same directory of llm-d-router v0.10.0).
 const LabelEngineType = "inference.networking.k8s.io/engine-type"
 
+// labelEngineTypeLLMD is the label that llm-d's endpoint picker reads first.
+const labelEngineTypeLLMD = "llm-d.ai/engine-type"
+
 // engineTypeSGLang is the value of LabelEngineType for SGLang.
 const engineTypeSGLang = "sglang"
 
@@ -294,7 +297,8 @@ func (p *rolePlanner) environment() {
 		}
 		p.role.PodLabels[k] = v
 	}
-	if p.engineOf(&p.role.Leader) == launch.EngineSGLang {
+	// A label of the user says the same, and another one would restart the pods.
+	if l := p.role.Leader.Labels; p.engineOf(&p.role.Leader) == launch.EngineSGLang && l[LabelEngineType] == "" && l[labelEngineTypeLLMD] == "" {
 		label(LabelEngineType, engineTypeSGLang)
 	}
 	switch {

@@ -278,6 +278,16 @@ func TestPlanRole(t *testing.T) {
 				resources: map[string]string{},
 			},
 		},
+		"SGLangSaidByUser": {
+			reason:   "The user has said so by a label that llm-d's endpoint picker reads.",
+			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker},
+			template: `{metadata: {labels: {llm-d.ai/engine-type: sglang}}, spec: {containers: [{name: x, image: x, command: [python3, -m, sglang.launch_server], args: [--model-path, M, --host, 0.0.0.0, --port, "8000"]}]}}`,
+			want: want{
+				role:   Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8000},
+				leader: pod{SharedMemory: true}, worker: pod{SharedMemory: true},
+				resources: map[string]string{},
+			},
+		},
 		"MoreNodes": {
 			reason:   "Without a launcher the user is in charge, and hears of what can hardly be meant.",
 			role:     v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker},

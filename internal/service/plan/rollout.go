@@ -247,13 +247,14 @@ func (p *Plan) recount(running *Running) {
 
 // recount makes the gang of one group count its replicas, without those that wait.
 func (c *ClusterPlan) recount(p *Plan, g *Group, view PodGroupView, wait map[key.Key]bool) {
+	name := podGroupName(c.Base, p.Service, g.Index)
 	if p.gang.mode == v1alpha1.GangNone {
-		if view.Observed || slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held && r.RunningPodGroup != "" }) {
-			g.PodGroup = c.former(p, g, view)
+		if view.Observed || slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held && r.RunningPodGroup == name }) {
+			g.PodGroup = c.former(p, g, view, name)
 		}
 		return
 	}
-	counted := Group{Index: g.Index, Replicas: slices.DeleteFunc(g.counted(view), func(r Replica) bool { return wait[r.Key] })}
+	counted := Group{Index: g.Index, Replicas: slices.DeleteFunc(g.counted(view, name), func(r Replica) bool { return wait[r.Key] })}
 	// A PodGroup that exists stays: leaving it out would delete it.
 	if c.addGang(p, &counted, p.gang); counted.PodGroup != nil || !view.Observed {
 		g.PodGroup = counted.PodGroup
@@ -262,8 +263,8 @@ func (c *ClusterPlan) recount(p *Plan, g *Group, view PodGroupView, wait map[key
 
 // former returns the PodGroup of held replicas after their service has lost its gang. Their pods name it, so
 // Volcano could not schedule one that was evicted without it.
-func (c *ClusterPlan) former(p *Plan, g *Group, view PodGroupView) *PodGroup {
-	held := slices.DeleteFunc(g.counted(view), func(r Replica) bool { return !r.Held })
+func (c *ClusterPlan) former(p *Plan, g *Group, view PodGroupView, name string) *PodGroup {
+	held := slices.DeleteFunc(g.counted(view, name), func(r Replica) bool { return !r.Held })
 	if len(held) == 0 {
 		held = slices.DeleteFunc(slices.Clone(g.Replicas), func(r Replica) bool { return !r.Held })
 	}
@@ -278,17 +279,18 @@ func (c *ClusterPlan) former(p *Plan, g *Group, view PodGroupView) *PodGroup {
 }
 
 // counted gives held replicas the nodes that their gang counts, and returns the replicas that it is to
-// count. Held replicas whose pods were in no gang before are left out. Their notes tell, if somebody has deleted the PodGroup.
-func (g *Group) counted(view PodGroupView) []Replica {
+// count. Subgroups count fewer nodes than some replicas have, so these tell only of replicas of which nothing else does.
+// Held replicas whose pods were in no gang before are left out. Their notes tell, if somebody has deleted the PodGroup of that name.
+func (g *Group) counted(view PodGroupView, name string) []Replica {
 	unknown := view.Observed && len(view.MinTaskMember)+len(view.SubGroupSizes) == 0
 	var all []Replica
 	for k := range g.Replicas {
 		r := &g.Replicas[k]
 		nodes := cmp.Or(view.MinTaskMember[r.Task], view.SubGroupSizes[r.Role.Name])
-		if r.Held {
+		if r.Held && (r.Size == 0 || view.MinTaskMember[r.Task] > 0) {
 			r.Nodes = cmp.Or(nodes, r.Nodes)
 		}
-		if !r.Held || nodes > 0 || unknown || !view.Observed && r.RunningPodGroup != "" {
+		if !r.Held || nodes > 0 || unknown || !view.Observed && r.RunningPodGroup == name {
 			all = append(all, *r)
 		}
 	}

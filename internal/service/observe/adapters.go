@@ -61,8 +61,9 @@ func (e *evaluator) adapterStatus() *v1alpha1.AdapterCacheStatus {
 		}
 		return nil
 	}
+	rank := e.state.maxRank()
 	st := &v1alpha1.AdapterCacheStatus{
-		ModelName: a.ModelName, ModelSource: e.plan.ModelSource(), MaxRank: e.state.maxRank(), FormerMaxRank: e.state.formerMaxRank(e.state.maxRank()),
+		ModelName: a.ModelName, ModelSource: e.plan.ModelSource(), MaxRank: rank, FormerMaxRank: e.state.formerMaxRank(rank),
 		RunAsUser: a.User, RunAsGroup: a.Group, FSGroup: a.VolumeGroup,
 		TokenSecretRef: a.TokenSecretRef, CredentialsSecretRef: a.CredentialsSecretRef,
 	}

@@ -43,10 +43,7 @@ func (r *ObservedState) Observed(k key.Key) bool { return r.req.Observed(k).Exis
 // a type it selects the pods of all roles. In an Object it is the manifest that counts, as it was desired last.
 func (r *ObservedState) PoolType(k key.Key) (t v1alpha1.ComponentType, exists bool) {
 	o := r.req.Observed(k)
-	if remote.IsObject(o) {
-		return v1alpha1.ComponentType(manifestPoolType.Text(o)), true
-	}
-	return v1alpha1.ComponentType(poolType.Text(o)), o.Exists()
+	return v1alpha1.ComponentType(either(o, poolType, manifestPoolType)), o.Exists()
 }
 
 // The type of role that an InferencePool selects.

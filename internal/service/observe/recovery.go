@@ -10,7 +10,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
-	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -44,11 +43,7 @@ func (r *ObservedState) Recovery(k key.Key) plan.Recovery {
 
 // LastFailure returns what a replica has noted of its last crash, by the key of its LeaderWorkerSet.
 func (r *ObservedState) LastFailure(k key.Key) plan.Failure {
-	o := r.req.Observed(k)
-	if remote.IsObject(o) {
-		return plan.ParseFailure(manifestLastFailure.Text(o))
-	}
-	return plan.ParseFailure(lastFailure.Text(o))
+	return plan.ParseFailure(either(r.req.Observed(k), lastFailure, manifestLastFailure))
 }
 
 // Crashes returns a function that knows why pods of each replica have crashed, where they are read.

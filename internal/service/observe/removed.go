@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
-	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -21,6 +21,20 @@ import (
 func (r *ObservedState) mayServe(k key.Key) bool {
 	s := r.Replica(k)
 	return s.Serving || s.Exists && !s.Broken
+}
+
+// thatMayServe are the replicas that may serve and are not being deleted, by the keys of their LeaderWorkerSets, with the names of
+// their roles.
+func (r *ObservedState) thatMayServe() iter.Seq2[key.Key, string] {
+	return func(yield func(key.Key, string) bool) {
+		for _, k := range r.req.ObservedKeys() {
+			id, is := k.ReplicaID()
+			_, role, _, ok := id.Parts()
+			if is && ok && r.req.Observed(k).DeletionTimestamp() == "" && r.mayServe(k) && !yield(k, role) {
+				return
+			}
+		}
+	}
 }
 
 // servingRolesRemoved finds roles that were removed while they serve, and before every role that is
@@ -55,10 +69,8 @@ func (r *ObservedState) removedRoles() map[string]map[string]bool {
 		left[role.Name] = true
 	}
 	removed := map[string]map[string]bool{}
-	for _, k := range r.req.ObservedKeys() {
-		id, is := k.ReplicaID()
-		_, role, _, ok := id.Parts()
-		if !is || !ok || left[role] || r.req.Observed(k).DeletionTimestamp() != "" || !r.mayServe(k) {
+	for k, role := range r.thatMayServe() {
+		if left[role] {
 			continue
 		}
 		if removed[role] == nil {
@@ -72,19 +84,20 @@ func (r *ObservedState) removedRoles() map[string]map[string]bool {
 // typesChanged finds roles whose replicas may serve with another componentType. The schema compares a role with the one that the
 // last edit had, which may have been refused because it lacked the role.
 func (r *ObservedState) typesChanged() field.ErrorList {
+	types, former := map[string]v1alpha1.ComponentType{}, map[string]v1alpha1.ComponentType{}
+	for _, of := range r.plan.Roles {
+		types[of.Name] = of.Type
+	}
+	for k, role := range r.thatMayServe() {
+		if was, is := r.typeOf(k), types[role]; former[role] == "" && is != "" && was != is {
+			former[role] = was
+		}
+	}
 	var errs field.ErrorList
 	for _, of := range r.plan.Roles {
-		for _, k := range r.req.ObservedKeys() {
-			id, is := k.ReplicaID()
-			_, role, _, ok := id.Parts()
-			if !is || !ok || role != of.Name || r.req.Observed(k).DeletionTimestamp() != "" || !r.mayServe(k) {
-				continue
-			}
-			if was := r.typeOf(k); was != "" && was != of.Type {
-				errs = append(errs, field.Invalid(of.Path().Child("componentType"), of.Type, fmt.Sprintf(
-					"cannot be changed: its replicas run as %s. Add a role with another name", was)))
-				break
-			}
+		if was := former[of.Name]; was != "" {
+			errs = append(errs, field.Invalid(of.Path().Child("componentType"), of.Type, fmt.Sprintf(
+				"cannot be changed: its replicas run as %s. Add a role with another name", was)))
 		}
 	}
 	return errs
@@ -200,11 +213,7 @@ var (
 
 // typeOf returns the type of role of a replica, by the key of its LeaderWorkerSet.
 func (r *ObservedState) typeOf(k key.Key) v1alpha1.ComponentType {
-	o := r.req.Observed(k)
-	if remote.IsObject(o) {
-		return v1alpha1.ComponentType(manifestComponentType.Text(o))
-	}
-	return v1alpha1.ComponentType(componentType.Text(o))
+	return v1alpha1.ComponentType(either(r.req.Observed(k), componentType, manifestComponentType))
 }
 
 // staysIn tells whether a cluster is to run any replica.

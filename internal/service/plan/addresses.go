@@ -5,7 +5,6 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // addresses are those that the platform team allows for the Gateways of a service.
@@ -30,16 +29,9 @@ func (a addresses) allow(value string) bool {
 	ip, err := netip.ParseAddr(value)
 	for _, entry := range a {
 		of, isRange := inputv1alpha1.AddressRange(entry)
-		switch {
-		case isRange && err == nil && of.Contains(ip.Unmap()), !isRange && hostnameMatches(entry, value):
+		if isRange && err == nil && of.Contains(ip.Unmap()) || !isRange && hostnameMatches(entry, value) {
 			return true
 		}
 	}
 	return false
-}
-
-// list formats the first addresses for an error message.
-func (a addresses) list() string {
-	const shown = 8
-	return text.Names(a, shown)
 }

@@ -48,10 +48,10 @@ func (h hostnames) allow(name string) bool {
 	return false
 }
 
-// list formats the first patterns for an error message.
-func (h hostnames) list() string {
+// firstPatterns formats the first patterns for an error message.
+func firstPatterns(patterns []string) string {
 	const shown = 8
-	return text.Names(h.patterns, shown)
+	return text.Names(patterns, shown)
 }
 
 // anyName matches every name.

@@ -314,9 +314,12 @@ func (p *Plan) DeferForWeights(observed func(key.Key) bool) []Deferred {
 
 // waitForWeights returns the replicas of a group that start once the weights are there.
 func (c *ClusterPlan) waitForWeights(g *Group, observed func(key.Key) bool) map[key.Key]bool {
+	if c.Loading == nil || c.Loading.Done {
+		return nil
+	}
 	wait := map[key.Key]bool{}
 	for k := range g.Replicas {
-		if r := &g.Replicas[k]; c.Loading != nil && !c.Loading.Done && !observed(r.Key) {
+		if r := &g.Replicas[k]; !observed(r.Key) {
 			wait[r.Key] = true
 		}
 	}

@@ -251,7 +251,7 @@ func (a *routeAccess) checkHostnames(path *field.Path, spec *gateway.HTTPRouteSp
 		}
 		return a.names.fallback, nil
 	case !a.names.allow(anyName):
-		return "", field.ErrorList{field.Required(path.Child("hostnames"), "must match "+a.names.list()+": at a shared gateway, a route without host names takes the requests of other services")}
+		return "", field.ErrorList{field.Required(path.Child("hostnames"), "must match "+firstPatterns(a.names.patterns)+": at a shared gateway, a route without host names takes the requests of other services")}
 	}
 	return "", nil
 }
@@ -260,7 +260,7 @@ func (a *routeAccess) checkHostname(path *field.Path, name string) field.ErrorLi
 	if !a.names.restricted() || a.names.allow(name) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, text.Value(name), "must match "+a.names.list()+", the host names that the platform team allows for this service (routes in the Composition's input)")}
+	return field.ErrorList{field.Invalid(path, text.Value(name), "must match "+firstPatterns(a.names.patterns)+", the host names that the platform team allows for this service (routes in the Composition's input)")}
 }
 
 // externalDNS is the prefix of the annotations that tell external-dns what to publish.
@@ -301,7 +301,7 @@ func (a *routeAccess) checkAddress(path *field.Path, value string) field.ErrorLi
 	}
 	what := "must be left out"
 	if len(a.addresses) > 0 {
-		what += " or match " + a.addresses.list()
+		what += " or match " + firstPatterns(a.addresses)
 	}
 	return field.ErrorList{field.Invalid(path, text.Value(value), what+": a Gateway may get the requests of others that go to an address which it asks for"+setBy("routes.allowedAddresses"))}
 }
